@@ -1,0 +1,192 @@
+package redistest_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// raw is a connection over a link that speaks the protocol by hand.
+type raw struct {
+	net.Conn
+	lines *bufio.Reader
+}
+
+func dialRaw(t *testing.T, link *redistest.Link) raw {
+	t.Helper()
+	conn, err := link.Dial(t.Context(), "tcp", "192.0.2.1:6379")
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return raw{conn, bufio.NewReader(conn)}
+}
+
+func encode(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+func (r raw) send(t *testing.T, args ...string) {
+	t.Helper()
+	r.write(t, encode(args...))
+}
+
+func (r raw) write(t *testing.T, requests string) {
+	t.Helper()
+	if _, err := r.Write([]byte(requests)); err != nil {
+		t.Fatalf("send %q: %v", requests, err)
+	}
+}
+
+// expect reads as many lines as it is given.
+func (r raw) expect(t *testing.T, lines ...string) {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for _, want := range lines {
+		got, err := r.lines.ReadString('\n')
+		if err != nil || strings.TrimSuffix(got, "\r\n") != want {
+			t.Fatalf("line %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+// expectEnd reads until the connection ends in the way that want says.
+func (r raw) expectEnd(t *testing.T, want string) {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	line, err := r.lines.ReadString('\n')
+	if got := outcomeOf(err); got != want {
+		t.Errorf("connection %s with %q, want %s", got, line, want)
+	}
+}
+
+func message(kind, channel, payload string) []string {
+	return []string{kind + "3", "$7", "message", fmt.Sprintf("$%d", len(channel)), channel, fmt.Sprintf("$%d", len(payload)), payload}
+}
+
+func ack(kind, command, channel string, left int) []string {
+	return []string{
+		kind + "3", fmt.Sprintf("$%d", len(command)), command,
+		fmt.Sprintf("$%d", len(channel)), channel, fmt.Sprintf(":%d", left),
+	}
+}
+
+func TestMessagesAreNotTakenForReplies(t *testing.T) {
+	everywhere(t, func(t *testing.T, s site) {
+		s.link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("subscribe") && cmd.Args[1] == "swallowed" {
+				return redistest.SwallowReply
+			}
+			return redistest.Pass
+		})
+		conn := dialRaw(t, s.link)
+		conn.send(t, "subscribe", "a", "b")
+		conn.expect(t, ack("*", "subscribe", "a", 1)...)
+		conn.expect(t, ack("*", "subscribe", "b", 2)...)
+		s.direct.Publish(t.Context(), "a", "1")
+		conn.expect(t, message("*", "a", "1")...)
+		conn.send(t, "ping")
+		conn.expect(t, "*2", "$4", "pong", "$0", "")
+		s.direct.Publish(t.Context(), "b", "2")
+		conn.expect(t, message("*", "b", "2")...)
+		conn.send(t, "subscribe", "swallowed")
+		conn.expectEnd(t, timeout)
+		if n := s.direct.Publish(t.Context(), "swallowed", "3").Val(); n != 1 {
+			t.Errorf("PUBLISH reached %d, want 1: the swallowed SUBSCRIBE has executed", n)
+		}
+		conn.expectEnd(t, timeout)
+	})
+}
+
+func TestUnsubscribeFromAllIsAnsweredOnceAChannel(t *testing.T) {
+	for _, channels := range [][]string{{"a"}, {"a", "b", "c"}} {
+		everywhere(t, func(t *testing.T, s site) {
+			s.on("n", redistest.CutReply)
+			conn := dialRaw(t, s.link)
+			conn.send(t, append([]string{"subscribe"}, channels...)...)
+			conn.send(t, "unsubscribe")
+			for range 2 * len(channels) {
+				conn.expect(t, "*3")
+				for range 5 {
+					if _, err := conn.lines.ReadString('\n'); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			conn.send(t, "get", "n")
+			conn.expect(t, "$-1")
+			conn.send(t, "incr", "n")
+			conn.expectEnd(t, closed)
+			s.has(t, "n", 1)
+		})
+	}
+}
+
+// TestPushesInterleaveWithReplies needs a server that runs commands on a
+// connection that has subscribed, which RESP3 allows.
+func TestPushesInterleaveWithReplies(t *testing.T) {
+	r := redistest.Real(t)
+	s := site{redistest.NewLink(t, r.Dial), r.Client(t)}
+	s.on("swallowed", redistest.SwallowReply)
+	conn := dialRaw(t, s.link)
+	conn.send(t, "hello", "3")
+	conn.expect(t, "%7")
+	for {
+		line, err := conn.lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == "modules\r\n" {
+			break
+		}
+	}
+	conn.expect(t, "*0")
+	conn.send(t, "subscribe", "a")
+	conn.expect(t, ack(">", "subscribe", "a", 1)...)
+	conn.send(t, "rpush", "list", "message", "x", "y")
+	conn.expect(t, ":3")
+	conn.send(t, "lrange", "list", "0", "-1")
+	conn.expect(t, message("*", "x", "y")...) // looks like one, and is a reply
+	// A push comes ahead of the reply to the command that caused it.
+	conn.send(t, "publish", "a", "1")
+	conn.expect(t, message(">", "a", "1")...)
+	conn.expect(t, ":1")
+	conn.send(t, "incr", "swallowed")
+	conn.expectEnd(t, timeout)
+	s.has(t, "swallowed", 1)
+}
+
+func TestVerdictOnACommandBehindMessages(t *testing.T) {
+	r := redistest.Real(t)
+	s := site{redistest.NewLink(t, r.Dial), r.Client(t)}
+	free := make(chan struct{})
+	s.link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		switch {
+		case cmd.Is("ping"):
+			return redistest.Hold(free)
+		case cmd.Is("unsubscribe"):
+			return redistest.CutReply
+		}
+		return redistest.Pass
+	})
+	conn := dialRaw(t, s.link)
+	conn.send(t, "subscribe", "a")
+	conn.expect(t, ack("*", "subscribe", "a", 1)...)
+	conn.send(t, "ping")
+	conn.send(t, "unsubscribe", "a")
+	s.direct.Publish(t.Context(), "a", "1")
+	conn.expect(t, message("*", "a", "1")...)
+	close(free)
+	conn.expect(t, "*2", "$4", "pong", "$0", "")
+	conn.expectEnd(t, closed)
+}

@@ -1,0 +1,243 @@
+package redistest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// requireEnv, set to 1, turns the lack of a redis-server into a failure.
+const requireEnv = "RELOCK_TEST_REQUIRE"
+
+// startWithin bounds the wait for a server's first answer.
+const startWithin = 20 * time.Second
+
+// RealServer is a redis-server process on a free port of the loopback interface.
+// Its methods are for one goroutine at a time.
+type RealServer struct {
+	t    testing.TB
+	bin  string
+	dir  string
+	port string
+	args []string
+	proc *process
+}
+
+// process is one run of the binary.
+type process struct {
+	cmd    *exec.Cmd
+	out    bytes.Buffer  // what it printed; read it after exited only
+	exited chan struct{} // closed when the process has been waited for
+}
+
+// Real starts a redis-server that keeps nothing on disk, and kills it when t ends.
+// args go to the binary after the defaults and so prevail over them.
+//
+// Without the binary the test is skipped, or fails if RELOCK_TEST_REQUIRE is 1.
+func Real(t testing.TB, args ...string) *RealServer {
+	t.Helper()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv(requireEnv) == "1" {
+			t.Fatalf("redis-server is not installed, and %s=1 demands it: run `make test`, which installs it", requireEnv)
+		}
+		t.Skip("left out: this test needs a redis-server on PATH; `make test` installs one and runs it")
+	}
+	r := &RealServer{t: t, bin: bin, dir: t.TempDir(), args: args}
+	t.Cleanup(r.Kill)
+	const attempts = 5 // the port found free may be taken before the server binds it
+	for range attempts {
+		r.port = freePort(t)
+		if err = r.start(); err == nil {
+			return r
+		}
+	}
+	t.Fatalf("redistest: no redis-server after %d attempts: %v", attempts, err)
+	return nil
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func (r *RealServer) start() error {
+	p := &process{exited: make(chan struct{})}
+	p.cmd = exec.Command(r.bin, append([]string{
+		"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir,
+		"--save", "", "--appendonly", "no",
+	}, r.args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.run(); err != nil {
+		return err
+	}
+	r.proc = p
+	if err := r.awaitPong(); err != nil {
+		r.Kill()
+		return fmt.Errorf("%w; it said:\n%s", err, p.out.String())
+	}
+	return nil
+}
+
+// run starts the process on a thread that lives as long as the process does: the
+// kernel kills the child when the thread that forked it ends, and that must be
+// when this program dies, however it dies, and not before.
+func (p *process) run() error {
+	dieWithParent(p.cmd)
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait()
+		}
+	}()
+	return <-started
+}
+
+func (r *RealServer) awaitPong() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		reply, err := r.do(ctx, "PING")
+		// Another server may have won the port: ours then exits.
+		select {
+		case <-r.proc.exited:
+			return errors.New("redis-server exited")
+		default:
+		}
+		if err == nil && string(reply) == "+PONG\r\n" {
+			return nil
+		}
+		select {
+		case <-r.proc.exited:
+			return errors.New("redis-server exited")
+		case <-ctx.Done():
+			return fmt.Errorf("no PONG: %w", errors.Join(ctx.Err(), err))
+		case <-again.C:
+		}
+	}
+}
+
+// do runs one command without arguments that need quoting on a connection of its
+// own, with no handshake that would show in the server's statistics.
+func (r *RealServer) do(ctx context.Context, line string) ([]byte, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.Addr())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if by, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(by)
+	}
+	if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
+		return nil, err
+	}
+	f, err := readFrame(bufio.NewReader(conn))
+	return f.raw, err
+}
+
+// Addr returns the server's address.
+func (r *RealServer) Addr() string { return net.JoinHostPort("127.0.0.1", r.port) }
+
+// Client returns a client of r that is closed when t ends. Its options are the
+// defaults of go-redis as changed by mod.
+func (r *RealServer) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	return newClient(t, &redis.Options{Addr: r.Addr()}, mod)
+}
+
+// Dial connects to r over TCP, whatever the address asked for. It fits [NewLink].
+func (r *RealServer) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", r.Addr())
+}
+
+// PID returns the id of the running process.
+func (r *RealServer) PID() int { return r.proc.cmd.Process.Pid }
+
+// Pause stops the process without closing its connections, as a host that hangs.
+func (r *RealServer) Pause() { r.signal(syscall.SIGSTOP) }
+
+// Resume continues a paused process.
+func (r *RealServer) Resume() { r.signal(syscall.SIGCONT) }
+
+func (r *RealServer) signal(sig syscall.Signal) {
+	r.t.Helper()
+	if err := r.proc.cmd.Process.Signal(sig); err != nil {
+		r.t.Fatalf("redistest: %v to redis-server: %v", sig, err)
+	}
+}
+
+// Kill ends the process at once, paused or not, and returns when it is gone.
+func (r *RealServer) Kill() {
+	if r.proc == nil || r.proc.cmd.Process == nil {
+		return
+	}
+	_ = r.proc.cmd.Process.Kill() // fails only if it is gone already
+	<-r.proc.exited
+}
+
+// Restart kills the process and starts another on the same port, without the
+// data, the scripts and the connections of the first.
+func (r *RealServer) Restart() {
+	r.t.Helper()
+	r.Kill()
+	left, err := filepath.Glob(filepath.Join(r.dir, "*"))
+	for _, f := range left {
+		err = errors.Join(err, os.RemoveAll(f))
+	}
+	if err == nil {
+		err = r.start()
+	}
+	if err != nil {
+		r.t.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+// CommandStats returns how often the server has executed each command, by its name
+// in lower case. It counts those that scripts call; rejected ones are left out.
+func (r *RealServer) CommandStats(ctx context.Context) map[string]int64 {
+	r.t.Helper()
+	info, err := r.do(ctx, "INFO commandstats")
+	if err != nil {
+		r.t.Fatalf("redistest: %v", err)
+	}
+	stats := map[string]int64{}
+	for line := range strings.Lines(string(info)) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok {
+			continue
+		}
+		calls, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.ParseInt(calls, 10, 64)
+		if err != nil {
+			r.t.Fatalf("redistest: statistics line %q: %v", line, err)
+		}
+		stats[name] = n
+	}
+	return stats
+}

@@ -1,0 +1,295 @@
+package redistest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+)
+
+// virtualAddr is an IP literal: go-redis resolves host names, and the resolver's
+// process-wide state must not be touched from inside a bubble. The range is
+// reserved for documentation, so nothing answers there if a Dialer is forgotten.
+const virtualAddr = "192.0.2.1:6379"
+
+// Server is a Redis that lives and ends with one bubble.
+type Server struct {
+	mini *miniredis.Miniredis
+	srv  *server.Server
+	own  *server.Peer // runs this package's own commands; its hooks are off
+
+	// clock is held while keys age, so that no command runs between the two
+	// halves of a tick. It comes before miniredis' own lock.
+	clock sync.Mutex
+	aged  time.Time     // bubble time up to which keys have aged
+	step  time.Duration // TIME minus bubble time
+
+	mu    sync.Mutex // protects following fields; nothing waits under it
+	conns []*served  // every connection dialled since the last partition
+	cut   bool
+	gate  chan struct{} // non-nil while stalled; closed to resume
+	fails []*failure
+}
+
+// served is the server's end of a connection.
+type served struct {
+	*end
+	pubsub atomic.Bool // has been acknowledged a subscription
+}
+
+// failure is one FailNext.
+type failure struct {
+	left  int
+	text  string
+	match func(args []string) bool
+}
+
+// Start runs a Server in the calling bubble. It ends with t.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	s := &Server{mini: m, own: server.NewPeer(bufio.NewWriter(io.Discard)), aged: time.Now()}
+	first, err := m.Dial() // starts the server without a listener
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	_ = first.Close()
+	s.srv = m.Server()
+	s.srv.SetPreHook(s.before)
+	m.SetTime(s.aged)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// stop lets stalled commands go, because Close waits for them.
+func (s *Server) stop() {
+	s.mu.Lock()
+	gate := s.gate
+	s.gate, s.cut = nil, true
+	s.mu.Unlock()
+	if gate != nil {
+		close(gate)
+	}
+	s.mini.Close()
+}
+
+// before runs ahead of every command, also of those a script calls.
+func (s *Server) before(p *server.Peer, name string, args ...string) (done bool) {
+	if p == s.own || nested(p) {
+		// The script that calls holds miniredis' lock, and its keys have aged.
+		return false
+	}
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	if text, ok := s.failing(append([]string{strings.ToLower(name)}, args...)); ok {
+		p.WriteError(text)
+		return true
+	}
+	s.tick()
+	return false
+}
+
+// nested reports whether a script runs on p. miniredis does not export it.
+func nested(p *server.Peer) bool {
+	if p.Ctx == nil {
+		return false
+	}
+	return reflect.ValueOf(p.Ctx).Elem().FieldByName("nested").Bool()
+}
+
+// tick ages the keys by the bubble time that has passed. Bubble time stands still
+// while any command runs, so the age is exact.
+func (s *Server) tick() {
+	s.clock.Lock()
+	defer s.clock.Unlock()
+	s.tickLocked()
+}
+
+func (s *Server) tickLocked() {
+	now := time.Now()
+	elapsed := now.Sub(s.aged)
+	if elapsed <= 0 {
+		return
+	}
+	s.aged = now
+	s.mini.SetTime(now.Add(s.step))
+	s.mini.FastForward(elapsed)
+}
+
+// Client returns a client of s that is closed when t ends. Its options are the
+// defaults of go-redis, retries included, as changed by mod.
+func (s *Server) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	return newClient(t, &redis.Options{Addr: virtualAddr, Dialer: s.Dial}, mod)
+}
+
+func newClient(t testing.TB, o *redis.Options, mod []func(*redis.Options)) *redis.Client {
+	for _, m := range mod {
+		m(o)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Dial connects to s. It fits [redis.Options].Dialer and [NewLink].
+func (s *Server) Dial(_ context.Context, network, _ string) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return nil, refused(network)
+	}
+	near, far := pipe()
+	conn := &served{end: far}
+	s.conns = append(s.conns, conn)
+	s.srv.ServeConn(conn)
+	return near, nil
+}
+
+// Write notes acknowledged subscriptions. miniredis flushes after every command
+// and message, so an acknowledgement begins a write.
+func (c *served) Write(p []byte) (int, error) {
+	if _, reply, ok := bytes.Cut(p, []byte("\r\n")); ok {
+		for _, ack := range []string{"$9\r\nsubscribe\r\n", "$10\r\npsubscribe\r\n"} {
+			if bytes.HasPrefix(reply, []byte(ack)) {
+				c.pubsub.Store(true)
+			}
+		}
+	}
+	return c.end.Write(p)
+}
+
+// Partition closes every connection and refuses new ones until heal is called.
+// Commands in flight finish first, so the cut is clean; [Link] makes unclean ones.
+func (s *Server) Partition() (heal func()) {
+	synctest.Wait()
+	s.mu.Lock()
+	s.cut = true
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cut = false
+	}
+}
+
+// Stall holds every command before it executes until resume is called. A client
+// that gives up meanwhile still has its command executed then, which is how a
+// late write reaches a lock that has changed hands.
+func (s *Server) Stall() (resume func()) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gate != nil {
+		panic("redistest: stalled twice")
+	}
+	gate := make(chan struct{})
+	s.gate = gate
+	return func() {
+		s.mu.Lock()
+		mine := s.gate == gate // not so after the first call, or once s has stopped
+		if mine {
+			s.gate = nil
+		}
+		s.mu.Unlock()
+		if mine {
+			close(gate)
+		}
+	}
+}
+
+// StepClock moves the server's TIME by d, which may be negative, and keeps it that
+// far from the bubble's clock. Keys that have a TTL keep it; see [Server.JumpClock].
+func (s *Server) StepClock(d time.Duration) { s.moveClock(d, 0) }
+
+// JumpClock moves TIME as StepClock does, and with it every TTL: a Redis stores
+// the instant at which a key ends, so when its wall clock jumps ahead keys end
+// early, and when it jumps back they outlive their TTL.
+func (s *Server) JumpClock(d time.Duration) { s.moveClock(d, d) }
+
+func (s *Server) moveClock(step, age time.Duration) {
+	s.clock.Lock()
+	defer s.clock.Unlock()
+	s.tickLocked()
+	s.step += step
+	s.mini.SetTime(s.aged.Add(s.step))
+	s.mini.FastForward(age)
+}
+
+// FailNext answers errText, such as "LOADING Redis is loading the dataset in
+// memory", to the next n commands that match, and does not execute them. args[0]
+// is the command's name in lower case; a nil match matches all but the commands a
+// client sets a connection up with. Commands that scripts call are not asked about.
+func (s *Server) FailNext(n int, errText string, match func(args []string) bool) {
+	if match == nil {
+		match = func(args []string) bool {
+			return !slices.Contains([]string{"hello", "client", "auth", "select"}, args[0])
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = append(s.fails, &failure{left: n, text: errText, match: match})
+}
+
+func (s *Server) failing(args []string) (text string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.fails {
+		if f.left > 0 && f.match(args) {
+			f.left--
+			return f.text, true
+		}
+	}
+	return "", false
+}
+
+// Direct returns the miniredis behind s, its keys as old as they are now. Call it
+// anew after time has passed: keys age when a command runs and when Direct is called.
+func (s *Server) Direct() *miniredis.Miniredis {
+	s.tick()
+	return s.mini
+}
+
+// FlushScripts empties the script cache, as a restart or a failover does.
+func (s *Server) FlushScripts() {
+	s.srv.Dispatch(s.own, []string{"SCRIPT", "FLUSH"})
+}
+
+// FlushAll removes every key.
+func (s *Server) FlushAll() { s.mini.FlushAll() }
+
+// KillSubscribers closes the connections that have subscribed to something, and no
+// others. Messages published before have been delivered.
+func (s *Server) KillSubscribers() {
+	synctest.Wait()
+	s.mu.Lock()
+	conns := slices.Clone(s.conns)
+	s.mu.Unlock()
+	for _, c := range conns {
+		if c.pubsub.Load() {
+			_ = c.Close()
+		}
+	}
+}
