@@ -1,0 +1,8 @@
+//go:build !linux
+
+package clock
+
+import "time"
+
+// sinceBoot returns the reading of a clock that counts suspended time.
+func sinceBoot() time.Duration { return wall() }

@@ -1,0 +1,94 @@
+// Package clock measures elapsed time so that it is never under-counted, not
+// even across a suspension of the machine.
+//
+// Go's monotonic clock stands still while a machine sleeps (on Linux it is
+// CLOCK_MONOTONIC). A lease in Redis does not. Every [Instant] is therefore read
+// from two clocks, and whichever has advanced further decides.
+package clock
+
+import "time"
+
+// Instant is a point on two clocks: Go's monotonic clock and one that also
+// counts the time during which the machine is suspended. Its zero value lies
+// before every instant that a [Clock] returns.
+type Instant struct {
+	mono time.Time
+	boot time.Duration
+}
+
+// Clock tells the time. Its zero value reads the clocks of the system; a Clock
+// may be used by several goroutines at once.
+type Clock struct {
+	now  func() time.Time     // nil: time.Now
+	boot func() time.Duration // nil: sinceBoot
+}
+
+var system Clock
+
+// System returns the clock of this machine.
+func System() *Clock { return &system }
+
+// New returns a clock that reads now and boot, for tests. A nil boot stands for
+// a machine that is never suspended: both clocks then read now, so that time in
+// a testing/synctest bubble is exact to the nanosecond.
+func New(now func() time.Time, boot func() time.Duration) *Clock {
+	if boot == nil {
+		base := now()
+		boot = func() time.Duration { return now().Sub(base) }
+	}
+	return &Clock{now: now, boot: boot}
+}
+
+// Now returns the current instant.
+//
+// The clock that counts suspended time is read last: a suspension between the
+// two readings is then seen by whoever asks whether a deadline has passed.
+func (c *Clock) Now() Instant {
+	if c.now == nil {
+		mono := time.Now()
+		return Instant{mono: mono, boot: sinceBoot()}
+	}
+	mono := c.now()
+	return Instant{mono: mono, boot: c.boot()}
+}
+
+// Add returns the instant that is d after i on both clocks.
+func (i Instant) Add(d time.Duration) Instant {
+	return Instant{mono: i.mono.Add(d), boot: i.boot + d}
+}
+
+// Sub returns the time from j to i, the larger of what the two clocks say:
+// elapsed time is never under-counted. It is -i.Until(j).
+func (i Instant) Sub(j Instant) time.Duration {
+	return max(i.mono.Sub(j.mono), i.boot-j.boot)
+}
+
+// Until returns the time that remains from i to deadline, the smaller of what
+// the two clocks say. It is zero or negative once either has reached it.
+//
+// A timer set to it may fire too late, since it does not run while the machine
+// is suspended: whoever wakes up asks [Instant.Reached] again, and whoever must
+// not act after the deadline asks it before acting.
+func (i Instant) Until(deadline Instant) time.Duration {
+	return min(deadline.mono.Sub(i.mono), deadline.boot-i.boot)
+}
+
+// Reached reports whether, at i, either clock has reached deadline.
+func (i Instant) Reached(deadline Instant) bool { return i.Until(deadline) <= 0 }
+
+// Max returns the later of a and b on each clock by itself. Of two leases it is
+// the end of the longer one by the clock that counts suspended time, and the
+// other clock can only make it come sooner.
+func Max(a, b Instant) Instant {
+	if b.mono.After(a.mono) {
+		a.mono = b.mono
+	}
+	a.boot = max(a.boot, b.boot)
+	return a
+}
+
+// IsZero reports whether i is the zero Instant.
+func (i Instant) IsZero() bool { return i.mono.IsZero() && i.boot == 0 }
+
+// Time returns i as a [time.Time], with its monotonic reading.
+func (i Instant) Time() time.Time { return i.mono }

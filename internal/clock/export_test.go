@@ -1,0 +1,4 @@
+package clock
+
+// SinceBoot reads the second clock of the system.
+var SinceBoot = sinceBoot

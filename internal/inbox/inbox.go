@@ -1,0 +1,172 @@
+// Package inbox keeps one client subscribed to one channel for life.
+//
+// Pub/sub loses what is published while a link is down, and nobody is told. An
+// Inbox promises the two facts that make up for it: once [Inbox.Ready] has
+// returned nil, every later message is either delivered or followed by a call
+// of Linked, which says that some may have been missed.
+//
+// A link that is silent may be idle or dead, and an Inbox cannot tell. Its owner
+// can: it publishes to the channel itself, looks whether [Inbox.Heard] moves,
+// and calls [Inbox.Suspect] if it does not.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrClosed is returned by [Inbox.Ready] after [Inbox.Close].
+var ErrClosed = errors.New("inbox closed")
+
+// Config says what to subscribe to and whom to tell.
+//
+// Deliver and Linked are called one at a time, in the order of the link, on the
+// goroutine that reads it. They must not block, and must not call Close.
+type Config struct {
+	// Subscribe is the method of a redis client.
+	Subscribe func(ctx context.Context, channels ...string) *redis.PubSub
+	Channel   string
+	// Deliver is handed every message.
+	Deliver func(payload string)
+	// Linked is called at every acknowledged subscription, the first one
+	// included, before any message that follows it and before Up and Ready
+	// say so: messages may have been missed until now.
+	Linked func()
+}
+
+// Inbox is a subscription that outlives its connections. Create one with [New].
+type Inbox struct {
+	cfg  Config
+	base time.Time // what heard counts from
+
+	wg    sync.WaitGroup
+	turn  chan struct{}        // holds a token while Deliver, Linked or a change of cur runs
+	cur   atomic.Pointer[link] // the acknowledged link; nil while there is none
+	heard atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
+
+	mu      sync.Mutex         // protects following fields
+	cancel  context.CancelFunc // ends the goroutines; nil until started
+	closed  bool
+	refusal error         // why the last attempt failed, if waiting does not help
+	last    error         // why the last attempt failed
+	changed chan struct{} // closed and replaced when Ready has to look again
+}
+
+// New returns an Inbox. It starts nothing: the first [Inbox.Ready] does.
+func New(cfg Config) *Inbox {
+	return &Inbox{
+		cfg:     cfg,
+		base:    time.Now(),
+		turn:    make(chan struct{}, 1),
+		changed: make(chan struct{}),
+	}
+}
+
+// Ready waits until the subscription is acknowledged, and starts it on first
+// use. It returns nil at once while [Inbox.Up]. ctx bounds the wait only.
+//
+// It returns an error without waiting if the last attempt failed in a way that
+// waiting does not mend: the redis client is closed, or Redis refuses the
+// credentials or the channel. Refusals are tried again every few seconds.
+func (b *Inbox) Ready(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return b.gaveUp(err)
+		}
+		if b.Up() {
+			return nil
+		}
+		changed, err := b.watch()
+		if err != nil {
+			return err
+		}
+		// An acknowledgement stores cur before it closes changed, so one that
+		// came before watch is seen here, and a later one wakes the select.
+		if b.Up() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// gaveUp adds to err, the end of a wait, what kept the subscription from coming.
+func (b *Inbox) gaveUp(err error) error {
+	b.mu.Lock()
+	last := b.last
+	b.mu.Unlock()
+	if last == nil {
+		return fmt.Errorf("waiting for the inbox: %w", err)
+	}
+	return fmt.Errorf("waiting for the inbox: %w (last attempt: %v)", err, last)
+}
+
+// watch starts the subscription if nobody has, and returns the channel that is
+// closed when its state changes.
+func (b *Inbox) watch() (<-chan struct{}, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return nil, ErrClosed
+	case b.refusal != nil:
+		return nil, b.refusal
+	case b.cancel == nil:
+		var ctx context.Context
+		ctx, b.cancel = context.WithCancel(context.Background())
+		b.wg.Go(func() { b.run(ctx) })
+	}
+	return b.changed, nil
+}
+
+// Up reports whether the subscription is acknowledged and not known to be
+// broken. It does not wait.
+func (b *Inbox) Up() bool { return b.cur.Load() != nil }
+
+// Heard returns when the last message or acknowledgement came in, with a
+// monotonic reading, or the zero time if none has.
+func (b *Inbox) Heard() time.Time {
+	if d := b.heard.Load(); d != 0 {
+		return b.base.Add(time.Duration(d))
+	}
+	return time.Time{}
+}
+
+// Suspect abandons the current link and makes a new one: the caller has
+// evidence that it is dead. It does not wait. The new link is dialled at once,
+// or after a pause if the old one was only just made. Without a link Suspect
+// does nothing, since one is being made already.
+func (b *Inbox) Suspect() {
+	if l := b.cur.Load(); l != nil {
+		select {
+		case l.suspect <- struct{}{}:
+		default: // suspected already
+		}
+	}
+}
+
+// Close ends the subscription and returns when all its goroutines have. One
+// that is dialling ends with its attempt, within the timeouts of the redis
+// client.
+func (b *Inbox) Close() {
+	b.mu.Lock()
+	if !b.closed {
+		b.closed = true
+		close(b.changed)
+		b.changed = nil // nothing waits for it: watch returns ErrClosed
+	}
+	cancel := b.cancel
+	b.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	b.wg.Wait()
+}

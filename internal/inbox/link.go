@@ -1,0 +1,212 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	minPause    = 20 * time.Millisecond // after the first failure
+	maxPause    = time.Second           // also: a link that lived this long was a good one
+	refusePause = 5 * time.Second       // after a refusal, which only an operator ends
+	ackTimeout  = 10 * time.Second      // from the start of an attempt to its acknowledgement
+)
+
+var (
+	errSuspected    = errors.New("link abandoned: an echo did not come back")
+	errNoAck        = errors.New("subscription not acknowledged in time")
+	errUnsubscribed = errors.New("unsubscribed by the server")
+)
+
+// link is one connection, from its dial to its end. A link that breaks is never
+// mended: what go-redis reconnects and resubscribes by itself is dropped with
+// the rest, so that no gap goes unseen.
+type link struct {
+	ps      *redis.PubSub
+	acked   chan struct{} // closed by the reader at the first acknowledgement
+	ended   chan error    // the reader's last word; room for one, so that it never waits
+	suspect chan struct{} // room for one: Suspect never waits
+	retired bool          // no more callbacks; guarded by the inbox's turn
+}
+
+// run makes one link after the other until ctx ends or the client is closed.
+func (b *Inbox) run(ctx context.Context) {
+	pause := minPause
+	for {
+		begin := time.Now()
+		up, err := b.link(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		lasted := up && time.Since(begin) >= maxPause
+		if lasted {
+			pause = minPause
+		}
+		final, refused := errors.Is(err, redis.ErrClosed), redis.IsAuthError(err) || redis.IsPermissionError(err)
+		b.failed(err, final || refused)
+		wait := jitter(pause)
+		switch {
+		case final:
+			return
+		case refused:
+			wait = jitter(refusePause)
+		case lasted && errors.Is(err, errSuspected):
+			wait = 0 // whoever suspects it has waited long enough
+		default:
+			pause = min(2*pause, maxPause)
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// link makes a link and returns when it has ended, never nil, and whether it
+// was ever acknowledged.
+func (b *Inbox) link(ctx context.Context) (up bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends a dial, whoever abandons it
+	l := &link{
+		ps:      b.cfg.Subscribe(ctx), // without a channel: no I/O yet, and no error swallowed
+		acked:   make(chan struct{}),
+		ended:   make(chan error, 1),
+		suspect: make(chan struct{}, 1),
+	}
+	b.wg.Go(func() { l.ended <- b.read(ctx, l) })
+	err = l.wait(ctx)
+	b.retire(l)
+	// Close waits for a mutex that go-redis holds while it dials. Only this
+	// goroutine may wait for it.
+	b.wg.Go(func() { _ = l.ps.Close() })
+	select {
+	case <-l.acked:
+		return true, err
+	default:
+		return false, err
+	}
+}
+
+// wait returns why l has to go.
+func (l *link) wait(ctx context.Context) error {
+	late := time.NewTimer(ackTimeout)
+	defer late.Stop()
+	acked, expired := l.acked, late.C
+	for {
+		select {
+		case <-acked:
+			acked, expired = nil, nil
+		case <-expired:
+			return errNoAck
+		case <-l.suspect:
+			return errSuspected
+		case err := <-l.ended:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// retire returns when l calls nobody any more, so that the next link's calls
+// come after its own.
+func (b *Inbox) retire(l *link) {
+	b.turn <- struct{}{}
+	l.retired = true
+	b.cur.CompareAndSwap(l, nil)
+	<-b.turn
+}
+
+// read subscribes and hands on what comes in until the link breaks.
+//
+// ctx has no deadline: a read that times out inside a frame loses the rest of
+// the stream.
+func (b *Inbox) read(ctx context.Context, l *link) error {
+	if err := l.ps.Subscribe(ctx, b.cfg.Channel); err != nil {
+		return err
+	}
+	for {
+		v, err := l.ps.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.take(l, v); err != nil {
+			return err
+		}
+	}
+}
+
+// take acts on one inbound frame of l.
+func (b *Inbox) take(l *link, frame any) error {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if l.retired {
+		return nil // a message that the next Linked makes up for
+	}
+	b.heard.Store(max(1, int64(time.Since(b.base))))
+	switch v := frame.(type) {
+	case *redis.Message:
+		if v.Channel == b.cfg.Channel && v.PayloadSlice == nil {
+			b.cfg.Deliver(v.Payload)
+		}
+	case *redis.Subscription:
+		if v.Kind != "subscribe" {
+			return errUnsubscribed
+		}
+		b.linked(l)
+	}
+	return nil
+}
+
+// linked acts on an acknowledgement. A second one on the same link says that
+// go-redis has reconnected without a word. Caller holds the turn.
+func (b *Inbox) linked(l *link) {
+	b.cfg.Linked()
+	if b.cur.Swap(l) == l {
+		return
+	}
+	close(l.acked)
+	b.mu.Lock()
+	b.refusal, b.last = nil, nil
+	b.wake()
+	b.mu.Unlock()
+}
+
+// failed notes why an attempt failed, for Ready to return if it was a refusal.
+func (b *Inbox) failed(err error, refused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last, b.refusal = err, nil
+	if refused {
+		b.refusal = err
+		b.wake()
+	}
+}
+
+// wake makes every Ready look again. Caller holds b.mu.
+func (b *Inbox) wake() {
+	if b.closed {
+		return
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// sleep reports whether d passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter returns between half of d and d: the clients of a server that comes
+// back do not all come at once.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

@@ -1,0 +1,56 @@
+// Package key maps the names of locks to keys in Redis, one to one.
+//
+// The part of a key that says what it holds stands before the name, and the
+// name is the hash tag, so all keys of a lock live in one slot of a cluster:
+//
+//	<prefix>:h:{<escaped name>}     the hash of an ordinary name
+//	<prefix>:q:{<escaped name>}     its queue
+//	<prefix>:ht:<name>              the hash of a name with a hash tag of its own
+//	<prefix>:qt:<name>              its queue
+//
+// A name that has a hash tag keeps it, and with it the slot of the user's other
+// keys with that tag. The parts of their own keep the name "{a}" apart from the
+// name "a", whose tag is the same.
+//
+// Keys of one prefix never collide with each other. They may collide with those
+// of a prefix that continues it after a colon: give tenants prefixes of which
+// none begins with another and a colon.
+package key
+
+import "strings"
+
+// Keys are the keys of one lock, all in one slot.
+type Keys struct {
+	Hash  string // the lock's state
+	Queue string // its waiters, a sorted set
+}
+
+// For returns the keys of the lock name. Both arguments are checked ones: see
+// [CheckPrefix] and [CheckName].
+func For(prefix, name string) Keys {
+	if tagged(name) {
+		return Keys{
+			Hash:  prefix + ":ht:" + name,
+			Queue: prefix + ":qt:" + name,
+		}
+	}
+	tag := "{" + escaper.Replace(name) + "}"
+	return Keys{
+		Hash:  prefix + ":h:" + tag,
+		Queue: prefix + ":q:" + tag,
+	}
+}
+
+// Inbox returns the name of the channel on which a client is told of grants.
+func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
+
+// escaper leaves no brace, so that the tag of a key ends where the name does.
+// The percent sign is escaped too: else "{" and "%7B" would be one name.
+var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
+
+// tagged reports whether Redis finds a hash tag in name: at least one byte
+// between the first opening brace and the first closing one after it.
+func tagged(name string) bool {
+	_, rest, ok := strings.Cut(name, "{")
+	return ok && strings.IndexByte(rest, '}') > 0
+}
