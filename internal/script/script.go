@@ -1,0 +1,124 @@
+// Package script loads Lua scripts from files and reads their replies. It
+// does no I/O beyond the fs.FS it is given, and knows nothing of what the
+// scripts do.
+package script
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// sharedPrefix begins the file names of parts that scripts have in common.
+const sharedPrefix = "shared_"
+
+// usesHeader begins the comment line that names the shared parts of a script.
+const usesHeader = "-- uses:"
+
+// Script is a Lua script, ready to be sent. It is read-only once loaded.
+type Script struct {
+	Name   string // file name without .lua
+	Source string // what EVAL sends: shared parts first, no comments, no blank lines
+	SHA    string // SHA-1 of Source in lower-case hex, what EVALSHA sends
+}
+
+// Load reads the script name from <name>.lua in fsys. A line "-- uses: a b"
+// in the comment that heads the file puts shared_a.lua and shared_b.lua, in
+// that order, before it.
+//
+// Comments have lines of their own: what follows code on the same line is
+// sent. Long brackets, as comment or as string, are an error, since finding
+// comments would then take a Lua parser.
+func Load(fsys fs.FS, name string) (*Script, error) {
+	code, uses, err := read(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	var source strings.Builder
+	for _, part := range uses {
+		shared, nested, err := read(fsys, sharedPrefix+part)
+		if err != nil {
+			return nil, fmt.Errorf("script %s: %w", name, err)
+		}
+		if len(nested) > 0 {
+			return nil, fmt.Errorf("script %s: shared part %s uses other parts: the script has to name them, in order", name, part)
+		}
+		source.WriteString(shared)
+	}
+	source.WriteString(code)
+	sum := sha1.Sum([]byte(source.String()))
+	return &Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}, nil
+}
+
+// MustLoad is Load for scripts that are embedded in the program. It panics
+// where Load returns an error.
+func MustLoad(fsys fs.FS, name string) *Script {
+	s, err := Load(fsys, name)
+	if err != nil {
+		panic("relock: bug: " + err.Error())
+	}
+	return s
+}
+
+// read returns the code of one file, each line ended by a newline, and the
+// parts its header names.
+func read(fsys fs.FS, name string) (code string, uses []string, err error) {
+	text, err := fs.ReadFile(fsys, name+".lua")
+	if err != nil {
+		return "", nil, fmt.Errorf("script %s: %w", name, err)
+	}
+	var out strings.Builder
+	for i, line := range strings.Split(string(text), "\n") {
+		// Also drops the CR of a checkout with CRLF line ends, which would
+		// otherwise give the same script another SHA.
+		line = strings.TrimRight(line, " \t\r")
+		bare := strings.TrimLeft(line, " \t")
+		switch {
+		case strings.HasPrefix(bare, usesHeader):
+			if out.Len() > 0 || uses != nil {
+				return "", nil, fmt.Errorf("script %s: line %d: %q again or after code", name, i+1, usesHeader)
+			}
+			if uses, err = parts(bare); err != nil {
+				return "", nil, fmt.Errorf("script %s: line %d: %w", name, i+1, err)
+			}
+		case longBracket(bare):
+			return "", nil, fmt.Errorf("script %s: line %d: long brackets are not supported", name, i+1)
+		case bare == "" || strings.HasPrefix(bare, "--"):
+		default:
+			out.WriteString(line)
+			out.WriteByte('\n')
+		}
+	}
+	if out.Len() == 0 {
+		return "", nil, fmt.Errorf("script %s: no code", name)
+	}
+	return out.String(), uses, nil
+}
+
+// parts returns the names in a uses line.
+func parts(line string) ([]string, error) {
+	names := strings.Fields(strings.TrimPrefix(line, usesHeader))
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%q names nothing", usesHeader)
+	}
+	for i, name := range names {
+		// Twice the same locals would run, and count against Lua's limit of
+		// 200: it is a slip.
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("%q names %s twice", usesHeader, name)
+		}
+	}
+	return names, nil
+}
+
+// longBracket reports whether the line opens a long comment, or holds a long
+// string outside a line comment.
+func longBracket(bare string) bool {
+	if strings.HasPrefix(bare, "--") {
+		return strings.HasPrefix(bare, "--[[") || strings.HasPrefix(bare, "--[=")
+	}
+	return strings.Contains(bare, "[[") || strings.Contains(bare, "[=")
+}

@@ -1,0 +1,134 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrNoReply is the error of a call that was not answered within its timeout,
+// or the client's own.
+var ErrNoReply = errors.New("no reply from redis in time")
+
+var (
+	errNotSent = errors.New("not sent")
+	// errNothing is for a client, or a hook in it, that reports success and
+	// has no reply.
+	errNothing = errors.New("neither reply nor error")
+)
+
+// Outcome says what the error of a call means for the script.
+type Outcome int
+
+// The outcomes of a failed call.
+const (
+	Unknown     Outcome = iota // it may have run, or may yet run
+	NotExecuted                // it did not run, and did so for a passing reason
+	Refused                    // Redis answered with an error, and would do so again
+	Closed                     // the client is closed, no call will succeed
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case NotExecuted:
+		return "not executed"
+	case Refused:
+		return "refused"
+	case Closed:
+		return "closed"
+	}
+	return "unknown"
+}
+
+// Classify returns the outcome of a call from its error, which must not be
+// nil. What it does not know is Unknown: that costs a look, never a lock.
+func Classify(err error) Outcome {
+	var answer redis.Error
+	var op *net.OpError
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return Closed
+	case errors.Is(err, errNotSent),
+		errors.Is(err, redis.ErrPoolTimeout),
+		errors.Is(err, redis.ErrPoolExhausted),
+		errors.As(err, &op) && op.Op == "dial":
+		return NotExecuted
+	case errors.As(err, &answer):
+		return classifyAnswer(answer.Error())
+	}
+	return Unknown
+}
+
+// TryAgain reports whether a Cluster refused a call of several keys because
+// their slot is migrating. A call of one key would be served.
+func TryAgain(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && code(answer.Error()) == "TRYAGAIN"
+}
+
+// classifyAnswer is for errors that Redis sent. Those that pass come from
+// checks before a script's first write.
+func classifyAnswer(text string) Outcome {
+	switch code(text) {
+	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS",
+		"MOVED", "ASK", "BUSY", "NOSCRIPT":
+		return NotExecuted
+	case "ERR":
+		if strings.HasPrefix(text, "ERR max number of clients reached") {
+			return NotExecuted
+		}
+	}
+	return Refused
+}
+
+// code returns the first word of an error that Redis sent. Before version 7 it
+// wrapped what a command in a script was answered with, as in "ERR Error
+// running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
+func code(text string) string {
+	if strings.HasPrefix(text, "ERR Error running script") {
+		if _, inner, ok := strings.Cut(text, ": -"); ok {
+			text = inner
+		}
+	}
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// notSent is the error of a call whose context had ended before it began.
+func notSent(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", errNotSent, ended(ctx))
+}
+
+// ended is the error of a call whose context ended.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// ours is what the caller gets for an error that go-redis returned. It does
+// not match a context's error: the caller's context has not ended, the one
+// that await made has, or a dialer's own.
+func ours(err error) error {
+	own := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	switch outcome := Classify(err); {
+	case own && outcome == NotExecuted:
+		return fmt.Errorf("%w: %v", errNotSent, err)
+	case own:
+		return fmt.Errorf("%w: %v", ErrNoReply, err)
+	case outcome == Unknown && timedOut(err):
+		return fmt.Errorf("%w: %w", ErrNoReply, err)
+	}
+	return err
+}
+
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}

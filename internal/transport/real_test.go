@@ -1,0 +1,242 @@
+package transport_test
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+func realClient(t testing.TB, opt *redis.Options) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(opt)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func TestRealServerIsSentTheTextItLacks(t *testing.T) {
+	rdb := realClient(t, &redis.Options{Addr: redistest.Real(t).Addr()})
+	tr := transport.New(rdb)
+	runs := int64(0)
+	for name, do := range ways {
+		for range 2 {
+			reply, err := do(t.Context(), tr, 10*time.Second, call("k"))
+			if runs++; err != nil || reply[0] != runs || reply[1] != "x" {
+				t.Errorf("%s: reply %v, error %v, want run %d", name, reply, err, runs)
+			}
+			if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// state is a state of a server, made and undone by commands, in which it
+// refuses scripts.
+type state struct {
+	name       string
+	made, undo string
+	outcome    transport.Outcome
+	code       string
+}
+
+func TestOutcomeOfWhatARealServerAnswers(t *testing.T) {
+	addr := redistest.Real(t).Addr()
+	admin := realClient(t, &redis.Options{Addr: addr})
+	tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+	for _, s := range []state{
+		{"wrong type", "lpush k v", "del k", transport.Refused, "WRONGTYPE"},
+		{"out of memory", "config set maxmemory 1", "config set maxmemory 0", transport.Refused, "OOM"},
+		{"too few replicas", "config set min-replicas-to-write 1", "config set min-replicas-to-write 0", transport.NotExecuted, "NOREPLICAS"},
+		{"replica", "replicaof 127.0.0.1 1", "replicaof no one", transport.NotExecuted, "READONLY"},
+		{"stale replica", "config set replica-serve-stale-data no|replicaof 127.0.0.1 1", "replicaof no one|config set replica-serve-stale-data yes", transport.NotExecuted, "MASTERDOWN"},
+		{"no permission", "acl setuser default -evalsha", "acl setuser default +evalsha", transport.Refused, "NOPERM"},
+	} {
+		for name, do := range ways {
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				run(t, admin, s.made)
+				_, err := do(t.Context(), tr, 10*time.Second, call("k"))
+				run(t, admin, s.undo)
+				if err == nil || !strings.Contains(err.Error(), s.code) || transport.Classify(err) != s.outcome {
+					t.Errorf("error %v, want %s, %v", err, s.code, s.outcome)
+				}
+				if _, err := do(t.Context(), tr, 10*time.Second, call("other")); err != nil {
+					t.Errorf("afterwards: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// run runs commands with | between them.
+func run(t *testing.T, rdb *redis.Client, commands string) {
+	t.Helper()
+	for command := range strings.SplitSeq(commands, "|") {
+		var args []any
+		for _, word := range strings.Fields(command) {
+			args = append(args, word)
+		}
+		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+	}
+}
+
+func TestBusyServerDidNotRunTheScript(t *testing.T) {
+	addr := redistest.Real(t, "--busy-reply-threshold", "20").Addr()
+	admin := realClient(t, &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute})
+	tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+	looped := make(chan error, 1)
+	go func() { looped <- admin.Eval(context.Background(), "while true do end", nil).Err() }()
+	var err error
+	await(t, func() bool {
+		_, err = tr.Do(t.Context(), 10*time.Second, call("k"))
+		return err != nil
+	})
+	if !redis.HasErrorPrefix(err, "BUSY") || transport.Classify(err) != transport.NotExecuted {
+		t.Errorf("error %v, want BUSY, not executed", err)
+	}
+	if err := admin.ScriptKill(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+	if err := <-looped; err == nil {
+		t.Error("the endless script ended by itself")
+	}
+}
+
+// goneAddr returns an address that nobody listens on.
+func goneAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestRealServerThatIsNotThereDidNotRunTheScript(t *testing.T) {
+	for name, do := range ways {
+		tr := transport.New(realClient(t, &redis.Options{Addr: goneAddr(t), DialerRetries: 1}))
+		_, err := do(t.Context(), tr, 10*time.Second, call("k"))
+		if err == nil || transport.Classify(err) != transport.NotExecuted {
+			t.Errorf("%s: error %v, want not executed", name, err)
+		}
+	}
+}
+
+func TestRealServerThatWantsAPasswordRefuses(t *testing.T) {
+	addr := redistest.Real(t).Addr()
+	run(t, realClient(t, &redis.Options{Addr: addr}), "config set requirepass secret")
+	for name, do := range ways {
+		tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+		_, err := do(t.Context(), tr, 10*time.Second, call("k"))
+		if err == nil || !strings.Contains(err.Error(), "NOAUTH") || transport.Classify(err) != transport.Refused {
+			t.Errorf("%s: error %v, want NOAUTH, refused", name, err)
+		}
+	}
+}
+
+// go-redis would ask once, or at each call where the ACL forbids the answer.
+func TestRealClusterIsNotAskedWhereTheKeysAre(t *testing.T) {
+	addr := redistest.Real(t, "--cluster-enabled", "yes").Addr()
+	admin := realClient(t, &redis.Options{Addr: addr})
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	tr := transport.New(rdb)
+	run(t, admin, "cluster addslotsrange 0 16383")
+	await(t, func() bool {
+		return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	})
+	for name, do := range ways {
+		for range 3 {
+			if _, err := do(t.Context(), tr, 10*time.Second, call("k")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	stats := admin.Info(t.Context(), "commandstats").Val()
+	if !strings.Contains(stats, "cmdstat_evalsha:calls=") {
+		t.Errorf("no scripts in the statistics: %s", stats)
+	}
+	for line := range strings.Lines(stats) {
+		if strings.HasPrefix(line, "cmdstat_command") {
+			t.Errorf("the server was asked: %s", line)
+		}
+	}
+	run(t, admin, "cluster delslotsrange 0 16383")
+	for name, do := range ways {
+		_, err := do(t.Context(), tr, 10*time.Second, call("k"))
+		if err == nil || transport.Classify(err) != transport.NotExecuted {
+			t.Errorf("%s without slots: error %v, want not executed", name, err)
+		}
+	}
+}
+
+func BenchmarkDo(b *testing.B) {
+	addr := redistest.Real(b).Addr()
+	cancellable, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, row := range []struct {
+		name    string
+		ctx     context.Context
+		timeout time.Duration
+	}{
+		{"background", context.Background(), 0},
+		{"background timeout", context.Background(), 10 * time.Second},
+		{"cancellable", cancellable, 0},
+		{"cancellable timeout", cancellable, 10 * time.Second},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			tr := transport.New(realClient(b, &redis.Options{Addr: addr}))
+			c := call("k")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tr.Do(row.ctx, row.timeout, c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEvalSha(b *testing.B) {
+	rdb := realClient(b, &redis.Options{Addr: redistest.Real(b).Addr()})
+	if err := rdb.ScriptLoad(context.Background(), incr.Source).Err(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := rdb.EvalSha(context.Background(), incr.SHA, []string{"k"}, "x").Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDoAll(b *testing.B) {
+	addr := redistest.Real(b).Addr()
+	for _, n := range []int{1, 16, 128} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			tr := transport.New(realClient(b, &redis.Options{Addr: addr}))
+			calls := make([]transport.Call, n)
+			for i := range calls {
+				calls[i] = call("k")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, r := range tr.DoAll(context.Background(), 10*time.Second, calls) {
+					if r.Err != nil {
+						b.Fatal(r.Err)
+					}
+				}
+			}
+		})
+	}
+}
