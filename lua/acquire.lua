@@ -1,0 +1,202 @@
+-- Asks for the lock: takes it, joins the owner's grant, or queues. A heartbeat is
+-- the same request again under the ticket it has; so is a re-sent copy.
+-- uses: state queue settle
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
+-- ARGV[1] inbox channel prefix, the client's ID completes it
+-- ARGV[2] kind the lock's kind
+-- ARGV[3] client the asking client's ID
+-- ARGV[4] not_after server ms: a copy that arrives later changes nothing
+-- ARGV[5] keep ms that the hash outlives the last deadline
+-- ARGV[6] echo 1: publish 'echo' to the client's own inbox, to prove that it hears
+-- ARGV[7...] eight for each request: nonce, op, owner, named (0 or 1), mode, ttl
+--   ms, block of tokens, place (a ticket; 0: a new one; -1: do not queue)
+-- RETURNS now, more (1: ask again, the queue was too long for one call), and five
+--   for each request: 1 low high remaining '' (held), 2 ticket wait first ghost
+--   (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again);
+--   or for all of them: now, 0, -2 (late), now, 0, -3, kind (another kind is in use),
+--   now, 0, -5 (the one-key form cannot answer). wait is ms until the holder's lease
+--   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
+--   session where that is the client's own.
+inbox = ARGV[1]
+local kind, client, keep = ARGV[2], ARGV[3], tonumber(ARGV[5])
+
+local function refusal()
+  local not_after = tonumber(ARGV[4])
+  if not_after <= now or not_after > now + 60000 then
+    return { now, 0, -2 }
+  end
+  if not KEYS[2] and state.queued > 0 then
+    return { now, 0, -5 }
+  end
+  if state.kind and state.kind ~= kind then
+    if held() or (state.queued > 0 and redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. text(-now)) > 0) then
+      return { now, 0, -3, state.kind }
+    end
+  end
+end
+
+local function leave_queue(request)
+  if request.waiter and KEYS[2] then
+    drop_waiter(request.nonce, unpack_waiter(request.waiter))
+  end
+end
+
+local function join(request)
+  local grant = unpack_grant(request.grant)
+  local session = find_session(grant, client, request.nonce)
+  if not session then
+    if not request.named then
+      return nil
+    end
+    session = {
+      client = client, nonce = request.nonce, op = request.op,
+      writes = 1, reads = 0, deadline = now + request.ttl,
+    }
+    grant.sessions[#grant.sessions + 1] = session
+    leave_queue(request)
+    store_grant(request.owner, grant, 'kind', kind)
+  end
+  return { 1, grant.low, grant.high, session.deadline - now, '' }
+end
+
+local function take(request)
+  leave_queue(request)
+  local low, high = issue(request.block)
+  local session = {
+    client = client, nonce = request.nonce, op = request.op,
+    writes = 1, reads = 0, deadline = now + request.ttl,
+  }
+  store_grant(request.owner, { mode = request.mode, low = low, high = high, sessions = { session } },
+    'token', text(state.token), 'kind', kind)
+  return { 1, low, high, request.ttl, '' }
+end
+
+local function enqueue(request)
+  local waiter = {
+    client = client, op = request.op, ticket = math.max(request.place, 0), deadline = now + request.ttl,
+    mode = request.mode, block = request.block, told = state.owner and state.deadline or 0,
+    named = request.named, owner = request.owner,
+  }
+  if request.waiter then
+    local before = unpack_waiter(request.waiter)
+    waiter.ticket = before.ticket
+    waiter.op = math.max(before.op, request.op)
+    waiter.deadline = math.max(before.deadline, waiter.deadline)
+  end
+  insert_waiter(request.nonce, waiter, keep)
+  if state.kind ~= kind then
+    state.kind = kind
+    redis.call('HSET', KEYS[1], 'kind', kind)
+  end
+  asking[request.nonce] = true
+  return { 2, waiter.ticket, waiter.told, state.queued == 1 and 1 or 0, waiter }
+end
+
+-- Judges one request; a queued one may still be granted by the settle that follows.
+local function ask(request)
+  if has_ended(request.nonce) then
+    return { -4, 0, 0, 0, '' }
+  end
+  if not state.owner and state.queued > 0 and request.place <= 0 then
+    -- Whoever waits comes first; that may be an earlier copy of this request.
+    asking[request.nonce] = true
+    state.more = settle()
+    if type(asking[request.nonce]) == 'table' then
+      return { 2, 0, 0, 0, '' }
+    end
+    request.grant = redis.call('HGET', KEYS[1], 'o:' .. request.owner)
+  end
+  if state.owner == request.owner and request.grant then
+    local joined = join(request)
+    if joined then
+      return joined
+    end
+  end
+  if not state.owner and state.queued == 0 then
+    return take(request)
+  end
+  if request.place < 0 then
+    return { 3, 0, 0, 0, '' }
+  end
+  if not KEYS[2] then
+    return { -5, 0, 0, 0, '' }
+  end
+  return enqueue(request)
+end
+
+-- Completes the answer of a request that was not held at once.
+local function conclude(request, answer)
+  local granted = asking[request.nonce]
+  if type(granted) == 'table' then
+    return { 1, granted[1], granted[2], granted[3] - now, '' }
+  end
+  local deadline = state.owner and state.deadline or now
+  if answer[1] == 2 then
+    local waiter = answer[5]
+    if waiter.told ~= deadline then
+      waiter.told = deadline
+      redis.call('HSET', KEYS[1], 'w:' .. request.nonce, pack_waiter(waiter))
+    end
+    if request.place > 0 then
+      answer[4] = head() == request.nonce and 1 or 0
+    end
+  end
+  answer[3] = deadline - now
+  answer[5] = state.client == client and state.owner and state.nonce or ''
+  return answer
+end
+
+local refused = open(ARGV[9], ARGV[7]) or refusal()
+if refused then
+  return refused
+end
+
+local requests, longest = {}, 0
+for i = 7, #ARGV, 8 do
+  local request = {
+    nonce = ARGV[i], op = tonumber(ARGV[i + 1]), owner = ARGV[i + 2], named = ARGV[i + 3] == '1',
+    mode = ARGV[i + 4], ttl = tonumber(ARGV[i + 5]), block = tonumber(ARGV[i + 6]), place = tonumber(ARGV[i + 7]),
+  }
+  requests[#requests + 1] = request
+  longest = math.max(longest, request.ttl)
+end
+
+touch(longest, keep)
+if state.owner and not held() then
+  drop_grant()
+end
+state.more = 0
+
+local answers = {}
+for i, request in ipairs(requests) do
+  request.grant, request.waiter = state.grant, state.waiter
+  if i > 1 then
+    local own = redis.call('HMGET', KEYS[1], 'o:' .. request.owner, 'w:' .. request.nonce)
+    request.grant, request.waiter = own[1], own[2]
+  end
+  answers[i] = ask(request)
+end
+if ARGV[6] == '1' and KEYS[2] then
+  budget = budget - sweep(budget)
+end
+if not state.owner and state.queued > 0 or budget <= 0 then
+  state.more = settle()
+end
+
+local reply = { now, state.more }
+for i, request in ipairs(requests) do
+  local answer = answers[i]
+  if answer[1] == 2 or answer[1] == 3 then
+    answer = conclude(request, answer)
+  end
+  for _, value in ipairs(answer) do
+    reply[#reply + 1] = value
+  end
+end
+close()
+cover(longest, keep)
+if ARGV[6] == '1' then
+  tell(client, 'echo')
+end
+return reply

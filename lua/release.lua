@@ -1,0 +1,67 @@
+-- Ends a nonce, whatever it has come to: held, queued, or never arrived. The lock
+-- goes to the head of the queue in the same step.
+-- uses: state queue settle
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
+-- ARGV[1] inbox channel prefix, a client's ID completes it
+-- ARGV[2] client the nonce's client
+-- ARGV[3] nonce what ends
+-- ARGV[4] owner whose grant it belongs to; '': whoever holds
+-- ARGV[5] until server ms up to which an unanswered copy of the request may still
+--   arrive and must be refused; 0: there is none
+-- ARGV[6] keep ms that the hash outlives the last holder
+-- RETURNS was (2 held, 1 queued, 0 neither), now, more (1: ask again, the queue was
+--   too long for one call); or -5, now, 0 (the one-key form cannot answer)
+inbox = ARGV[1]
+local client, nonce, owner = ARGV[2], ARGV[3], ARGV[4]
+local until_ms, keep = tonumber(ARGV[5]), tonumber(ARGV[6])
+
+local refused = open(owner, nonce)
+if refused then
+  return refused
+end
+if not KEYS[2] and state.queued > 0 then
+  return { -5, now, 0 }
+end
+local lease = math.max(state.owner and state.deadline - now or 0, until_ms - now, 0)
+touch(lease, keep)
+
+local was = 0
+if state.owner and not held() then
+  drop_grant()
+end
+if owner == '' and state.owner then
+  owner = state.owner
+  state.grant = redis.call('HGET', KEYS[1], 'o:' .. owner)
+end
+if state.owner == owner and state.grant then
+  local grant = unpack_grant(state.grant)
+  local session, i = find_session(grant, client, nonce)
+  if session then
+    was = 2
+    table.remove(grant.sessions, i)
+    if #grant.sessions > 0 then
+      store_grant(owner, grant)
+    else
+      drop_grant()
+    end
+  end
+end
+if state.waiter then
+  was = 1
+  drop_waiter(nonce, unpack_waiter(state.waiter))
+end
+if until_ms > now then
+  keep_ended(nonce, until_ms)
+end
+local more = 0
+if state.queued > 0 then
+  more = settle()
+end
+close()
+cover(lease, keep)
+if not state.owner and state.queued == 0 then
+  -- Nothing has a deadline any more but ended nonces: the keep time starts now.
+  redis.call('PEXPIRE', KEYS[1], text(math.max(keep, until_ms - now)))
+end
+return { was, now, more }

@@ -1,0 +1,100 @@
+-- The queue: one ZSET in which a waiter stands twice. Its nonce, scored by its
+-- ticket (> 0), is its place; '-' and the nonce, scored by minus its deadline
+-- (< 0), lets dead entries be found anywhere in the queue. An entry is a lease.
+-- The record w:NONCE is 'client op ticket deadline mode block told named owner'.
+
+local inbox
+
+local function unpack_waiter(packed)
+  local client, op, ticket, deadline, mode, block, told, named, owner =
+    string.match(packed, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d) (.*)$')
+  return {
+    client = client, op = tonumber(op), ticket = tonumber(ticket), deadline = tonumber(deadline),
+    mode = mode, block = tonumber(block), told = tonumber(told), named = named == '1', owner = owner,
+  }
+end
+
+local function pack_waiter(w)
+  return table.concat({
+    w.client, text(w.op), text(w.ticket), text(w.deadline), w.mode, text(w.block), text(w.told),
+    w.named and '1' or '0', w.owner,
+  }, ' ')
+end
+
+-- A publish that is refused is no reason to stop half way: the entry's lease
+-- and the waiter's next heartbeat stand in for the message.
+local function tell(client, message)
+  local heard = redis.pcall('PUBLISH', inbox .. client, message)
+  return type(heard) ~= 'number' or heard > 0
+end
+
+local function list_named(owner, nonce, add)
+  local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
+  local kept = {}
+  for other in string.gmatch(list, '%S+') do
+    if other ~= nonce then
+      kept[#kept + 1] = other
+    end
+  end
+  if add then
+    kept[#kept + 1] = nonce
+  end
+  if #kept == 0 then
+    redis.call('HDEL', KEYS[1], 'v:' .. owner)
+  else
+    redis.call('HSET', KEYS[1], 'v:' .. owner, table.concat(kept, ' '))
+  end
+  return kept
+end
+
+local function drop_waiter(nonce, waiter)
+  redis.call('ZREM', KEYS[2], nonce, '-' .. nonce)
+  redis.call('HDEL', KEYS[1], 'w:' .. nonce)
+  state.queued = math.max(state.queued - 1, 0)
+  if waiter and waiter.named then
+    list_named(waiter.owner, nonce, false)
+  end
+end
+
+-- The queue's arrival order is its only order: a new ticket is the time, or one
+-- more than the largest in the queue where the server's clock has stepped back.
+local function new_ticket()
+  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  return math.max(micros, tonumber(last[2] or 0) + 1)
+end
+
+-- Puts a waiter in, or back in under the ticket it already has.
+local function insert_waiter(nonce, waiter, keep)
+  if waiter.ticket == 0 then
+    waiter.ticket = new_ticket()
+  end
+  redis.call('ZADD', KEYS[2], text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
+  redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
+  local lease = text(waiter.deadline - now + keep)
+  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 and redis.call('PTTL', KEYS[2]) < 0 then
+    redis.call('PEXPIRE', KEYS[2], lease)
+  end
+  if waiter.named then
+    list_named(waiter.owner, nonce, true)
+  end
+  -- Counted, not added up: the hash may have been lost while the queue was not.
+  state.queued = redis.call('ZCOUNT', KEYS[2], '(0', '+inf')
+end
+
+local function head()
+  local nonce = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 1)[1]
+  if nonce then
+    return nonce, redis.call('HGET', KEYS[1], 'w:' .. nonce)
+  end
+end
+
+-- Drops waiters past their deadline, wherever they stand, at most budget of them.
+local function sweep(budget)
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-now), '(0', 'LIMIT', 0, budget)
+  for _, member in ipairs(dead) do
+    local nonce = string.sub(member, 2)
+    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
+    drop_waiter(nonce, packed and unpack_waiter(packed))
+  end
+  return #dead
+end

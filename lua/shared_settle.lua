@@ -1,0 +1,94 @@
+-- Settle ends every script that changes a lock: whoever can hold now, holds.
+-- It is bounded: what it leaves over is reported, and the caller asks again.
+
+local budget = 2000
+
+-- Nonces whose requests this very script answers: their reply is their message.
+local asking = {}
+
+-- Hands the lock to a waiter for the rest of its entry's lease: the waiter may
+-- be frozen or gone, and then no more than that lease is spent on it. The
+-- message is the grant; op names the request whose sending time the lease
+-- counts from. Nobody subscribed: the entry goes, its client keeps the ticket.
+local function grant_waiter(nonce, waiter)
+  drop_waiter(nonce, waiter)
+  local low, high = issue(waiter.block)
+  if asking[nonce] then
+    asking[nonce] = { low, high, waiter.deadline }
+  elseif not tell(waiter.client, table.concat({ 'grant', nonce, text(waiter.op), text(low), text(high) }, ' ')) then
+    return
+  end
+  local session = {
+    client = waiter.client, nonce = nonce, op = waiter.op,
+    writes = 1, reads = 0, deadline = waiter.deadline,
+  }
+  store_grant(waiter.owner, { mode = waiter.mode, low = low, high = high, sessions = { session } }, 'token', text(state.token))
+  if waiter.named then
+    -- The same owner's other requests re-enter: they are woken, not kept waiting for themselves.
+    for other in string.gmatch(redis.call('HGET', KEYS[1], 'v:' .. waiter.owner) or '', '%S+') do
+      local packed = redis.call('HGET', KEYS[1], 'w:' .. other)
+      if packed then
+        tell(unpack_waiter(packed).client, 'look ' .. other)
+      end
+    end
+  end
+end
+
+-- The head sleeps until the deadline it was told. Where the lock now ends
+-- sooner than that (a shorter lease took over), it must be told again.
+local function look()
+  local nonce, packed = head()
+  if not packed or asking[nonce] then
+    return
+  end
+  local waiter = unpack_waiter(packed)
+  if state.deadline < waiter.told then
+    waiter.told = state.deadline
+    redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
+    tell(waiter.client, 'look ' .. nonce)
+  end
+end
+
+-- Returns 1 when it ran out of budget, else 0.
+local function settle()
+  if state.owner and state.deadline <= now then
+    drop_grant()
+  end
+  while not state.owner and state.queued > 0 do
+    if budget <= 0 then
+      return 1
+    end
+    local nonce, packed = head()
+    if not nonce then
+      state.queued = 0
+    elseif not packed then
+      -- A queue that outlived its hash: the waiter's next heartbeat puts it back.
+      drop_waiter(nonce)
+      budget = budget - 1
+    else
+      local waiter = unpack_waiter(packed)
+      if waiter.deadline <= now then
+        local dropped = sweep(budget)
+        if dropped == 0 then
+          drop_waiter(nonce, waiter)
+          dropped = 1
+        end
+        budget = budget - dropped
+      else
+        grant_waiter(nonce, waiter)
+        budget = budget - 1
+      end
+    end
+  end
+  if state.owner and state.queued > 0 then
+    look()
+  end
+  return budget <= 0 and 1 or 0
+end
+
+-- Writes the queue's length back where it changed.
+local function close()
+  if state.queued ~= state.stored then
+    redis.call('HSET', KEYS[1], 'queued', text(state.queued))
+  end
+end

@@ -1,0 +1,25 @@
+-- Reads a page of the queue, in order. Writes nothing.
+-- uses: state queue
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] after the last ticket of the page before, or 0
+-- ARGV[2] size entries that a page has at most
+-- RETURNS now in microseconds, the last ticket read (0: there is no further page),
+--   and three for each waiter alive: owner, mode, ticket
+local refused = open('', '')
+if refused then
+  return refused
+end
+local size = tonumber(ARGV[2])
+local page = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, size)
+local reply = { micros, #page == 2 * size and tonumber(page[#page]) or 0 }
+for i = 1, #page, 2 do
+  local packed = redis.call('HGET', KEYS[1], 'w:' .. page[i])
+  local waiter = packed and unpack_waiter(packed)
+  if waiter and waiter.deadline > now then
+    reply[#reply + 1] = waiter.owner
+    reply[#reply + 1] = waiter.mode
+    reply[#reply + 1] = waiter.ticket
+  end
+end
+return reply
