@@ -1,0 +1,3 @@
+// Package relock is a distributed lock SDK on Redis, with the contracts of
+// Java's java.util.concurrent.locks.
+package relock

@@ -1,0 +1,53 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Errors that callers can tell apart with errors.Is. What a call returns says
+// more: the lock's name, what happened, and what to do.
+var (
+	// ErrNotHeld is returned by an unlock without a hold to end.
+	ErrNotHeld = errors.New("not held")
+	// ErrLost says that a hold ended before it was released: its lease could not
+	// be kept, or somebody removed it. Another process may hold the lock since.
+	// It is an ErrNotHeld.
+	ErrLost = fmt.Errorf("lost: %w", ErrNotHeld)
+	// ErrNotAcquired is TryAcquire's answer when the lock was not to be had in time.
+	ErrNotAcquired = errors.New("not acquired")
+	// ErrUnconfirmed says that a release was not answered in time. The hold has
+	// ended here; the client goes on releasing it, and its lease ends it at the latest.
+	ErrUnconfirmed = errors.New("release not confirmed")
+	// ErrClosed is returned by every call on a client that is closed or shutting down.
+	ErrClosed = errors.New("client closed")
+	// ErrDeadlock says that the call would wait for a hold that its own caller has:
+	// its context descends from it, under another owner. WithOwner makes it a re-entry.
+	ErrDeadlock = errors.New("deadlock")
+	// ErrOwnerMismatch says that handle and context name two different owners.
+	ErrOwnerMismatch = errors.New("owner mismatch")
+	// ErrKind says that the name is in use as another kind of lock.
+	ErrKind = errors.New("name in use as another kind of lock")
+	// ErrTooManyHolds says that an owner has re-entered a lock 2^31-1 times.
+	ErrTooManyHolds = errors.New("too many holds")
+	// ErrInvalidName says what is wrong with a lock's name, and what is allowed.
+	ErrInvalidName = errors.New("invalid name")
+	// ErrInvalidOption says which option or argument is wrong, and what is allowed.
+	ErrInvalidOption = errors.New("invalid option")
+)
+
+// lockError puts the lock's name before what happened to it.
+func lockError(name string, err error) error {
+	return fmt.Errorf("relock: lock %q: %w", name, err)
+}
+
+// ended is the error of a context that is done: ctx.Err(), and its cause where
+// that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

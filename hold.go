@@ -1,0 +1,274 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+)
+
+const maxHolds = math.MaxInt32
+
+// A Hold is one successful acquisition of a lock. It ends with Release, or is
+// lost before that; it always knows which, by the clock. Its methods may be
+// called from any goroutine.
+type Hold struct {
+	session  *session
+	lock     *Lock
+	token    int64
+	terms    terms
+	acquired clock.Instant
+
+	// Guarded by session.room.mu:
+
+	released bool
+	why      error                     // it was lost for this reason
+	lostc    chan struct{}             // closed on loss; made by the first Lost
+	contexts map[*holdContext]struct{} // that end with the hold
+}
+
+// newHold makes a hold of a session that is held, unless it has just been lost.
+// It needs s.room.mu.
+func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
+	h := &Hold{session: s, lock: l, token: s.next, terms: l.terms, acquired: now}
+	s.holds = append(s.holds, h)
+	s.schedule(now)
+	return h
+}
+
+// judge returns the hold's state now.
+func (h *Hold) judge() error {
+	s := h.session
+	s.room.mu.Lock()
+	var tell func()
+	if !h.released {
+		tell = s.check(s.room.c.clock.Now())
+	}
+	err := h.state()
+	s.room.mu.Unlock()
+	run(tell)
+	return err
+}
+
+// peek is judge without the clock, for callers that hold a handle's mutex, under
+// which nobody's hook may run. They have judged before.
+func (h *Hold) peek() error {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	return h.state()
+}
+
+// state needs room.mu, after a check.
+func (h *Hold) state() error {
+	switch {
+	case h.released:
+		return ErrNotHeld
+	case h.why != nil:
+		return h.why
+	}
+	return nil
+}
+
+// Err returns nil while the hold is trusted, ErrLost once it is lost, and
+// ErrNotHeld after its release. It is judged by the clock at the call, and does
+// no I/O. A nil is true when it is given; work that takes time after it is
+// protected by the token, or not at all.
+func (h *Hold) Err() error {
+	if err := h.judge(); err != nil {
+		return lockError(h.lock.name, err)
+	}
+	return nil
+}
+
+// Lost returns a channel that is closed when the hold is lost. It stays open
+// when the hold is released in time.
+func (h *Hold) Lost() <-chan struct{} {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	if h.lostc == nil {
+		h.lostc = make(chan struct{})
+		if h.why != nil {
+			close(h.lostc)
+		}
+	}
+	return h.lostc
+}
+
+// TrustedUntil returns until when the hold is certain as things stand: no other
+// process can get the lock before. Each renewal moves it. It is the zero time
+// once the hold is lost or released.
+func (h *Hold) TrustedUntil() time.Time {
+	if h.judge() != nil {
+		return time.Time{}
+	}
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	return h.session.trust.Time()
+}
+
+// Token returns the fencing token: larger than that of every earlier grant of
+// the lock's name. A resource that remembers the largest token it has seen, and
+// refuses smaller ones, is safe from holders that do not know yet that they are
+// none. Re-entries share the token of the outer hold.
+func (h *Hold) Token() int64 { return h.token }
+
+// Name returns the lock's name.
+func (h *Hold) Name() string { return h.lock.name }
+
+// Owner returns who holds: the name given, or one made for this hold alone.
+func (h *Hold) Owner() string { return h.session.owner }
+
+// Release ends the hold. It returns nil when the lock was held until now,
+// ErrLost when it was not, ErrNotHeld when the hold has been released before,
+// and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout.
+func (h *Hold) Release() error {
+	h.lock.detach(h)
+	if err := h.end(); err != nil {
+		return lockError(h.lock.name, err)
+	}
+	return nil
+}
+
+// end ends the hold here, then in Redis.
+func (h *Hold) end() error {
+	s, c := h.session, h.session.room.c
+	s.room.mu.Lock()
+	now := c.clock.Now()
+	tell := func() {}
+	if !h.released {
+		if lost := s.check(now); lost != nil {
+			tell = lost
+		}
+	}
+	if err := h.state(); err != nil {
+		h.released = true
+		cancel := h.cancelAll(ErrNotHeld)
+		s.room.mu.Unlock()
+		tell()
+		cancel()
+		return err
+	}
+	h.released = true
+	cancel := h.cancelAll(ErrNotHeld)
+	s.drop(h)
+	finish := s.room.finish
+	if s.named {
+		finish = (*session).lower
+	}
+	s.room.mu.Unlock()
+	cancel()
+	err := finish(s)
+	if hook := c.cfg.hooks.Released; hook != nil {
+		ev := h.event(err)
+		ev.Held = now.Sub(h.acquired)
+		hook(ev)
+	}
+	return err
+}
+
+func (h *Hold) event(err error) Event {
+	return Event{Name: h.lock.name, Owner: h.session.owner, Token: h.token, Err: err}
+}
+
+// lose marks the hold lost. It needs room.mu; what it returns runs without it.
+func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
+	h.why = why
+	if h.lostc != nil {
+		close(h.lostc)
+	}
+	cancel := h.cancelAll(why)
+	return func() {
+		cancel()
+		c := h.session.room.c
+		c.cfg.log.Error("lock lost", "lock", h.lock.name, "owner", h.session.owner, "token", h.token, "err", why)
+		if hook := c.cfg.hooks.Lost; hook != nil {
+			ev := h.event(why)
+			ev.Held = now.Sub(h.acquired)
+			hook(ev)
+		}
+	}
+}
+
+// cancelAll needs room.mu; what it returns runs without it.
+func (h *Hold) cancelAll(cause error) func() {
+	contexts := h.contexts
+	h.contexts = nil
+	return func() {
+		for ctx := range contexts {
+			ctx.stop()
+			ctx.cancel(cause)
+		}
+	}
+}
+
+// Context returns a context that ends when the hold is lost, with ErrLost as
+// its cause, when it is released, or when parent ends. Like Err, its own Err is
+// judged by the clock at the call. The owner that parent names stays as it is.
+func (h *Hold) Context(parent context.Context) context.Context {
+	inner, cancel := context.WithCancelCause(parent)
+	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	_ = h.judge()
+	h.session.room.mu.Lock()
+	err := h.state()
+	if err == nil {
+		if h.contexts == nil {
+			h.contexts = make(map[*holdContext]struct{})
+		}
+		h.contexts[ctx] = struct{}{}
+		ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
+	}
+	h.session.room.mu.Unlock()
+	if err != nil {
+		ctx.cancel(err)
+	}
+	return ctx
+}
+
+// forget lets a context go whose parent has ended: a long hold may have many.
+func (h *Hold) forget(ctx *holdContext) {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	delete(h.contexts, ctx)
+}
+
+// A holdContext asks the clock before it answers: after a pause its timer and
+// its watchdog may yet have to run.
+type holdContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *Hold
+	parent context.Context
+	stop   func() bool // ends the wait for parent's end
+}
+
+type holdKey struct{}
+
+func (c *holdContext) Err() error {
+	_ = c.hold.judge() // ends the inner context if the hold has been lost
+	return c.Context.Err()
+}
+
+// Value is also how context.Cause finds the cause: it must not miss a loss either.
+func (c *holdContext) Value(key any) any {
+	if key == (holdKey{}) {
+		return c
+	}
+	_ = c.hold.judge()
+	return c.Context.Value(key)
+}
+
+// waitsForItself reports an acquisition under a context that descends from a
+// live hold of the same lock by somebody else: it could only end in a timeout.
+func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		h := c.hold
+		if h.lock.c != l.c || h.lock.keys != l.keys || owner != "" && h.session.owner == owner || h.judge() != nil {
+			continue
+		}
+		return fmt.Errorf("%w: the context descends from a live hold of this lock by owner %q; to re-enter it, lock both times under one relock.WithOwner",
+			ErrDeadlock, h.session.owner)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// Info is what Redis knows of a lock at one instant.
+type Info struct {
+	Kind    string // "" for a name that is not in use
+	Holders []Holder
+	Waiters int
+}
+
+// A Holder is an owner with live holds.
+type Holder struct {
+	Owner string
+	Read  bool
+	Holds int           // of all its processes
+	Token int64         // the grant's first; the holds of one process may have later ones of a block
+	TTL   time.Duration // until its lease ends unless it is renewed
+}
+
+// A Waiter is an entry in the queue. A process' anonymous calls stand there as one.
+type Waiter struct {
+	Owner string
+	Read  bool
+	Age   time.Duration // since it joined the queue
+}
+
+// inspectTimeout bounds one try of a call that only reads; its caller's ctx
+// bounds them all.
+const inspectTimeout = 5 * time.Second
+
+// waitersPage is how much of a long queue is read in one script.
+const waitersPage = 500
+
+// Info reads from Redis who holds the lock and how many wait, whatever kind of
+// lock the name is in use as.
+func (l *Lock) Info(ctx context.Context) (Info, error) {
+	raw, err := l.ask(ctx, scriptInfo)
+	if err != nil {
+		return Info{}, err
+	}
+	cur := scriptInfo.Read(raw)
+	cur.Int("now")
+	info := Info{Kind: cur.Str("kind"), Waiters: int(cur.Int("waiters"))}
+	for cur.More() {
+		h := Holder{Owner: cur.Str("owner"), Read: cur.Str("mode") != modeWrite, Holds: int(cur.Int("holds")), Token: cur.Int("low")}
+		cur.Int("high")
+		h.TTL = millis(cur.Int("remaining"))
+		info.Holders = append(info.Holders, h)
+	}
+	if cur.Err() != nil {
+		return Info{}, lockError(l.name, cur.Err())
+	}
+	return info, nil
+}
+
+// Waiters reads the queue from Redis, in its order. A queue longer than 500 is
+// read in pages, between which it may move on.
+func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
+	var all []Waiter
+	for last := int64(0); ; {
+		raw, err := l.ask(ctx, scriptWaiters, last, waitersPage)
+		if err != nil {
+			return nil, err
+		}
+		cur := scriptWaiters.Read(raw)
+		now := cur.Int("now")
+		last = cur.Int("last")
+		for cur.More() {
+			w := Waiter{Owner: cur.Str("owner"), Read: cur.Str("mode") != modeWrite}
+			w.Age = time.Duration(now-cur.Int("ticket")) * time.Microsecond
+			all = append(all, w)
+		}
+		if cur.Err() != nil {
+			return nil, lockError(l.name, cur.Err())
+		}
+		if last == 0 {
+			return all, nil
+		}
+	}
+}
+
+// ForceUnlock ends the grant that the lock has now, whoever has it, and reports
+// whether there was one. Its holders are told at once, or notice at their next
+// renewal, and may work on until then beside the next holder: only the token
+// protects from them. It is for an operator who knows that the holder is gone.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	info, err := l.Info(ctx)
+	if err != nil || len(info.Holders) == 0 {
+		return false, err
+	}
+	token := info.Holders[0].Token
+	removed := false
+	for {
+		// The token keeps a copy of this from removing a later holder.
+		raw, err := l.ask(ctx, scriptForce, l.c.inboxPrefix, token, l.c.cfg.tokenKeep.Milliseconds())
+		if err != nil {
+			return false, err
+		}
+		cur := scriptForce.Read(raw)
+		removed = cur.Int("removed") == 1 || removed
+		cur.Int("now")
+		if more := cur.Int("more") == 1; !more || cur.Err() != nil {
+			return removed, cur.Err()
+		}
+	}
+}
+
+// ask runs a script that may be sent again, until it is answered or ctx ends.
+func (l *Lock) ask(ctx context.Context, s *script.Script, args ...any) ([]any, error) {
+	switch {
+	case l.err != nil:
+		return nil, lockError(l.name, l.err)
+	case ctx == nil:
+		return nil, lockError(l.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+	case ctx.Err() != nil:
+		return nil, lockError(l.name, ended(ctx))
+	case l.c.ctx.Err() != nil:
+		return nil, lockError(l.name, ErrClosed)
+	}
+	call := transport.Call{Script: s, Keys: []string{l.keys.Hash, l.keys.Queue}, Args: args}
+	for try := 1; ; try++ {
+		raw, err := l.c.transport.Do(ctx, inspectTimeout, call)
+		if err == nil {
+			return raw, nil
+		}
+		switch transport.Classify(err) {
+		case transport.Refused, transport.Closed:
+			return nil, lockError(l.name, &requestError{err})
+		}
+		if try == 3 || !pause(ctx, l.c.ctx.Done(), backoff(try)) {
+			return nil, lockError(l.name, &requestError{err})
+		}
+	}
+}

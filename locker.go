@@ -1,0 +1,382 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+type instant = clock.Instant
+
+// A Locker is a lock that is waited for with a context: an exclusive lock, or
+// one side of a read/write lock. The interface never grows.
+type Locker interface {
+	// Lock waits until the caller holds the lock; ctx bounds the wait, never the hold.
+	Lock(ctx context.Context) error
+	// TryLock returns (false, nil) when the lock was not to be had within wait.
+	TryLock(ctx context.Context, wait time.Duration) (bool, error)
+	// Unlock is called exactly once for each success, also after a loss.
+	Unlock() error
+}
+
+var _ Locker = (*Lock)(nil)
+
+// remembered bounds how many releases are kept to be sent again after a failover.
+const remembered = 10_000
+
+// A Client makes locks in one Redis. It has one subscription and one watchdog
+// goroutine for all its locks, both started on first use. Its methods may be
+// called from any goroutine.
+type Client struct {
+	id          string // 128 random bits: the inbox, and half of every session's identity
+	name        string // the same as a UUID, in generated owners
+	owners      atomic.Int64
+	cfg         config
+	inboxPrefix string
+	transport   *transport.Transport
+	inbox       *inbox.Inbox
+	watchdog    *renewal.Schedule
+	clock       *clock.Clock
+	skew        atomic.Int64 // server's clock less ours in ms, as last seen
+	echoTask    renewal.Task
+
+	ctx     context.Context // ends with Close; for what goes on without a caller
+	cancel  context.CancelFunc
+	closing chan struct{} // closed by Shutdown and Close
+	wg      sync.WaitGroup
+
+	mu         sync.Mutex // guards the following fields; taken after a room's mu
+	rooms      map[roomKey]*room
+	sessions   map[string]*session // by nonce: asking, queued, held, or being released
+	released   []releasedNonce     // the latest, oldest first
+	tasks      int                 // spawned and not ended
+	idle       chan struct{}       // closed and replaced when something ends that Shutdown waits for
+	draining   bool
+	closed     bool
+	linkedOnce bool
+	echoSince  instant
+}
+
+type roomKey struct {
+	hash, kind string
+}
+
+// A releasedNonce may come back: a failover can lose the release that ended it.
+type releasedNonce struct {
+	keys         key.Keys
+	nonce, owner string
+	until        instant // when its lease would have ended
+}
+
+// New returns a Client that makes locks in the Redis behind rdb: standalone, by
+// Sentinel, or Cluster, but not Ring. It does no I/O. rdb stays the caller's, to
+// be closed after the Client.
+func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
+	if isNil(rdb) {
+		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
+	}
+	if _, ring := rdb.(*redis.Ring); ring {
+		return nil, fmt.Errorf("relock: %w: a Ring moves keys between servers when one fails, and holds with them; use Cluster or Sentinel", ErrInvalidOption)
+	}
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, fmt.Errorf("relock: %w", err)
+	}
+	c := &Client{
+		id:        newNonce(),
+		name:      uuid.NewString(),
+		cfg:       cfg,
+		transport: transport.New(rdb),
+		clock:     clock.System(),
+		closing:   make(chan struct{}),
+		rooms:     make(map[roomKey]*room),
+		sessions:  make(map[string]*session),
+		idle:      make(chan struct{}),
+	}
+	c.inboxPrefix = key.Inbox(cfg.prefix, "")
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.watchdog = renewal.New(c.clock, c.runDue)
+	c.inbox = inbox.New(inbox.Config{
+		Subscribe: rdb.Subscribe,
+		Channel:   key.Inbox(cfg.prefix, c.id),
+		Deliver:   c.deliver,
+		Linked:    c.linked,
+	})
+	return c, nil
+}
+
+func isNil(rdb redis.UniversalClient) bool {
+	if rdb == nil {
+		return true
+	}
+	v := reflect.ValueOf(rdb)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// NewLock returns a handle on the exclusive, reentrant lock of that name. It
+// does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
+// control characters; a bad name or option is what every call on the handle returns.
+func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
+	l := &Lock{c: c, name: name, kind: kindPlain}
+	if err := key.CheckName(name); err != nil {
+		l.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
+		return l
+	}
+	l.keys = key.For(c.cfg.prefix, name)
+	l.terms, l.err = c.cfg.terms.with(opts)
+	return l
+}
+
+// newOwner returns the name of an owner that nobody else has.
+func (c *Client) newOwner() string {
+	return c.name + ":" + strconv.FormatInt(c.owners.Add(1), 10)
+}
+
+// serverNow estimates the server's clock in ms, for not-after times only: too
+// early costs a round trip, too late keeps an ended nonce for longer. No trust
+// rests on it.
+func (c *Client) serverNow() int64 { return time.Now().UnixMilli() + c.skew.Load() }
+
+func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().UnixMilli()) }
+
+// enter returns the room of a lock, to be left again.
+func (c *Client) enter(keys key.Keys, kind string) *room {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := roomKey{keys.Hash, kind}
+	r := c.rooms[k]
+	if r == nil {
+		r = &room{c: c, keys: keys, kind: kind}
+		c.rooms[k] = r
+	}
+	r.refs++
+	return r
+}
+
+func (c *Client) leave(r *room) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaveLocked(r)
+}
+
+func (c *Client) leaveLocked(r *room) {
+	r.refs--
+	if r.refs == 0 {
+		delete(c.rooms, roomKey{r.keys.Hash, r.kind})
+	}
+}
+
+// register makes a session known by its nonce, before its first request leaves.
+func (c *Client) register(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[s.nonce] == nil {
+		c.sessions[s.nonce] = s
+		s.room.refs++
+	}
+}
+
+// unregister forgets a session: released, lost, or never known to Redis.
+func (c *Client) unregister(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[s.nonce] == s {
+		delete(c.sessions, s.nonce)
+		c.leaveLocked(s.room)
+		c.notifyLocked()
+	}
+}
+
+func (c *Client) lookup(nonce string) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[nonce]
+}
+
+// remember keeps a release for a lease, in case a failover undoes it.
+func (c *Client) remember(s *session) {
+	now := c.clock.Now()
+	n := releasedNonce{s.room.keys, s.nonce, s.owner, now.Add(s.terms.ttl)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.released = append(c.released, n)
+	for len(c.released) > remembered || now.Reached(c.released[0].until) {
+		c.released = c.released[1:]
+	}
+}
+
+// releaseAgain repeats the releases of the last lease: a new primary may not
+// have them, and nobody else would end those holds before their leases do.
+func (c *Client) releaseAgain(ctx context.Context) {
+	c.mu.Lock()
+	again := append([]releasedNonce(nil), c.released...)
+	c.mu.Unlock()
+	for len(again) > 0 && ctx.Err() == nil {
+		n := min(len(again), batchSize)
+		var calls []transport.Call
+		for _, r := range again[:n] {
+			if c.lookup(r.nonce) == nil && !c.clock.Now().Reached(r.until) {
+				calls = append(calls, releaseCall(c, r.keys, r.nonce, r.owner, 0))
+			}
+		}
+		for _, result := range c.transport.DoAll(ctx, 2*time.Second, calls) {
+			if result.Err != nil {
+				c.cfg.log.Warn("releasing again after a reconnect failed", "err", result.Err)
+			}
+		}
+		again = again[n:]
+	}
+}
+
+// disown releases a nonce of ours that Redis has granted and that nobody here
+// waits for or holds: its client gave it up, or a failover brought it back.
+// Where the lock is not known from r, it is one of those released of late.
+func (c *Client) disown(nonce string, r *room) {
+	c.mu.Lock()
+	if c.sessions[nonce] != nil {
+		c.mu.Unlock()
+		return
+	}
+	var call transport.Call
+	if r != nil {
+		call = releaseCall(c, r.keys, nonce, "", 0)
+	}
+	for _, n := range c.released {
+		if n.nonce == nonce {
+			call = releaseCall(c, n.keys, nonce, n.owner, 0)
+		}
+	}
+	c.mu.Unlock()
+	if call.Script == nil {
+		return
+	}
+	c.background(lateAfter, func(ctx context.Context) {
+		for try := 1; ; try++ {
+			if _, err := c.transport.Do(ctx, 2*time.Second, call); err == nil || isClosed(err) || !pause(ctx, nil, backoff(try)) {
+				return
+			}
+		}
+	})
+}
+
+// spawn runs fn on a goroutine that Close waits for, unless it is too late.
+func (c *Client) spawn(fn func(ctx context.Context)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.tasks++
+	c.wg.Go(func() {
+		defer func() {
+			c.mu.Lock()
+			c.tasks--
+			c.notifyLocked()
+			c.mu.Unlock()
+		}()
+		fn(c.ctx)
+	})
+}
+
+// background is spawn for at most the given time.
+func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
+	c.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		fn(ctx)
+	})
+}
+
+// notifyLocked wakes a Shutdown that waits for holds and tasks to end. It needs c.mu.
+func (c *Client) notifyLocked() {
+	if c.draining {
+		close(c.idle)
+		c.idle = make(chan struct{})
+	}
+}
+
+func (c *Client) isClosing() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// drain makes waiters and new calls fail; holds go on.
+func (c *Client) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.draining {
+		c.draining = true
+		close(c.closing)
+	}
+}
+
+// Shutdown ends the client in order: waiters and new calls get ErrClosed,
+// re-entries still succeed, and when the last hold is released it closes. When
+// ctx ends before that it returns ctx's error, and goes on draining; Close
+// remains to be called.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
+	}
+	c.drain()
+	for {
+		c.mu.Lock()
+		idle, quiet := c.idle, len(c.sessions) == 0 && c.tasks == 0
+		c.mu.Unlock()
+		if quiet {
+			return c.Close()
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return fmt.Errorf("relock: shutdown: %w", ended(ctx))
+		}
+	}
+}
+
+// Close ends the client now: holds are lost, with ErrLost and ErrClosed as
+// their error, and waiters get ErrClosed. Their leases and places in Redis run
+// out by themselves. It returns when the client's goroutines have ended; one
+// that waits for a silent server ends by the redis client's own timeouts.
+// Closing again does nothing.
+func (c *Client) Close() error {
+	c.drain()
+	c.mu.Lock()
+	c.closed = true
+	sessions := make([]*session, 0, len(c.sessions))
+	for _, s := range c.sessions {
+		sessions = append(sessions, s)
+	}
+	c.mu.Unlock()
+	why := errors.Join(ErrLost, ErrClosed)
+	for _, s := range sessions {
+		s.room.mu.Lock()
+		tell := s.lose(why, c.clock.Now())
+		s.room.mu.Unlock()
+		run(tell)
+	}
+	c.cancel()
+	c.watchdog.Close()
+	c.inbox.Close()
+	c.wg.Wait()
+	c.transport.Wait()
+	return nil
+}

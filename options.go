@@ -1,0 +1,201 @@
+package relock
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+)
+
+const (
+	defaultTTL            = 30 * time.Second
+	minTTL                = 100 * time.Millisecond
+	maxTTL                = 24 * time.Hour
+	defaultReleaseTimeout = 5 * time.Second
+	defaultTokenKeep      = 10 * time.Minute
+)
+
+// An Option sets up a Client.
+type Option interface{ apply(*config) error }
+
+// A LockOption sets up the locks of one handle, or with Defaults of a client.
+type LockOption interface{ applyLock(*terms) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+type lockOption func(*terms) error
+
+func (o lockOption) applyLock(t *terms) error { return o(t) }
+
+type config struct {
+	terms          terms // of locks that say nothing else
+	prefix         string
+	releaseTimeout time.Duration
+	tokenKeep      time.Duration
+	log            *slog.Logger
+	hooks          Hooks
+}
+
+// terms are what a handle asks of Redis for each of its holds.
+type terms struct {
+	owner   string
+	ttl     time.Duration
+	fixed   bool          // no watchdog
+	maxHold time.Duration // 0: no limit
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{
+		terms:          terms{ttl: defaultTTL},
+		prefix:         "relock",
+		releaseTimeout: defaultReleaseTimeout,
+		tokenKeep:      defaultTokenKeep,
+		log:            slog.New(slog.DiscardHandler),
+	}
+	for _, o := range opts {
+		if o == nil {
+			return c, fmt.Errorf("%w: an Option is nil; leave it out", ErrInvalidOption)
+		}
+		if err := o.apply(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (t terms) with(opts []LockOption) (terms, error) {
+	for _, o := range opts {
+		if o == nil {
+			return t, fmt.Errorf("%w: a LockOption is nil; leave it out", ErrInvalidOption)
+		}
+		if err := o.applyLock(&t); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// between checks a duration. Redis counts in milliseconds, so a fraction of one
+// is refused rather than rounded.
+func between(what string, d, least, most time.Duration) error {
+	if d < least || d > most || d%time.Millisecond != 0 {
+		return fmt.Errorf("%w: %s of %v; allowed are whole milliseconds from %v to %v", ErrInvalidOption, what, d, least, most)
+	}
+	return nil
+}
+
+// Defaults gives options to every lock of the client that does not set them
+// itself. Owner is not among them: a name shared by all that a process does
+// would switch exclusion off within it.
+func Defaults(opts ...LockOption) Option {
+	return option(func(c *config) error {
+		t, err := c.terms.with(opts)
+		if err != nil {
+			return err
+		}
+		if t.owner != "" {
+			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
+		}
+		c.terms = t
+		return nil
+	})
+}
+
+// KeyPrefix begins every key and channel name, "relock" by default. Clients
+// with different prefixes have different locks; an ACL by prefix keeps tenants
+// apart. It has 1 to 128 bytes of UTF-8 without control characters, braces and
+// the characters of Redis patterns.
+func KeyPrefix(prefix string) Option {
+	return option(func(c *config) error {
+		if err := key.CheckPrefix(prefix); err != nil {
+			return fmt.Errorf("%w: key prefix: %w", ErrInvalidOption, err)
+		}
+		c.prefix = prefix
+		return nil
+	})
+}
+
+// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed,
+// from 1 ms to 1 h, 5 s by default. The client goes on trying after it, until
+// the lease ends.
+func ReleaseTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		c.releaseTimeout = d
+		return between("release timeout", d, time.Millisecond, time.Hour)
+	})
+}
+
+// TokenKeep is how long a lock's token counter stays in Redis after its last
+// holder, from 1 min to 24 h, 10 min by default. It bounds how far the server's
+// clock may step back without a token being issued that is not larger than all
+// before it, and the memory that many names cost.
+func TokenKeep(d time.Duration) Option {
+	return option(func(c *config) error {
+		c.tokenKeep = d
+		return between("token keep time", d, time.Minute, 24*time.Hour)
+	})
+}
+
+// Logger receives what an operator may want to know: retries, lost holds, a
+// goroutine that waits for itself. By default nothing is logged.
+func Logger(l *slog.Logger) Option {
+	return option(func(c *config) error {
+		if l == nil {
+			return fmt.Errorf("%w: Logger is nil; leave it out to log nothing", ErrInvalidOption)
+		}
+		c.log = l
+		return nil
+	})
+}
+
+// Trace sets functions that are called as locks change hands.
+func Trace(h Hooks) Option {
+	return option(func(c *config) error {
+		c.hooks = h
+		return nil
+	})
+}
+
+// Owner names who locks through the handle: its holds re-enter those of the
+// same owner anywhere. Goroutines that share such a handle do not exclude each
+// other; for one flow of control WithOwner is the better carrier. id has 1 to
+// 512 bytes of UTF-8.
+func Owner(id string) LockOption {
+	return lockOption(func(t *terms) error {
+		t.owner = id
+		return checkOwner(id)
+	})
+}
+
+// TTL is the lease of a hold: how long it lasts when its process dies, 30 s by
+// default, from 100 ms to 24 h. The watchdog renews it every third of that. A
+// short lease frees a dead holder's lock sooner and is lost by a shorter
+// pause or network fault.
+func TTL(d time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		t.ttl = d
+		return between("TTL", d, minTTL, maxTTL)
+	})
+}
+
+// NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
+// TTL unless it was released.
+func NoWatchdog() LockOption {
+	return lockOption(func(t *terms) error {
+		t.fixed = true
+		return nil
+	})
+}
+
+// MaxHold ends renewal d after the hold was acquired, so that a holder that
+// hangs but lives gives way: its hold is lost when the last lease ends, at most
+// a TTL after d. From 1 ms to 10 years.
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		t.maxHold = d
+		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
+	})
+}

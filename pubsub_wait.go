@@ -1,0 +1,579 @@
+package relock
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+const (
+	// A free lock is passed on within the process at most so often and for so
+	// long before the queue in Redis gets its turn.
+	maxPasses = 32
+	maxTurn   = 10 * time.Millisecond
+
+	// lateAfter is how long after its sending a request may reach Redis and
+	// still count.
+	lateAfter = 10 * time.Second
+	// minPoll keeps a poll at a deadline that is just about to pass from spinning.
+	minPoll = 5 * time.Millisecond
+	// followDelay is how much later than the head the others look after a dead holder.
+	followDelay = 100 * time.Millisecond
+)
+
+// errGone says that a session was lost before its caller had a hold of it.
+var errGone = errors.New("lost before it could be used")
+
+// A requestError is why Redis could not be asked.
+type requestError struct{ err error }
+
+func (e *requestError) Error() string { return "redis could not be asked: " + e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+// A room is what this client knows of one lock: who holds it here, and who
+// waits here. Anonymous calls on a plain lock send one of them to Redis for all,
+// who carries the claim; the others stand in line.
+type room struct {
+	c    *Client
+	keys key.Keys
+	kind string
+	refs int // guarded by c.mu: calls and sessions that use the room
+
+	mu       sync.Mutex // guards the following fields and all sessions' and holds' state
+	sessions []*session // that are not over
+	claimed  bool       // an anonymous call waits in Redis or holds, on behalf of the line
+	line     list.List  // of *place, first come first
+	passes   int        // holds passed on locally since the grant
+	since    clock.Instant
+}
+
+// A place is an anonymous call that stands in line.
+type place struct {
+	terms terms
+	turn  chan handover // cap 1, so that it is filled under room.mu; filled once, after leaving the line
+}
+
+// A handover gives the front of the line one of: a hold (session held), the
+// process' place in the queue (session queued), or the claim alone, with the
+// ticket to ask for.
+type handover struct {
+	session *session
+	ticket  int64
+}
+
+// waiting is one call that wants the lock.
+type waiting struct {
+	ctx   context.Context
+	lock  *Lock
+	room  *room
+	owner string // "" for a new one
+	once  bool   // one attempt, no waiting
+	began clock.Instant
+	told  bool // the Waiting hook has been called
+	self  bool // the handle itself holds the lock for somebody else, and has for long
+}
+
+// acquire returns a hold, or errGone if it was lost at once.
+func (w *waiting) acquire() (*Hold, error) {
+	r := w.room
+	if w.owner != "" {
+		if s := r.heldBy(w.owner); s != nil {
+			if h, err := s.reenter(w); !errors.Is(err, errGone) {
+				return h, err
+			}
+		}
+	}
+	if r.c.isClosing() {
+		return nil, ErrClosed
+	}
+	s, err := w.session()
+	if err != nil {
+		return nil, err
+	}
+	if s.handed && s.terms.fixed {
+		// The rest of the queue entry's lease is not what a fixed lease promises.
+		if err := s.confirm(w); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	now := r.c.clock.Now()
+	tell := s.check(now)
+	if s.phase != held {
+		r.mu.Unlock()
+		run(tell)
+		return nil, errGone
+	}
+	s.reserved = 0
+	h := s.newHold(w.lock, now)
+	r.mu.Unlock()
+	return h, nil
+}
+
+// heldBy returns the owner's session in this client, judged by the clock.
+func (r *room) heldBy(owner string) *session {
+	r.mu.Lock()
+	var found *session
+	var tell func()
+	for _, s := range r.sessions {
+		if s.named && s.owner == owner && s.phase == held {
+			if tell = s.check(r.c.clock.Now()); tell == nil {
+				found = s
+			}
+			break
+		}
+	}
+	r.mu.Unlock()
+	run(tell)
+	return found
+}
+
+// session returns one that is held.
+func (w *waiting) session() (*session, error) {
+	r := w.room
+	r.mu.Lock()
+	if w.owner != "" || r.kind != kindPlain || w.once && r.claimed {
+		s := r.newSession(w.owner, w.lock.terms)
+		r.mu.Unlock()
+		return w.contend(s, placeNew)
+	}
+	if !r.claimed {
+		r.claimed = true
+		s := r.newFront(w.lock.terms)
+		r.mu.Unlock()
+		return w.contend(s, placeNew)
+	}
+	p := &place{terms: w.lock.terms, turn: make(chan handover, 1)}
+	spot := r.line.PushBack(p)
+	r.mu.Unlock()
+	return w.stand(p, spot)
+}
+
+// newFront returns a session that carries the claim. It needs r.mu.
+func (r *room) newFront(t terms) *session {
+	s := r.newSession("", t)
+	s.front = true
+	return s
+}
+
+// stand waits in line, and goes on with what is handed over.
+func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
+	w.waitingHook()
+	hint, stop := w.selfHint()
+	defer stop()
+	for {
+		var err error
+		select {
+		case got := <-p.turn:
+			return w.take(got)
+		case <-hint:
+			w.noteSelf()
+			hint = nil
+			continue
+		case <-w.ctx.Done():
+			err = ended(w.ctx)
+		case <-w.room.c.closing:
+			err = ErrClosed
+		}
+		w.room.leaveLine(p, spot)
+		return nil, err
+	}
+}
+
+// leaveLine takes a call out of the line whose wait has ended. What was handed
+// to it at that very moment goes to the next.
+func (r *room) leaveLine(p *place, spot *list.Element) {
+	r.mu.Lock()
+	select {
+	case got := <-p.turn:
+		switch {
+		case got.session == nil:
+			r.passOn(got.ticket)
+			r.mu.Unlock()
+		default:
+			r.mu.Unlock()
+			got.session.giveUp()
+		}
+	default:
+		r.line.Remove(spot)
+		r.mu.Unlock()
+	}
+}
+
+// take goes on as the front of the line.
+func (w *waiting) take(got handover) (*session, error) {
+	if got.session != nil {
+		return w.await(got.session)
+	}
+	w.room.mu.Lock()
+	s := w.room.newFront(w.lock.terms)
+	w.room.mu.Unlock()
+	return w.contend(s, got.ticket)
+}
+
+// contend asks Redis for the lock, and waits in its queue unless once.
+func (w *waiting) contend(s *session, ticket int64) (*session, error) {
+	a, err := w.ask(s, ticket)
+	switch {
+	case err != nil:
+	case a.code == answerHeld:
+		return s, nil
+	case a.code == answerQueued:
+		return w.await(s)
+	case a.code == answerBusy:
+		err = ErrNotAcquired
+	case a.code == answerKind:
+		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.name, a.kind, s.room.kind)
+	default:
+		err = errGone
+	}
+	s.giveUp()
+	return nil, err
+}
+
+// ask makes one request for the session, and a second one once the inbox hears
+// if the first found the lock taken before that: a waiter must be reachable.
+func (w *waiting) ask(s *session, ticket int64) (answer, error) {
+	c := w.room.c
+	c.inbox.Start()
+	if w.once {
+		return w.request(s, placeNone)
+	}
+	if !c.inbox.Up() {
+		a, err := w.request(s, placeNone)
+		if err != nil || a.code != answerBusy {
+			return a, err
+		}
+		w.waitingHook()
+		if err := c.inbox.Ready(w.ctx); err != nil {
+			return answer{}, w.overOr(&requestError{fmt.Errorf("subscribing to the inbox: %w", err)})
+		}
+	}
+	return w.request(s, ticket)
+}
+
+// overOr returns the context's error if that has ended, with err as what was
+// the matter until then; else err.
+func (w *waiting) overOr(err error) error {
+	switch {
+	case err == nil:
+		return ended(w.ctx)
+	case w.ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
+	}
+	return err
+}
+
+// request sends until it is answered. Every copy has its own number; Redis
+// takes copies of one nonce for one request.
+func (w *waiting) request(s *session, ticket int64) (answer, error) {
+	var failed error
+	for try := 1; ; try++ {
+		a, err := w.sendOnce(s, ticket)
+		switch {
+		case err == nil && a.code != answerLate && a.code != answerQueueKey:
+			return a, nil
+		case try == 1 && (err == nil || transport.TryAgain(err)):
+			continue // the answer brought what the request lacked
+		case err != nil && w.ctx.Err() == nil:
+			failed = &requestError{err}
+			switch transport.Classify(err) {
+			case transport.Refused, transport.Closed:
+				return answer{}, failed
+			}
+		}
+		if w.ctx.Err() != nil || w.once && failed != nil {
+			return answer{}, w.overOr(failed)
+		}
+		if try > 1 {
+			w.room.c.cfg.log.Warn("asking for a lock again", "lock", w.lock.name, "err", failed)
+		}
+		if !pause(w.ctx, w.room.c.closing, backoff(try)) {
+			if w.ctx.Err() == nil {
+				return answer{}, ErrClosed
+			}
+			return answer{}, w.overOr(failed)
+		}
+	}
+}
+
+// sendOnce makes one try, and notes what its answer says in the session.
+func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
+	r, c := s.room, s.room.c
+	c.register(s)
+	r.mu.Lock()
+	if s.phase != asking {
+		// A message overtook the answer to an earlier copy.
+		a := answer{code: answerQueued}
+		r.mu.Unlock()
+		return a, nil
+	}
+	sent := c.clock.Now()
+	op, notAfter := s.send(sent)
+	call := acquireCall(c, r.keys, r.kind, notAfter, false, s.request(op, ticket))
+	if s.oneKey {
+		call.Keys = call.Keys[:1]
+	}
+	r.mu.Unlock()
+
+	raw, err := c.transport.Do(w.ctx, s.attempt(), call)
+	var reply acquireReply
+	if err == nil {
+		reply, err = decodeAcquire(raw, 1)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.settled(err)
+	if err != nil {
+		s.oneKey = transport.TryAgain(err)
+		return answer{}, err
+	}
+	c.sample(reply.now)
+	a := reply.answers[0]
+	s.oneKey = s.oneKey && a.code != answerQueueKey
+	c.apply(s, op, sent, a)
+	if a.code == answerHeld && s.phase != held {
+		// The lease had run out before its answer came; Redis may not know yet.
+		a.code = answerEnded
+		s.maybe, s.doubt = true, max(s.doubt, notAfter)
+	}
+	return a, nil
+}
+
+func (s *session) request(op, place int64) request {
+	return request{
+		nonce: s.nonce, op: op, owner: s.owner, named: s.named,
+		ttl: s.terms.ttl, block: s.block(), place: place,
+	}
+}
+
+// apply notes an answer to the request op. It needs room.mu.
+func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer) {
+	now := c.clock.Now()
+	switch a.code {
+	case answerHeld:
+		s.grant(a.low, a.high, sent, a.remaining, now)
+	case answerQueued:
+		s.queue(op, a, now)
+	}
+	if a.ghost != "" {
+		c.disown(a.ghost, s.room)
+	}
+}
+
+// await waits in Redis' queue until the session is held.
+func (w *waiting) await(s *session) (*session, error) {
+	w.waitingHook()
+	hint, stop := w.selfHint()
+	defer stop()
+	for {
+		var err error
+		select {
+		case <-s.done:
+			s.room.mu.Lock()
+			err = s.lost
+			if s.phase == over && err == nil {
+				err = errGone
+			}
+			s.room.mu.Unlock()
+			if err == nil {
+				return s, nil
+			}
+			if errors.Is(err, ErrLost) && !w.room.c.isClosing() {
+				err = errGone
+			}
+			return nil, err
+		case <-hint:
+			w.noteSelf()
+			hint = nil
+			continue
+		case <-w.ctx.Done():
+			err = ended(w.ctx)
+		case <-w.room.c.closing:
+			err = ErrClosed
+		}
+		s.giveUp()
+		return nil, err
+	}
+}
+
+// confirm gives a hold with a fixed lease, granted by a message, its full TTL.
+func (s *session) confirm(w *waiting) error {
+	err := s.state(w.ctx, 1, s.terms.ttl, false)
+	if err != nil {
+		s.giveUp()
+	}
+	return err
+}
+
+// giveUp ends a session that nobody waits for any more. A grant that has come
+// is passed on; a place in the queue goes to the next in line on the same terms.
+func (s *session) giveUp() {
+	r := s.room
+	r.mu.Lock()
+	switch {
+	case s.phase == held:
+		s.reserved = 0
+		finish := r.finish
+		if s.named {
+			finish = (*session).lower // it may have been re-entered already
+		}
+		r.mu.Unlock()
+		_ = finish(s)
+		return
+	case s.phase == over:
+		r.mu.Unlock()
+		return
+	case s.phase == queued && s.front && r.inherit(s):
+		r.mu.Unlock()
+		return
+	}
+	// Sent at all and not answered, or queued: Redis may know the nonce.
+	known := s.phase == queued || s.doubt != 0
+	until := s.doubt
+	s.end()
+	r.mu.Unlock()
+	if known {
+		r.c.background(s.terms.ttl+lateAfter, func(ctx context.Context) { _, _ = s.release(ctx, until) })
+	} else {
+		r.c.unregister(s)
+	}
+}
+
+// end takes a session off everything but the client's list of nonces. It needs room.mu.
+func (s *session) end() {
+	ticket := s.ticket
+	wasHeld := s.phase == held
+	s.phase = over
+	s.schedule(clock.Instant{})
+	s.room.remove(s)
+	if wasHeld {
+		ticket = placeNew
+	}
+	s.room.handClaim(s, ticket)
+}
+
+// remove needs r.mu.
+func (r *room) remove(s *session) {
+	if i := slices.Index(r.sessions, s); i >= 0 {
+		r.sessions = slices.Delete(r.sessions, i, i+1)
+	}
+}
+
+// inherit hands a queued session to the next in line, if its terms are the same. It needs r.mu.
+func (r *room) inherit(s *session) bool {
+	front := r.line.Front()
+	if front == nil || front.Value.(*place).terms != s.terms {
+		return false
+	}
+	r.line.Remove(front)
+	front.Value.(*place).turn <- handover{session: s}
+	return true
+}
+
+// passClaim hands the claim of a session that is over to the next in line. It needs r.mu.
+func (r *room) passClaim(s *session) { r.handClaim(s, placeNew) }
+
+func (r *room) handClaim(s *session, ticket int64) {
+	if s.front {
+		s.front = false
+		r.passOn(ticket)
+	}
+}
+
+// passOn hands the claim to the next in line, with a ticket to ask for. It needs r.mu.
+func (r *room) passOn(ticket int64) {
+	front := r.line.Front()
+	if front == nil {
+		r.claimed = false
+		return
+	}
+	r.line.Remove(front)
+	front.Value.(*place).turn <- handover{ticket: ticket}
+}
+
+// finish ends an anonymous hold: the next in line has the lock without any
+// command, or Redis gives it to whoever is next there.
+func (r *room) finish(s *session) error {
+	r.mu.Lock()
+	if r.passHold(s, r.c.clock.Now()) {
+		r.mu.Unlock()
+		return nil
+	}
+	until := s.doubt
+	s.end()
+	r.mu.Unlock()
+	return s.releaseSoon(until)
+}
+
+// passHold gives the lock to the next in line: bounded in number and time, so
+// that the queue gets its turn, and only while the lease is fresh. It needs r.mu.
+func (r *room) passHold(s *session, now clock.Instant) bool {
+	front := r.line.Front()
+	if front == nil || s.phase != held || !s.front || r.c.isClosing() || !s.passable() ||
+		front.Value.(*place).terms != s.terms || s.next >= s.high ||
+		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {
+		return false
+	}
+	r.line.Remove(front)
+	r.passes++
+	s.next++
+	s.reserved = 1
+	front.Value.(*place).turn <- handover{session: s}
+	return true
+}
+
+// waitingHook tells the trace, once, that the call has to wait.
+func (w *waiting) waitingHook() {
+	if w.told {
+		return
+	}
+	w.told = true
+	if hook := w.room.c.cfg.hooks.Waiting; hook != nil {
+		hook(w.ctx, Event{Name: w.lock.name, Owner: w.owner})
+	}
+}
+
+func (w *waiting) acquired(h *Hold) {
+	if hook := w.room.c.cfg.hooks.Acquired; hook != nil {
+		ev := h.event(nil)
+		ev.Waited = h.acquired.Sub(w.began)
+		hook(w.ctx, ev)
+	}
+}
+
+// selfHint fires when the call has waited long for a lock that its own handle
+// holds: mostly a nested call that lost its owner's name on the way.
+func (w *waiting) selfHint() (<-chan time.Time, func() bool) {
+	if w.lock.newest() == nil {
+		return nil, func() bool { return true }
+	}
+	t := time.NewTimer(w.lock.terms.ttl / 3)
+	return t.C, t.Stop
+}
+
+func (w *waiting) noteSelf() {
+	if w.lock.judge() == 0 {
+		return
+	}
+	if !w.self {
+		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
+			"lock", w.lock.name)
+	}
+	w.self = true
+}
+
+func (w *waiting) explain(err error) error {
+	if !w.self {
+		return err
+	}
+	return fmt.Errorf("%w; this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner", err)
+}

@@ -1,0 +1,339 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+)
+
+// A Lock is a handle on the exclusive, reentrant lock of one name. Any number of
+// handles, in any number of processes, stand for the same lock. A handle may be
+// shared by goroutines; make one for each recursion frame where that is simpler,
+// they cost nothing.
+//
+// Without an owner, each acquisition excludes every other, like sync.Mutex, also
+// one by the same goroutine or through the same handle. Named owners (Owner,
+// WithOwner) re-enter: each of their holds needs its own Unlock, in any order.
+//
+// What is written by a holder before Unlock is seen by the next holder in the
+// same process after Lock, as the Go memory model has it for a sync.Mutex.
+// Between processes only the order is given.
+type Lock struct {
+	c         *Client
+	name      string
+	keys      key.Keys
+	kind      string
+	terms     terms
+	err       error // a bad name or option: what every call returns
+	anonymous bool  // every acquisition is of a new owner, whatever ctx says
+
+	mu    sync.Mutex // guards the following fields; taken before a room's mu
+	holds []*Hold    // not yet unlocked, the newest last
+	freed chan struct{}
+}
+
+// errWaitOver is the cause with which the wait of a TryLock ends.
+var errWaitOver = errors.New("wait is over")
+
+// Lock waits until the caller holds the lock. ctx bounds the wait, not the
+// hold; when it ends first, its error is returned. A ctx that is done at the
+// call fails even where the lock is free.
+func (l *Lock) Lock(ctx context.Context) error {
+	_, err := l.Acquire(ctx)
+	return err
+}
+
+// TryLock is Lock for at most the given time. It returns (false, nil) when the
+// lock was not to be had within it. With a wait of zero or less it makes one
+// attempt. An error means that ctx ended or Redis could not be asked.
+func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
+	_, err := l.TryAcquire(ctx, wait)
+	if errors.Is(err, ErrNotAcquired) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Acquire is Lock, but returns the hold, which is to be ended by its Release.
+func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
+	return l.acquire(ctx, false)
+}
+
+// TryAcquire is TryLock, but returns the hold, which is to be ended by its
+// Release, or ErrNotAcquired.
+func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if wait <= 0 || ctx == nil {
+		return l.acquire(ctx, true)
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	defer cancel()
+	h, err := l.acquire(bounded, false)
+	if err != nil && ctx.Err() == nil && errors.Is(err, errWaitOver) {
+		var failed *requestError
+		if errors.As(err, &failed) {
+			return nil, lockError(l.name, failed)
+		}
+		return nil, lockError(l.name, fmt.Errorf("%w within %v", ErrNotAcquired, wait))
+	}
+	return h, err
+}
+
+func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
+	owner, err := l.enter(ctx)
+	if err == nil {
+		var h *Hold
+		if h, err = l.obtain(ctx, owner, once); err == nil {
+			return h, nil
+		}
+	}
+	return nil, lockError(l.name, err)
+}
+
+// enter checks all that can be said without Redis, and says who locks.
+func (l *Lock) enter(ctx context.Context) (owner string, err error) {
+	if l.err != nil {
+		return "", l.err
+	}
+	if ctx == nil {
+		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+	}
+	if ctx.Err() != nil {
+		return "", ended(ctx)
+	}
+	if owner, err = l.ownerFor(ctx); err != nil {
+		return "", err
+	}
+	return owner, l.waitsForItself(ctx, owner)
+}
+
+// obtain makes a hold of this handle. A grant that is lost again before the
+// call could return, as in a pause, is not a result: it asks anew.
+func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, error) {
+	r := l.c.enter(l.keys, l.kind)
+	defer l.c.leave(r)
+	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: once, began: l.c.clock.Now()}
+	for {
+		if err := l.gate(w, nil); err != nil {
+			return nil, err
+		}
+		h, err := w.acquire()
+		if errors.Is(err, errGone) && !once {
+			continue
+		}
+		if err != nil {
+			return nil, w.explain(err)
+		}
+		if err := l.gate(w, h); err != nil {
+			_ = h.end()
+			return nil, err
+		}
+		w.acquired(h)
+		return h, nil
+	}
+}
+
+// gate waits while a lost hold of somebody else, not yet unlocked, occupies the
+// handle: its Unlock is still to come, and must not end a later hold. With a
+// hold it goes on to attach it to the handle.
+func (l *Lock) gate(w *waiting, h *Hold) error {
+	for {
+		l.judge()
+		l.mu.Lock()
+		freed, err := l.occupied(w.owner)
+		if err == nil && freed == nil {
+			if h != nil {
+				l.holds = append(l.holds, h)
+			}
+			l.mu.Unlock()
+			return nil
+		}
+		l.mu.Unlock()
+		if err == nil && w.once {
+			err = fmt.Errorf("%w: a lost hold of this handle is not unlocked yet", ErrNotAcquired)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-w.ctx.Done():
+			return ended(w.ctx)
+		case <-w.room.c.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// occupied returns a channel to wait on if a lost hold of another owner is in
+// the way, or ErrLost if the owner's own is. It needs l.mu.
+func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
+	for _, h := range l.holds {
+		lost := h.peek()
+		if lost == nil {
+			continue
+		}
+		if owner != "" && h.session.owner == owner {
+			return nil, fmt.Errorf("%w; unlock that hold first", lost)
+		}
+		if l.freed == nil {
+			l.freed = make(chan struct{})
+		}
+		return l.freed, nil
+	}
+	return nil, nil
+}
+
+// detach takes a hold off the handle.
+func (l *Lock) detach(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.holds, h); i >= 0 {
+		l.remove(i)
+	}
+}
+
+// remove needs l.mu.
+func (l *Lock) remove(i int) {
+	l.holds = slices.Delete(l.holds, i, i+1)
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
+	}
+}
+
+// Unlock ends one hold of this handle: a lost one first, else the newest. Each
+// success of Lock needs exactly one, also after a loss. It returns ErrNotHeld
+// when there is none, ErrLost when the hold was lost before, and ErrUnconfirmed
+// when Redis did not answer within the ReleaseTimeout.
+func (l *Lock) Unlock() error {
+	if l.err != nil {
+		return lockError(l.name, l.err)
+	}
+	l.judge()
+	l.mu.Lock()
+	i := len(l.holds) - 1
+	for j, h := range l.holds {
+		if h.peek() != nil {
+			i = j
+			break
+		}
+	}
+	if i < 0 {
+		l.mu.Unlock()
+		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
+	}
+	h := l.holds[i]
+	l.remove(i)
+	l.mu.Unlock()
+	if err := h.end(); err != nil {
+		return lockError(l.name, err)
+	}
+	return nil
+}
+
+// Do runs fn while it holds the lock. fn's context ends when the hold is lost,
+// with ErrLost as its cause; it names the same owner as ctx, or none. Do returns
+// fn's error joined with that of the release, always ErrLost after a loss. A
+// panic of fn, or runtime.Goexit, releases the lock and goes on.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, fn)
+}
+
+// TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
+func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
+	h, err := l.TryAcquire(ctx, wait)
+	if errors.Is(err, ErrNotAcquired) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, h.do(ctx, fn)
+}
+
+func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	defer func() { err = errors.Join(err, h.Release()) }()
+	return fn(h.Context(ctx))
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string { return l.name }
+
+// HoldCount returns how many holds of this handle are live, judged by the clock.
+func (l *Lock) HoldCount() int { return l.judge() }
+
+// judge judges every hold of the handle by the clock, and returns how many are
+// live. It takes l.mu only to list them: a loss found here calls hooks.
+func (l *Lock) judge() (live int) {
+	l.mu.Lock()
+	holds := slices.Clone(l.holds)
+	l.mu.Unlock()
+	for _, h := range holds {
+		if h.judge() == nil {
+			live++
+		}
+	}
+	return live
+}
+
+// Token returns the fencing token of the newest hold of this handle that is not
+// yet unlocked, or 0.
+func (l *Lock) Token() int64 {
+	if h := l.newest(); h != nil {
+		return h.token
+	}
+	return 0
+}
+
+// Lost returns the Lost channel of the newest hold of this handle that is not
+// yet unlocked, or nil.
+func (l *Lock) Lost() <-chan struct{} {
+	if h := l.newest(); h != nil {
+		return h.Lost()
+	}
+	return nil
+}
+
+func (l *Lock) newest() *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.holds) == 0 {
+		return nil
+	}
+	return l.holds[len(l.holds)-1]
+}
+
+// SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,
+// whatever ctx or the handle say, so goroutines that share the Locker exclude
+// each other. Lock panics when it fails, also when ctx ends; Unlock panics on
+// ErrNotHeld and ErrLost.
+func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
+	own := &Lock{c: l.c, name: l.name, keys: l.keys, kind: l.kind, terms: l.terms, err: l.err, anonymous: true}
+	return &syncLocker{ctx: ctx, lock: own}
+}
+
+type syncLocker struct {
+	ctx  context.Context // sync.Locker leaves no other place for it
+	lock *Lock
+}
+
+func (s *syncLocker) Lock() {
+	if err := s.lock.Lock(s.ctx); err != nil {
+		panic(err)
+	}
+}
+
+func (s *syncLocker) Unlock() {
+	if err := s.lock.Unlock(); errors.Is(err, ErrNotHeld) {
+		panic(err)
+	}
+}

@@ -1,0 +1,341 @@
+package relock
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// nonceLen is the length of a nonce or client ID: 128 bits in base64.
+const nonceLen = 22
+
+func newNonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+type phase uint8
+
+const (
+	asking phase = iota // no answer yet
+	queued              // waits in Redis
+	held                // Redis has granted it, and we trust that
+	over                // released, lost, or given up
+)
+
+// A session is one acquisition as Redis knows it, by its nonce: from the first
+// request, through the queue, to the last unlock of the holds that share it.
+// The requests of one session carry growing numbers (op), so that Redis can
+// tell a late copy from news.
+type session struct {
+	room  *room
+	nonce string
+	owner string
+	named bool
+	terms terms
+	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
+
+	// turn has one place: who states a new count waits for the statement before.
+	turn chan struct{}
+	// done is closed when the session is granted, or over before that.
+	done chan struct{}
+
+	// Guarded by room.mu:
+
+	phase  phase
+	front  bool // carries the room's claim: its anonymous holds may be passed on locally
+	op     int64
+	sent   []stamp // sending times of the last answered request and those after it
+	doubt  int64   // server ms until which an unanswered copy of a request may still act; 0: there is none
+	copies int     // requests in flight
+	maybe  bool    // a request has gone unanswered for good
+	busy   bool    // the watchdog has a request of this session in flight
+	again  bool    // a look came meanwhile: poll once more
+	oneKey bool    // the slot migrates: requests name the hash alone
+	handed bool    // granted by a message, for the rest of the entry's lease
+	fails  int     // of its heartbeats or renewals, since the last that worked
+
+	ticket    int64
+	answered  int64         // op of the last request that was answered "queued"
+	heartbeat clock.Instant // when the next one is due
+	told      clock.Instant // when the holder's lease ends
+
+	trust           clock.Instant // held: until then nobody else can hold
+	renewed         clock.Instant // when the last request that trust rests on was sent
+	low, next, high int64         // tokens: of the grant, of the next local hold, of the block
+	count           int           // holds that Redis has been told of
+	intent          int           // holds in the newest statement
+	reserved        int           // 1: granted, and the call that waited has not made its hold yet
+	holds           []*Hold       // that are not unlocked
+	lost            error         // why it is over, where no unlock ended it
+}
+
+// A stamp says when a request was sent.
+type stamp struct {
+	op int64
+	at clock.Instant
+}
+
+// newSession needs r.mu.
+func (r *room) newSession(owner string, t terms) *session {
+	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", terms: t, done: make(chan struct{})}
+	if s.named {
+		s.turn = make(chan struct{}, 1)
+	} else {
+		s.owner = r.c.newOwner()
+	}
+	s.task.Of = s
+	return s
+}
+
+// margin is what is taken off a lease before it is trusted: clocks that run at
+// different rates (up to 1 %), and the millisecond that Redis counts in.
+func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+// attempt is how long one request is waited for before it is sent again.
+func (s *session) attempt() time.Duration {
+	return min(max(s.terms.ttl/3, minTTL), 2*time.Second)
+}
+
+// block is how many tokens a grant reserves: one for each local hold.
+func (s *session) block() int {
+	if s.front && s.passable() {
+		return 1 + maxPasses
+	}
+	return 1
+}
+
+// passable says that holds of these terms can follow each other without a command.
+func (s *session) passable() bool {
+	return !s.named && !s.terms.fixed && s.terms.maxHold == 0
+}
+
+// send numbers a request and notes when it leaves. It needs room.mu.
+func (s *session) send(now clock.Instant) (op, notAfter int64) {
+	s.op++
+	s.copies++
+	s.sent = append(s.sent, stamp{s.op, now})
+	notAfter = s.room.c.serverNow() + lateAfter.Milliseconds()
+	s.doubt = max(s.doubt, notAfter)
+	return s.op, notAfter
+}
+
+// settled notes how a request ended. It needs room.mu.
+func (s *session) settled(err error) {
+	s.copies--
+	if err != nil && transport.Classify(err) == transport.Unknown {
+		s.maybe = true
+	}
+	if s.copies == 0 && !s.maybe {
+		s.doubt = 0
+	}
+}
+
+// sentAt returns when the request was sent; older stamps than that of op are
+// dropped where op was answered. It needs room.mu.
+func (s *session) sentAt(op int64) (clock.Instant, bool) {
+	for _, st := range s.sent {
+		if st.op == op {
+			return st.at, true
+		}
+	}
+	return clock.Instant{}, false
+}
+
+// forget drops the stamps before op, whose answer has come. It needs room.mu.
+func (s *session) forget(op int64) {
+	for len(s.sent) > 0 && s.sent[0].op < op {
+		s.sent = s.sent[1:]
+	}
+}
+
+// queue notes that the request op was answered "queued". It needs room.mu.
+func (s *session) queue(op int64, a answer, now clock.Instant) {
+	if s.phase > queued || op < s.answered {
+		return
+	}
+	sent, ok := s.sentAt(op)
+	if !ok {
+		return
+	}
+	s.phase, s.ticket, s.answered, s.fails = queued, a.ticket, op, 0
+	s.forget(op)
+	s.heartbeat = sent.Add(s.terms.ttl / 3)
+	s.told = now.Add(max(a.wait, minPoll))
+	if !a.first {
+		// The head asks first; the others only where nobody there does.
+		s.told = s.told.Add(followDelay)
+	}
+	s.schedule(now)
+}
+
+// grant makes the session held by a request sent at the given time. False: the
+// lease has already run out, as after a pause. It needs room.mu.
+func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Duration, now clock.Instant) bool {
+	trust := sent.Add(remaining - margin(remaining))
+	if s.phase >= held {
+		s.extend(sent, trust)
+		return s.phase == held
+	}
+	if now.Reached(trust) {
+		return false
+	}
+	s.phase, s.fails, s.count, s.intent, s.reserved = held, 0, 1, 1, 1
+	s.low, s.next, s.high = low, low, high
+	s.trust, s.renewed = trust, sent
+	s.sent = nil
+	if s.front {
+		s.room.passes, s.room.since = 0, now
+	}
+	close(s.done)
+	s.schedule(now)
+	return true
+}
+
+// extend moves trust, never backwards: an older answer may arrive later. It needs room.mu.
+func (s *session) extend(sent, trust clock.Instant) {
+	if s.phase != held {
+		return
+	}
+	s.trust = clock.Max(s.trust, trust)
+	s.renewed = clock.Max(s.renewed, sent)
+}
+
+// schedule sets what the watchdog does next for the session. It needs room.mu.
+func (s *session) schedule(now clock.Instant) {
+	w := s.room.c.watchdog
+	switch {
+	case s.phase == queued && !s.busy:
+		due := s.heartbeat
+		if s.told.Until(due) > 0 {
+			due = s.told
+		}
+		w.Set(&s.task, due)
+	case s.phase == held && s.busy:
+		w.Set(&s.task, s.trust)
+	case s.phase == held:
+		due := s.trust
+		if _, ok := s.renewal(now); ok {
+			if next := s.renewed.Add(s.leased() / 3); next.Until(due) > 0 {
+				due = next
+			}
+		}
+		w.Set(&s.task, due)
+	case s.phase == over:
+		w.Drop(&s.task)
+	}
+}
+
+// kick makes a waiter poll now: what it was told may be out of date. It needs room.mu.
+func (s *session) kick(now clock.Instant) {
+	if s.phase != queued {
+		return
+	}
+	if s.busy {
+		s.again = true
+		return
+	}
+	s.heartbeat = now
+	s.schedule(now)
+}
+
+// retry schedules another try soon after one that failed. It needs room.mu.
+func (s *session) retry(now clock.Instant) {
+	s.fails++
+	soon := now.Add(backoff(s.fails))
+	switch {
+	case s.phase == queued:
+		s.heartbeat = soon
+		s.room.c.watchdog.Set(&s.task, soon)
+	case s.phase == held:
+		if s.trust.Until(soon) > 0 {
+			soon = s.trust
+		}
+		s.room.c.watchdog.Set(&s.task, soon)
+	}
+}
+
+// leased is the longest TTL of the session's holds. It needs room.mu.
+func (s *session) leased() time.Duration {
+	ttl := s.terms.ttl
+	for _, h := range s.holds {
+		ttl = max(ttl, h.terms.ttl)
+	}
+	return ttl
+}
+
+// renewal returns the lease to ask for, and whether any hold has a watchdog
+// that still renews. It needs room.mu.
+func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
+	if len(s.holds) == 0 {
+		// Granted, and the call that waits for it has not made its hold yet.
+		return s.terms.ttl, !s.terms.fixed
+	}
+	for _, h := range s.holds {
+		if !h.terms.fixed && (h.terms.maxHold == 0 || now.Sub(h.acquired) < h.terms.maxHold) {
+			return s.leased(), true
+		}
+	}
+	return 0, false
+}
+
+// check judges the session by the clock, before anything is answered from it:
+// a timer that should have ended it may yet have to fire. It needs room.mu, and
+// its result is to be run without it.
+func (s *session) check(now clock.Instant) (tell func()) {
+	if s.phase == held && now.Reached(s.trust) {
+		return s.lose(fmt.Errorf("%w: its lease could not be renewed in time", ErrLost), now)
+	}
+	return nil
+}
+
+// claims is how many holds the session has or is about to have. It needs room.mu.
+func (s *session) claims() int { return len(s.holds) + s.reserved }
+
+// drop takes an unlocked hold off the session. It needs room.mu.
+func (s *session) drop(h *Hold) {
+	if i := slices.Index(s.holds, h); i >= 0 {
+		s.holds = slices.Delete(s.holds, i, i+1)
+	}
+}
+
+// lose ends a held session that no unlock ended. It needs room.mu, and its
+// result is to be run without it.
+func (s *session) lose(why error, now clock.Instant) (tell func()) {
+	if s.phase != held {
+		return nil
+	}
+	s.phase, s.lost = over, why
+	s.schedule(now)
+	s.room.remove(s)
+	var tells []func()
+	for _, h := range s.holds {
+		tells = append(tells, h.lose(why, now))
+	}
+	s.room.passClaim(s)
+	return func() {
+		s.room.c.unregister(s)
+		for _, t := range tells {
+			t()
+		}
+	}
+}
+
+// run calls what a method that needed a mutex wants to be called without it.
+func run(tell func()) {
+	if tell != nil {
+		tell()
+	}
+}
+
+// isClosed says that no call through the user's Redis client can succeed any more.
+func isClosed(err error) bool {
+	return err != nil && transport.Classify(err) == transport.Closed
+}

@@ -1,0 +1,283 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// This file is how a session that is held tells Redis so: statements of its
+// count, and the release. Renewals are in watchdog.go.
+
+// reenter adds a hold to a session of the same owner.
+func (s *session) reenter(w *waiting) (*Hold, error) {
+	r := s.room
+	select {
+	case s.turn <- struct{}{}:
+	case <-w.ctx.Done():
+		return nil, ended(w.ctx)
+	}
+	r.mu.Lock()
+	tell := s.check(r.c.clock.Now())
+	n := s.claims() + 1
+	gone := s.phase != held
+	if !gone && n <= maxHolds {
+		s.intent = n
+	}
+	r.mu.Unlock()
+	run(tell)
+	if gone || n > maxHolds {
+		<-s.turn
+		if gone {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner, maxHolds)
+	}
+	err := s.state(w.ctx, n, w.lock.terms.ttl, w.once)
+	r.mu.Lock()
+	var h *Hold
+	switch {
+	case err == nil && s.phase == held:
+		s.count = n
+		h = s.newHold(w.lock, r.c.clock.Now())
+	case err == nil:
+		err = errGone
+	}
+	clear := s.phase != held || s.claims() == s.intent
+	r.mu.Unlock()
+	if clear {
+		<-s.turn
+	} else {
+		// The statement may have arrived, or may yet: a later one overrides it.
+		r.c.background(s.patience(), s.converge)
+	}
+	return h, err
+}
+
+// state tells Redis that the session has n holds, and a lease of at least ttl
+// (0: as it is), until it is answered. The caller has the turn. errGone: Redis
+// says that the session is no longer held, and it is lost.
+func (s *session) state(ctx context.Context, n int, ttl time.Duration, once bool) error {
+	r, c := s.room, s.room.c
+	for try := 1; ; try++ {
+		r.mu.Lock()
+		sent := c.clock.Now()
+		tell := s.check(sent)
+		if s.phase != held {
+			r.mu.Unlock()
+			run(tell)
+			return errGone
+		}
+		s.op++
+		call := holdCall(c, s, s.op, n, ttl)
+		r.mu.Unlock()
+		raw, err := c.transport.Do(ctx, s.attempt(), call)
+		if err == nil {
+			err = s.stated(raw, sent)
+		}
+		if err == nil || errors.Is(err, errGone) {
+			return err
+		}
+		switch transport.Classify(err) {
+		case transport.Refused, transport.Closed:
+			return &requestError{err}
+		}
+		if ctx.Err() != nil {
+			return ended(ctx)
+		}
+		if once {
+			return &requestError{err}
+		}
+		if !pause(ctx, nil, backoff(try)) {
+			return fmt.Errorf("%w; until then: %w", ended(ctx), &requestError{err})
+		}
+	}
+}
+
+// stated takes the answer to a statement sent at the given time.
+func (s *session) stated(raw []any, sent instant) error {
+	r, c := s.room, s.room.c
+	reply, err := decodeHold(raw)
+	if err != nil {
+		return err
+	}
+	c.sample(reply.now)
+	r.mu.Lock()
+	now := c.clock.Now()
+	tell := s.check(now)
+	switch {
+	case s.phase != held:
+		err = errGone
+	case !reply.held:
+		tell = s.lose(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
+		err = errGone
+	default:
+		s.extend(sent, sent.Add(reply.remaining-margin(reply.remaining)))
+		s.fails = 0
+		s.schedule(now)
+	}
+	r.mu.Unlock()
+	run(tell)
+	return err
+}
+
+// lower tells Redis that a named session has fewer holds now, or none.
+func (s *session) lower() error {
+	c := s.room.c
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		c.background(s.patience(), func(ctx context.Context) {
+			select {
+			case s.turn <- struct{}{}:
+				s.converge(ctx)
+			case <-ctx.Done():
+			}
+		})
+		return s.unconfirmed(nil)
+	}
+	n, until, over := s.reckon()
+	switch {
+	case over:
+		<-s.turn
+		return nil
+	case n == 0:
+		<-s.turn
+		return s.releaseSoon(until)
+	}
+	err := s.state(ctx, n, 0, false)
+	switch {
+	case err == nil:
+		s.confirmed(n)
+		<-s.turn
+	case errors.Is(err, errGone):
+		<-s.turn
+		err = fmt.Errorf("%w: redis no longer has it", ErrLost)
+	default:
+		c.background(s.patience(), s.converge)
+		err = s.unconfirmed(err)
+	}
+	return err
+}
+
+// reckon decides what has to be said: n holds, or that none is left, for which
+// it ends the session; over: nothing. The caller has the turn.
+func (s *session) reckon() (n int, until int64, over bool) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	n = s.claims()
+	if s.phase != held || n == s.count && n == s.intent {
+		return n, 0, true
+	}
+	s.intent = n
+	if n == 0 {
+		until = s.doubt
+		s.end()
+	}
+	return n, until, false
+}
+
+func (s *session) confirmed(n int) {
+	s.room.mu.Lock()
+	s.count = n
+	s.room.mu.Unlock()
+}
+
+// converge repeats what the session holds until Redis has confirmed it. It has
+// the turn, and gives it back.
+func (s *session) converge(ctx context.Context) {
+	n, until, over := s.reckon()
+	switch {
+	case over:
+	case n == 0:
+		<-s.turn
+		_, _ = s.release(ctx, until)
+		return
+	case s.state(ctx, n, 0, false) == nil:
+		s.confirmed(n)
+	}
+	<-s.turn
+}
+
+// releaseSoon releases a session that is over, and returns Unlock's verdict.
+func (s *session) releaseSoon(until int64) error {
+	c := s.room.c
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
+	defer cancel()
+	was, err := s.release(ctx, until)
+	if err != nil {
+		c.background(s.patience(), func(ctx context.Context) { _, _ = s.release(ctx, until) })
+		return s.unconfirmed(err)
+	}
+	if !was {
+		return fmt.Errorf("%w: redis no longer had it", ErrLost)
+	}
+	return nil
+}
+
+// release ends the session's nonce in Redis, whatever it has come to there.
+// was: it was held until then, as far as can be known: what a second try finds
+// gone, an unanswered first one may have released.
+func (s *session) release(ctx context.Context, until int64) (was bool, err error) {
+	c := s.room.c
+	c.remember(s)
+	call := releaseCall(c, s.room.keys, s.nonce, s.owner, until)
+	lost := false // an earlier try went unanswered
+	for try := 1; ; try++ {
+		raw, err := c.transport.Do(ctx, s.attempt(), call)
+		if err == nil {
+			state, now, more, err := decodeRelease(raw)
+			if err != nil {
+				return false, err
+			}
+			c.sample(now)
+			if state == answerQueueKey || more {
+				// The lock is released; the queue needs further calls to move on.
+				was, lost = was || state == wasHeld, lost || more
+				call.Keys = []string{s.room.keys.Hash, s.room.keys.Queue}
+				if more {
+					continue
+				}
+			} else {
+				c.unregister(s)
+				return was || lost || state == wasHeld, nil
+			}
+		} else {
+			switch transport.Classify(err) {
+			case transport.Closed:
+				return false, err
+			case transport.Unknown:
+				lost = true
+			}
+			if transport.TryAgain(err) && len(call.Keys) > 1 {
+				call.Keys = call.Keys[:1]
+				continue
+			}
+			call.Keys = []string{s.room.keys.Hash, s.room.keys.Queue}
+		}
+		if !pause(ctx, nil, backoff(try)) {
+			return false, errors.Join(ended(ctx), err)
+		}
+	}
+}
+
+// patience is how long the client goes on telling Redis what it has not
+// confirmed: by then the lease has ended, and what was asked for with it.
+func (s *session) patience() time.Duration {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.leased() + lateAfter
+}
+
+func (s *session) unconfirmed(err error) error {
+	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, s.room.c.cfg.releaseTimeout)
+	if err == nil {
+		return base
+	}
+	return fmt.Errorf("%w: %w", base, err)
+}

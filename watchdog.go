@@ -1,0 +1,310 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+const (
+	// batchSize is how many commands go out in one pipeline, pollSize how many
+	// waiters of one lock in one command.
+	batchSize = 128
+	pollSize  = 64
+	// echoGrace is how long an echo may take before the inbox counts as deaf.
+	echoGrace = time.Second
+)
+
+// runDue is the watchdog: it renews held sessions, keeps the places of queued
+// ones, and notices those whose trust has ended. It runs on the schedule's
+// goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
+func (c *Client) runDue(due []*renewal.Task) {
+	var statements []statement
+	polls := make(map[*room][]poll)
+	for _, t := range due {
+		s, ok := t.Of.(*session)
+		if !ok {
+			c.checkEcho()
+			continue
+		}
+		s.room.mu.Lock()
+		now := c.clock.Now()
+		tell := s.check(now)
+		switch {
+		case s.phase == queued && !s.busy:
+			s.busy, s.again = true, false
+			op, notAfter := s.send(now)
+			polls[s.room] = append(polls[s.room], poll{s, op, now, notAfter})
+		case s.phase == held && !s.busy:
+			if ttl, ok := s.renewal(now); ok {
+				s.busy = true
+				s.op++
+				statements = append(statements, statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
+			}
+			s.schedule(now)
+		case s.phase == held:
+			s.schedule(now)
+		}
+		s.room.mu.Unlock()
+		run(tell)
+	}
+	for len(statements) > 0 {
+		n := min(len(statements), batchSize)
+		batch := statements[:n]
+		statements = statements[n:]
+		c.spawn(func(ctx context.Context) { c.renew(ctx, batch) })
+	}
+	for r, waiters := range polls {
+		c.spawn(func(ctx context.Context) { c.poll(ctx, r, waiters) })
+	}
+}
+
+// A statement is one renewal in a batch.
+type statement struct {
+	s    *session
+	sent instant
+	call transport.Call
+}
+
+// renew sends a batch of renewals. Each reply is judged alone: one that failed
+// is tried again soon, until the trust ends, and holds back no other.
+func (c *Client) renew(ctx context.Context, batch []statement) {
+	calls := make([]transport.Call, len(batch))
+	timeout := batch[0].s.attempt()
+	for i, st := range batch {
+		calls[i] = st.call
+		timeout = min(timeout, st.s.attempt())
+	}
+	for i, result := range c.transport.DoAll(ctx, timeout, calls) {
+		st := batch[i]
+		st.s.room.mu.Lock()
+		st.s.busy = false
+		st.s.room.mu.Unlock()
+		err := result.Err
+		if err == nil {
+			err = st.s.stated(result.Reply, st.sent)
+		}
+		if err == nil {
+			c.renewedHook(st.s)
+			continue
+		}
+		st.s.room.mu.Lock()
+		if st.s.phase == held {
+			st.s.retry(c.clock.Now())
+			c.cfg.log.Warn("renewal failed, trying again", "lock", st.s.room.keys.Hash, "owner", st.s.owner, "err", err)
+		}
+		st.s.room.mu.Unlock()
+	}
+}
+
+func (c *Client) renewedHook(s *session) {
+	hook := c.cfg.hooks.Renewed
+	if hook == nil {
+		return
+	}
+	s.room.mu.Lock()
+	var h *Hold
+	if n := len(s.holds); n > 0 {
+		h = s.holds[n-1]
+	}
+	s.room.mu.Unlock()
+	if h != nil {
+		hook(h.event(nil))
+	}
+}
+
+// A poll is one waiter's heartbeat.
+type poll struct {
+	s        *session
+	op       int64
+	sent     instant
+	notAfter int64
+}
+
+// poll sends the heartbeats of one lock's waiters: their entries' leases are
+// extended, and each hears whether it holds, or who stands in the way until when.
+func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
+	for len(waiters) > 0 {
+		n := min(len(waiters), pollSize)
+		c.pollSome(ctx, r, waiters[:n])
+		waiters = waiters[n:]
+	}
+}
+
+func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
+	requests := make([]request, len(waiters))
+	r.mu.Lock()
+	timeout := waiters[0].s.attempt()
+	for i, p := range waiters {
+		requests[i] = p.s.request(p.op, p.s.ticket)
+		timeout = min(timeout, p.s.attempt())
+	}
+	r.mu.Unlock()
+	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys, r.kind, waiters[0].notAfter, true, requests...))
+	var reply acquireReply
+	if err == nil {
+		reply, err = decodeAcquire(raw, len(waiters))
+	}
+	if err == nil {
+		c.sample(reply.now)
+		c.expectEcho(waiters[0].sent)
+	} else {
+		c.cfg.log.Warn("heartbeat of waiters failed, trying again", "lock", r.keys.Hash, "waiters", len(waiters), "err", err)
+	}
+	for i, p := range waiters {
+		r.mu.Lock()
+		p.s.busy = false
+		p.s.settled(err)
+		var a answer
+		if err == nil {
+			a = reply.answers[i]
+		}
+		c.polled(p, a, err, reply.more && i == 0)
+		r.mu.Unlock()
+	}
+}
+
+// polled takes the answer to one heartbeat. It needs room.mu.
+func (c *Client) polled(p poll, a answer, err error, more bool) {
+	s, now := p.s, c.clock.Now()
+	switch {
+	case s.phase != queued:
+		// Released, given up or granted while the heartbeat was under way.
+	case err != nil:
+		s.retry(now)
+	case a.code == answerKind:
+		s.fail(fmt.Errorf("%w: it is a %s lock now", ErrKind, a.kind))
+	case a.code == answerEnded:
+		s.fail(errGone)
+	case a.code == answerLate:
+		s.retry(now)
+	default:
+		c.apply(s, p.op, p.sent, a)
+		if s.phase == queued && (more || s.again) {
+			s.again = false
+			s.kick(now)
+		}
+	}
+}
+
+// fail ends a session that waits: it will not be granted. It needs room.mu.
+func (s *session) fail(why error) {
+	s.lost = why
+	s.end()
+	close(s.done)
+	s.room.c.unregister(s)
+}
+
+// deliver takes a message from the inbox. It runs on the inbox's goroutine and
+// does not wait.
+func (c *Client) deliver(payload string) {
+	m, err := parseMessage(payload)
+	if err != nil {
+		c.cfg.log.Warn("message not understood", "err", err)
+		return
+	}
+	if m.verb == "echo" {
+		return // the inbox has noted that it hears
+	}
+	s := c.lookup(m.nonce)
+	if s == nil {
+		if m.verb == "grant" {
+			c.disown(m.nonce, nil)
+		}
+		return
+	}
+	s.room.mu.Lock()
+	now := c.clock.Now()
+	var tell func()
+	switch m.verb {
+	case "look":
+		s.kick(now)
+	case "lost":
+		tell = s.lose(fmt.Errorf("%w: removed by ForceUnlock", ErrLost), now)
+	case "grant":
+		s.granted(m, now)
+	}
+	s.room.mu.Unlock()
+	run(tell)
+}
+
+// granted takes a grant message for the rest of the lease of a request. It is
+// believed once, and only if no later request was answered "queued": then the
+// grant had ended before that. It needs room.mu.
+func (s *session) granted(m message, now instant) {
+	if s.phase > queued {
+		return
+	}
+	sent, known := s.sentAt(m.op)
+	if !known || m.op < s.answered || !s.grant(m.low, m.high, sent, s.terms.ttl, now) {
+		s.kick(now)
+		return
+	}
+	s.handed = true
+}
+
+// linked is called when the inbox has a new connection: any message may have
+// been missed, and the server may be another one, which has lost the latest
+// writes. Every waiter asks, and what was released of late is released again.
+func (c *Client) linked() {
+	c.mu.Lock()
+	sessions := make([]*session, 0, len(c.sessions))
+	for _, s := range c.sessions {
+		sessions = append(sessions, s)
+	}
+	first := !c.linkedOnce
+	c.linkedOnce = true
+	c.mu.Unlock()
+	for _, s := range sessions {
+		s.room.mu.Lock()
+		s.kick(c.clock.Now())
+		s.room.mu.Unlock()
+	}
+	if !first {
+		c.spawn(c.releaseAgain)
+	}
+}
+
+// expectEcho checks later that the echo of a heartbeat sent at the given time has come.
+func (c *Client) expectEcho(sent instant) {
+	c.mu.Lock()
+	c.echoSince = sent
+	c.mu.Unlock()
+	c.watchdog.Set(&c.echoTask, c.clock.Now().Add(echoGrace))
+}
+
+// checkEcho gives up an inbox that did not hear what was published to it: its
+// connection is half open, and waiting on it would be in vain.
+func (c *Client) checkEcho() {
+	c.mu.Lock()
+	since := c.echoSince
+	c.mu.Unlock()
+	if c.inbox.Heard().Before(since.Time()) {
+		c.cfg.log.Warn("inbox does not hear, connecting again")
+		c.inbox.Suspect()
+	}
+}
+
+// backoff is how long to wait after the given number of failures in a row:
+// 10 ms doubling to 1 s, half of it at random so that clients do not march in step.
+func backoff(fails int) time.Duration {
+	d := 10 * time.Millisecond << min(fails-1, 7)
+	return min(d, time.Second)/2 + rand.N(min(d, time.Second)/2)
+}
+
+// pause waits, and reports whether neither ctx nor stop ended first.
+func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-stop:
+	}
+	return false
+}
