@@ -35,7 +35,7 @@ var imports = map[string][]string{
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
 	"internal/redistest": {goredis, miniredis, "testing"},
-	"internal/renewal":   {},
+	"internal/renewal":   {module + "/internal/clock"},
 	"internal/script":    {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"lua":                {},
