@@ -318,7 +318,9 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	}
 	sent := c.clock.Now()
 	op, notAfter := s.send(sent)
-	call := acquireCall(c, r.keys, r.kind, notAfter, false, s.request(op, ticket))
+	// An inbox that has been silent is asked to prove that it hears.
+	echo := ticket >= placeNew && time.Since(c.inbox.Heard()) > s.terms.ttl/3
+	call := acquireCall(c, r.keys, r.kind, notAfter, echo, s.request(op, ticket))
 	if s.oneKey {
 		call.Keys = call.Keys[:1]
 	}
@@ -337,6 +339,9 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		return answer{}, err
 	}
 	c.sample(reply.now)
+	if echo {
+		c.expectEcho(sent)
+	}
 	a := reply.answers[0]
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	c.apply(s, op, sent, a)

@@ -122,8 +122,11 @@ func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, erro
 			return nil, err
 		}
 		h, err := w.acquire()
-		if errors.Is(err, errGone) && !once {
-			continue
+		if errors.Is(err, errGone) {
+			if !once {
+				continue
+			}
+			err = fmt.Errorf("%w: %w", ErrNotAcquired, err)
 		}
 		if err != nil {
 			return nil, w.explain(err)
