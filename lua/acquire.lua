@@ -147,7 +147,7 @@ local function conclude(request, answer)
   return answer
 end
 
-local refused = open(ARGV[9], ARGV[7]) or refusal()
+local refused = open(ARGV[9], ARGV[7]) or check_queue() or refusal()
 if refused then
   return refused
 end

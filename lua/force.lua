@@ -8,14 +8,15 @@
 -- ARGV[3] keep ms that the hash outlives the last holder
 -- RETURNS removed (1 or 0), now, more (1: ask again, the queue was too long for one call)
 inbox = ARGV[1]
-local refused = open('', '')
+local refused = open('', '') or check_queue()
 if refused then
   return refused
 end
 local removed = 0
 touch(state.owner and state.deadline - now or 0, tonumber(ARGV[3]))
 if held() then
-  local grant = unpack_grant(redis.call('HGET', KEYS[1], 'o:' .. state.owner))
+  local packed = redis.call('HGET', KEYS[1], 'o:' .. state.owner)
+  local grant = packed and unpack_grant(packed) or { sessions = {} }
   if grant.low == tonumber(ARGV[2]) then
     removed = 1
     drop_grant()

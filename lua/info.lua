@@ -10,8 +10,9 @@ if refused then
 end
 local waiting = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. text(-now))
 local reply = { now, state.kind or '', waiting }
-if held() then
-  local grant = unpack_grant(redis.call('HGET', KEYS[1], 'o:' .. state.owner))
+local packed = held() and redis.call('HGET', KEYS[1], 'o:' .. state.owner)
+if packed then
+  local grant = unpack_grant(packed)
   local holds = 0
   for _, session in ipairs(grant.sessions) do
     holds = holds + session.writes + session.reads
