@@ -198,7 +198,7 @@ func TestTCK_L11_HasQueuedThreads(t *testing.T) {
 }
 
 func TestTCK_L12_GetQueueLength(t *testing.T) {
-	queueOfTwo(t, func(t *testing.T, x *lab, l *relock.Lock, queued ...string) {
+	queueOfTwo(t, func(t *testing.T, _ *lab, l *relock.Lock, queued ...string) {
 		info, err := l.Info(t.Context())
 		noErr(t, err)
 		if info.Waiters != len(queued) {
