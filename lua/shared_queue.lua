@@ -63,6 +63,14 @@ local function new_ticket()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
+-- The queue's key lives as long as the hash does, for what is put in now.
+local function touch_queue(deadline, keep)
+  local lease = text(deadline - now + keep)
+  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 and redis.call('PTTL', KEYS[2]) < 0 then
+    redis.call('PEXPIRE', KEYS[2], lease)
+  end
+end
+
 -- Puts a waiter in, or back in under the ticket it already has.
 local function insert_waiter(nonce, waiter, keep)
   if waiter.ticket == 0 then
@@ -70,10 +78,7 @@ local function insert_waiter(nonce, waiter, keep)
   end
   redis.call('ZADD', KEYS[2], text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
-  local lease = text(waiter.deadline - now + keep)
-  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 and redis.call('PTTL', KEYS[2]) < 0 then
-    redis.call('PEXPIRE', KEYS[2], lease)
-  end
+  touch_queue(waiter.deadline, keep)
   if waiter.named then
     list_named(waiter.owner, nonce, true)
   end
