@@ -1,3 +1,108 @@
-// Package relock is a distributed lock SDK on Redis, with the contracts of
-// Java's java.util.concurrent.locks.
+// Package relock is a distributed lock on Redis: exclusive, reentrant, waited
+// for in a queue, and renewed while it is held. Its contracts are those of
+// Java's java.util.concurrent.locks, where a lock that can be lost allows them.
+//
+//	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
+//	lock := client.NewLock("orders/4711")
+//	err = lock.Do(ctx, func(ctx context.Context) error {
+//		... // nobody else, in any process, is here; ctx ends if the lock is lost
+//	})
+//
+// # A lease, not a possession
+//
+// Redis grants a lock for a time, its lease ([TTL], 30 s by default). While the
+// holder lives and reaches Redis, the client's watchdog renews the lease every
+// third of it. When the holder dies, the lease ends by itself, and the next
+// waiter gets the lock. So a lock is held until its Unlock or until its lease
+// could not be kept, whichever is first. In the second case it is lost.
+//
+// A client knows by its own clock until when nobody else can have the lock:
+//
+//	trust = when the request was sent + lease returned − (1 % of it + 2 ms)
+//
+// The request is the last acquire or renewal that Redis answered, and the lease
+// returned is what was left of it when Redis answered. The answer arrives later
+// than the request was sent, so trust ends before the lease does in Redis. The
+// 1 % is for clocks that run at different rates. Both the monotonic clock and
+// one that also counts suspended time are asked; either can end the trust. One
+// renewal that fails is no loss: it is tried again until the trust ends.
+//
+//	        Lock                    Unlock
+//	(none) ──────────►   held    ──────────►  released
+//	                      │
+//	                      │ trust has ended, or Redis says that the hold is gone,
+//	                      ▼ or ForceUnlock, or Close
+//	                     lost    ──────────►  released (Unlock returns ErrLost)
+//	                                Unlock
+//
+// A loss is told in four ways, all of the same instant: [Hold.Err] returns
+// [ErrLost], [Hold.Lost] is closed, contexts of [Hold.Context] and of [Lock.Do]
+// end with ErrLost as their cause, and Unlock returns ErrLost.
+//
+// # What no lease can promise
+//
+//   - A pause stops the code, not the lease. Code that was stopped between two
+//     statements, by the garbage collector, the scheduler, or SIGSTOP, may run on
+//     for a moment after the lease has ended. The remedy is the token.
+//   - A server that loses writes loses locks: asynchronous replication at a
+//     failover, a restart without persistence, FLUSHALL, eviction. Two holders
+//     are possible until the earlier one's next renewal. The remedy is the token.
+//   - Clocks that differ in rate by more than 1 % break the trust, and so does a
+//     server clock that is set forward. Slew clocks, do not step them.
+//   - A lock protects from those who take it, and from nobody else.
+//
+// # Tokens
+//
+// Every grant has a fencing token, larger than those of all earlier grants of
+// the same name ([Hold.Token], [Lock.Token]). A resource that remembers the
+// largest token it has seen, and refuses smaller ones, cannot be damaged by a
+// holder that does not know yet that it is none. Re-entries share the token of
+// the outer hold. If the resource cannot compare tokens, the lock saves work
+// that would be done twice; it does not rule out that it is done twice.
+//
+// # Owners
+//
+//   - Without a name every acquisition is its own owner, as with [sync.Mutex].
+//     Goroutines exclude each other, also through one handle, and a goroutine
+//     that locks twice waits for itself.
+//   - [WithOwner] names a flow of control, such as one run of a workflow. Nested
+//     calls that get its context re-enter what the owner holds, through any
+//     handle, goroutine or process. Each success needs its own Unlock.
+//   - [Owner] names the owner of all calls of one handle.
+//   - A call whose context descends, through Do or [Hold.Context], from a live
+//     hold of the same lock under another owner fails at once with [ErrDeadlock].
+//
+// Goroutines that share an owner do not exclude each other. An owner is what a
+// thread is in Java.
+//
+// # Which call when
+//
+//   - [Lock.Do] for a critical section that is a function. It releases on every
+//     way out, and its context ends with the lock.
+//   - [Lock.Acquire] and [Hold.Release] where a hold is passed around: the hold
+//     knows its token and whether it is lost.
+//   - [Lock.Lock] and [Lock.Unlock] for code that is written for a mutex with a
+//     context. The handle keeps the holds.
+//   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time; a
+//     wait of zero or less makes one attempt. "Taken" is no error to TryLock
+//     and TryDo.
+//   - [Lock.SyncLocker] for code that knows [sync.Locker] only. It panics on loss.
+//   - [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for operators.
+//
+// # What a lock costs
+//
+// A free lock costs one command, and so does its release, which also gives the
+// lock to the next waiter and tells its client. A waiter costs one command each
+// third of its TTL, all waiters of one lock and client together. A client has
+// one subscription and one goroutine for its timers, whatever the number of its
+// locks; requests to Redis run on goroutines of their own. Anonymous calls of
+// one process that wait for the same lock stand in Redis' queue as one: such a
+// lock may be passed on within the process, without any command, at most 32
+// times and for 10 ms before the queue gets its turn.
+//
+// # Further reading
+//
+// docs/guarantees.md has every promise with what breaks it and the test that
+// shows it, docs/protocol.md what is stored in Redis and said on the wire,
+// docs/operations.md how to run it, docs/architecture.md how the code is laid out.
 package relock

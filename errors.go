@@ -40,9 +40,10 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 )
 
-// lockError puts the lock's name before what happened to it.
+// lockError puts the lock's name before what happened to it; of a name that is
+// too long to be one, its beginning.
 func lockError(name string, err error) error {
-	return fmt.Errorf("relock: lock %q: %w", name, err)
+	return fmt.Errorf("relock: lock %.512q: %w", name, err)
 }
 
 // ended is the error of a context that is done: ctx.Err(), and its cause where

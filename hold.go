@@ -20,6 +20,7 @@ type Hold struct {
 	token    int64
 	terms    terms
 	acquired clock.Instant
+	unlock   bool // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
 
 	// Guarded by session.room.mu:
 
@@ -226,6 +227,9 @@ func (h *Hold) cancelAll(cause error) func() {
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	// Not under room.mu: parent may be a context of a hold of the same lock, and
+	// judges that when it is asked.
+	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	_ = h.judge()
 	h.session.room.mu.Lock()
 	err := h.state()
@@ -234,11 +238,14 @@ func (h *Hold) Context(parent context.Context) context.Context {
 			h.contexts = make(map[*holdContext]struct{})
 		}
 		h.contexts[ctx] = struct{}{}
-		ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	}
 	h.session.room.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
+		ctx.stop()
 		ctx.cancel(err)
+	case parent.Err() != nil:
+		h.forget(ctx) // parent's end may have come before there was anything to forget
 	}
 	return ctx
 }

@@ -11,7 +11,7 @@ import (
 
 // Info is what Redis knows of a lock at one instant.
 type Info struct {
-	Kind    string // "" for a name that is not in use
+	Kind    string // as which the name is in use, or was within the token keep time; else ""
 	Holders []Holder
 	Waiters int
 }
@@ -111,43 +111,64 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // removing a later one.
 func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 	for {
-		raw, err := l.ask(ctx, scriptForce, l.c.inboxPrefix, h.Owner, h.Token, l.c.cfg.tokenKeep.Milliseconds())
+		raw, unanswered, err := l.askAgain(ctx, scriptForce, l.c.inboxPrefix, h.Owner, h.Token, l.c.cfg.tokenKeep.Milliseconds())
 		if err != nil {
 			return false, err
 		}
 		cur := scriptForce.Read(raw)
-		removed = cur.Int("removed") == 1 || removed
+		// What a second try finds gone, an unanswered first one may have removed.
+		removed = cur.Int("removed") == 1 || removed || unanswered
 		cur.Int("now")
 		if more := cur.Int("more") == 1; !more || cur.Err() != nil {
-			return removed, cur.Err()
+			if cur.Err() != nil {
+				return removed, lockError(l.name, cur.Err())
+			}
+			return removed, nil
 		}
 	}
 }
 
-// ask runs a script that may be sent again, until it is answered or ctx ends.
+// ask runs a script that reads.
 func (l *Lock) ask(ctx context.Context, s *script.Script, args ...any) ([]any, error) {
+	raw, _, err := l.askAgain(ctx, s, args...)
+	return raw, err
+}
+
+// askAgain runs a script that may be sent again: up to three times, or until ctx
+// ends. It reports whether a try before the one answered may have run.
+func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw []any, unanswered bool, err error) {
 	switch {
 	case l.err != nil:
-		return nil, lockError(l.name, l.err)
+		return nil, false, lockError(l.name, l.err)
 	case ctx == nil:
-		return nil, lockError(l.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+		return nil, false, lockError(l.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
 	case ctx.Err() != nil:
-		return nil, lockError(l.name, ended(ctx))
+		return nil, false, lockError(l.name, ended(ctx))
 	case l.c.ctx.Err() != nil:
-		return nil, lockError(l.name, ErrClosed)
+		return nil, false, lockError(l.name, ErrClosed)
 	}
 	call := transport.Call{Script: s, Keys: []string{l.keys.Hash, l.keys.Queue}, Args: args}
 	for try := 1; ; try++ {
 		raw, err := l.c.transport.Do(ctx, inspectTimeout, call)
 		if err == nil {
-			return raw, nil
+			return raw, unanswered, nil
 		}
 		switch transport.Classify(err) {
 		case transport.Refused, transport.Closed:
-			return nil, lockError(l.name, &requestError{err})
+			return nil, unanswered, lockError(l.name, &requestError{err})
+		case transport.Unknown:
+			unanswered = true
 		}
 		if try == 3 || !pause(ctx, l.c.ctx.Done(), backoff(try)) {
-			return nil, lockError(l.name, &requestError{err})
+			switch {
+			case ctx.Err() != nil:
+				err = ended(ctx)
+			case l.c.ctx.Err() != nil:
+				err = ErrClosed
+			default:
+				err = &requestError{err}
+			}
+			return nil, unanswered, lockError(l.name, err)
 		}
 	}
 }

@@ -56,7 +56,9 @@ type Client struct {
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
-	closing chan struct{} // closed by Shutdown and Close
+	open    context.Context // ends with Shutdown or Close; for waiters
+	shut    context.CancelFunc
+	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
 	mu         sync.Mutex // guards the following fields; taken after a room's mu
@@ -102,13 +104,14 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		transport: transport.New(rdb),
 		clock:     clock.System(),
-		closing:   make(chan struct{}),
 		rooms:     make(map[roomKey]*room),
 		sessions:  make(map[string]*session),
 		idle:      make(chan struct{}),
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.open, c.shut = context.WithCancel(context.Background())
+	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	c.inbox = inbox.New(inbox.Config{
 		Subscribe: rdb.Subscribe,
@@ -215,10 +218,10 @@ func (c *Client) lookup(nonce string) *session {
 	return c.sessions[nonce]
 }
 
-// remember keeps a release for a lease, in case a failover undoes it.
+// remember keeps a release for a lease, in case a failover undoes it. It needs s.room.mu.
 func (c *Client) remember(s *session) {
 	now := c.clock.Now()
-	n := releasedNonce{s.room.keys, s.nonce, s.owner, now.Add(s.terms.ttl)}
+	n := releasedNonce{s.room.keys, s.nonce, s.owner, now.Add(s.lasts())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.released = append(c.released, n)
@@ -326,13 +329,19 @@ func (c *Client) isClosing() bool {
 	}
 }
 
+func (c *Client) hasClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 // drain makes waiters and new calls fail; holds go on.
 func (c *Client) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.draining {
 		c.draining = true
-		close(c.closing)
+		c.shut()
 	}
 }
 
@@ -347,7 +356,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	c.drain()
 	for {
 		c.mu.Lock()
-		idle, quiet := c.idle, len(c.sessions) == 0 && c.tasks == 0
+		// What a Close has cut short stays among the sessions.
+		idle, quiet := c.idle, c.closed || len(c.sessions) == 0 && c.tasks == 0
 		c.mu.Unlock()
 		if quiet {
 			return c.Close()
@@ -363,12 +373,13 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // Close ends the client now: holds are lost, with ErrLost and ErrClosed as
 // their error, and waiters get ErrClosed. Their leases and places in Redis run
 // out by themselves. It returns when the client's goroutines have ended; one
-// that waits for a silent server ends by the redis client's own timeouts.
-// Closing again does nothing.
+// that waits for a silent server ends by the redis client's own timeouts. So it
+// must not be called from a hook. Closing again does nothing.
 func (c *Client) Close() error {
 	c.drain()
 	c.mu.Lock()
 	c.closed = true
+	c.notifyLocked()
 	sessions := make([]*session, 0, len(c.sessions))
 	for _, s := range c.sessions {
 		sessions = append(sessions, s)

@@ -47,12 +47,23 @@ type room struct {
 	kind string
 	refs int // guarded by c.mu: calls and sessions that use the room
 
-	mu       sync.Mutex // guards the following fields and all sessions' and holds' state
-	sessions []*session // that are not over
-	claimed  bool       // an anonymous call waits in Redis or holds, on behalf of the line
-	line     list.List  // of *place, first come first
-	passes   int        // holds passed on locally since the grant
+	mu       sync.Mutex    // guards the following fields and all sessions' and holds' state
+	sessions []*session    // that are held: where a named owner re-enters
+	claimed  bool          // an anonymous call waits in Redis or holds, on behalf of the line
+	line     list.List     // of *place, first come first
+	beat     clock.Instant // when the heartbeats of the room's waiters are due, as last set
+	passes   int           // holds passed on locally since the grant
 	since    clock.Instant
+}
+
+// align returns when a heartbeat that is due at the given instant is to be sent:
+// with the others of the room where those come a little earlier, so that a
+// crowd of waiters costs few commands however they came. It needs r.mu.
+func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
+	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
+		r.beat = due
+	}
+	return r.beat
 }
 
 // A place is an anonymous call that stands in line.
@@ -106,11 +117,15 @@ func (w *waiting) acquire() (*Hold, error) {
 	}
 	r.mu.Lock()
 	now := r.c.clock.Now()
-	tell := s.check(now)
+	tell, gone := s.check(now), errGone
+	if s.phase == held && r.c.hasClosed() {
+		// Close came while the answer was under way, and has not seen the grant.
+		tell, gone = s.lose(errors.Join(ErrLost, ErrClosed), now), ErrClosed
+	}
 	if s.phase != held {
 		r.mu.Unlock()
 		run(tell)
-		return nil, errGone
+		return nil, gone
 	}
 	s.reserved = 0
 	h := s.newHold(w.lock, now)
@@ -167,23 +182,30 @@ func (r *room) newFront(l *Lock) *session {
 
 // stand waits in line, and goes on with what is handed over.
 func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
+	left := false
+	defer func() {
+		if !left { // a hook has panicked
+			w.room.leaveLine(p, spot)
+		}
+	}()
 	w.waitingHook()
-	hint, stop := w.selfHint()
-	defer stop()
+	hint := time.NewTimer(w.lock.terms.ttl / 3)
+	defer hint.Stop()
 	for {
 		var err error
 		select {
 		case got := <-p.turn:
+			left = true
 			return w.take(got)
-		case <-hint:
-			w.noteSelf()
-			hint = nil
+		case <-hint.C:
+			w.noteSelf(hint)
 			continue
 		case <-w.ctx.Done():
 			err = ended(w.ctx)
 		case <-w.room.c.closing:
 			err = ErrClosed
 		}
+		left = true
 		w.room.leaveLine(p, spot)
 		return nil, err
 	}
@@ -221,13 +243,20 @@ func (w *waiting) take(got handover) (*session, error) {
 }
 
 // contend asks Redis for the lock, and waits in its queue unless once.
-func (w *waiting) contend(s *session, ticket int64) (*session, error) {
+func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
+	mine := true
+	defer func() {
+		if mine && got == nil { // failed, or a hook has panicked
+			s.giveUp()
+		}
+	}()
 	a, err := w.ask(s, ticket)
 	switch {
 	case err != nil:
 	case a.code == answerHeld:
 		return s, nil
 	case a.code == answerQueued:
+		mine = false // when await gives it up, it may become another's
 		return w.await(s)
 	case a.code == answerBusy:
 		err = ErrNotAcquired
@@ -238,7 +267,6 @@ func (w *waiting) contend(s *session, ticket int64) (*session, error) {
 	default:
 		err = errGone
 	}
-	s.giveUp()
 	return nil, err
 }
 
@@ -256,11 +284,29 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 			return a, err
 		}
 		w.waitingHook()
-		if err := c.inbox.Ready(w.ctx); err != nil {
-			return answer{}, w.overOr(&requestError{fmt.Errorf("subscribing to the inbox: %w", err)})
+		if err := w.reachable(); err != nil {
+			return answer{}, err
 		}
 	}
 	return w.request(s, ticket)
+}
+
+// reachable waits until the inbox hears.
+func (w *waiting) reachable() error {
+	c := w.room.c
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	err := c.inbox.Ready(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case w.ctx.Err() != nil:
+		return ended(w.ctx)
+	case c.isClosing():
+		return ErrClosed
+	}
+	return &requestError{fmt.Errorf("subscribing to the inbox: %w", err)}
 }
 
 // overOr returns the context's error if that has ended, with err as what was
@@ -372,6 +418,9 @@ func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer) {
 	now := c.clock.Now()
 	switch a.code {
 	case answerHeld:
+		if s.phase <= queued {
+			s.handed = a.remaining < s.terms.ttl
+		}
 		s.grant(a.low, a.high, sent, a.remaining, now)
 	case answerQueued:
 		s.queue(op, a, now)
@@ -382,12 +431,16 @@ func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer) {
 }
 
 // await waits in Redis' queue until the session is held.
-func (w *waiting) await(s *session) (*session, error) {
+func (w *waiting) await(s *session) (got *session, err error) {
+	defer func() {
+		if got == nil {
+			s.giveUp()
+		}
+	}()
 	w.waitingHook()
-	hint, stop := w.selfHint()
-	defer stop()
+	hint := time.NewTimer(w.lock.terms.ttl / 3)
+	defer hint.Stop()
 	for {
-		var err error
 		select {
 		case <-s.done:
 			s.room.mu.Lock()
@@ -403,23 +456,33 @@ func (w *waiting) await(s *session) (*session, error) {
 				err = errGone
 			}
 			return nil, err
-		case <-hint:
-			w.noteSelf()
-			hint = nil
+		case <-hint.C:
+			w.noteSelf(hint)
 			continue
 		case <-w.ctx.Done():
 			err = ended(w.ctx)
 		case <-w.room.c.closing:
 			err = ErrClosed
 		}
-		s.giveUp()
 		return nil, err
 	}
 }
 
 // confirm gives a hold with a fixed lease, granted by a message, its full TTL.
 func (s *session) confirm(w *waiting) error {
-	err := s.state(w.ctx, s.intent, s.terms.ttl, false)
+	if s.turn != nil {
+		select {
+		case s.turn <- struct{}{}:
+		case <-w.ctx.Done():
+			s.giveUp()
+			return ended(w.ctx)
+		}
+		defer func() { <-s.turn }()
+	}
+	s.room.mu.Lock()
+	n := s.intent
+	s.room.mu.Unlock()
+	err := s.state(w.ctx, n, s.terms.ttl, w.once)
 	if err != nil {
 		s.giveUp()
 	}
@@ -438,8 +501,12 @@ func (s *session) giveUp() {
 		if s.turn != nil {
 			finish = (*session).lower // it may have been re-entered already
 		}
+		passed := !s.named && r.passHold(s, r.c.clock.Now())
 		r.mu.Unlock()
-		_ = finish(s)
+		if !passed {
+			// The caller's context has ended: it does not wait for the release.
+			r.c.spawn(func(context.Context) { _ = finish(s) })
+		}
 		return
 	case s.phase == over:
 		r.mu.Unlock()
@@ -454,7 +521,7 @@ func (s *session) giveUp() {
 	s.end()
 	r.mu.Unlock()
 	if known {
-		r.c.background(s.terms.ttl+lateAfter, func(ctx context.Context) { _, _ = s.release(ctx, until) })
+		s.releaseLater(until)
 	} else {
 		r.c.unregister(s)
 	}
@@ -562,18 +629,22 @@ func (w *waiting) acquired(h *Hold) {
 	}
 }
 
-// selfHint fires when the call has waited long for a lock that its own handle
-// holds: mostly a nested call that lost its owner's name on the way.
-func (w *waiting) selfHint() (<-chan time.Time, func() bool) {
-	if w.lock.newest() == nil {
-		return nil, func() bool { return true }
-	}
-	t := time.NewTimer(w.lock.terms.ttl / 3)
-	return t.C, t.Stop
+// A selfWaitError is the end of a wait on a hold of the same handle: mostly a
+// nested call that lost its owner's name on the way.
+type selfWaitError struct{ err error }
+
+func (e *selfWaitError) Error() string {
+	return e.err.Error() + "; this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
 }
 
-func (w *waiting) noteSelf() {
-	if w.lock.judge() == 0 {
+func (e *selfWaitError) Unwrap() error { return e.err }
+
+// noteSelf says, once, that the handle itself has had the lock for a third of
+// the TTL, or looks again when it may have.
+func (w *waiting) noteSelf(hint *time.Timer) {
+	third := w.lock.terms.ttl / 3
+	if left := third - w.onSelf(); left > 0 {
+		hint.Reset(left)
 		return
 	}
 	if !w.self {
@@ -583,9 +654,22 @@ func (w *waiting) noteSelf() {
 	w.self = true
 }
 
+// onSelf returns for how long the call has waited for a hold of its own handle.
+func (w *waiting) onSelf() time.Duration {
+	if w.lock.judge() == 0 {
+		return 0
+	}
+	w.lock.mu.Lock()
+	defer w.lock.mu.Unlock()
+	if len(w.lock.holds) == 0 {
+		return 0
+	}
+	return w.room.c.clock.Now().Sub(clock.Max(w.began, w.lock.holds[0].acquired))
+}
+
 func (w *waiting) explain(err error) error {
 	if !w.self {
 		return err
 	}
-	return fmt.Errorf("%w; this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner", err)
+	return &selfWaitError{err}
 }

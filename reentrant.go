@@ -45,18 +45,29 @@ var errWaitOver = errors.New("wait is over")
 // hold; when it ends first, its error is returned. A ctx that is done at the
 // call fails even where the lock is free.
 func (l *Lock) Lock(ctx context.Context) error {
-	_, err := l.Acquire(ctx)
+	h, err := l.Acquire(ctx)
+	l.leave(h)
 	return err
+}
+
+// leave notes that Unlock is what ends the hold: nobody has it to Release.
+func (l *Lock) leave(h *Hold) {
+	if h != nil {
+		l.mu.Lock()
+		h.unlock = true
+		l.mu.Unlock()
+	}
 }
 
 // TryLock is Lock for at most the given time. It returns (false, nil) when the
 // lock was not to be had within it. With a wait of zero or less it makes one
 // attempt. An error means that ctx ended or Redis could not be asked.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	_, err := l.TryAcquire(ctx, wait)
+	h, err := l.TryAcquire(ctx, wait)
 	if errors.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
+	l.leave(h)
 	return err == nil, err
 }
 
@@ -79,7 +90,12 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 		if errors.As(err, &failed) {
 			return nil, lockError(l.name, failed)
 		}
-		return nil, lockError(l.name, fmt.Errorf("%w within %v", ErrNotAcquired, wait))
+		over := fmt.Errorf("%w within %v", ErrNotAcquired, wait)
+		var self *selfWaitError
+		if errors.As(err, &self) {
+			over = &selfWaitError{over}
+		}
+		return nil, lockError(l.name, over)
 	}
 	return h, err
 }
@@ -216,8 +232,9 @@ func (l *Lock) remove(i int) {
 	}
 }
 
-// Unlock ends one hold of this handle: a lost one first, else the newest. Each
-// success of Lock needs exactly one, also after a loss. It returns ErrNotHeld
+// Unlock ends one hold of this handle: a lost one first, else the newest, and
+// one that Acquire returned or Do has only where there is no other. Each success
+// of Lock needs exactly one, also after a loss. It returns ErrNotHeld
 // when there is none, ErrLost when the hold was lost before, and ErrUnconfirmed
 // when Redis did not answer within the ReleaseTimeout.
 func (l *Lock) Unlock() error {
@@ -226,13 +243,7 @@ func (l *Lock) Unlock() error {
 	}
 	l.judge()
 	l.mu.Lock()
-	i := len(l.holds) - 1
-	for j, h := range l.holds {
-		if h.peek() != nil {
-			i = j
-			break
-		}
-	}
+	i := l.next()
 	if i < 0 {
 		l.mu.Unlock()
 		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
@@ -244,6 +255,26 @@ func (l *Lock) Unlock() error {
 		return lockError(l.name, err)
 	}
 	return nil
+}
+
+// next returns the index of the hold that an Unlock is for, or -1. Those whose
+// caller has them to Release come last: after a loss of several, an Unlock must
+// not take the one that Do is about to end. It needs l.mu.
+func (l *Lock) next() int {
+	best, found := 0, -1
+	for i, h := range l.holds {
+		rank := 0
+		if h.peek() != nil {
+			rank = 1
+		}
+		if h.unlock {
+			rank += 2
+		}
+		if rank >= best {
+			best, found = rank, i
+		}
+	}
+	return found
 }
 
 // Do runs fn while it holds the lock. fn's context ends when the hold is lost,

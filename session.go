@@ -21,6 +21,10 @@ func newNonce() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
+// maxStamps bounds the sending times kept while Redis is away: a grant for an
+// older request is asked about instead of believed.
+const maxStamps = 16
+
 type phase uint8
 
 const (
@@ -75,6 +79,7 @@ type session struct {
 	intent          counts        // holds in the newest statement
 	reserved        int           // 1: granted, and the call that waited has not made its hold yet
 	holds           []*Hold       // that are not unlocked
+	longest         time.Duration // lease that any hold has asked for: Redis may keep it so long
 	lost            error         // why it is over, where no unlock ended it
 }
 
@@ -124,6 +129,9 @@ func (s *session) send(now clock.Instant) (op, notAfter int64) {
 	s.op++
 	s.copies++
 	s.sent = append(s.sent, stamp{s.op, now})
+	if len(s.sent) > maxStamps {
+		s.sent = s.sent[1:]
+	}
 	notAfter = s.room.c.serverNow() + lateAfter.Milliseconds()
 	s.doubt = max(s.doubt, notAfter)
 	return s.op, notAfter
@@ -140,8 +148,7 @@ func (s *session) settled(err error) {
 	}
 }
 
-// sentAt returns when the request was sent; older stamps than that of op are
-// dropped where op was answered. It needs room.mu.
+// sentAt returns when the request was sent. It needs room.mu.
 func (s *session) sentAt(op int64) (clock.Instant, bool) {
 	for _, st := range s.sent {
 		if st.op == op {
@@ -169,7 +176,10 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 	}
 	s.phase, s.ticket, s.answered, s.fails = queued, a.ticket, op, 0
 	s.forget(op)
-	s.heartbeat = sent.Add(s.terms.ttl / 3)
+	s.heartbeat = s.room.align(now, sent.Add(s.terms.ttl/3), s.terms.ttl/12)
+	if s.again && !s.busy {
+		s.again, s.heartbeat = false, now
+	}
 	s.told = now.Add(max(a.wait, minPoll))
 	if !a.first {
 		// The head asks first; the others only where nobody there does.
@@ -195,6 +205,7 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	s.low, s.next, s.high = low, low, high
 	s.trust, s.renewed = trust, sent
 	s.sent = nil
+	s.room.sessions = append(s.room.sessions, s)
 	if s.front {
 		s.room.passes, s.room.since = 0, now
 	}
@@ -239,11 +250,11 @@ func (s *session) schedule(now clock.Instant) {
 
 // kick makes a waiter poll now: what it was told may be out of date. It needs room.mu.
 func (s *session) kick(now clock.Instant) {
-	if s.phase != queued {
+	if s.phase > queued {
 		return
 	}
-	if s.busy {
-		s.again = true
+	if s.busy || s.phase == asking {
+		s.again = true // what is under way may have been answered before this
 		return
 	}
 	s.heartbeat = now
@@ -259,12 +270,16 @@ func (s *session) retry(now clock.Instant) {
 		s.heartbeat = soon
 		s.room.c.watchdog.Set(&s.task, soon)
 	case s.phase == held:
-		if s.trust.Until(soon) > 0 {
+		if soon.Reached(s.trust) {
 			soon = s.trust
 		}
 		s.room.c.watchdog.Set(&s.task, soon)
 	}
 }
+
+// lasts is how long Redis keeps what the session has there, at most. Holds that
+// are unlocked count: a lease never gets shorter. It needs room.mu.
+func (s *session) lasts() time.Duration { return max(s.terms.ttl, s.longest) }
 
 // leased is the longest TTL of the session's holds. It needs room.mu.
 func (s *session) leased() time.Duration {
@@ -295,7 +310,13 @@ func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
 // its result is to be run without it.
 func (s *session) check(now clock.Instant) (tell func()) {
 	if s.phase == held && now.Reached(s.trust) {
-		return s.lose(fmt.Errorf("%w: its lease could not be renewed in time", ErrLost), now)
+		tell := s.lose(fmt.Errorf("%w: its lease could not be renewed in time", ErrLost), now)
+		until := s.doubt
+		return func() {
+			tell()
+			// A renewal that went unanswered may keep it in Redis for another lease.
+			s.releaseLater(until)
+		}
 	}
 	return nil
 }
@@ -351,6 +372,12 @@ func run(tell func()) {
 	if tell != nil {
 		tell()
 	}
+}
+
+// hopeless says that asking again would get the same answer.
+func hopeless(err error) bool {
+	outcome := transport.Classify(err)
+	return outcome == transport.Refused || outcome == transport.Closed
 }
 
 // isClosed says that no call through the user's Redis client can succeed any more.

@@ -15,10 +15,20 @@ import (
 // reenter adds a hold to a session of the same owner.
 func (s *session) reenter(w *waiting) (*Hold, error) {
 	r := s.room
+	var late <-chan time.Time // one attempt does not wait for another's statement
+	if w.once {
+		t := time.NewTimer(s.attempt())
+		defer t.Stop()
+		late = t.C
+	}
 	select {
 	case s.turn <- struct{}{}:
 	case <-w.ctx.Done():
 		return nil, ended(w.ctx)
+	case <-r.c.ctx.Done():
+		return nil, ErrClosed // whoever has the turn may never give it back
+	case <-late:
+		return nil, &requestError{transport.ErrNoReply}
 	}
 	r.mu.Lock()
 	tell := s.check(r.c.clock.Now())
@@ -78,6 +88,7 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 			return errGone
 		}
 		s.op++
+		s.longest = max(s.longest, ttl)
 		call := holdCall(c, s, s.op, n, ttl)
 		if n.writes == 0 && s.count.writes > 0 {
 			call = downgradeCall(c, s, s.op, n, ttl)
@@ -159,7 +170,7 @@ func (s *session) lower() error {
 	switch {
 	case over:
 		<-s.turn
-		return nil
+		return s.fate()
 	case n.total() == 0:
 		<-s.turn
 		return s.releaseSoon(until)
@@ -196,6 +207,13 @@ func (s *session) reckon() (n counts, until int64, over bool) {
 	return n, until, false
 }
 
+// fate is why the session is over, or nil where a release ended it.
+func (s *session) fate() error {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.lost
+}
+
 func (s *session) confirmed(n counts) {
 	s.room.mu.Lock()
 	s.count = n
@@ -210,7 +228,7 @@ func (s *session) converge(ctx context.Context) {
 	case over:
 	case n.total() == 0:
 		<-s.turn
-		_, _ = s.release(ctx, until)
+		s.releaseLater(until)
 		return
 	case s.state(ctx, n, 0, false) == nil:
 		s.confirmed(n)
@@ -224,8 +242,13 @@ func (s *session) releaseSoon(until int64) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
 	defer cancel()
 	was, err := s.release(ctx, until)
-	if err != nil {
-		c.background(s.patience(), func(ctx context.Context) { _, _ = s.release(ctx, until) })
+	switch {
+	case err == nil:
+	case hopeless(err):
+		c.unregister(s)
+		return fmt.Errorf("%w, and will not be: %w; the lease ends it", ErrUnconfirmed, err)
+	default:
+		s.releaseLater(until)
 		return s.unconfirmed(err)
 	}
 	if !was {
@@ -234,12 +257,23 @@ func (s *session) releaseSoon(until int64) error {
 	return nil
 }
 
+// releaseLater releases a session that is over, without anybody waiting for it.
+// When it gives up the lease has ended, and Shutdown must not wait any longer.
+func (s *session) releaseLater(until int64) {
+	s.room.c.background(s.patience(), func(ctx context.Context) {
+		_, _ = s.release(ctx, until)
+		s.room.c.unregister(s)
+	})
+}
+
 // release ends the session's nonce in Redis, whatever it has come to there.
 // was: it was held until then, as far as can be known: what a second try finds
 // gone, an unanswered first one may have released.
 func (s *session) release(ctx context.Context, until int64) (was bool, err error) {
 	c := s.room.c
+	s.room.mu.Lock()
 	c.remember(s)
+	s.room.mu.Unlock()
 	call := releaseCall(c, s.room.keys, s.nonce, s.owner, until)
 	lost := false // an earlier try went unanswered
 	for try := 1; ; try++ {
@@ -251,8 +285,8 @@ func (s *session) release(ctx context.Context, until int64) (was bool, err error
 			}
 			c.sample(now)
 			if state == answerQueueKey || more {
-				// The lock is released; the queue needs further calls to move on.
-				was, lost = was || state == wasHeld, lost || more
+				// With more, the lock is released, and the queue needs further calls to move on.
+				was = was || state == wasHeld
 				call.Keys = []string{s.room.keys.Hash, s.room.keys.Queue}
 				if more {
 					continue
@@ -263,7 +297,7 @@ func (s *session) release(ctx context.Context, until int64) (was bool, err error
 			}
 		} else {
 			switch transport.Classify(err) {
-			case transport.Closed:
+			case transport.Closed, transport.Refused:
 				return false, err
 			case transport.Unknown:
 				lost = true
@@ -285,7 +319,7 @@ func (s *session) release(ctx context.Context, until int64) (was bool, err error
 func (s *session) patience() time.Duration {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	return s.leased() + lateAfter
+	return s.lasts() + lateAfter
 }
 
 func (s *session) unconfirmed(err error) error {

@@ -6,8 +6,8 @@ import (
 )
 
 // Hooks are called as locks change hands, each on the goroutine that noticed,
-// outside of every mutex of the library. A hook that blocks delays that
-// goroutine: for Renewed and Lost that is the watchdog. Any may be nil.
+// outside of every mutex of the library: a caller's, the watchdog's, the inbox'.
+// A hook that blocks delays that goroutine, and must not call Close. Any may be nil.
 type Hooks struct {
 	// Waiting: the call has to wait for the lock.
 	Waiting func(context.Context, Event)

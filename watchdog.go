@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/relock-go/relock/internal/renewal"
@@ -23,7 +24,7 @@ const (
 // ones, and notices those whose trust has ended. It runs on the schedule's
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
 func (c *Client) runDue(due []*renewal.Task) {
-	var statements []statement
+	statements := make(map[time.Duration][]statement) // by how long they are waited for
 	polls := make(map[*room][]poll)
 	for _, t := range due {
 		s, ok := t.Of.(*session)
@@ -43,7 +44,8 @@ func (c *Client) runDue(due []*renewal.Task) {
 			if ttl, ok := s.renewal(now); ok {
 				s.busy = true
 				s.op++
-				statements = append(statements, statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
+				timeout := s.attempt()
+				statements[timeout] = append(statements[timeout], statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
 			}
 			s.schedule(now)
 		case s.phase == held:
@@ -52,11 +54,10 @@ func (c *Client) runDue(due []*renewal.Task) {
 		s.room.mu.Unlock()
 		run(tell)
 	}
-	for len(statements) > 0 {
-		n := min(len(statements), batchSize)
-		batch := statements[:n]
-		statements = statements[n:]
-		c.spawn(func(ctx context.Context) { c.renew(ctx, batch) })
+	for timeout, rest := range statements {
+		for batch := range slices.Chunk(rest, batchSize) {
+			c.spawn(func(ctx context.Context) { c.renew(ctx, timeout, batch) })
+		}
 	}
 	for r, waiters := range polls {
 		c.spawn(func(ctx context.Context) { c.poll(ctx, r, waiters) })
@@ -72,12 +73,10 @@ type statement struct {
 
 // renew sends a batch of renewals. Each reply is judged alone: one that failed
 // is tried again soon, until the trust ends, and holds back no other.
-func (c *Client) renew(ctx context.Context, batch []statement) {
+func (c *Client) renew(ctx context.Context, timeout time.Duration, batch []statement) {
 	calls := make([]transport.Call, len(batch))
-	timeout := batch[0].s.attempt()
 	for i, st := range batch {
 		calls[i] = st.call
-		timeout = min(timeout, st.s.attempt())
 	}
 	for i, result := range c.transport.DoAll(ctx, timeout, calls) {
 		st := batch[i]
@@ -93,11 +92,14 @@ func (c *Client) renew(ctx context.Context, batch []statement) {
 			continue
 		}
 		st.s.room.mu.Lock()
-		if st.s.phase == held {
+		again := st.s.phase == held
+		if again {
 			st.s.retry(c.clock.Now())
-			c.cfg.log.Warn("renewal failed, trying again", "lock", st.s.room.keys.Hash, "owner", st.s.owner, "err", err)
 		}
 		st.s.room.mu.Unlock()
+		if again {
+			c.cfg.log.Warn("renewal failed, trying again", "lock", st.s.room.keys.Hash, "owner", st.s.owner, "err", err)
+		}
 	}
 }
 
@@ -173,7 +175,12 @@ func (c *Client) polled(p poll, a answer, err error, more bool) {
 	s, now := p.s, c.clock.Now()
 	switch {
 	case s.phase != queued:
-		// Released, given up or granted while the heartbeat was under way.
+		// Granted while the heartbeat was under way: its renewal could not be
+		// scheduled then. Or over, and nothing is.
+		s.schedule(now)
+	case err != nil && hopeless(err):
+		c.remember(s) // its place stays: a grant that comes for it is handed back
+		s.fail(&requestError{err})
 	case err != nil:
 		s.retry(now)
 	case a.code == answerKind:
@@ -186,6 +193,9 @@ func (c *Client) polled(p poll, a answer, err error, more bool) {
 		s.retry(now)
 	default:
 		c.apply(s, p.op, p.sent, a)
+		if s.phase == queued && a.code != answerQueued {
+			s.retry(now) // held, but the lease had run out before its answer came
+		}
 		if s.phase == queued && (more || s.again) {
 			s.again = false
 			s.kick(now)
@@ -274,9 +284,13 @@ func (c *Client) linked() {
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.
 func (c *Client) expectEcho(sent instant) {
 	c.mu.Lock()
-	c.echoSince = sent
-	c.mu.Unlock()
-	c.watchdog.Set(&c.echoTask, c.clock.Now().Add(echoGrace))
+	defer c.mu.Unlock()
+	if c.echoSince.IsZero() {
+		// Only the oldest is waited for: heartbeats that follow each other
+		// closely must not put the verdict off.
+		c.echoSince = sent
+		c.watchdog.Set(&c.echoTask, c.clock.Now().Add(echoGrace))
+	}
 }
 
 // checkEcho gives up an inbox that did not hear what was published to it: its
@@ -284,6 +298,7 @@ func (c *Client) expectEcho(sent instant) {
 func (c *Client) checkEcho() {
 	c.mu.Lock()
 	since := c.echoSince
+	c.echoSince = instant{}
 	c.mu.Unlock()
 	if c.inbox.Heard().Before(since.Time()) {
 		c.cfg.log.Warn("inbox does not hear, connecting again")

@@ -67,7 +67,6 @@ local function join(request)
     leave_queue(request)
     if grant.mode == 'r' then
       put_reader(request.owner, grant, session)
-      touch_queue(session.deadline, keep)
     else
       store_grant(request.owner, grant, 'kind', kind)
     end
@@ -84,7 +83,6 @@ local function take(request)
     store_grant(request.owner, grant, 'token', text(state.token), 'kind', kind)
   else
     put_reader(request.owner, grant, session, 'token', text(state.token), 'kind', kind)
-    touch_queue(session.deadline, keep)
   end
   return { 1, low, high, request.ttl, '' }
 end
@@ -101,7 +99,7 @@ local function enqueue(request)
     waiter.op = math.max(before.op, request.op)
     waiter.deadline = math.max(before.deadline, waiter.deadline)
   end
-  insert_waiter(request.nonce, waiter, keep)
+  insert_waiter(request.nonce, waiter)
   if state.kind ~= kind then
     state.kind = kind
     redis.call('HSET', KEYS[1], 'kind', kind)
@@ -169,7 +167,7 @@ local function conclude(request, answer)
   return answer
 end
 
-local refused = open(ARGV[9], ARGV[7]) or refusal()
+local refused = open(ARGV[9], ARGV[7]) or check_queue() or refusal()
 if refused then
   return refused
 end

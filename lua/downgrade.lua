@@ -14,7 +14,7 @@
 -- RETURNS 1, now, low, high, remaining (held), or 0, now (not held, any more); and
 --   more (1: ask again, the queue was too long for one call)
 inbox = ARGV[1]
-local refused = open(ARGV[4], ARGV[3])
+local refused = open(ARGV[4], ARGV[3]) or check_queue()
 if refused then
   return refused
 end
@@ -39,7 +39,6 @@ if state.owner == ARGV[4] then
 else
   put_reader(ARGV[4], grant, session)
 end
-touch_queue(session.deadline, keep)
 local more = 0
 if state.queued > 0 then
   more = settle()

@@ -10,7 +10,7 @@
 -- RETURNS removed (1 or 0), now, more (1: ask again, the queue was too long for one call)
 inbox = ARGV[1]
 local owner = ARGV[2]
-local refused = open(owner, '')
+local refused = open(owner, '') or check_queue()
 if refused then
   return refused
 end

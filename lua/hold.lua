@@ -38,7 +38,6 @@ if op > session.op then
     store_grant(state.owner, grant)
   else
     put_reader(ARGV[3], grant, session)
-    touch_queue(session.deadline, keep)
   end
 end
 return { 1, now, grant.low, grant.high, session.deadline - now }

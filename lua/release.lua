@@ -16,7 +16,7 @@ inbox = ARGV[1]
 local client, nonce, owner = ARGV[2], ARGV[3], ARGV[4]
 local until_ms, keep = tonumber(ARGV[5]), tonumber(ARGV[6])
 
-local refused = open(owner, nonce)
+local refused = open(owner, nonce) or check_queue()
 if refused then
   return refused
 end

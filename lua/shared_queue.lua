@@ -21,6 +21,14 @@ local function pack_waiter(w)
   }, ' ')
 end
 
+-- Returns the error reply when KEYS[2] is not ours to touch, else nothing.
+local function check_queue()
+  if state.queued > 0 and KEYS[2] then
+    local length = redis.pcall('ZCARD', KEYS[2])
+    return type(length) == 'table' and length or nil
+  end
+end
+
 -- A publish that is refused is no reason to stop half way: the entry's lease
 -- and the waiter's next heartbeat stand in for the message.
 local function tell(client, message)
@@ -48,9 +56,10 @@ local function list_named(owner, nonce, add)
 end
 
 local function drop_waiter(nonce, waiter)
-  redis.call('ZREM', KEYS[2], nonce, '-' .. nonce)
+  if redis.call('ZREM', KEYS[2], nonce, '-' .. nonce) > 0 then
+    state.queued = math.max(state.queued - 1, 0)
+  end
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
-  state.queued = math.max(state.queued - 1, 0)
   if waiter and waiter.named then
     list_named(waiter.owner, nonce, false)
   end
@@ -63,22 +72,25 @@ local function new_ticket()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
--- The queue's key lives as long as the hash does, for what is put in now.
-local function touch_queue(deadline, keep)
-  local lease = text(deadline - now + keep)
-  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 and redis.call('PTTL', KEYS[2]) < 0 then
-    redis.call('PEXPIRE', KEYS[2], lease)
+-- Adds members, all of one deadline, to the queue's key, which lives as long as
+-- the hash does. Its TTL is read before the first write: who may not ask for it
+-- leaves no key without one.
+local function add_to_queue(deadline, ...)
+  local lease = deadline - now + state.keep
+  local short = redis.call('PTTL', KEYS[2]) < lease
+  redis.call('ZADD', KEYS[2], ...)
+  if short then
+    redis.call('PEXPIRE', KEYS[2], text(lease))
   end
 end
 
 -- Puts a waiter in, or back in under the ticket it already has.
-local function insert_waiter(nonce, waiter, keep)
+local function insert_waiter(nonce, waiter)
   if waiter.ticket == 0 then
     waiter.ticket = new_ticket()
   end
-  redis.call('ZADD', KEYS[2], text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
+  add_to_queue(waiter.deadline, text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
-  touch_queue(waiter.deadline, keep)
   if waiter.named then
     list_named(waiter.owner, nonce, true)
   end

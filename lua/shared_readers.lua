@@ -23,8 +23,8 @@ local function blocked()
 end
 
 local function put_reader(owner, grant, session, ...)
+  add_to_queue(session.deadline, text(-(session.deadline + far)), 'r' .. session.nonce)
   redis.call('HSET', KEYS[1], 'o:' .. owner, pack_grant(grant), 'r:' .. session.nonce, owner, ...)
-  redis.call('ZADD', KEYS[2], text(-(session.deadline + far)), 'r' .. session.nonce)
 end
 
 -- Stores a grant that may have lost sessions.

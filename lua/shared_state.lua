@@ -21,7 +21,8 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- Returns the error reply when KEYS[1] is not ours to touch, else nothing.
+-- Returns the error reply when KEYS[1] is not ours to touch, else nothing: what a
+-- script has written is not taken back when a later command fails.
 local function open(owner, nonce)
   local fields = redis.pcall('HMGET', KEYS[1], 'kind', 'token', 'queued', 'holder', 'ended', 'o:' .. owner, 'w:' .. nonce)
   if fields.err then
@@ -51,6 +52,7 @@ end
 -- not set a TTL fails here, before anything without one exists. GT: a key's TTL
 -- is garbage collection for the longest deadline and never moves earlier.
 local function touch(ttl, keep)
+  state.keep = keep
   state.fresh = redis.call('PEXPIRE', KEYS[1], text(ttl + keep), 'GT') == 0 and state.kind == false
 end
 
@@ -133,16 +135,19 @@ local function has_ended(nonce)
   return state.ended ~= '' and string.find(state.ended, nonce, 1, true) ~= nil
 end
 
+--
+-- They come in nearly the order of their deadlines. Only the front is dropped,
+-- so that a crowd of abandoned requests does not cost its square.
 local function keep_ended(nonce, until_ms)
-  local kept = {}
-  for old, deadline in string.gmatch(state.ended, '(%S+) (%d+)') do
-    if tonumber(deadline) > now and old ~= nonce then
-      kept[#kept + 1] = old .. ' ' .. deadline
+  local from = 1
+  while true do
+    local _, last, deadline = string.find(state.ended, '^%S+ (%d+) ?', from)
+    if not last or tonumber(deadline) > now then
+      break
     end
+    from = last + 1
   end
-  if until_ms > now then
-    kept[#kept + 1] = nonce .. ' ' .. text(until_ms)
-  end
-  state.ended = table.concat(kept, ' ')
+  local kept = string.sub(state.ended, from)
+  state.ended = kept .. (kept == '' and '' or ' ') .. nonce .. ' ' .. text(until_ms)
   redis.call('HSET', KEYS[1], 'ended', state.ended)
 end

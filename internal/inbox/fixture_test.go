@@ -27,8 +27,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // network is the subscriber's way to the server, where it breaks in ways that
 // the server does not see.
 type network struct {
-	srv   *redistest.Server
-	dials atomic.Int64
+	srv     *redistest.Server
+	dials   atomic.Int64
+	hang    atomic.Bool  // a dial waits until its context ends
+	hanging atomic.Int64 // dials that wait
 
 	mu     sync.Mutex // protects following fields
 	conns  []*conn
@@ -45,6 +47,12 @@ type conn struct {
 
 func (n *network) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	n.dials.Add(1)
+	if n.hang.Load() {
+		n.hanging.Add(1)
+		defer n.hanging.Add(-1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	raw, err := n.srv.Dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
@@ -101,6 +109,7 @@ type fixture struct {
 	pub *redis.Client
 
 	onDeliver func(payload string) // set before the first message
+	attempts  atomic.Int64         // links begun
 
 	mu     sync.Mutex // protects following fields
 	events []string   // "linked" and payloads
@@ -133,6 +142,7 @@ func bubble(t *testing.T, f func(*testing.T, *fixture)) {
 }
 
 func (x *fixture) subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	x.attempts.Add(1)
 	ps := x.rdb.Subscribe(ctx, channels...)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,24 +195,20 @@ func (x *fixture) subscribers(want int) {
 	}
 }
 
-// quiet asserts that nothing is dialled within d.
-func (x *fixture) quiet(d time.Duration) {
+// paced asserts that between least and most links are begun within d.
+func (x *fixture) paced(d time.Duration, least, most int64) {
 	x.t.Helper()
-	before := x.net.dials.Load()
+	before := x.attempts.Load()
 	time.Sleep(d)
-	if n := x.net.dials.Load() - before; n != 0 {
-		x.t.Errorf("%d dials within %v, want none", n, d)
+	if n := x.attempts.Load() - before; n < least || n > most {
+		x.t.Errorf("%d links within %v, want %d to %d", n, d, least, most)
 	}
 }
 
-// paced asserts that what happens within d was dialled min to max times.
-func (x *fixture) paced(d time.Duration, least, most int64) {
+// quiet asserts that no link is begun within d.
+func (x *fixture) quiet(d time.Duration) {
 	x.t.Helper()
-	before := x.net.dials.Load()
-	time.Sleep(d)
-	if n := x.net.dials.Load() - before; n < least || n > most {
-		x.t.Errorf("%d dials within %v, want %d to %d", n, d, least, most)
-	}
+	x.paced(d, 0, 0)
 }
 
 func wantText(t *testing.T, err error, parts ...string) {

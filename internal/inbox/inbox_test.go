@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,18 @@ func TestReadyStartsOneLinkForAllCallers(t *testing.T) {
 	})
 }
 
+func TestStartSubscribesWithoutWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		x.Start()
+		x.Start()
+		x.saw("linked")
+		if !x.Up() {
+			t.Error("not up")
+		}
+		x.subscribers(1)
+	})
+}
+
 func TestKilledSubscriberLinksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
@@ -118,7 +131,6 @@ func TestSuspectRelinksAtOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		begin := time.Now()
 		x.Suspect()
-		x.Suspect() // the same suspicion
 		x.saw("linked", "linked")
 		x.ready()
 		if d := time.Since(begin); d != 0 {
@@ -145,7 +157,7 @@ func TestSuspectOfYoungLinksBacksOff(t *testing.T) {
 				}
 			}
 		}()
-		x.paced(time.Minute, 50, 130)
+		x.paced(time.Minute, 55, 130)
 	})
 }
 
@@ -231,7 +243,7 @@ func TestUnreachableServerIsDialledAtAPace(t *testing.T) {
 		x.ready()
 		heal := x.srv.Partition()
 		time.Sleep(20 * time.Second)
-		x.paced(time.Minute, 30, 5*121) // a link is up to five dials of go-redis
+		x.paced(time.Minute, 55, 121)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := x.Ready(ctx)
@@ -251,7 +263,7 @@ func TestLinksThatDieYoungAreMadeAtAPace(t *testing.T) {
 		x.net.lives = 10 * time.Millisecond
 		x.ready()
 		time.Sleep(20 * time.Second)
-		x.paced(time.Minute, 30, 5*121)
+		x.paced(time.Minute, 55, 121)
 	})
 }
 
@@ -322,8 +334,10 @@ func TestRefusalIsReturnedAndRetriedSlowly(t *testing.T) {
 	} {
 		t.Run(text[:6], func(t *testing.T) {
 			bubble(t, func(t *testing.T, x *fixture) {
-				subscribe := func(args []string) bool { return args[0] == "subscribe" }
-				x.srv.FailNext(3, text, subscribe)
+				var granted atomic.Bool
+				x.srv.FailNext(1000, text, func(args []string) bool {
+					return args[0] == "subscribe" && !granted.Load()
+				})
 				for range 2 {
 					begin := time.Now()
 					err := x.Ready(t.Context())
@@ -332,13 +346,62 @@ func TestRefusalIsReturnedAndRetriedSlowly(t *testing.T) {
 						t.Errorf("refused after %v, want at once", d)
 					}
 				}
-				x.paced(30*time.Second, 1, 12)
+				x.paced(time.Minute, 11, 25)
+				granted.Store(true)
+				time.Sleep(5 * time.Second)
 				x.ready()
 				x.publish("m1")
 				x.saw("linked", "m1")
 			})
 		})
 	}
+}
+
+func TestRefusalIsForgottenWhenTheServerIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		x.srv.FailNext(1000, "NOPERM No permissions", func(args []string) bool { return args[0] == "subscribe" })
+		wantText(t, x.Ready(t.Context()), "NOPERM")
+		x.srv.Partition()
+		time.Sleep(10 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := x.Ready(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Ready = %v, want the end of ctx", err)
+		}
+		wantText(t, err, "refused")
+	})
+}
+
+func TestGoodLinkResetsThePause(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		x.ready()
+		heal := x.srv.Partition()
+		time.Sleep(time.Minute)
+		heal()
+		x.ready()
+		time.Sleep(time.Minute)
+		x.srv.KillSubscribers()
+		time.Sleep(20 * time.Millisecond)
+		x.saw("linked", "linked", "linked")
+	})
+}
+
+func TestHangingDialEndsWithItsLink(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		x.net.hang.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := x.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Ready = %v, want the end of ctx", err)
+		}
+		if n := x.net.hanging.Load(); n > 1 {
+			t.Errorf("%d dials hang, want that of the last attempt alone", n)
+		}
+		x.net.hang.Store(false)
+		x.ready()
+		x.saw("linked")
+	})
 }
 
 func TestCloseEndsEverything(t *testing.T) {
@@ -358,6 +421,12 @@ func TestCloseEndsEverything(t *testing.T) {
 			x.ready()
 			x.srv.Partition()
 			time.Sleep(time.Minute)
+		},
+		"while a dial hangs": func(x *fixture) {
+			x.net.hang.Store(true)
+			ctx, cancel := context.WithTimeout(x.t.Context(), time.Second)
+			defer cancel()
+			_ = x.Ready(ctx)
 		},
 		"while the server is stalled": func(x *fixture) {
 			x.srv.Stall()

@@ -27,6 +27,7 @@ var (
 // the rest, so that no gap goes unseen.
 type link struct {
 	ps      *redis.PubSub
+	dialled chan struct{} // closed by the reader when Subscribe has returned
 	acked   chan struct{} // closed by the reader at the first acknowledgement
 	ended   chan error    // the reader's last word; room for one, so that it never waits
 	suspect chan struct{} // room for one: Suspect never waits
@@ -69,9 +70,9 @@ func (b *Inbox) run(ctx context.Context) {
 // was ever acknowledged.
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends a dial, whoever abandons it
 	l := &link{
 		ps:      b.cfg.Subscribe(ctx), // without a channel: no I/O yet, and no error swallowed
+		dialled: make(chan struct{}),
 		acked:   make(chan struct{}),
 		ended:   make(chan error, 1),
 		suspect: make(chan struct{}, 1),
@@ -79,15 +80,22 @@ func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	b.wg.Go(func() { l.ended <- b.read(ctx, l) })
 	err = l.wait(ctx)
 	b.retire(l)
-	// Close waits for a mutex that go-redis holds while it dials. Only this
-	// goroutine may wait for it.
-	b.wg.Go(func() { _ = l.ps.Close() })
+	cancel() // ends a dial
+	b.wg.Go(l.close)
 	select {
 	case <-l.acked:
 		return true, err
 	default:
 		return false, err
 	}
+}
+
+// close ends the reader. It may take as long as the timeouts of the redis client:
+// go-redis holds the mutex that Close waits for while it dials, and shakes hands
+// without looking at a context. The next link does not wait for that.
+func (l *link) close() {
+	<-l.dialled
+	_ = l.ps.Close()
 }
 
 // wait returns why l has to go.
@@ -125,7 +133,9 @@ func (b *Inbox) retire(l *link) {
 // ctx has no deadline: a read that times out inside a frame loses the rest of
 // the stream.
 func (b *Inbox) read(ctx context.Context, l *link) error {
-	if err := l.ps.Subscribe(ctx, b.cfg.Channel); err != nil {
+	err := l.ps.Subscribe(ctx, b.cfg.Channel)
+	close(l.dialled)
+	if err != nil {
 		return err
 	}
 	for {

@@ -2,10 +2,12 @@ package redistest_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock/internal/redistest"
@@ -108,28 +110,85 @@ func TestMessagesAreNotTakenForReplies(t *testing.T) {
 	})
 }
 
-func TestUnsubscribeFromAllIsAnsweredOnceAChannel(t *testing.T) {
-	for _, channels := range [][]string{{"a"}, {"a", "b", "c"}} {
-		everywhere(t, func(t *testing.T, s site) {
-			s.on("n", redistest.CutReply)
-			conn := dialRaw(t, s.link)
-			conn.send(t, append([]string{"subscribe"}, channels...)...)
-			conn.send(t, "unsubscribe")
-			for range 2 * len(channels) {
-				conn.expect(t, "*3")
-				for range 5 {
-					if _, err := conn.lines.ReadString('\n'); err != nil {
-						t.Fatal(err)
-					}
-				}
+// skip reads n values of the form of an acknowledgement in RESP2.
+func (r raw) skip(t *testing.T, n int) {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for range n {
+		r.expect(t, "*3")
+		lines := 5
+		for i := 0; i < lines; i++ {
+			line, err := r.lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("acknowledgement: %v", err)
 			}
-			conn.send(t, "get", "n")
-			conn.expect(t, "$-1")
-			conn.send(t, "incr", "n")
-			conn.expectEnd(t, closed)
-			s.has(t, "n", 1)
+			if line == "$-1\r\n" { // no channel
+				lines--
+			}
+		}
+	}
+}
+
+// TestSubscriptionIsAnsweredOnceAChannel judges the last of commands that have the
+// same name and go out in one write: only their numbers of answers tell them apart.
+func TestSubscriptionIsAnsweredOnceAChannel(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		sent [][]string
+		acks int // ahead of the last command's
+	}{
+		{"subscribe", [][]string{{"subscribe", "a", "b"}, {"subscribe", "last"}}, 2},
+		{"unsubscribe some", [][]string{{"subscribe", "a", "b", "c"}, {"unsubscribe", "a", "b"}, {"unsubscribe", "last"}}, 5},
+		{"unsubscribe all", [][]string{{"subscribe", "a", "b", "c"}, {"unsubscribe"}, {"unsubscribe", "last"}}, 6},
+		{"unsubscribe the rest", [][]string{{"subscribe", "a", "b"}, {"unsubscribe", "a"}, {"unsubscribe"}, {"unsubscribe", "last"}}, 4},
+		{"unsubscribe none", [][]string{{"unsubscribe"}, {"unsubscribe", "last"}}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, s site) {
+				s.link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if cmd.N == len(tt.sent) {
+						return redistest.CutReply
+					}
+					return redistest.Pass
+				})
+				conn := dialRaw(t, s.link)
+				var requests strings.Builder
+				for _, args := range tt.sent {
+					requests.WriteString(encode(args...))
+				}
+				conn.write(t, requests.String())
+				conn.skip(t, tt.acks)
+				conn.expectEnd(t, closed)
+			})
 		})
 	}
+}
+
+// TestMessageAheadOfAReplyDoesNotTakeItsVerdict scripts the server, for no server
+// can be made to publish between a command and its reply.
+func TestMessageAheadOfAReplyDoesNotTakeItsVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		link := redistest.NewLink(t, func(context.Context, string, string) (net.Conn, error) { return near, nil })
+		server := raw{far, bufio.NewReader(far)}
+		conn := dialRaw(t, link)
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("ping") {
+				return redistest.CutReply
+			}
+			return redistest.Pass
+		})
+		conn.send(t, "subscribe", "a")
+		server.expect(t, "*2", "$9", "subscribe", "$1", "a")
+		server.write(t, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+		conn.expect(t, ack("*", "subscribe", "a", 1)...)
+		conn.send(t, "ping")
+		server.expect(t, "*1", "$4", "ping")
+		server.write(t, encode("message", "a", "1"))
+		conn.expect(t, message("*", "a", "1")...)
+		server.write(t, encode("pong", ""))
+		conn.expectEnd(t, closed)
+	})
 }
 
 // TestPushesInterleaveWithReplies needs a server that runs commands on a

@@ -246,6 +246,23 @@ func TestFlushScriptsForgetsScripts(t *testing.T) {
 	})
 }
 
+func TestFlushScriptsPassesByStallsAndFailures(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.Server) {
+		c := s.Client(t, once)
+		sha := c.ScriptLoad(t.Context(), "return 1").Val()
+		s.FailNext(1, "LOADING any", nil)
+		resume := s.Stall()
+		s.FlushScripts()
+		resume()
+		if err := c.EvalSha(t.Context(), sha, nil).Err(); !redis.HasErrorPrefix(err, "LOADING") {
+			t.Errorf("error = %v, want the LOADING that FlushScripts left", err)
+		}
+		if err := c.EvalSha(t.Context(), sha, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			t.Errorf("error = %v, want NOSCRIPT", err)
+		}
+	})
+}
+
 func TestFlushAllRemovesKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client(t)

@@ -16,9 +16,9 @@ const tick = 50 * time.Millisecond
 
 // A Task is due at one instant at most. Its zero value, with Of set, is idle.
 type Task struct {
-	Of  any // what the task is about, for the schedule's run function
-	due clock.Instant
-	pos int // 1 + index in the heap; 0: idle. Guarded by the schedule's mu.
+	Of  any           // what the task is about, for the schedule's run function
+	due time.Duration // on the schedule's own clock
+	pos int           // 1 + index in the heap; 0: idle. Guarded by the schedule's mu.
 }
 
 // A Schedule hands tasks that are due to its run function, each once for each
@@ -30,6 +30,9 @@ type Schedule struct {
 
 	mu      sync.Mutex // guards the following fields and every task's due and pos
 	tasks   tasks
+	base    clock.Instant // when the clock was looked at first
+	slept   time.Duration // suspensions since then
+	elapsed time.Duration // of the schedule's own clock, at the last look
 	running bool
 	closed  bool
 	kick    chan struct{} // cap 1: an earlier task has come, or the schedule closes
@@ -49,7 +52,12 @@ func (s *Schedule) Set(t *Task, due clock.Instant) {
 	if s.closed {
 		return
 	}
-	t.due = due
+	now := s.look()
+	left := due.Time().Sub(now.Time())
+	if less := now.Until(due); left-less > tick {
+		left = less // a suspension came after due was made
+	}
+	t.due = s.elapsed + left
 	if t.pos == 0 {
 		heap.Push(&s.tasks, t)
 	} else {
@@ -61,6 +69,23 @@ func (s *Schedule) Set(t *Task, due clock.Instant) {
 	} else if t.pos == 1 {
 		s.wake()
 	}
+}
+
+// look moves the schedule's own clock: the monotonic one and all suspensions of
+// more than a tick. A suspension parts the two clocks of an instant, and instants
+// from before and after it have no order of their own; on this one number they
+// do. It needs s.mu.
+func (s *Schedule) look() clock.Instant {
+	now := s.clock.Now()
+	if s.base.IsZero() {
+		s.base = now
+	}
+	mono := now.Time().Sub(s.base.Time())
+	if slept := now.Sub(s.base) - mono; slept > s.slept+tick {
+		s.slept = slept
+	}
+	s.elapsed = max(s.elapsed, mono+s.slept)
+	return now
 }
 
 // Drop makes t idle. A run that has been handed t already may still be going on.
@@ -128,8 +153,8 @@ func (s *Schedule) loop() {
 func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
-	for len(s.tasks) > 0 && now.Reached(s.tasks[0].due) {
+	s.look()
+	for len(s.tasks) > 0 && s.tasks[0].due <= s.elapsed {
 		due = append(due, heap.Pop(&s.tasks).(*Task))
 	}
 	if len(due) > 0 {
@@ -140,14 +165,14 @@ func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 		s.running = false
 		return nil, 0, false
 	}
-	return nil, min(now.Until(s.tasks[0].due), tick), true
+	return nil, min(s.tasks[0].due-s.elapsed, tick), true
 }
 
 // tasks is a heap, the earliest first.
 type tasks []*Task
 
 func (h tasks) Len() int           { return len(h) }
-func (h tasks) Less(i, j int) bool { return h[i].due.Until(h[j].due) > 0 }
+func (h tasks) Less(i, j int) bool { return h[i].due < h[j].due }
 func (h tasks) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].pos, h[j].pos = i+1, j+1
