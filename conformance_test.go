@@ -31,6 +31,7 @@ type ground struct {
 	t       *testing.T
 	virtual *redistest.Server // nil on a real one
 	dial    redistest.Dialer
+	connect func(t testing.TB, mod ...func(*redis.Options)) *redis.Client
 	rdb     *redis.Client
 	name    string              // the lock's
 	opts    []relock.LockOption // of every handle
@@ -55,32 +56,37 @@ func inBothModes(t *testing.T, play func(t *testing.T, g *ground)) {
 func onGrounds(t *testing.T, modes map[string][]relock.LockOption, play func(t *testing.T, g *ground)) {
 	t.Helper()
 	for mode, opts := range modes {
-		t.Run("virtual/"+mode, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
-				srv := redistest.Start(t)
-				play(t, newGround(t, &ground{virtual: srv, dial: srv.Dial, rdb: srv.Client(t), opts: opts}))
-				synctest.Wait()
-				for _, key := range srv.Direct().Keys() {
-					if srv.Direct().TTL(key) <= 0 {
-						t.Errorf("%q stays in Redis for ever", key)
-					}
-				}
-			})
-		})
+		t.Run("virtual/"+mode, func(t *testing.T) { inVirtualTime(t, play, opts...) })
 	}
 	t.Run("real", func(t *testing.T) {
 		srv := redistest.Real(t)
 		for mode, opts := range modes {
 			t.Run(mode, func(t *testing.T) {
-				play(t, newGround(t, &ground{dial: srv.Dial, rdb: srv.Client(t), opts: opts}))
+				play(t, newGround(t, &ground{dial: srv.Dial, connect: srv.Client, opts: opts}))
 			})
 		}
 	})
 }
 
+// inVirtualTime runs a case in virtual time alone. Whatever it leaves in Redis
+// must have an end.
+func inVirtualTime(t *testing.T, play func(t *testing.T, g *ground), opts ...relock.LockOption) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
+		srv := redistest.Start(t)
+		play(t, newGround(t, &ground{virtual: srv, dial: srv.Dial, connect: srv.Client, opts: opts}))
+		synctest.Wait()
+		for _, key := range srv.Direct().Keys() {
+			if srv.Direct().TTL(key) <= 0 {
+				t.Errorf("%q stays in Redis for ever", key)
+			}
+		}
+	})
+}
+
 func newGround(t *testing.T, g *ground) *ground {
-	g.t, g.name = t, t.Name()
+	g.t, g.name, g.rdb = t, t.Name(), g.connect(t)
 	for i := range g.clients {
 		g.clients[i] = g.client(g.rdb)
 	}
@@ -102,11 +108,7 @@ func (g *ground) client(rdb *redis.Client) *relock.Client {
 func (g *ground) over() (*relock.Client, *redistest.Link) {
 	g.t.Helper()
 	link := redistest.NewLink(g.t, g.dial)
-	o := *g.rdb.Options()
-	o.Dialer = link.Dial
-	rdb := redis.NewClient(&o)
-	g.t.Cleanup(func() { _ = rdb.Close() })
-	return g.client(rdb), link
+	return g.client(g.connect(g.t, func(o *redis.Options) { o.Dialer = link.Dial })), link
 }
 
 // ok ends the case on an error.

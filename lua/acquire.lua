@@ -26,7 +26,7 @@ local function refusal()
   if not_after <= now or not_after > now + 60000 then
     return { now, 0, -2 }
   end
-  if not KEYS[2] and (state.queued > 0 or kind == 'rw' or kind == 'fair rw') then
+  if not KEYS[2] and (state.queued > 0 or state.shared or kind == 'rw' or kind == 'fair rw') then
     return { now, 0, -5 }
   end
   if state.kind and state.kind ~= kind then

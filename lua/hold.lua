@@ -20,7 +20,7 @@ if refused then
   return refused
 end
 local writer = held() and state.owner == ARGV[3]
-if not state.grant or not writer and not (state.shared and KEYS[2]) then
+if not state.grant or not writer and not state.shared then
   return { 0, now }
 end
 local grant = unpack_grant(state.grant)
@@ -29,12 +29,16 @@ if not session then
   return { 0, now }
 end
 local op, ttl, keep = tonumber(ARGV[4]), tonumber(ARGV[7]), tonumber(ARGV[8])
-if op > session.op then
+-- A writer's statement may find its session reading: the downgrade overtook it.
+if op > session.op and (writer or KEYS[2]) then
   session.op = op
   session.writes, session.reads = tonumber(ARGV[5]), tonumber(ARGV[6])
   session.deadline = math.max(session.deadline, now + ttl)
   touch(ttl, keep)
-  if writer then
+  if writer and KEYS[2] and writes(grant) == 0 then
+    -- Another process of the owner wrote, and its lease has ended.
+    downgrade(ARGV[3], grant)
+  elseif writer then
     store_grant(state.owner, grant)
   else
     put_reader(ARGV[3], grant, session)
