@@ -270,8 +270,16 @@ type holdContext struct {
 type holdKey struct{}
 
 func (c *holdContext) Err() error {
-	_ = c.hold.judge() // ends the inner context if the hold has been lost
+	c.judge()
 	return c.Context.Err()
+}
+
+// judge ends the inner context with its hold. Another goroutine that has found
+// the loss may yet have to do so.
+func (c *holdContext) judge() {
+	if err := c.hold.judge(); err != nil {
+		c.cancel(err)
+	}
 }
 
 // Value is also how context.Cause finds the cause: it must not miss a loss either.
@@ -279,7 +287,7 @@ func (c *holdContext) Value(key any) any {
 	if key == (holdKey{}) {
 		return c
 	}
-	_ = c.hold.judge()
+	c.judge()
 	return c.Context.Value(key)
 }
 

@@ -3,6 +3,7 @@ package relock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,22 +128,21 @@ func TestWriteUnlockInOneProcessDowngradesTheOwnersOther(t *testing.T) {
 // TestDowngradeWhoseReplyIsLost is done once: a second statement says the same.
 func TestDowngradeWhoseReplyIsLost(t *testing.T) {
 	for _, verdict := range []redistest.Verdict{redistest.SwallowReply, redistest.CutReply, redistest.Lose, redistest.CutBefore} {
-		onBothServers(t, func(t *testing.T, g *ground) {
+		inVirtualTime(t, func(t *testing.T, g *ground) {
 			c, link := g.over()
 			me, r := g.threadOf(c, "me"), g.thread("r")
 			g.ok(me.Lock(me.ctx))
 			reads := r.begin(r.RLock)
 			g.queue("r")
-			lost := 0
+			var lost atomic.Bool
 			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-				if lost == 0 && sends(cmd, "downgrade") {
-					lost++
+				if sends(cmd, "downgrade") && lost.CompareAndSwap(false, true) {
 					return verdict
 				}
 				return redistest.Pass
 			})
 			g.ok(me.Downgrade(me.ctx))
-			if lost != 1 {
+			if !lost.Load() {
 				t.Error("no reply was lost")
 			}
 			g.ok(reads.ends())
@@ -243,16 +243,15 @@ func TestRenewalThatArrivesAfterTheDowngradeIsNoLoss(t *testing.T) {
 		h, err := me.WLocker().Acquire(me.ctx)
 		g.ok(err)
 		late := make(chan struct{})
-		held := false
+		var held atomic.Bool
 		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if !held && sends(cmd, "hold") {
-				held = true
+			if sends(cmd, "hold") && held.CompareAndSwap(false, true) {
 				return redistest.Hold(late)
 			}
 			return redistest.Pass
 		})
 		time.Sleep(10*time.Second + time.Millisecond)
-		if !held {
+		if !held.Load() {
 			t.Fatal("no renewal")
 		}
 		g.ok(me.Downgrade(me.ctx))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,14 +140,14 @@ func TestOneKeyFormSeesReaders(t *testing.T) {
 		g.ok(r.RLock(r.ctx))
 		for _, s := range lockSorts[:2] {
 			l := s.of(g.clients[1], g.name)
-			migrating := true
+			var migrated atomic.Bool
 			g.virtual.FailNext(3, "TRYAGAIN Multiple keys request during rehashing of slot", func(args []string) bool {
-				return migrating && args[0] == "evalsha" && args[2] == "2"
+				return !migrated.Load() && args[0] == "evalsha" && args[2] == "2"
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			g.is(l.Lock(ctx), relock.ErrKind)
 			cancel()
-			migrating = false
+			migrated.Store(true)
 			g.held("r r1")
 		}
 		g.ok(r.RUnlock())
