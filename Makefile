@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -21,6 +21,10 @@ test: deps fmtcheck vet lint race ## everything a change must pass
 
 short: ## the tests alone; those that need redis-server are skipped without one
 	@set -e; for m in $(MODULES); do (cd $$m && $(TEST) ./...); done
+
+# Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' with RELOCK_MUTATE=1.
+mutate: ## take every rule of the protocol out once, and see its tests fail
+	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -135,7 +135,6 @@ local function has_ended(nonce)
   return state.ended ~= '' and string.find(state.ended, nonce, 1, true) ~= nil
 end
 
---
 -- They come in nearly the order of their deadlines. Only the front is dropped,
 -- so that a crowd of abandoned requests does not cost its square.
 local function keep_ended(nonce, until_ms)

@@ -1,0 +1,104 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What a scene has seen, and what must be true of it. These know no processes,
+// so that each check can be shown to fail.
+
+// takeoverSlack is what a takeover may take beyond the lease, and beyond what
+// the machine was seen to stall meanwhile.
+const takeoverSlack = 250 * time.Millisecond
+
+type counting struct {
+	seen  []event // each increment: the value written, and the token under which
+	want  int
+	final int64
+}
+
+func (c counting) checks() []check {
+	// The counter's own values are the order in which the increments were made.
+	slices.SortFunc(c.seen, func(a, b event) int { return int(a.N - b.N) })
+	values, tokens := len(c.seen) == c.want, true
+	for i, e := range c.seen {
+		values = values && e.N == int64(i+1)
+		tokens = tokens && e.Token > 0 && (i == 0 || e.Token > c.seen[i-1].Token)
+	}
+	return []check{
+		{"no increment is lost", values && c.final == int64(c.want), fmt.Sprintf("%d made, the counter says %d", len(c.seen), c.final)},
+		{"tokens grow from holder to holder", tokens && values, fmt.Sprintf("%d grants in the order of the counter", len(c.seen))},
+	}
+}
+
+type nesting struct {
+	tokens  []int64 // of the workflow's holds
+	counts  []int   // Info's, on the way in and out
+	left    time.Time
+	entered time.Time
+	token   int64 // of the other process
+}
+
+func (n nesting) checks() []check {
+	one := n.tokens[0]
+	same := !slices.ContainsFunc(n.tokens, func(t int64) bool { return t != one })
+	return []check{
+		{"nested locks re-enter, and Info counts them", slices.Equal(n.counts, []int{1, 2, 3, 2, 1}), fmt.Sprint(n.counts)},
+		{"they share one grant's token", same && one > 0, fmt.Sprint(one)},
+		{
+			"the other process stays out until the last unlock", n.entered.After(n.left),
+			fmt.Sprintf("in %v after it", n.entered.Sub(n.left).Round(100*time.Microsecond)),
+		},
+		{"its token is larger", n.token > one, fmt.Sprintf("by %d", n.token-one)},
+	}
+}
+
+type takeover struct {
+	before, after   int64 // tokens
+	asked, answered time.Time
+	lease           time.Duration // what was left of it between asked and answered
+	entered         time.Time
+	stalled         time.Duration // what a simple question to Redis took too long in that time
+}
+
+func (t takeover) checks() []check {
+	took := t.entered.Sub(t.asked).Round(time.Millisecond)
+	saw := fmt.Sprintf("in after %v, %v of the lease were left", took, t.lease)
+	if t.stalled > 0 {
+		saw += fmt.Sprintf(", and the machine stalled for %v", t.stalled.Round(time.Millisecond))
+	}
+	return []check{
+		{
+			"the dead holder's lease ends the wait", t.entered.Sub(t.answered) <= t.lease+takeoverSlack+t.stalled, saw,
+		},
+		// Redis counts in milliseconds.
+		{"nobody is let in before", t.entered.Sub(t.asked) >= t.lease-time.Millisecond, fmt.Sprintf("%v later", took)},
+		{"the next token is larger", t.after > t.before, fmt.Sprintf("by %d", t.after-t.before)},
+	}
+}
+
+type pausing struct {
+	before, after  int64 // tokens
+	entered, woken time.Time
+	asked          event // the first process asks its hold
+	late           event // and writes
+	stored         string
+}
+
+func (p pausing) checks() []check {
+	return []check{
+		{
+			"the lock goes on while its holder is stopped", p.after > p.before && p.entered.Before(p.woken),
+			fmt.Sprintf("token larger by %d", p.after-p.before),
+		},
+		{"a woken holder's first question is answered: lost", p.asked.Lost, p.asked.Detail},
+		{
+			"its late write is refused", p.late.Token == p.before && !p.late.OK && p.stored == "second",
+			fmt.Sprintf("the store keeps %q", p.stored),
+		},
+	}
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+)
+
+const (
+	defaultURL = "redis://127.0.0.1:6379"
+	// reachable bounds how long the first question to Redis may take.
+	reachable = 5 * time.Second
+	// farewell bounds how long the last words to Redis may take.
+	farewell = 2 * time.Second
+)
+
+// A usageError is the caller's: wrong arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// statusOf is the exit status of an error before a command was started.
+func statusOf(err error) int {
+	if _, usage := errors.AsType[usageError](err); usage {
+		return exitUsage
+	}
+	if s, is := errors.AsType[interrupted](err); is {
+		return exitSignal + int(s.Signal)
+	}
+	switch {
+	case errors.Is(err, relock.ErrInvalidName), errors.Is(err, relock.ErrInvalidOption):
+		return exitUsage
+	case errors.Is(err, relock.ErrNotAcquired):
+		return exitNotAcquired
+	case errors.Is(err, relock.ErrLost):
+		return exitLost
+	}
+	return exitUnavailable
+}
+
+// trimName takes the library's name off a message that begins with the tool's.
+func trimName(err error) string { return strings.TrimPrefix(err.Error(), "relock: ") }
+
+// A server says where the locks are.
+type server struct{ url, prefix string }
+
+const serverHelp = `  -redis URL    where Redis is (default: REDIS_URL, else ` + defaultURL + `)
+  -prefix P     begins every key in Redis (default relock)
+`
+
+func (s *server) flags(fs *flag.FlagSet, env []string) {
+	at := defaultURL
+	if set := lookup(env, "REDIS_URL"); set != "" {
+		at = set
+	}
+	fs.StringVar(&s.url, "redis", at, "")
+	fs.StringVar(&s.prefix, "prefix", "relock", "")
+}
+
+// A link is a connection to the locks of one Redis.
+type link struct {
+	addr  string
+	rdb   *redis.Client
+	locks *relock.Client
+}
+
+// connect returns a link to a Redis that has answered.
+func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, error) {
+	redis.SetLogger(silent{}) // what matters comes back as an error
+	o, err := redis.ParseURL(s.url)
+	if bad, is := errors.AsType[*url.Error](err); is {
+		err = bad.Err // its message would show the URL, with the password in it
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("the URL of Redis: %w", err)}
+	}
+	l := &link{addr: o.Addr, rdb: redis.NewClient(o)}
+	if l.locks, err = relock.New(l.rdb, append(opts, relock.KeyPrefix(s.prefix))...); err != nil {
+		l.rdb.Close()
+		return nil, err
+	}
+	asked, cancel := context.WithTimeout(ctx, reachable)
+	defer cancel()
+	if err := l.rdb.Ping(asked).Err(); err != nil {
+		l.close()
+		return nil, fmt.Errorf("redis at %s: %w", o.Addr, err)
+	}
+	return l, nil
+}
+
+// close lets a wait that was given up leave its queue first: else whoever holds
+// the lock next would be its ghost.
+func (l *link) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	_ = l.locks.Shutdown(ctx) // if it takes too long, the leases end it
+	_ = l.locks.Close()       // always nil
+	l.rdb.Close()
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// lookup returns a variable's value; of several, the last counts, as for os/exec.
+func lookup(env []string, name string) (value string) {
+	for _, kv := range env {
+		if v, is := strings.CutPrefix(kv, name+"="); is {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,127 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+)
+
+const (
+	demoHelp = `relock demo [-redis URL]: processes that contend, nest, crash and pause
+
+Without -redis it brings its own Redis, in memory, for as long as it runs. The
+exit status is 0 only if everything was seen to hold.
+
+  -redis URL    use this Redis; what the demo leaves there is gone after a minute
+`
+	// sceneLimit ends a scene in which something that must happen does not.
+	sceneLimit = 12 * time.Second
+	// demoTTL is short so that nobody waits long for a dead holder's lease.
+	demoTTL  = 1500 * time.Millisecond
+	demoKeep = time.Minute
+)
+
+var errTooLong = fmt.Errorf("the scene took longer than %v", sceneLimit)
+
+// afterCounting runs when the counter's workers have ended. A test corrupts the
+// counter here, to see that the demo notices.
+var afterCounting = func(context.Context, *redis.Client, string) {}
+
+// A scene plays one thing that can happen to a lock, and says what it has seen.
+type scene struct {
+	title string
+	play  func(*stage) []check
+}
+
+var scenes = []scene{
+	{"Contention: four processes, one counter, no atomic increment", contention},
+	{"Reentrancy: one workflow locks three levels deep, another process stays out", reentrancy},
+	{"Crash: the holder is killed, the next process takes over when the lease ends", crash},
+	{"Pause: the holder is stopped past its lease, and wakes up believing", pause},
+}
+
+// A check is one claim and whether it was seen to hold.
+type check struct {
+	claim string
+	ok    bool
+	saw   string
+}
+
+func (t *tool) demo(ctx context.Context, args []string) int {
+	set := flagSet()
+	at := set.String("redis", "", "")
+	if status, ok := t.parse(set, args, demoHelp); !ok {
+		return status
+	}
+	if set.NArg() > 0 {
+		return t.fail(usageError{fmt.Errorf("demo takes no arguments, not %q", set.Args())})
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	kind := "Redis"
+	if *at == "" {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true) // else no lease of a dead holder would ever end
+		if err := m.Start(); err != nil {
+			return t.fail(err)
+		}
+		defer m.Close()
+		kind = "an in-memory Redis"
+		*at = "redis://" + m.Addr()
+	}
+	d := server{url: *at, prefix: "relock-demo-" + uuid.NewString()}
+	l, err := d.connect(ctx, relock.TokenKeep(demoKeep))
+	if err != nil {
+		return t.fail(err)
+	}
+	defer l.close()
+	return t.perform(ctx, d, l, kind+" at "+l.addr)
+}
+
+// perform plays all scenes and sums up what was seen.
+func (t *tool) perform(ctx context.Context, at server, l *link, where string) int {
+	p := &printer{say: t.say, color: colored(t.out, t.env), began: time.Now()}
+	p.title(fmt.Sprintf("relock demo: real processes, leases of %v, %s", demoTTL, where))
+	var all []check
+	for i, sc := range scenes {
+		p.title(fmt.Sprintf("%d. %s", i+1, sc.title))
+		all = append(all, play(ctx, sc, t, at, l, p)...)
+	}
+	failed := 0
+	p.title("What was checked")
+	for _, c := range all {
+		p.check(c)
+		if !c.ok {
+			failed++
+		}
+	}
+	if failed > 0 {
+		p.title(fmt.Sprintf("%d of %d did not hold.", failed, len(all)))
+		return exitFailed
+	}
+	p.title(fmt.Sprintf("All %d held, in %.0f s.", len(all), time.Since(p.began).Seconds()))
+	return 0
+}
+
+// play plays one scene with workers of its own, all of them gone at its end. A
+// scene that could not be played to its end has shown nothing.
+func play(ctx context.Context, sc scene, t *tool, at server, l *link, p *printer) []check {
+	s := newStage(ctx, t, at, l, p)
+	defer s.close()
+	checks := sc.play(s)
+	if s.err != nil {
+		return []check{{claim: sc.title, saw: s.err.Error()}}
+	}
+	return checks
+}

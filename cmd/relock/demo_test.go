@@ -1,0 +1,146 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func demo(t *testing.T, env ...string) (status int, out string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status = run(t.Context(), []string{"demo"}, append(os.Environ(), append(env, beRelock, noNap)...), nil, &stdout, &stderr)
+	if stderr.Len() > 0 {
+		t.Errorf("the demo complains: %s", stderr.String())
+	}
+	return status, stdout.String()
+}
+
+// TestDemoShowsWhatItClaims runs without any Redis on the machine: PATH is empty.
+func TestDemoShowsWhatItClaims(t *testing.T) {
+	t.Setenv("PATH", "")
+	t.Setenv("REDIS_URL", "redis://127.0.0.1:1")
+	status, out := demo(t, "PATH=", "NO_COLOR=")
+	if status != 0 || strings.Count(out, "✓") != 12 || strings.Contains(out, "✗") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("escape codes in an output that is no terminal")
+	}
+	if timeline := regexp.MustCompile(`(?m)^ +\d+\.\d\ds  second/\d+ +has the lock +token \d+$`); !timeline.MatchString(out) {
+		t.Errorf("the timeline has no line like %v:\n%s", timeline, out)
+	}
+}
+
+func TestDemoNoticesALostIncrement(t *testing.T) {
+	was := afterCounting
+	defer func() { afterCounting = was }()
+	afterCounting = func(ctx context.Context, rdb *redis.Client, counter string) { rdb.Decr(ctx, counter) }
+	status, out := demo(t)
+	if status != exitFailed || strings.Count(out, "✗") != 1 || !strings.Contains(out, "✗ no increment is lost") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+func TestInterruptedDemoFails(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, complaint bytes.Buffer
+	if status := run(ctx, []string{"demo"}, append(os.Environ(), beRelock), nil, &out, &complaint); status == 0 {
+		t.Errorf("status 0:\n%s", out.String())
+	}
+}
+
+// TestEachCheckCanFail spoils what a scene has seen in one way, and expects
+// one check to fail for it.
+func TestEachCheckCanFail(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
+	count := func() counting {
+		return counting{seen: []event{{N: 2, Token: 20}, {N: 1, Token: 10}, {N: 3, Token: 30}}, want: 3, final: 3}
+	}
+	nest := func() nesting {
+		return nesting{tokens: []int64{5, 5, 5}, counts: []int{1, 2, 3, 2, 1}, left: at(0), entered: at(1), token: 6}
+	}
+	take := func() takeover {
+		return takeover{before: 1, after: 2, asked: at(0), answered: at(2), lease: time.Second, entered: at(1100)}
+	}
+	stop := func() pausing {
+		return pausing{before: 1, after: 2, entered: at(0), woken: at(1), asked: event{Lost: true}, late: event{Token: 1}, stored: "second"}
+	}
+	for name, c := range map[string]struct {
+		checks []check
+		failed string // a part of the one claim that must fail; "": none
+	}{
+		"counting":         {count().checks(), ""},
+		"nesting":          {nest().checks(), ""},
+		"takeover":         {take().checks(), ""},
+		"pausing":          {stop().checks(), ""},
+		"counter":          {spoil(count(), func(c *counting) { c.final-- }).checks(), "no increment"},
+		"equal tokens":     {spoil(count(), func(c *counting) { c.seen[0].Token = 10 }).checks(), "tokens grow"},
+		"no token":         {spoil(count(), func(c *counting) { c.seen[1].Token = 0 }).checks(), "tokens grow"},
+		"count":            {spoil(nest(), func(n *nesting) { n.counts[3] = 1 }).checks(), "Info counts"},
+		"own token":        {spoil(nest(), func(n *nesting) { n.tokens[2] = 6 }).checks(), "share"},
+		"too early":        {spoil(nest(), func(n *nesting) { n.entered = at(-1) }).checks(), "stays out"},
+		"smaller":          {spoil(nest(), func(n *nesting) { n.token = 4 }).checks(), "larger"},
+		"late":             {spoil(take(), func(c *takeover) { c.entered = at(1253) }).checks(), "ends the wait"},
+		"late by a stall":  {spoil(take(), func(c *takeover) { c.entered, c.stalled = at(1253), time.Millisecond }).checks(), ""},
+		"before the lease": {spoil(take(), func(c *takeover) { c.entered = at(998) }).checks(), "before"},
+		"same token":       {spoil(take(), func(c *takeover) { c.after = 1 }).checks(), "larger"},
+		"waited for":       {spoil(stop(), func(p *pausing) { p.entered = at(2) }).checks(), "goes on"},
+		"same grant":       {spoil(stop(), func(p *pausing) { p.after = 1 }).checks(), "goes on"},
+		"believes":         {spoil(stop(), func(p *pausing) { p.asked.Lost = false }).checks(), "first question"},
+		"accepted":         {spoil(stop(), func(p *pausing) { p.late.OK = true }).checks(), "refused"},
+		"overwritten":      {spoil(stop(), func(p *pausing) { p.stored = "late" }).checks(), "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var failed []string
+			for _, got := range c.checks {
+				if !got.ok {
+					failed = append(failed, got.claim)
+				}
+			}
+			if c.failed == "" && len(failed) > 0 || c.failed != "" && (len(failed) != 1 || !strings.Contains(failed[0], c.failed)) {
+				t.Errorf("failed: %q, want %q", failed, c.failed)
+			}
+		})
+	}
+}
+
+func spoil[T any](facts T, how func(*T)) T {
+	how(&facts)
+	return facts
+}
+
+func TestLostIncrementFailsBothCountingChecks(t *testing.T) {
+	// Two workers have written the same value.
+	c := counting{seen: []event{{N: 1, Token: 10}, {N: 1, Token: 20}}, want: 2, final: 1}
+	for _, got := range c.checks() {
+		if got.ok {
+			t.Errorf("%s: seen to hold", got.claim)
+		}
+	}
+}
+
+func TestColorIsForTerminalsThatWantIt(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for env, want := range map[string]bool{"": true, "NO_COLOR=": true, "NO_COLOR=1": false, "TERM=dumb": false, "TERM=xterm": true} {
+		if got := colored(null, []string{env}); got != want {
+			t.Errorf("colored with %q: %v, want %v", env, got, want)
+		}
+	}
+	if colored(&bytes.Buffer{}, nil) {
+		t.Error("colored without a terminal")
+	}
+}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/relock-go/relock"
+)
+
+func TestInfoShowsWhoHolds(t *testing.T) {
+	w := newWorld(t)
+	if _, out, _ := w.relock("info", "x"); out != "x is free\n0 waiting\n" {
+		t.Errorf("info of a free lock: %q", out)
+	}
+	h, err := w.locks.NewLock("x", relock.Owner("evil\x1b[2J")).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Release() }()
+	status, out, _ := w.relock("info", "x")
+	if want := fmt.Sprintf(`x is held by "evil\x1b[2J": holds 1, token %d, lease `, h.Token()); status != 0 || !strings.HasPrefix(out, want) {
+		t.Errorf("info: status %d, %q, want %q...", status, out, want)
+	}
+}
+
+func TestWaitersAreShownInOrder(t *testing.T) {
+	w := newWorld(t)
+	if _, out, _ := w.relock("waiters", "x"); out != "nobody waits for x\n" {
+		t.Errorf("waiters of a free lock: %q", out)
+	}
+	h := w.hold("x")
+	// Anonymous calls of one process would stand there as one.
+	first := w.start("run", "-owner", "first", "x", "--", "true")
+	w.waitForQueue("x", 1)
+	second := w.start("run", "-owner", "second", "x", "--", "true")
+	w.waitForQueue("x", 2)
+	status, out, _ := w.relock("waiters", "x")
+	lines := strings.Split(out, "\n")
+	if status != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], `1  "first"   lock  for `) || !strings.HasPrefix(lines[1], `2  "second"  lock  for `) {
+		t.Errorf("waiters: status %d, %q", status, out)
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	first.wantStatus(0)
+	second.wantStatus(0)
+}
+
+// waitForQueue asks until so many wait: Redis tells nobody when one joins.
+func (w *world) waitForQueue(name string, n int) {
+	w.Helper()
+	for w.info(name).Waiters != n {
+		if w.Context().Err() != nil {
+			w.Fatal("interrupted")
+		}
+	}
+}
+
+func TestForcedUnlockTellsWhatItRemoved(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	status, out, _ := w.relock("unlock", "-force", "x")
+	if want := fmt.Sprintf("x: removed %q: holds 1, token %d, lease ", h.Owner(), h.Token()); status != 0 || !strings.HasPrefix(out, want) {
+		t.Errorf("unlock: status %d, %q, want %q...", status, out, want)
+	}
+	<-h.Lost()
+	w.wantFree("x")
+	if status, out, _ := w.relock("unlock", "-force", "x"); status != 0 || out != "x: there was nothing to remove\n" {
+		t.Errorf("unlock of a free lock: status %d, %q", status, out)
+	}
+}
+
+func TestUnlockWithoutForceRemovesNothing(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	if status, _, _ := w.relock("unlock", "x"); status != exitUsage {
+		t.Errorf("status %d, want %d", status, exitUsage)
+	}
+	if err := h.Release(); err != nil {
+		t.Errorf("the holder's release: %v", err)
+	}
+}
+
+func TestPrefixSeparatesLocks(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	defer func() { _ = h.Release() }()
+	if _, out, _ := w.relock("info", "-prefix", "other", "x"); out != "x is free\n0 waiting\n" {
+		t.Errorf("info under another prefix: %q", out)
+	}
+	if status, _, complaint := w.relock("run", "-prefix", "other", "-wait", "0", "x", "--", "true"); status != 0 {
+		t.Errorf("run under another prefix: status %d, %s", status, complaint)
+	}
+}

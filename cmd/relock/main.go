@@ -1,0 +1,147 @@
+//go:build unix
+
+// Command relock runs commands under a distributed lock, shows who holds one,
+// and demonstrates the library.
+//
+//	relock demo [-redis URL]                 processes that contend, crash and pause; needs no Redis
+//	relock run [flags] NAME -- command ...   run a command while holding the lock NAME
+//	relock info [flags] NAME                 who holds the lock
+//	relock waiters [flags] NAME              who waits for it, in order
+//	relock unlock -force [flags] NAME        take the lock from whoever holds it
+//	relock version
+//	relock help
+//
+// Redis is found by -redis, else by the variable REDIS_URL, else at
+// redis://127.0.0.1:6379. A password belongs into REDIS_URL: arguments are seen
+// by everybody on the machine.
+//
+// # Exit status
+//
+// That of the command that run ran, 128+n when signal n ended it, or one of
+// relock's own, in the manner of sysexits.h and of the shell:
+//
+//	1    a check of the demo failed
+//	64   usage: the arguments are wrong
+//	69   Redis cannot be reached, or refuses; the command was not started
+//	75   not acquired within -wait; the command was not started, try again later
+//	76   the lock was lost before the command ended, which was stopped
+//	126  the command was found, but could not be started
+//	127  the command was not found
+//
+// A command that returns one of these itself cannot be told apart by the status;
+// relock's own come with a line on standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+)
+
+const (
+	exitFailed        = 1   // the demo saw something that must not be
+	exitUsage         = 64  // EX_USAGE
+	exitUnavailable   = 69  // EX_UNAVAILABLE
+	exitNotAcquired   = 75  // EX_TEMPFAIL
+	exitLost          = 76  // EX_PROTOCOL
+	exitNotExecutable = 126 // as in a shell
+	exitNotFound      = 127 // as in a shell
+	exitSignal        = 128 // and the signal's number
+)
+
+const usage = `relock: a distributed lock on Redis
+
+  relock demo [-redis URL]                 processes that contend, crash and pause; needs no Redis
+  relock run [flags] NAME -- command ...   run a command while holding the lock NAME
+  relock info [flags] NAME                 who holds the lock
+  relock waiters [flags] NAME              who waits for it, in order
+  relock unlock -force [flags] NAME        take the lock from whoever holds it
+  relock version
+  relock help
+
+"relock COMMAND -h" tells more. Redis is found by -redis, else by REDIS_URL, else at ` + defaultURL + `.
+`
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// A tool is one run of relock, with all that it may touch of its process.
+type tool struct {
+	env      []string
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is main without a process of its own: it returns the exit status.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
+	if len(args) == 0 {
+		t.complain(usage)
+		return exitUsage
+	}
+	command, args := args[0], args[1:]
+	switch command {
+	case "demo":
+		return t.demo(ctx, args)
+	case workerCommand:
+		return t.work(ctx)
+	case "run":
+		return t.run(ctx, args)
+	case "info":
+		return t.info(ctx, args)
+	case "waiters":
+		return t.waiters(ctx, args)
+	case "unlock":
+		return t.unlock(ctx, args)
+	case "version", "-version", "--version":
+		t.say("%s\n", version())
+		return 0
+	case "help", "-h", "-help", "--help":
+		t.say(usage)
+		return 0
+	}
+	return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", command)})
+}
+
+// say and complain drop what nobody reads any more: the exit status says enough.
+func (t *tool) say(format string, args ...any)      { _, _ = fmt.Fprintf(t.out, format, args...) }
+func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, format, args...) }
+
+// flagSet returns an empty set of flags that prints nothing by itself.
+func flagSet() *flag.FlagSet {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	return fs
+}
+
+// parse reads flags. Where it is not ok the command ends with the status.
+func (t *tool) parse(fs *flag.FlagSet, args []string, help string) (status int, ok bool) {
+	err := fs.Parse(args)
+	switch {
+	case err == nil:
+		return 0, true
+	case errors.Is(err, flag.ErrHelp):
+		t.say("%s", help)
+		return 0, false
+	}
+	return t.fail(usageError{err}), false
+}
+
+// fail says what is wrong and returns the exit status for it.
+func (t *tool) fail(err error) int {
+	t.complain("relock: %s\n", trimName(err))
+	return statusOf(err)
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "relock (unknown build)"
+	}
+	return fmt.Sprintf("relock %s %s", info.Main.Version, info.GoVersion)
+}

@@ -1,0 +1,299 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/relock-go/relock"
+)
+
+// beRelock in the environment makes the test binary relock itself: the
+// processes that tests and the demo start are real ones.
+const beRelock = "RELOCK_TEST_MAIN=1"
+
+// noNap keeps the race detector from sleeping a second before each exit.
+const noNap = "GORACE=atexit_sleep_ms=0"
+
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Environ(), beRelock) {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// A world is a Redis and a client that looks at what relock does there.
+type world struct {
+	*testing.T
+	url   string
+	locks *relock.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	locks, err := relock.New(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { locks.Close() })
+	return &world{t, "redis://" + m.Addr(), locks}
+}
+
+func (w *world) env(more ...string) []string {
+	return append(append(os.Environ(), "REDIS_URL="+w.url, noNap), more...)
+}
+
+// relock runs relock in this process.
+func (w *world) relock(args ...string) (status int, out, complaint string) {
+	w.Helper()
+	return w.relockEnv(nil, args...)
+}
+
+func (w *world) relockEnv(env []string, args ...string) (status int, out, complaint string) {
+	w.Helper()
+	var stdout, stderr bytes.Buffer
+	status = run(w.Context(), args, w.env(env...), strings.NewReader(""), &stdout, &stderr)
+	return status, stdout.String(), stderr.String()
+}
+
+func (w *world) info(name string) relock.Info {
+	w.Helper()
+	info, err := w.locks.NewLock(name).Info(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return info
+}
+
+func (w *world) wantFree(name string) {
+	w.Helper()
+	if info := w.info(name); len(info.Holders) > 0 || info.Waiters > 0 {
+		w.Errorf("%s after the run: %+v, want it free", name, info)
+	}
+}
+
+func (w *world) hold(name string) *relock.Hold {
+	w.Helper()
+	h, err := w.locks.NewLock(name).Acquire(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A process is relock in a process of its own.
+type process struct {
+	w        *world
+	cmd      *exec.Cmd
+	lines    chan string // of standard output; closed at its end, when nobody has it open any more
+	complain bytes.Buffer
+}
+
+func (w *world) start(args ...string) *process {
+	w.Helper()
+	return w.startAs(self(w.T), args...)
+}
+
+func (w *world) startAs(program string, args ...string) *process {
+	w.Helper()
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	p := &process{w: w, cmd: exec.Command(program, args...), lines: make(chan string, 1000)}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = w.env(beRelock), theirs, &p.complain
+	p.cmd.WaitDelay = tooLong // whoever outlives relock has its standard error open
+	p.launch(theirs, out)
+	return p
+}
+
+// launch starts the process; theirs is its end of what out reads.
+func (p *process) launch(theirs, out *os.File) {
+	p.w.Helper()
+	if err := p.cmd.Start(); err != nil {
+		p.w.Fatal(err)
+	}
+	theirs.Close()
+	p.w.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // fails where it has ended, as it should have
+		out.Close()
+	})
+	go func() {
+		defer close(p.lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			p.lines <- in.Text()
+		}
+	}()
+}
+
+// tooLong is for a test that hangs; nothing is judged by it.
+const tooLong = time.Minute
+
+// want reads standard output up to the given line.
+func (p *process) want(line string) {
+	p.w.Helper()
+	over := time.After(tooLong)
+	for {
+		select {
+		case got, open := <-p.lines:
+			if got == line {
+				return
+			}
+			if !open {
+				p.w.Fatalf("the output ended before %q; complaints: %s", line, p.complain.String())
+			}
+		case <-over:
+			p.w.Fatalf("no %q in the output", line)
+		}
+	}
+}
+
+// wantEnd waits until nobody has the output open any more: relock, the command
+// and what that has started are gone.
+func (p *process) wantEnd() (rest []string) {
+	p.w.Helper()
+	over := time.After(tooLong)
+	for {
+		select {
+		case got, open := <-p.lines:
+			if !open {
+				return rest
+			}
+			rest = append(rest, got)
+		case <-over:
+			p.w.Fatalf("somebody still has the output open; so far: %q", rest)
+		}
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.w.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.w.Fatal(err)
+	}
+}
+
+func (p *process) wantStatus(want int) {
+	p.w.Helper()
+	_ = p.cmd.Wait() // the status says more
+	if got := p.cmd.ProcessState.ExitCode(); got != want {
+		p.w.Errorf("exit status %d, want %d; complaints: %s", got, want, p.complain.String())
+	}
+}
+
+func TestEachCommandHasHelpAndUsage(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"demo", "run", "info", "waiters", "unlock", "version", "help"} {
+		if !strings.Contains(usage, "\n  relock "+command) || !strings.Contains(string(source), "\n//	relock "+command) {
+			t.Errorf("usage or the package comment does not show %s", command)
+		}
+	}
+	for _, command := range []string{"demo", "run", "info", "waiters", "unlock"} {
+		var out bytes.Buffer
+		if got := run(context.Background(), []string{command, "-h"}, nil, nil, &out, io.Discard); got != 0 || !strings.HasPrefix(out.String(), "relock "+command+" ") {
+			t.Errorf("%s -h: status %d, %q", command, got, out.String())
+		}
+	}
+	for _, code := range []string{"64", "69", "75", "76", "126", "127", "128+n"} {
+		if !strings.Contains(runHelp, code) || !strings.Contains(string(source), code) {
+			t.Errorf("exit status %s is not explained", code)
+		}
+	}
+}
+
+func TestWrongArgumentsExit64(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"dance"},
+		{"run"},
+		{"run", "x"},
+		{"run", "x", "--"},
+		{"run", "x", "true"},
+		{"run", "--", "true"},
+		{"run", "-wait", "soon", "x", "--", "true"},
+		{"run", "-wait", "-1s", "x", "--", "true"},
+		{"run", "-grace", "-1s", "x", "--", "true"},
+		{"run", "-what", "x", "--", "true"},
+		{"run", "-ttl", "1us", "x", "--", "true"},
+		{"run", "a\nb", "--", "true"},
+		{"run", "-prefix", "{", "x", "--", "true"},
+		{"run", "-redis", "http://x", "x", "--", "true"},
+		{"run", "-owner", "\xff", "x", "--", "true"},
+		{"info"},
+		{"info", "x", "y"},
+		{"waiters"},
+		{"unlock", "x"},
+		{"demo", "x"},
+	} {
+		status, out, complaint := newWorld(t).relock(args...)
+		if status != exitUsage || out != "" || !strings.HasPrefix(complaint, "relock: ") {
+			t.Errorf("relock %q: status %d, output %q, complaint %q", args, status, out, complaint)
+		}
+	}
+}
+
+func TestUnreachableRedisExits69(t *testing.T) {
+	w := newWorld(t)
+	w.url = "redis://127.0.0.1:1"
+	for _, args := range [][]string{
+		{"run", "x", "--", "echo", "started"}, {"info", "x"}, {"demo", "-redis", w.url},
+	} {
+		if status, out, complaint := w.relock(args...); status != exitUnavailable || out != "" || complaint == "" {
+			t.Errorf("relock %q: status %d, output %q, complaint %q", args, status, out, complaint)
+		}
+	}
+}
+
+func TestPasswordIsNotInAComplaint(t *testing.T) {
+	w := newWorld(t)
+	for _, w.url = range []string{"redis://:hunter2@127.0.0.1:1", "redis://:hunter2@127.0.0.1:bad", "redis://u:hunter2@[::1", "http://:hunter2@x"} {
+		status, out, complaint := w.relock("info", "x")
+		if status == 0 || strings.Contains(out+complaint, "hunter2") {
+			t.Errorf("%s: status %d, complaint %q", w.url, status, complaint)
+		}
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	w := newWorld(t)
+	if status, out, _ := w.relock("version"); status != 0 || !strings.HasPrefix(out, "relock ") {
+		t.Errorf("version: status %d, %q", status, out)
+	}
+	if status, out, _ := w.relock("help"); status != 0 || out != usage {
+		t.Errorf("help: status %d, %q", status, out)
+	}
+}

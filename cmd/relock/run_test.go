@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestRunExitsAsTheCommandDoes(t *testing.T) {
+	w := newWorld(t)
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("no program"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("\x7fELF, but no more"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for want, commands := range map[int][][]string{
+		0:                 {{"true"}},
+		7:                 {{"sh", "-c", "exit 7"}},
+		exitSignal + 9:    {{"sh", "-c", "kill -9 $$"}},
+		exitSignal + 15:   {{"sh", "-c", "kill -15 $$"}},
+		exitNotFound:      {{"no-such-command"}, {"./no-such-file"}},
+		exitNotExecutable: {{plain}, {broken}, {"/"}},
+	} {
+		for _, command := range commands {
+			status, _, complaint := w.relock(append([]string{"run", "x", "--"}, command...)...)
+			if status != want {
+				t.Errorf("%q: status %d, want %d; complaint %q", command, status, want, complaint)
+			}
+			w.wantFree("x")
+		}
+	}
+}
+
+func TestCommandIsToldNameTokenAndNamedOwner(t *testing.T) {
+	w := newWorld(t)
+	show := []string{"x y", "--", "sh", "-c", `echo "$RELOCK_NAME|$RELOCK_TOKEN|${RELOCK_OWNER-none}"`}
+	outer := []string{"RELOCK_NAME=outer", "RELOCK_TOKEN=1", "RELOCK_OWNER=outer"}
+	var tokens []int64
+	for _, owner := range []string{"", "me"} {
+		args, want := append([]string{"run"}, show...), "none"
+		if owner != "" {
+			args, want = append([]string{"run", "-owner", owner}, show...), owner
+		}
+		status, out, complaint := w.relockEnv(outer, args...)
+		var token int64
+		line := strings.ReplaceAll(out, "|", " ")
+		if n, err := fmt.Sscanf(line, "x y %d "+want+"\n", &token); status != 0 || n != 1 || err != nil || token < 2 {
+			t.Errorf("status %d, output %q, want the owner %q; complaint %q", status, out, want, complaint)
+		}
+		tokens = append(tokens, token)
+	}
+	if tokens[1] <= tokens[0] {
+		t.Errorf("tokens of two runs: %d, want them to grow", tokens)
+	}
+}
+
+func TestCommandRunsUnderTheLock(t *testing.T) {
+	w := newWorld(t)
+	status, out, complaint := w.relockEnv([]string{beRelock}, "run", "-owner", "me", "x", "--", self(t), "info", "x")
+	if status != 0 || !strings.HasPrefix(out, `x is held by "me": holds 1, `) {
+		t.Errorf("the command sees: status %d, %q; complaint %q", status, out, complaint)
+	}
+	w.wantFree("x")
+}
+
+func TestHeldLockExits75AndStartsNothing(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	for _, wait := range []string{"0", "30ms"} {
+		if status, out, complaint := w.relock("run", "-wait", wait, "x", "--", "echo", "started"); status != exitNotAcquired || out != "" || complaint == "" {
+			t.Errorf("-wait %s: status %d, output %q, complaint %q", wait, status, out, complaint)
+		}
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	w.wantFree("x")
+}
+
+func TestSameOwnerReenters(t *testing.T) {
+	w := newWorld(t)
+	inner := func(owner string) int {
+		status, _, _ := w.relockEnv([]string{beRelock}, "run", "-owner", "flow", "x", "--", self(t), "run", "-owner", owner, "-wait", "0", "x", "--", "true")
+		return status
+	}
+	if got := inner("flow"); got != 0 {
+		t.Errorf("the same owner: status %d", got)
+	}
+	if got := inner("other"); got != exitNotAcquired {
+		t.Errorf("another owner: status %d, want %d", got, exitNotAcquired)
+	}
+	w.wantFree("x")
+}
+
+// soon is the TTL of runs that lose their lock: who has had it for a moment only
+// may yet hear nothing of that before the next renewal.
+const soon = "3s"
+
+func TestLostLockStopsTheCommand(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-ttl", soon, "x", "--", "sh", "-c", "echo started; sleep 1000")
+	p.want("started")
+	if len(w.info("x").Holders) != 1 {
+		t.Error("nobody holds the lock while the command runs")
+	}
+	if status, _, complaint := w.relock("unlock", "-force", "x"); status != 0 {
+		t.Fatal(complaint)
+	}
+	p.wantEnd()
+	p.wantStatus(exitLost)
+	w.wantFree("x")
+}
+
+func TestCommandThatIgnoresTermIsKilledAfterTheGrace(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; while :; do sleep 0.01; done`)
+	p.want("started")
+	w.relock("unlock", "-force", "x")
+	p.want("told")
+	p.wantEnd()
+	p.wantStatus(exitLost)
+}
+
+func TestNothingOfTheCommandOutlivesALoss(t *testing.T) {
+	w := newWorld(t)
+	// The command itself ends at SIGTERM; what it has started does not.
+	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `(trap 'echo told' TERM; echo started; while :; do sleep 0.01; done) & wait`)
+	p.want("started")
+	w.relock("unlock", "-force", "x")
+	p.want("told")
+	p.wantStatus(exitLost)
+	if rest := p.wantEnd(); slices.Contains(rest, "started") {
+		t.Errorf("it went on: %q", rest)
+	}
+}
+
+func TestCleanEndWithinTheGraceIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-ttl", soon, "-grace", "1m", "x", "--", "sh", "-c", `trap 'sleep 0.1; echo cleaned; exit 0' TERM; echo started; while :; do sleep 0.01; done`)
+	p.want("started")
+	w.relock("unlock", "-force", "x")
+	p.want("cleaned")
+	p.wantStatus(exitLost)
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	w := newWorld(t)
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		p := w.start("run", "x", "--", "sh", "-c", `trap 'echo told 15; exit 5' TERM; trap 'echo told 2; exit 5' INT; trap 'echo told 1; exit 5' HUP
+			echo started; while :; do sleep 0.01; done`)
+		p.want("started")
+		p.signal(s)
+		p.want(fmt.Sprintf("told %d", int(s)))
+		p.wantStatus(5)
+		w.wantFree("x")
+	}
+}
+
+func TestLockIsHeldUntilTheSignalledCommandEnds(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-ttl", soon, "-grace", "100ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; while :; do sleep 0.01; done`)
+	p.want("started")
+	p.signal(syscall.SIGTERM)
+	p.want("told")
+	if status, _, _ := w.relock("run", "-wait", "0", "x", "--", "true"); status != exitNotAcquired {
+		t.Errorf("the lock is free while the command goes on: status %d", status)
+	}
+	w.relock("unlock", "-force", "x") // nothing else ends this command
+	p.wantEnd()
+	p.wantStatus(exitLost)
+}
+
+func TestSignalEndsTheWait(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	p := w.start("run", "x", "--", "echo", "started")
+	w.waitForQueue("x", 1)
+	p.signal(syscall.SIGTERM)
+	if out := p.wantEnd(); len(out) > 0 {
+		t.Errorf("the command ran: %q", out)
+	}
+	p.wantStatus(exitSignal + int(syscall.SIGTERM))
+	if n := w.info("x").Waiters; n != 0 {
+		t.Errorf("%d wait after it, want none", n)
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKilledRelockLeavesNoCommandRunning(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux: the kernel kills the command there")
+	}
+	w := newWorld(t)
+	p := w.start("run", "x", "--", "sh", "-c", `trap '' TERM INT HUP; echo started; while :; do :; done`)
+	p.want("started")
+	p.signal(syscall.SIGKILL)
+	p.wantEnd() // of the command too: it had the output open
+}
+
+func TestIgnoredHangupStaysIgnored(t *testing.T) {
+	w := newWorld(t)
+	// As nohup does it.
+	p := w.startAs("sh", "-c", `trap '' HUP; exec "$@"`, "sh", self(t), "run", "x", "--", "sh", "-c", `echo started; sleep 0.2; echo ended`)
+	p.want("started")
+	p.signal(syscall.SIGHUP)
+	p.want("ended")
+	p.wantStatus(0)
+}

@@ -1,0 +1,153 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+const (
+	counters   = 4
+	increments = 25 // of each
+)
+
+func contention(s *stage) []check {
+	var workers []*worker
+	for i := range counters {
+		workers = append(workers, s.start(string(rune('A'+i)), ""))
+	}
+	s.count(workers, "race", 0)
+	s.line(time.Now(), "demo", fmt.Sprintf("without the lock, of %d increments the counter has kept %d", counters*increments, s.counter()))
+	s.reset()
+
+	var c counting
+	c.want = counters * increments
+	c.seen = s.count(workers, "count", 8)
+	afterCounting(s.ctx, s.link.rdb, counterKey(s.at.prefix))
+	c.final = s.counter()
+	s.line(time.Now(), "demo", fmt.Sprintf("under the lock, of %d it has kept %d", c.want, c.final))
+	return c.checks()
+}
+
+// count lets all workers count at once, and returns what they have counted.
+func (s *stage) count(workers []*worker, how string, shown int) (seen []event) {
+	s.bulk, s.shown = true, shown
+	for _, w := range workers {
+		s.send(w, fmt.Sprintf("%s %d", how, increments))
+	}
+	for _, w := range workers {
+		s.await(w, finished)
+		for _, e := range w.told {
+			if e.What == counted {
+				seen = append(seen, e)
+			}
+		}
+		w.told = nil
+	}
+	s.bulk = false
+	return seen
+}
+
+func (s *stage) counter() (value int64) {
+	if s.err == nil {
+		var err error
+		if value, err = s.link.rdb.Get(s.ctx, counterKey(s.at.prefix)).Int64(); err != nil {
+			s.fail(err)
+		}
+	}
+	return value
+}
+
+func (s *stage) reset() {
+	if s.err == nil {
+		if err := s.link.rdb.Del(s.ctx, counterKey(s.at.prefix)).Err(); err != nil {
+			s.fail(err)
+		}
+	}
+}
+
+func reentrancy(s *stage) []check {
+	const depth = 3
+	flow := s.start("workflow", "order-4711")
+	other := s.start("other", "")
+	var n nesting
+	for range depth {
+		n.tokens = append(n.tokens, s.do(flow, "lock", locked).Token)
+		n.counts = append(n.counts, s.info().Holds)
+		s.do(other, "try", refused)
+		s.rest(150 * time.Millisecond)
+	}
+	s.do(other, "lock", waits)
+	for level := depth; level > 0; level-- {
+		s.rest(150 * time.Millisecond)
+		n.left = time.Now()
+		s.do(flow, "unlock", unlocked)
+		if level > 1 {
+			n.counts = append(n.counts, s.info().Holds)
+		}
+	}
+	in := s.await(other, locked)
+	n.entered, n.token = in.At, in.Token
+	s.do(other, "unlock", unlocked)
+	return n.checks()
+}
+
+func crash(s *stage) []check {
+	holder := s.start("holder", "")
+	waiter := s.start("waiter", "")
+	var c takeover
+	c.before = s.do(holder, "lock", locked).Token
+	s.do(waiter, "lock", waits)
+	s.rest(demoTTL / 2) // once renewed, and half way to the next time
+	s.signal(holder, syscall.SIGKILL, "SIGKILL")
+	s.await(holder, gone)
+	// Asked once nothing can renew the lease any more. The answer is as of a
+	// moment between these two.
+	c.asked = time.Now()
+	c.lease = s.info().TTL
+	c.answered = time.Now()
+	stalled := s.watchStalls()
+	in := s.await(waiter, locked)
+	c.stalled = stalled()
+	c.entered, c.after = in.At, in.Token
+	s.do(waiter, "unlock", unlocked)
+	return c.checks()
+}
+
+func pause(s *stage) []check {
+	first := s.start("first", "")
+	second := s.start("second", "")
+	var p pausing
+	p.before = s.do(first, "lock", locked).Token
+	s.do(first, "write first", wrote)
+	s.do(second, "lock", waits)
+	s.rest(demoTTL / 4)
+	s.signal(first, syscall.SIGSTOP, "SIGSTOP")
+	in := s.await(second, locked)
+	p.entered, p.after = in.At, in.Token
+	s.do(second, "write second", wrote)
+	s.rest(150 * time.Millisecond)
+	// These are what the first process finds to do when it wakes up, before
+	// anybody can tell it anything.
+	s.send(first, "ask")
+	s.send(first, "write late")
+	p.woken = s.signal(first, syscall.SIGCONT, "SIGCONT")
+	p.asked = s.await(first, answered)
+	p.late = s.await(first, wrote)
+	s.await(first, lost)
+	p.stored = s.stored()
+	s.do(second, "unlock", unlocked)
+	return p.checks()
+}
+
+func (s *stage) stored() (value string) {
+	if s.err == nil {
+		var err error
+		if value, err = s.link.rdb.HGet(s.ctx, storeKey(s.at.prefix), "value").Result(); err != nil {
+			s.fail(err)
+		}
+	}
+	return value
+}

@@ -1,0 +1,269 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// A stage is where one scene plays: its workers, and what they have told. After
+// the first error everything it does is nothing, and err says what it was: so a
+// scene reads as what happens.
+type stage struct {
+	*printer
+	tool   *tool
+	at     server
+	link   *link
+	lock   *relock.Lock // of this scene
+	err    error
+	events chan event // from the workers' readers to the scene
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // the workers' readers
+	bulk   bool           // they all count at once: only so many events are shown
+	shown  int
+}
+
+// A worker is a process of its own.
+type worker struct {
+	name    string
+	process *os.Process
+	orders  io.WriteCloser
+	told    []event // and not yet awaited
+
+	complaint bytes.Buffer // its standard error, once it is gone
+}
+
+func newStage(ctx context.Context, t *tool, at server, l *link, p *printer) *stage {
+	s := &stage{printer: p, tool: t, at: at, link: l, lock: l.locks.NewLock("demo"), events: make(chan event)}
+	s.ctx, s.cancel = context.WithTimeoutCause(ctx, sceneLimit, errTooLong)
+	return s
+}
+
+// close kills whoever is left, stopped or not, and waits until all are gone.
+func (s *stage) close() {
+	s.cancel()
+	s.wg.Wait()
+}
+
+func (s *stage) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// start starts a worker and waits until it has reached Redis.
+func (s *stage) start(name, owner string) *worker {
+	w := &worker{name: name}
+	if s.err == nil {
+		if err := s.spawn(w); err != nil {
+			s.fail(err)
+		}
+	}
+	first, _ := json.Marshal(role{URL: s.at.url, Prefix: s.at.prefix, Lock: s.lock.Name(), Owner: owner}) // plain fields
+	s.do(w, string(first), isReady)
+	return w
+}
+
+func (s *stage) spawn(w *worker) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(s.ctx, self, workerCommand)
+	cmd.Env, cmd.Stderr = s.tool.env, &w.complaint
+	cmd.SysProcAttr = terminal{}.attributes()
+	if w.orders, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.process = cmd.Process
+	s.wg.Go(func() { s.listen(w, cmd, out) })
+	return nil
+}
+
+// listen hands on what a worker tells, until it is gone.
+func (s *stage) listen(w *worker, cmd *exec.Cmd, out io.Reader) {
+	hand := func(e event) {
+		e.from = w
+		select {
+		case s.events <- e:
+		case <-s.ctx.Done():
+		}
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			e = event{At: time.Now(), What: broke, Detail: err.Error()}
+		}
+		hand(e)
+	}
+	end := "exit status 0"
+	if err := cmd.Wait(); err != nil {
+		end = strings.TrimSpace(err.Error() + " " + w.complaint.String())
+	}
+	hand(event{At: time.Now(), What: gone, Detail: end})
+}
+
+// send gives an order, without waiting for what comes of it.
+func (s *stage) send(w *worker, order string) {
+	if s.err == nil {
+		if _, err := io.WriteString(w.orders, order+"\n"); err != nil {
+			s.fail(fmt.Errorf("%s: %w", w.name, err))
+		}
+	}
+}
+
+// do gives an order and waits for what is to come of it.
+func (s *stage) do(w *worker, order, what string) event {
+	s.send(w, order)
+	return s.await(w, what)
+}
+
+// await returns the worker's first such event that nobody has awaited yet, and
+// shows what else happens meanwhile.
+func (s *stage) await(w *worker, what string) event {
+	for s.err == nil {
+		if i := slices.IndexFunc(w.told, func(e event) bool { return e.What == what }); i >= 0 {
+			e := w.told[i]
+			w.told = slices.Delete(w.told, i, i+1)
+			return e
+		}
+		if slices.ContainsFunc(w.told, func(e event) bool { return e.What == gone }) {
+			s.fail(fmt.Errorf("%s is gone before: %s", w.name, what))
+			break
+		}
+		s.next(nil, fmt.Sprintf("%s: %s", w.name, what))
+	}
+	return event{}
+}
+
+// rest lets time pass, for the reader to see things happen one by one.
+func (s *stage) rest(d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for more := true; more && s.err == nil; {
+		more = s.next(over.C, "")
+	}
+}
+
+// next takes in one event, unless over comes first.
+func (s *stage) next(over <-chan time.Time, what string) bool {
+	select {
+	case e := <-s.events:
+		e.from.told = append(e.from.told, e)
+		s.show(e)
+		if e.What == broke {
+			s.fail(fmt.Errorf("%s: %s", e.from.name, e.Detail))
+		}
+		return true
+	case <-over:
+	case <-s.ctx.Done():
+		s.fail(fmt.Errorf("waiting for %s: %w", what, context.Cause(s.ctx)))
+	}
+	return false
+}
+
+func (s *stage) show(e event) {
+	text := e.What
+	switch {
+	case e.What == unlocked, s.bulk && (e.What == waits || e.What == counted && s.shown == 0):
+		return
+	case e.What == counted:
+		s.shown--
+		text = fmt.Sprintf("%s %d", counted, e.N)
+	}
+	if e.Token != 0 {
+		text = fmt.Sprintf("%-16s token %d", text, e.Token)
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	s.line(e.At, fmt.Sprintf("%s/%d", e.from.name, e.from.process.Pid), text)
+}
+
+// A loaded machine is late with everything: what is asked every probeEvery and
+// answered more than stallFrom later is counted as its delay, not the lock's.
+const (
+	probeEvery = 5 * time.Millisecond
+	stallFrom  = 25 * time.Millisecond
+)
+
+// watchStalls asks Redis over and over until stop, which returns the sum of delays.
+func (s *stage) watchStalls() (stop func() (stalled time.Duration)) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	sum := make(chan time.Duration, 1)
+	go func() {
+		var stalled time.Duration
+		probe := time.NewTicker(probeEvery)
+		defer probe.Stop()
+		for last := time.Now(); ctx.Err() == nil; last = time.Now() {
+			s.link.rdb.Ping(ctx)
+			select {
+			case <-probe.C:
+			case <-ctx.Done():
+			}
+			if took := time.Since(last); took > stallFrom {
+				stalled += took
+			}
+		}
+		sum <- stalled
+	}()
+	return func() time.Duration {
+		cancel()
+		return <-sum
+	}
+}
+
+// signal sends a signal to a worker, and says so.
+func (s *stage) signal(w *worker, sig syscall.Signal, name string) (at time.Time) {
+	at = time.Now()
+	if s.err == nil {
+		s.line(at, "demo", "sends "+name+" to "+w.name)
+		if err := w.process.Signal(sig); err != nil {
+			s.fail(err)
+		}
+	}
+	return at
+}
+
+// info asks Redis who holds the lock, and shows the answer.
+func (s *stage) info() relock.Holder {
+	if s.err != nil {
+		return relock.Holder{}
+	}
+	info, err := s.lock.Info(s.ctx)
+	if err == nil && len(info.Holders) == 0 {
+		err = errors.New("nobody holds the lock")
+	}
+	if err != nil {
+		s.fail(err)
+		return relock.Holder{}
+	}
+	h := info.Holders[0]
+	s.line(time.Now(), "Info", fmt.Sprintf("holds %d, waiting %d, lease %v", h.Holds, info.Waiters, h.TTL.Round(time.Millisecond)))
+	return h
+}

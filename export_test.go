@@ -1,0 +1,35 @@
+package relock
+
+import (
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/renewal"
+)
+
+// SetClock makes c read k. It is called before c is used.
+func (c *Client) SetClock(k *clock.Clock) {
+	c.clock = k
+	c.watchdog = renewal.New(k, c.runDue)
+}
+
+// ID is the name of c's inbox, and half of the identity of its sessions.
+func (c *Client) ID() string { return c.id }
+
+// Sessions is how many nonces c keeps: asking, queued, held, or being released.
+func (c *Client) Sessions() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sessions)
+}
+
+// Rooms is how many locks c knows anything of.
+func (c *Client) Rooms() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.rooms)
+}
+
+// OfKind makes l, not used yet, a handle of another kind.
+func (l *Lock) OfKind(kind string) *Lock {
+	l.kind = kind
+	return l
+}

@@ -1,0 +1,116 @@
+package relock_test
+
+// livenessRules are those of docs/protocol.md without which a lock is idle, a
+// place is lost, or a call takes too long (F12 to F17), each taken out in one place.
+var livenessRules = []mutation{
+	{
+		"an acquire has a one-key form", "pubsub_wait.go",
+		"s.oneKey = transport.TryAgain(err)", "s.oneKey = false",
+		[]string{"TestF12FreeLockIsAcquiredWhileItsSlotMigrates", "TestF12WaiterTakesTheLockThatIsReleasedWhileItsSlotMigrates"},
+	},
+	{
+		"a release has a one-key form", "statement.go",
+		"if transport.TryAgain(err) && len(call.Keys) > 1 {", "if false {",
+		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
+	},
+	{
+		"a renewal declares one key", "protocol.go",
+		"Script: scriptHold, Keys: []string{s.room.keys.Hash}", "Script: scriptHold, Keys: []string{s.room.keys.Hash, s.room.keys.Queue}",
+		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
+	},
+	{
+		"the one-key form is for once", "pubsub_wait.go",
+		"s.oneKey = s.oneKey && a.code != answerQueueKey", "",
+		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
+	},
+	{
+		"the one-key release answers for an empty queue only", "lua/release.lua",
+		"if not KEYS[2] and state.queued > 0 then", "if false then",
+		[]string{"TestF12QueueIsServedWhileItsSlotMigrates"},
+	},
+	{
+		"named owners ask redis first", "pubsub_wait.go",
+		"if w.owner != \"\" || r.kind != kindPlain ||", "if r.kind != kindPlain ||",
+		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
+	},
+	{
+		"a grant wakes the owner's other requests", "lua/shared_settle.lua",
+		"tell(unpack_waiter(packed).client, 'look ' .. other)", "",
+		[]string{"TestF13bGrantToAnOwnerServesAllItsRequests"},
+	},
+	{
+		"a place goes to the next in line", "pubsub_wait.go",
+		"case s.phase == queued && s.front && r.inherit(s):", "case false && r.inherit(s):",
+		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
+	},
+	{
+		"a ticket goes to the next in line", "pubsub_wait.go",
+		"ticket := s.ticket\n", "ticket := int64(placeNew)\n",
+		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
+	},
+	{
+		"the head hears of an earlier end", "lua/shared_settle.lua",
+		"if state.deadline < waiter.told then", "if false then",
+		[]string{"TestF14WaiterIsToldOfAHolderWithAShorterLease"},
+	},
+	{
+		"force settles", "lua/force.lua",
+		"if state.queued > 0 then", "if false then",
+		[]string{"TestF14WaiterIsToldOfAShorterLeaseAfterAForceUnlock"},
+	},
+	{
+		"a release that leaves the lock held settles", "lua/release.lua",
+		"local more = 0\nif state.queued > 0 then", "local more = 0\nif state.queued > 0 and not state.owner then",
+		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
+	},
+	{
+		"a waiter looks when the holder's lease is over", "session.go",
+		"if s.told.Until(due) > 0 {", "if false {",
+		[]string{"TestF14WaiterLooksWhenADeadHoldersLeaseIsOver"},
+	},
+	{
+		"releases are sent again to a new server", "watchdog.go",
+		"if !first {", "if first && !first {",
+		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
+	},
+	{
+		"a nested lease lasts as long as it was asked for", "session.go",
+		"return max(s.terms.ttl, s.longest)", "return s.terms.ttl",
+		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
+	},
+	{
+		"a ghost is released", "pubsub_wait.go",
+		"if a.ghost != \"\" {", "if false {",
+		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
+	},
+	{
+		"releases are sent again for a lease only", "locker.go",
+		"c.lookup(r.nonce) == nil && !c.clock.Now().Reached(r.until)", "c.lookup(r.nonce) == nil",
+		[]string{"TestF16ReleaseIsNotSentAgainAfterItsLease"},
+	},
+	{
+		"a call drops a bounded number of entries", "lua/shared_settle.lua",
+		"local budget = 2000", "local budget = 200000",
+		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall"},
+	},
+	{
+		"heartbeats sweep", "lua/acquire.lua",
+		"budget = budget - sweep(budget)", "",
+		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
+	},
+	{
+		"hold begins with PEXPIRE", "lua/hold.lua",
+		"touch(ttl, tonumber(ARGV[7]))\n  store_grant(state.owner, grant)", "store_grant(state.owner, grant)\n  touch(ttl, tonumber(ARGV[7]))",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+	{
+		"acquire begins with PEXPIRE", "lua/acquire.lua",
+		"touch(longest, keep)\n", "",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+	{
+		"release begins with PEXPIRE", "lua/release.lua",
+		"touch(lease, keep)\n", "",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+}

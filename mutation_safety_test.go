@@ -1,0 +1,222 @@
+package relock_test
+
+// safetyRules are those of docs/protocol.md without which there are two holders
+// or a token that goes down (F1 to F11), each taken out in one place.
+var safetyRules = []mutation{
+	{
+		"the holder is an acquisition, not a process", "lua/acquire.lua",
+		"  if state.owner == request.owner and request.grant then\n",
+		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  if state.owner == request.owner and request.grant then\n",
+		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
+	},
+	{
+		"a session is found by client and nonce", "lua/shared_state.lua",
+		"session.client == client and session.nonce == nonce", "session.client == client",
+		[]string{"TestF01ReleaseSentAgainDoesNotEndTheNextHoldOfItsOwner"},
+	},
+	{
+		"an owner is not a session", "lua/shared_state.lua",
+		"session.client == client and session.nonce == nonce", "true",
+		[]string{
+			"TestF09LeaveSentAgainDoesNotEndTheGrantOfTheSameOwner",
+			"TestF09PollOfOneRequestIsNotAnsweredByAnotherOfItsOwner",
+		},
+	},
+	{
+		"a grant lasts until its last session", "lua/release.lua",
+		"if #grant.sessions > 0 then", "if false then",
+		[]string{"TestF02HoldsOfOneOwnerInTwoProcessesEndOneByOne"},
+	},
+	{
+		"a statement overrides older ones only", "lua/hold.lua",
+		"if op > session.op then", "if true then",
+		[]string{"TestF02LateCopyOfACountChangesNothing", "TestF02StatementsThatArriveInTheWrongOrderCountTheLastOne"},
+	},
+	{
+		"a session ends by its own deadline", "lua/shared_state.lua",
+		"if tonumber(deadline) > now then\n      grant.sessions", "if true then\n      grant.sessions",
+		[]string{"TestF02HoldsOfADeadProcessEndThoughAnotherRenews"},
+	},
+	{
+		"a request that holds already has the rest of its lease", "lua/acquire.lua",
+		"grant.high, session.deadline - now, ''", "grant.high, request.ttl, ''",
+		[]string{"TestF03aAcquireSentAgainIsTrustedNoLongerThanItsLease"},
+	},
+	{
+		"no deadline moves earlier", "lua/hold.lua",
+		"math.max(session.deadline, now + ttl)", "now + ttl",
+		[]string{"TestF03bNestedShorterLeaseShortensNothing"},
+	},
+	{
+		"no queue's TTL moves earlier", "lua/shared_queue.lua",
+		"if short then", "if short or true then",
+		[]string{"TestF03bWaiterWithAShortLeaseLeavesTheOthersInTheQueue"},
+	},
+	{
+		"a message is trusted from the last heartbeat", "watchdog.go",
+		"!s.grant(m.low, m.high, sent,", "sent.IsZero() || !s.grant(m.low, m.high, now,",
+		[]string{"TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat"},
+	},
+	{
+		"a renewal that finds nothing is a loss", "statement.go",
+		"tell = s.lose(fmt.Errorf(\"%w: redis no longer has it\", ErrLost), now)\n\t\terr = errGone", "err = errors.New(\"try again\")",
+		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
+	},
+	{
+		"a lease that has passed is not renewed", "lua/hold.lua",
+		"if not held() or state.owner ~= ARGV[3] or not state.grant then\n  return { 0, now }\nend\nlocal grant = unpack_grant(state.grant)",
+		"if state.owner ~= ARGV[3] or not state.grant then\n  return { 0, now }\nend\nlocal time = now\nnow = 0\nlocal grant = unpack_grant(state.grant)\nnow = time",
+		[]string{"TestF03dLeaseThatHasPassedIsNotRevived"},
+	},
+	{
+		"trust is shorter than the lease", "session.go",
+		"{ return lease/100 + 2*time.Millisecond }", "{ return 0 * lease }",
+		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast"},
+	},
+	{
+		"a grant is believed for a known nonce", "watchdog.go",
+		"\tif s == nil {\n\t\tif m.verb", "\tif s == nil {\n\t\tc.mu.Lock()\n\t\tfor _, s = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif s == nil {\n\t\tif m.verb",
+		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
+	},
+	{
+		"a later answer overrules a grant", "watchdog.go",
+		"sent, known := s.sentAt(m.op)\n\tif !known || m.op < s.answered || ", "sent := now\n\tif ",
+		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
+	},
+	{
+		"an unknown grant is given back", "watchdog.go",
+		"c.disown(m.nonce, nil)", "_ = 0",
+		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
+	},
+	{
+		"a client's name is not its inbox", "locker.go",
+		"return c.name + \":\" +", "return c.id + \":\" +",
+		[]string{"TestF04SecretsStayInTheProtocol"},
+	},
+	{
+		"an inbox is under the key prefix", "internal/key/key.go",
+		"return prefix + \":inbox:\" + client", "return \"relock:inbox:\" + client",
+		[]string{"TestF04InboxIsNamedUnderTheKeyPrefix"},
+	},
+	{
+		"a ticket outlives its entry", "lua/acquire.lua",
+		"ticket = math.max(request.place, 0)", "ticket = 0",
+		[]string{
+			"TestF05WaiterWithoutASubscriptionKeepsItsPlace",
+			"TestF05WaitersThatLoseAllSubscriptionsAtOnceKeepTheirOrder",
+		},
+	},
+	{
+		"a hand-off gives the rest of the entry's lease", "lua/shared_settle.lua",
+		"writes = 1, reads = 0, deadline = waiter.deadline,", "writes = 1, reads = 0, deadline = now + 30000,",
+		[]string{"TestF05FrozenWaitersTogetherCostOneLease", "TestF05PatternSubscriberDoesNotKeepADeadWaiterAlive"},
+	},
+	{
+		"a dead entry is passed over", "lua/shared_settle.lua",
+		"if waiter.deadline <= now then", "if false then",
+		[]string{"TestF05EntryPastItsDeadlineIsPassedOver"},
+	},
+	{
+		"a heartbeat finds its own grant", "lua/acquire.lua",
+		"  if not session then\n    if not request.named then", "  if not session or not request.named then\n    if not request.named then",
+		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
+	},
+	{
+		"an inbox without an echo is replaced", "watchdog.go",
+		"c.inbox.Suspect()", "_ = 0",
+		[]string{"TestF05HalfOpenInboxIsReplaced"},
+	},
+	{
+		"waiters keep a name's kind", "lua/acquire.lua",
+		"if held() or (state.queued > 0", "if held() or (false",
+		[]string{"TestF06KindOutlivesADeadHolderWhileSomebodyWaits"},
+	},
+	{
+		"a holder keeps its name's kind", "lua/acquire.lua",
+		"if held() or (", "if (",
+		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
+	},
+	{
+		"a waiter hears of another kind", "watchdog.go",
+		"case a.code == answerKind:\n\t\ts.fail(fmt.Errorf(\"%w: it is a %s lock now\", ErrKind, a.kind))", "case a.code == answerKind:\n\t\ts.retry(now)",
+		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
+	},
+	{
+		"a released nonce is kept while a copy may arrive", "lua/release.lua",
+		"if until_ms > now then", "if false then",
+		[]string{
+			"TestF08LateCopyOfAnEndedAcquireGrantsNothing", "TestF08LateHeartbeatOfAnEndedWaiterGrantsNothing",
+			"TestF08LeaveThatOvertakesItsAcquireLeavesNoGhost",
+		},
+	},
+	{
+		"a request has a not-after", "lua/acquire.lua",
+		"if not_after <= now or not_after > now + 60000 then", "if false then",
+		[]string{"TestF08CopyThatArrivesAfterItsTimeGrantsNothing"},
+	},
+	{
+		"a refusal tells the server's time", "pubsub_wait.go",
+		"c.sample(reply.now)", "",
+		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
+	},
+	{
+		"a ForceUnlock is of one token", "lua/force.lua",
+		"if grant.low == tonumber(ARGV[2]) then", "if true then",
+		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
+	},
+	{
+		"an unanswered ForceUnlock may have worked", "inspect.go",
+		"|| removed || unanswered", "|| removed || unanswered && false",
+		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
+	},
+	{
+		"a ForceUnlock tells the loser", "lua/force.lua",
+		"tell(session.client, 'lost ' .. session.nonce)", "",
+		[]string{"TestF09LoserOfAForceUnlockIsToldAtOnce"},
+	},
+	{
+		"an unanswered release may have worked", "statement.go",
+		"return was || lost || state == wasHeld, nil", "return was || lost && false || state == wasHeld, nil",
+		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
+	},
+	{
+		"an answered release says what it found", "statement.go",
+		"return was || lost || state == wasHeld, nil", "return true || lost, nil",
+		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
+	},
+	{
+		"tokens come from the past", "lua/shared_state.lua",
+		"local high = micros\n", "local high = math.max(state.token, micros) + size\n",
+		[]string{"TestF10TokenCounterIsNeverAheadOfTheClock", "TestF10TokensOfLocalHoldsComeFromThePast"},
+	},
+	{
+		"tokens go on from the counter", "lua/shared_state.lua",
+		"math.max(state.token, high - size) + 1", "high - size + 1",
+		[]string{"TestF10TokensGrowThoughTheClockStepsBack"},
+	},
+	{
+		"tickets go on from the last", "lua/shared_queue.lua",
+		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
+		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
+	},
+	{
+		"the counter outlives its holders", "lua/release.lua",
+		"text(math.max(keep, until_ms - now))", "0",
+		[]string{"TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger"},
+	},
+	{
+		"names with a tag have a part of their own", "internal/key/key.go",
+		"prefix + \":ht:\"", "prefix + \":h:\"",
+		[]string{"TestF11NamesDoNotCollide"},
+	},
+	{
+		"owners' fields have a prefix", "lua/shared_state.lua",
+		"'o:' ..", "''..",
+		[]string{"TestF11OwnersDoNotCollideWithFields"},
+	},
+	{
+		"an owner is the end of its record", "lua/shared_queue.lua",
+		"(%d) (.*)$", "(%d) (%S*)",
+		[]string{"TestF11WaitersOwnersAreReadBackAsGiven"},
+	},
+}

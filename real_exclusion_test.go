@@ -1,0 +1,196 @@
+package relock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// TestProcessesExcludeEachOther lets eight processes of 16 goroutines each, of
+// every manner of locking, increment a counter that nothing but the lock protects.
+func TestProcessesExcludeEachOther(t *testing.T) {
+	srv := redistest.Real(t)
+	rdb := srv.Client(t)
+	target := int64(rounds(20_000, 500_000))
+	must(t, rdb.Set(t.Context(), "counter", "0 0", 0).Err())
+
+	var all []*child
+	var reports []<-chan response
+	for range 8 {
+		c := spawn(t, srv.Addr())
+		all = append(all, c)
+		reports = append(reports, c.begin(order{Do: "count", Lock: "counted", N: target}))
+	}
+	var grants int64
+	for i, c := range all {
+		r := c.hear(reports[i])
+		if r.Err != "" {
+			t.Errorf("child %d: %s", i, r.Err)
+		}
+		if r.N == 0 {
+			t.Errorf("child %d never had the lock", i)
+		}
+		grants += r.N
+	}
+	n, _, err := readCounter(t.Context(), rdb)
+	must(t, err)
+	if n != grants || n < target {
+		t.Errorf("the counter is at %d after %d grants, want the same and at least %d", n, grants, target)
+	}
+	look := open(t, rdb).NewLock("counted")
+	soon(t, func() string {
+		if got := describe(t, look); got != "free waiting 0" {
+			return "after all have ended redis has " + got
+		}
+		return ""
+	})
+	wantBare(t, rdb, "counted")
+}
+
+// readCounter returns the count, and the token of who wrote it.
+func readCounter(ctx context.Context, rdb *redis.Client) (n, token int64, err error) {
+	value, err := rdb.Get(ctx, "counter").Result()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscanf(value, "%d %d", &n, &token)
+	return n, token, err
+}
+
+// tally is the work of one child: a way to the counter past the lock's own
+// connections, and what came of it.
+type tally struct {
+	agent  *agent
+	rdb    *redis.Client
+	name   string
+	target int64
+
+	mu     sync.Mutex // guards the following fields
+	grants int64
+	err    error
+	done   bool
+}
+
+func (a *agent) count(o order) response {
+	w := &tally{agent: a, name: o.Lock, target: o.N}
+	w.rdb = redis.NewClient(&redis.Options{Addr: a.rdb.Options().Addr})
+	defer w.rdb.Close()
+	shared := a.client.NewLock(o.Lock)
+	manners := []func(shared *relock.Lock, owner string) error{w.plain, w.nested, w.trying, w.fickle}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		owner := fmt.Sprintf("%d of %d", i, os.Getpid())
+		wg.Go(func() {
+			for !w.over() {
+				if err := manners[i%4](shared, owner); err != nil {
+					w.fail(fmt.Errorf("goroutine %d: %w", i, err))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := failure(w.err)
+	r.N = w.grants
+	return r
+}
+
+func (w *tally) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done
+}
+
+func (w *tally) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = errors.Join(w.err, err)
+	w.done = true
+}
+
+// turn is the critical section: it loses counts and tokens if anybody else is in it.
+func (w *tally) turn(token int64) error {
+	ctx := context.Background()
+	n, before, err := readCounter(ctx, w.rdb)
+	if err != nil {
+		return err
+	}
+	if token <= before {
+		return fmt.Errorf("token %d follows %d", token, before)
+	}
+	if err := w.rdb.Set(ctx, "counter", fmt.Sprintf("%d %d", n+1, token), 0).Err(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.grants++
+	w.done = w.done || n+1 >= w.target
+	return nil
+}
+
+// plain is an anonymous caller of a shared handle.
+func (w *tally) plain(shared *relock.Lock, _ string) error {
+	h, err := shared.Acquire(context.Background())
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.turn(h.Token()), h.Release())
+}
+
+// nested is a named owner that re-enters up to twice, each time by a new handle.
+func (w *tally) nested(_ *relock.Lock, owner string) error {
+	ctx := relock.WithOwner(context.Background(), owner+" "+strconv.Itoa(rand.Int()))
+	return w.enter(ctx, rand.IntN(3))
+}
+
+func (w *tally) enter(ctx context.Context, deeper int) error {
+	h, err := w.agent.client.NewLock(w.name).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	if deeper == 0 {
+		return errors.Join(w.turn(h.Token()), h.Release())
+	}
+	return errors.Join(w.enter(h.Context(ctx), deeper-1), h.Release())
+}
+
+// trying gives up soon.
+func (w *tally) trying(shared *relock.Lock, _ string) error {
+	h, err := shared.TryAcquire(context.Background(), time.Duration(rand.IntN(30))*time.Millisecond)
+	if errors.Is(err, relock.ErrNotAcquired) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.turn(h.Token()), h.Release())
+}
+
+// fickle is cancelled while it waits, or not.
+func (w *tally) fickle(shared *relock.Lock, owner string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.IntN(60))*time.Millisecond)
+	defer cancel()
+	if rand.IntN(2) == 0 {
+		ctx = relock.WithOwner(ctx, owner)
+	}
+	h, err := shared.Acquire(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.turn(h.Token()), h.Release())
+}

@@ -1,0 +1,35 @@
+package relock
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Unlocked says whether the caller holds none of the mutexes under which l's
+// state is kept: whoever else has one gives it back while it is asked for.
+func (l *Lock) Unlocked() bool {
+	if !comesFree(&l.c.mu) {
+		return false
+	}
+	r := l.c.rooms[roomKey{l.keys.Hash, l.kind}]
+	l.c.mu.Unlock()
+	if r == nil {
+		return true
+	}
+	if !comesFree(&r.mu) {
+		return false
+	}
+	r.mu.Unlock()
+	return true
+}
+
+// comesFree locks mu, unless that takes for ever.
+func comesFree(mu *sync.Mutex) bool {
+	for range 1_000_000 {
+		if mu.TryLock() {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package relock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// Redis cannot be reached from before the release until long after the lease.
+// Fails without the fix: who gives a release up forgets its session; then the room goes as well,
+// and Shutdown has nothing to wait for.
+func TestReleaseThatNeverSucceedsLeavesNothing(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c := x.client()
+		l := c.NewLock("a", relock.TTL(time.Second))
+		noErr(t, l.Lock(t.Context()))
+		heal := x.srv.Partition()
+		wantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		time.Sleep(time.Minute)
+		if left := relock.Remains(c); left != "" {
+			t.Errorf("%s a minute after a lease of 1 s", left)
+		}
+		heal()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		noErr(t, c.Shutdown(ctx))
+	})
+}
+
+// Redis refuses the release with an error that it would repeat: missing
+// permissions, or a key of another type. It was asked again for ReleaseTimeout.
+// Fails without the fix: a refusal ends the release, as it ends a request.
+func TestRefusedReleaseIsToldAtOnce(t *testing.T) {
+	for _, text := range []string{
+		"NOPERM this user has no permissions to run the 'evalsha' command",
+		"WRONGTYPE Operation against a key holding the wrong kind of value",
+	} {
+		inLab(t, func(t *testing.T, x *lab) {
+			c, link := x.linked()
+			l := c.NewLock("a")
+			noErr(t, l.Lock(t.Context()))
+			before, began := link.Commands()["evalsha"], time.Now()
+			x.srv.FailNext(1_000_000, text, func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" })
+			err := l.Unlock()
+			wantIs(t, err, relock.ErrUnconfirmed)
+			if !mentions(err, text[:6]) || time.Since(began) > 0 {
+				t.Errorf("%v after %v, want %s at once", err, time.Since(began), text)
+			}
+			time.Sleep(time.Minute)
+			if n := link.Commands()["evalsha"] - before; n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+			if left := relock.Remains(c); left != "" {
+				t.Error(left)
+			}
+		})
+	}
+}
+
+// The data is gone, and two of three nested holds are unlocked at the same time.
+// The second waits for the statement of the first, which finds the loss, and had
+// nothing left to say itself: it returned nil.
+// Fails without the fix: an unlock that has nothing to say returns why the session is over.
+func TestSecondOfTwoNestedUnlocksAfterALossIsLostToo(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a", relock.Owner("me"))
+		var holds []*relock.Hold
+		for range 3 {
+			holds = append(holds, acquire(t, l, t.Context()))
+		}
+		x.srv.FlushAll()
+		link.Latency(5 * time.Millisecond)
+		first := beside(holds[0].Release)
+		time.Sleep(time.Millisecond)
+		second := beside(holds[1].Release)
+		wantIs(t, <-first, relock.ErrLost)
+		wantIs(t, <-second, relock.ErrLost)
+		wantIs(t, holds[2].Release(), relock.ErrLost)
+	})
+}
+
+// A fixed lease was granted by a message, and the statement that completes it
+// goes unanswered until ctx ends; then the call released what it had, and waited
+// for that.
+// Fails without the fix: what a call gives up is released without it.
+func TestCallEndsWithItsContextThoughItHasAGrantToGiveBack(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		holder := x.lock("a")
+		c, link := x.linked()
+		noErr(t, holder.Lock(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+		call := beside(func() error { return c.NewLock("a", relock.NoWatchdog()).Lock(ctx) })
+		synctest.Wait()
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha", "eval") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		time.Sleep(time.Millisecond)
+		noErr(t, holder.Unlock())
+		wantIs(t, <-call, context.DeadlineExceeded)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("the call took %v, want its context's 2s", took)
+		}
+		link.OnCommand(nil)
+		time.Sleep(30 * time.Second)
+		x.frees("a")
+	})
+}
