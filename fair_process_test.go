@@ -189,6 +189,7 @@ func (s *sharer) turn(ctx context.Context) error {
 	if err := s.rw.Lock(ctx); err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // the end of the run must not come between
 	err := s.write(s.rw.WLocker().Token())
 	switch rand.N(3) {
 	case 0: // a nested read hold that outlives the write hold
@@ -207,9 +208,10 @@ func (s *sharer) read(ctx context.Context, token int64) error {
 	s.rdb.Incr(bg, "readers")
 	defer s.rdb.Decr(bg, "readers")
 	if rand.N(2) == 0 {
-		if err := s.rw.RLock(ctx); err == nil {
-			defer func() { _ = s.rw.RUnlock() }()
+		if err := s.rw.RLock(context.WithoutCancel(ctx)); err != nil {
+			return err
 		}
+		defer func() { _ = s.rw.RUnlock() }()
 	}
 	if s.rdb.Get(bg, "writer").Val() == "1" {
 		return errors.New("a reader beside a writer")

@@ -121,18 +121,18 @@ func pause(s *stage) []check {
 	second := s.start("second", "")
 	var p pausing
 	p.before = s.do(first, "lock", locked).Token
-	s.do(first, "write first", wrote)
+	s.do(first, "store first", wrote)
 	s.do(second, "lock", waits)
 	s.rest(demoTTL / 4)
 	s.signal(first, syscall.SIGSTOP, "SIGSTOP")
 	in := s.await(second, locked)
 	p.entered, p.after = in.At, in.Token
-	s.do(second, "write second", wrote)
+	s.do(second, "store second", wrote)
 	s.rest(150 * time.Millisecond)
 	// These are what the first process finds to do when it wakes up, before
 	// anybody can tell it anything.
 	s.send(first, "ask")
-	s.send(first, "write late")
+	s.send(first, "store late")
 	p.woken = s.signal(first, syscall.SIGCONT, "SIGCONT")
 	p.asked = s.await(first, answered)
 	p.late = s.await(first, wrote)

@@ -50,8 +50,8 @@ type worker struct {
 	complaint bytes.Buffer // its standard error, once it is gone
 }
 
-func newStage(ctx context.Context, t *tool, at server, l *link, p *printer) *stage {
-	s := &stage{printer: p, tool: t, at: at, link: l, lock: l.locks.NewLock("demo"), events: make(chan event)}
+func newStage(ctx context.Context, t *tool, at server, l *link, p *printer, name string) *stage {
+	s := &stage{printer: p, tool: t, at: at, link: l, lock: l.locks.NewLock(name), events: make(chan event)}
 	s.ctx, s.cancel = context.WithTimeoutCause(ctx, sceneLimit, errTooLong)
 	return s
 }
