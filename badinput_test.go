@@ -240,7 +240,7 @@ func TestNilContextIsAnError(t *testing.T) {
 	inLab(t, func(t *testing.T, x *lab) {
 		c := x.client()
 		for way, call := range everyAnswer(c.NewLock("a")) {
-			err := call(nil) //nolint:staticcheck // a nil context is what is tried
+			err := call(nil)
 			short(t, err)
 			if wantIs(t, err, relock.ErrInvalidOption); t.Failed() {
 				t.Fatal(way)

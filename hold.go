@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -200,7 +201,7 @@ func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
 	return func() {
 		cancel()
 		c := h.session.room.c
-		c.cfg.log.Error("lock lost", "lock", h.lock.name, "owner", h.session.owner, "token", h.token, "err", why)
+		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.name), slog.String("owner", h.session.owner), slog.Int64("token", h.token), slog.Any("err", why))
 		if hook := c.cfg.hooks.Lost; hook != nil {
 			ev := h.event(why)
 			ev.Held = now.Sub(h.acquired)

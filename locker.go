@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strconv"
 	"sync"
@@ -246,7 +247,7 @@ func (c *Client) releaseAgain(ctx context.Context) {
 		}
 		for _, result := range c.transport.DoAll(ctx, 2*time.Second, calls) {
 			if result.Err != nil {
-				c.cfg.log.Warn("releasing again after a reconnect failed", "err", result.Err)
+				c.cfg.log.Warn("releasing again after a reconnect failed", slog.Any("err", result.Err))
 			}
 		}
 		again = again[n:]

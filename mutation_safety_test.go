@@ -162,7 +162,7 @@ var safetyRules = []mutation{
 	{
 		"a ForceUnlock is of one token", "lua/force.lua",
 		" and grant.low == tonumber(ARGV[3]) then", " then",
-		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
+		[]string{"TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner"},
 	},
 	{
 		"an unanswered ForceUnlock may have worked", "inspect.go",

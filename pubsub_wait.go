@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -217,8 +218,8 @@ func (r *room) leaveLine(p *place, spot *list.Element) {
 	r.mu.Lock()
 	select {
 	case got := <-p.turn:
-		switch {
-		case got.session == nil:
+		switch got.session {
+		case nil:
 			r.passOn(got.ticket)
 			r.mu.Unlock()
 		default:
@@ -343,7 +344,7 @@ func (w *waiting) request(s *session, ticket int64) (answer, error) {
 			return answer{}, w.overOr(failed)
 		}
 		if try > 1 {
-			w.room.c.cfg.log.Warn("asking for a lock again", "lock", w.lock.name, "err", failed)
+			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.name), slog.Any("err", failed))
 		}
 		if !pause(w.ctx, w.room.c.closing, backoff(try)) {
 			if w.ctx.Err() == nil {
@@ -649,7 +650,7 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 	if !w.self {
 		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
-			"lock", w.lock.name)
+			slog.String("lock", w.lock.name))
 	}
 	w.self = true
 }

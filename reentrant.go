@@ -86,13 +86,11 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	defer cancel()
 	h, err := l.acquire(bounded, false)
 	if err != nil && ctx.Err() == nil && errors.Is(err, errWaitOver) {
-		var failed *requestError
-		if errors.As(err, &failed) {
+		if failed, is := errors.AsType[*requestError](err); is {
 			return nil, lockError(l.name, failed)
 		}
 		over := fmt.Errorf("%w within %v", ErrNotAcquired, wait)
-		var self *selfWaitError
-		if errors.As(err, &self) {
+		if _, is := errors.AsType[*selfWaitError](err); is {
 			over = &selfWaitError{over}
 		}
 		return nil, lockError(l.name, over)

@@ -87,7 +87,7 @@ func TestWhatIsNoDeadlock(t *testing.T) {
 
 // waitForItself nests two calls that lost the name of their owner on the way,
 // and returns what the inner one ended in and what was logged after each time.
-func waitForItself(t *testing.T, inner func(ctx context.Context, l *relock.Lock) error, look ...time.Duration) (err error, hints []int) { //nolint:revive // the error is the subject
+func waitForItself(t *testing.T, inner func(ctx context.Context, l *relock.Lock) error, look ...time.Duration) (hints []int, err error) {
 	t.Helper()
 	inLab(t, func(t *testing.T, x *lab) {
 		var out lockedBuffer
@@ -105,7 +105,7 @@ func waitForItself(t *testing.T, inner func(ctx context.Context, l *relock.Lock)
 		err = <-result
 		noErr(t, l.Unlock())
 	})
-	return err, hints
+	return hints, err
 }
 
 func TestWaitForTheSameHandleIsHintedAt(t *testing.T) {
@@ -114,7 +114,7 @@ func TestWaitForTheSameHandleIsHintedAt(t *testing.T) {
 		"named":     func(ctx context.Context, l *relock.Lock) error { return l.Lock(relock.WithOwner(ctx, "you")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			err, hints := waitForItself(t, call, 10*time.Second-1, 10*time.Second+1, 59*time.Second)
+			hints, err := waitForItself(t, call, 10*time.Second-1, 10*time.Second+1, 59*time.Second)
 			if hints[0] != 0 || hints[1] != 1 || hints[2] != 1 {
 				t.Errorf("%v hints before, at and long after a third of the TTL, want 0, 1, 1", hints)
 			}
@@ -127,7 +127,7 @@ func TestWaitForTheSameHandleIsHintedAt(t *testing.T) {
 }
 
 func TestTryAcquireOfTheSameHandleIsHintedAt(t *testing.T) {
-	err, _ := waitForItself(t, func(ctx context.Context, l *relock.Lock) error {
+	_, err := waitForItself(t, func(ctx context.Context, l *relock.Lock) error {
 		_, err := l.TryAcquire(ctx, 20*time.Second)
 		return err
 	})
@@ -138,7 +138,7 @@ func TestTryAcquireOfTheSameHandleIsHintedAt(t *testing.T) {
 }
 
 func TestShortOrForeignWaitIsNotHintedAt(t *testing.T) {
-	err, _ := waitForItself(t, func(ctx context.Context, l *relock.Lock) error {
+	_, err := waitForItself(t, func(ctx context.Context, l *relock.Lock) error {
 		_, err := l.TryAcquire(ctx, 9*time.Second)
 		return err
 	})

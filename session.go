@@ -265,11 +265,11 @@ func (s *session) kick(now clock.Instant) {
 func (s *session) retry(now clock.Instant) {
 	s.fails++
 	soon := now.Add(backoff(s.fails))
-	switch {
-	case s.phase == queued:
+	switch s.phase {
+	case queued:
 		s.heartbeat = soon
 		s.room.c.watchdog.Set(&s.task, soon)
-	case s.phase == held:
+	case held:
 		if soon.Reached(s.trust) {
 			soon = s.trust
 		}

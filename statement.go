@@ -61,9 +61,9 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	case err == nil:
 		err = errGone
 	}
-	clear := s.phase != held || s.claims() == s.intent
+	settled := s.phase != held || s.claims() == s.intent
 	r.mu.Unlock()
-	if clear {
+	if settled {
 		<-s.turn
 	} else {
 		// The statement may have arrived, or may yet: a later one overrides it.

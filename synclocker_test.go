@@ -47,7 +47,7 @@ func TestSyncLockerIsANewOwnerEachTime(t *testing.T) {
 }
 
 func TestSyncLockerOfAMismatchedContextLocks(t *testing.T) {
-	inLab(t, func(t *testing.T, x *lab) {
+	inLab(t, func(_ *testing.T, x *lab) {
 		sl := x.lock("a", relock.Owner("me")).SyncLocker(x.by("you"))
 		sl.Lock()
 		x.refuses(x.lock("a"))
@@ -125,6 +125,7 @@ func TestSyncLockerPanicsOnUnlockOfWhatIsNotHeld(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantIs(t, panicOf(t, sl.Unlock), relock.ErrLost)
 		sl.Lock()
+		x.refuses(l)
 		sl.Unlock()
 	})
 }

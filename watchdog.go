@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -98,7 +99,7 @@ func (c *Client) renew(ctx context.Context, timeout time.Duration, batch []state
 		}
 		st.s.room.mu.Unlock()
 		if again {
-			c.cfg.log.Warn("renewal failed, trying again", "lock", st.s.room.keys.Hash, "owner", st.s.owner, "err", err)
+			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.keys.Hash), slog.String("owner", st.s.owner), slog.Any("err", err))
 		}
 	}
 }
@@ -155,7 +156,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		c.sample(reply.now)
 		c.expectEcho(waiters[0].sent)
 	} else {
-		c.cfg.log.Warn("heartbeat of waiters failed, trying again", "lock", r.keys.Hash, "waiters", len(waiters), "err", err)
+		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.keys.Hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 	}
 	for i, p := range waiters {
 		r.mu.Lock()
@@ -216,7 +217,7 @@ func (s *session) fail(why error) {
 func (c *Client) deliver(payload string) {
 	m, err := parseMessage(payload)
 	if err != nil {
-		c.cfg.log.Warn("message not understood", "err", err)
+		c.cfg.log.Warn("message not understood", slog.Any("err", err))
 		return
 	}
 	if m.verb == "echo" {

@@ -80,7 +80,7 @@ func run(t *testing.T, rdb *redis.Client, commands string) {
 	t.Helper()
 	for command := range strings.SplitSeq(commands, "|") {
 		var args []any
-		for _, word := range strings.Fields(command) {
+		for word := range strings.FieldsSeq(command) {
 			args = append(args, word)
 		}
 		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
@@ -182,7 +182,7 @@ func TestRealClusterIsNotAskedWhereTheKeysAre(t *testing.T) {
 
 func BenchmarkDo(b *testing.B) {
 	addr := redistest.Real(b).Addr()
-	cancellable, cancel := context.WithCancel(context.Background())
+	cancellable, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	for _, row := range []struct {
 		name    string
