@@ -92,7 +92,7 @@ func TestTCK_L06_TryLockTimeout(t *testing.T) {
 }
 
 // interrupts runs a case in which a queued call is interrupted, for any way to lock.
-func interrupts(t *testing.T, lock func(l *relock.Lock, ctx context.Context) error) { //nolint:revive // t comes first in a helper
+func interrupts(t *testing.T, lock func(l *relock.Lock, ctx context.Context) error) {
 	t.Helper()
 	inBothModes(t, func(t *testing.T, g *ground) {
 		for _, me := range []*thread{g.thread("me"), g.thread("me")} {

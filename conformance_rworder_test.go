@@ -123,7 +123,7 @@ func TestTCK_W24_WriteHoldingWriteLockBeforeWriters(t *testing.T) {
 
 // rwInterrupts interrupts a queued call under a writer; the same call then works
 // on the free lock.
-func rwInterrupts(t *testing.T, side func(*thread) *relock.Lock, want string, lock func(l *relock.Lock, ctx context.Context) error) { //nolint:revive // t comes first in a helper
+func rwInterrupts(t *testing.T, side func(*thread) *relock.Lock, want string, lock func(l *relock.Lock, ctx context.Context) error) {
 	t.Helper()
 	inBothModes(t, func(t *testing.T, g *ground) {
 		me, other := g.thread("me"), g.thread("other")

@@ -225,7 +225,7 @@ func (s *sharer) read(ctx context.Context, token int64) error {
 // write fails beside anyone, or after a writer with a later token.
 func (s *sharer) write(token int64) error {
 	bg := context.Background()
-	if s.rdb.GetSet(bg, "writer", "1").Val() == "1" {
+	if s.rdb.SetArgs(bg, "writer", "1", redis.SetArgs{Get: true}).Val() == "1" {
 		return errors.New("two writers")
 	}
 	defer s.rdb.Set(bg, "writer", "0", 0)

@@ -137,3 +137,24 @@ func TestContextOfANestedHoldCanDescendFromTheOuterHold(t *testing.T) {
 		must(t, err)
 	})
 }
+
+// TestReentryJoinsTheSessionThatItsProcessHas: no session was ever found there,
+// so that each re-entry was a session of its own, which a Shutdown refused.
+func TestReentryJoinsTheSessionThatItsProcessHas(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		c := s.through(redistest.NewLink(t, s.srv.Dial))
+		l := c.NewLock("job", relock.Owner("a"))
+		must(t, l.Lock(t.Context()))
+		must(t, c.NewLock("job").Lock(relock.WithOwner(t.Context(), "a")))
+		if n := c.Sessions(); n != 1 {
+			t.Errorf("two holds of one owner are %d sessions, want 1", n)
+		}
+		wantState(t, l, "re-entered", "a x2 waiting 0")
+		closing := start(func() error { return c.Shutdown(t.Context()) })
+		closing.pending(t, "Shutdown")
+		must(t, l.Lock(t.Context()))
+		wantState(t, s.eye.NewLock("job"), "re-entered while closing", "a x3 waiting 0")
+		must(t, c.Close())
+		must(t, <-closing)
+	})
+}

@@ -101,7 +101,7 @@ func TestReadHoldsOfOneHandleBelongToOneOwner(t *testing.T) {
 func TestEveryGrantOfEitherModeHasALargerToken(t *testing.T) {
 	inBothModes(t, func(t *testing.T, g *ground) {
 		var tokens []int64
-		grant := func(l *relock.Lock, ctx context.Context) { //nolint:revive // the lock is what it is about
+		grant := func(l *relock.Lock, ctx context.Context) {
 			t.Helper()
 			h, err := l.Acquire(ctx)
 			g.ok(err)
@@ -110,7 +110,7 @@ func TestEveryGrantOfEitherModeHasALargerToken(t *testing.T) {
 				t.Errorf("the handle says %d, the hold %d", l.Token(), h.Token())
 			}
 		}
-		same := func(l *relock.Lock, ctx context.Context) { //nolint:revive // as above
+		same := func(l *relock.Lock, ctx context.Context) {
 			t.Helper()
 			grant(l, ctx)
 			n := len(tokens)

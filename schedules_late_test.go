@@ -203,7 +203,7 @@ func TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner(t *testing.T) {
 		notTrusted(t, first)
 		next := s.take(a.NewLock("l", relock.Owner("W")))
 		close(late)
-		operator.link.Settle(t.Context())
+		_ = operator.link.Settle(t.Context())
 		s.until(11 * time.Second) // beyond a renewal
 		if err := next.Err(); err != nil {
 			t.Errorf("the next hold: %v", err)
