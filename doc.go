@@ -1,6 +1,7 @@
-// Package relock is a distributed lock on Redis: exclusive, reentrant, waited
-// for in a queue, and renewed while it is held. Its contracts are those of
-// Java's java.util.concurrent.locks, where a lock that can be lost allows them.
+// Package relock is a distributed lock on Redis: exclusive or read/write,
+// reentrant, waited for in a queue, fair by choice, and renewed while it is held.
+// Its contracts are those of Java's java.util.concurrent.locks, where a lock that
+// can be lost allows them.
 //
 //	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
 //	lock := client.NewLock("orders/4711")
@@ -75,6 +76,35 @@
 // Goroutines that share an owner do not exclude each other. An owner is what a
 // thread is in Java.
 //
+// # Fair, and read/write
+//
+// A lock is of one of four kinds, and a name is of one kind while it has holders
+// or waiters: who asks for it as another gets [ErrKind].
+//
+//   - [Client.NewLock] makes a plain lock. Processes get it in the order in which
+//     their places in the queue were taken; within a process it may be passed on
+//     for up to 10 ms.
+//   - With [Fair] every waiter has its own place, and the lock is granted in the
+//     order in which they came to Redis. TryLock does not overtake them.
+//   - [Client.NewRWLock] makes a read/write lock: any number of readers, or one
+//     owner that writes. Its two sides, [RWLock.RLocker] and [RWLock.WLocker], are
+//     Locks with all that one has. New readers wait behind a writer that waits, so
+//     writers are not starved. Fair may be given as well.
+//
+// Of a read/write lock know this:
+//
+//   - An owner that writes may also read, and become a reader without a gap
+//     ([RWLock.Downgrade]). An owner that reads cannot write: [ErrUpgrade].
+//   - An owner that reads may read again past writers that wait, since it would
+//     wait for itself otherwise. So many flows under one name, whose read holds
+//     overlap without end, keep writers out for ever. Name each its own owner.
+//   - Anonymous holds exclude each other: Lock, RLock, Unlock without an owner
+//     waits for itself at RLock. Where the context descends from the hold, the
+//     call fails at once: with ErrDeadlock, also for a read under a live read
+//     hold, because a writer that queues between the two would block both; and
+//     with ErrUpgrade for a write under a read hold.
+//   - Each reader has its own lease, and its loss concerns nobody else.
+//
 // # Which call when
 //
 //   - [Lock.Do] for a critical section that is a function. It releases on every
@@ -96,9 +126,10 @@
 // third of its TTL, all waiters of one lock and client together. A client has
 // one subscription and one goroutine for its timers, whatever the number of its
 // locks; requests to Redis run on goroutines of their own. Anonymous calls of
-// one process that wait for the same lock stand in Redis' queue as one: such a
-// lock may be passed on within the process, without any command, at most 32
-// times and for 10 ms before the queue gets its turn.
+// one process that wait for the same plain lock stand in Redis' queue as one: such
+// a lock may be passed on within the process, without any command, at most 32
+// times and for 10 ms before the queue gets its turn. Holds of fair and read/write
+// locks are all granted by Redis.
 //
 // # Further reading
 //

@@ -25,6 +25,9 @@ var (
 	// ErrDeadlock says that the call would wait for a hold that its own caller has:
 	// its context descends from it, under another owner. WithOwner makes it a re-entry.
 	ErrDeadlock = errors.New("deadlock")
+	// ErrUpgrade says that the owner reads what it wants to write: it would wait for
+	// itself. Unlock the read hold first, or lock for writing from the start.
+	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch says that handle and context name two different owners.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind says that the name is in use as another kind of lock.

@@ -25,6 +25,8 @@ type Hold struct {
 
 	// Guarded by session.room.mu:
 
+	read     bool  // shared with other readers
+	moved    *Lock // the reading side it was moved to by a downgrade
 	released bool
 	why      error                     // it was lost for this reason
 	lostc    chan struct{}             // closed on loss; made by the first Lost
@@ -34,7 +36,7 @@ type Hold struct {
 // newHold makes a hold of a session that is held, unless it has just been lost.
 // It needs s.room.mu.
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
-	h := &Hold{session: s, lock: l, token: s.next, terms: l.terms, acquired: now}
+	h := &Hold{session: s, lock: l, read: l.read, token: s.next, terms: l.terms, acquired: now}
 	s.holds = append(s.holds, h)
 	s.schedule(now)
 	return h
@@ -60,6 +62,18 @@ func (h *Hold) peek() error {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
 	return h.state()
+}
+
+func (h *Hold) reads() bool {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	return h.read
+}
+
+func (h *Hold) downgraded() *Lock {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	return h.moved
 }
 
 // state needs room.mu, after a check.
@@ -127,6 +141,9 @@ func (h *Hold) Owner() string { return h.session.owner }
 // and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout.
 func (h *Hold) Release() error {
 	h.lock.detach(h)
+	if side := h.downgraded(); side != nil {
+		side.detach(h)
+	}
 	if err := h.end(); err != nil {
 		return lockError(h.lock.name, err)
 	}
@@ -156,7 +173,7 @@ func (h *Hold) end() error {
 	cancel := h.cancelAll(ErrNotHeld)
 	s.drop(h)
 	finish := s.room.finish
-	if s.named {
+	if s.turn != nil {
 		finish = (*session).lower
 	}
 	s.room.mu.Unlock()
@@ -254,8 +271,16 @@ type holdContext struct {
 type holdKey struct{}
 
 func (c *holdContext) Err() error {
-	_ = c.hold.judge() // ends the inner context if the hold has been lost
+	c.judge()
 	return c.Context.Err()
+}
+
+// judge ends the inner context with its hold. Another goroutine that has found
+// the loss may yet have to do so.
+func (c *holdContext) judge() {
+	if err := c.hold.judge(); err != nil {
+		c.cancel(err)
+	}
 }
 
 // Value is also how context.Cause finds the cause: it must not miss a loss either.
@@ -263,7 +288,7 @@ func (c *holdContext) Value(key any) any {
 	if key == (holdKey{}) {
 		return c
 	}
-	_ = c.hold.judge()
+	c.judge()
 	return c.Context.Value(key)
 }
 
@@ -274,6 +299,9 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		h := c.hold
 		if h.lock.c != l.c || h.lock.keys != l.keys || owner != "" && h.session.owner == owner || h.judge() != nil {
 			continue
+		}
+		if !l.read && h.reads() {
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner)
 		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by owner %q; to re-enter it, lock both times under one relock.WithOwner",
 			ErrDeadlock, h.session.owner)

@@ -50,7 +50,7 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	cur.Int("now")
 	info := Info{Kind: cur.Str("kind"), Waiters: int(cur.Int("waiters"))}
 	for cur.More() {
-		h := Holder{Owner: cur.Str("owner"), Read: cur.Str("mode") != modeWrite, Holds: int(cur.Int("holds")), Token: cur.Int("low")}
+		h := Holder{Owner: cur.Str("owner"), Read: cur.Str("mode") == modeRead, Holds: int(cur.Int("holds")), Token: cur.Int("low")}
 		cur.Int("high")
 		h.TTL = millis(cur.Int("remaining"))
 		info.Holders = append(info.Holders, h)
@@ -74,7 +74,7 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 		now := cur.Int("now")
 		last = cur.Int("last")
 		for cur.More() {
-			w := Waiter{Owner: cur.Str("owner"), Read: cur.Str("mode") != modeWrite}
+			w := Waiter{Owner: cur.Str("owner"), Read: cur.Str("mode") == modeRead}
 			w.Age = time.Duration(now-cur.Int("ticket")) * time.Microsecond
 			all = append(all, w)
 		}
@@ -87,20 +87,31 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// ForceUnlock ends the grant that the lock has now, whoever has it, and reports
+// ForceUnlock ends the grants that the lock has now, whoever has them, and reports
 // whether there was one. Its holders are told at once, or notice at their next
 // renewal, and may work on until then beside the next holder: only the token
 // protects from them. It is for an operator who knows that the holder is gone.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	info, err := l.Info(ctx)
-	if err != nil || len(info.Holders) == 0 {
+	if err != nil {
 		return false, err
 	}
-	token := info.Holders[0].Token
 	removed := false
+	for _, h := range info.Holders {
+		one, err := l.force(ctx, h)
+		if err != nil {
+			return removed, err
+		}
+		removed = removed || one
+	}
+	return removed, nil
+}
+
+// force ends one holder's grant. The token keeps a copy of the request from
+// removing a later one.
+func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 	for {
-		// The token keeps a copy of this from removing a later holder.
-		raw, unanswered, err := l.askAgain(ctx, scriptForce, l.c.inboxPrefix, token, l.c.cfg.tokenKeep.Milliseconds())
+		raw, unanswered, err := l.askAgain(ctx, scriptForce, l.c.inboxPrefix, h.Owner, h.Token, l.c.cfg.tokenKeep.Milliseconds())
 		if err != nil {
 			return false, err
 		}

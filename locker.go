@@ -135,13 +135,21 @@ func isNil(rdb redis.UniversalClient) bool {
 // does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	l := &Lock{c: c, name: name, kind: kindPlain}
+	return c.newLock(name, kindPlain, kindFair, opts)
+}
+
+// newLock returns a handle on a lock of the kind plain, or fair if the options say so.
+func (c *Client) newLock(name, plain, fair string, opts []LockOption) *Lock {
+	l := &Lock{c: c, name: name, kind: plain}
 	if err := key.CheckName(name); err != nil {
 		l.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
 		return l
 	}
 	l.keys = key.For(c.cfg.prefix, name)
 	l.terms, l.err = c.cfg.terms.with(opts)
+	if l.terms.fair {
+		l.kind = fair
+	}
 	return l
 }
 

@@ -25,7 +25,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"the one-key release answers for an empty queue only", "lua/release.lua",
-		"if not KEYS[2] and state.queued > 0 then", "if false then",
+		"if not KEYS[2] and (state.queued > 0 or state.shared) then", "if false then",
 		[]string{"TestF12QueueIsServedWhileItsSlotMigrates"},
 	},
 	{
@@ -50,7 +50,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"the head hears of an earlier end", "lua/shared_settle.lua",
-		"if state.deadline < waiter.told then", "if false then",
+		"if deadline < waiter.told then", "if false then",
 		[]string{"TestF14WaiterIsToldOfAHolderWithAShorterLease"},
 	},
 	{
@@ -100,7 +100,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"hold begins with PEXPIRE", "lua/hold.lua",
-		"touch(ttl, tonumber(ARGV[7]))\n  store_grant(state.owner, grant)", "store_grant(state.owner, grant)\n  touch(ttl, tonumber(ARGV[7]))",
+		"  touch(ttl, keep)\n  if writer and KEYS[2]", "  state.keep = keep\n  if writer and KEYS[2]",
 		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
 	},
 	{

@@ -5,8 +5,8 @@ package relock_test
 var safetyRules = []mutation{
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
-		"  if state.owner == request.owner and request.grant then\n",
-		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  if state.owner == request.owner and request.grant then\n",
+		"  if request.grant and (state.shared or state.owner == request.owner) then\n",
+		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  if request.grant and (state.shared or state.owner == request.owner) then\n",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
 	},
 	{
@@ -24,12 +24,12 @@ var safetyRules = []mutation{
 	},
 	{
 		"a grant lasts until its last session", "lua/release.lua",
-		"if #grant.sessions > 0 then", "if false then",
+		"if #grant.sessions == 0 then", "if true then",
 		[]string{"TestF02HoldsOfOneOwnerInTwoProcessesEndOneByOne"},
 	},
 	{
 		"a statement overrides older ones only", "lua/hold.lua",
-		"if op > session.op then", "if true then",
+		"if op > session.op and", "if",
 		[]string{"TestF02LateCopyOfACountChangesNothing", "TestF02StatementsThatArriveInTheWrongOrderCountTheLastOne"},
 	},
 	{
@@ -64,8 +64,8 @@ var safetyRules = []mutation{
 	},
 	{
 		"a lease that has passed is not renewed", "lua/hold.lua",
-		"if not held() or state.owner ~= ARGV[3] or not state.grant then\n  return { 0, now }\nend\nlocal grant = unpack_grant(state.grant)",
-		"if state.owner ~= ARGV[3] or not state.grant then\n  return { 0, now }\nend\nlocal time = now\nnow = 0\nlocal grant = unpack_grant(state.grant)\nnow = time",
+		"local writer = held() and state.owner == ARGV[3]\nif not state.grant or not writer and not state.shared then\n  return { 0, now }\nend\nlocal grant = unpack_grant(state.grant)",
+		"local writer = state.owner == ARGV[3]\nif not state.grant then\n  return { 0, now }\nend\nlocal time = now\nnow = 0\nlocal grant = unpack_grant(state.grant)\nnow = time",
 		[]string{"TestF03dLeaseThatHasPassedIsNotRevived"},
 	},
 	{
@@ -118,7 +118,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"a heartbeat finds its own grant", "lua/acquire.lua",
-		"  if not session then\n    if not request.named then", "  if not session or not request.named then\n    if not request.named then",
+		"  if not session then\n    if not request.named or", "  if not session or not request.named then\n    if not request.named or",
 		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
 	},
 	{
@@ -128,12 +128,12 @@ var safetyRules = []mutation{
 	},
 	{
 		"waiters keep a name's kind", "lua/acquire.lua",
-		"if held() or (state.queued > 0", "if held() or (false",
+		"redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-now)) > 0", "false",
 		[]string{"TestF06KindOutlivesADeadHolderWhileSomebodyWaits"},
 	},
 	{
 		"a holder keeps its name's kind", "lua/acquire.lua",
-		"if held() or (", "if (",
+		"if held() or KEYS[2] and", "if KEYS[2] and",
 		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
 	},
 	{
@@ -161,8 +161,8 @@ var safetyRules = []mutation{
 	},
 	{
 		"a ForceUnlock is of one token", "lua/force.lua",
-		"if grant.low == tonumber(ARGV[2]) then", "if true then",
-		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
+		" and grant.low == tonumber(ARGV[3]) then", " then",
+		[]string{"TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner"},
 	},
 	{
 		"an unanswered ForceUnlock may have worked", "inspect.go",

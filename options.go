@@ -43,6 +43,7 @@ type config struct {
 type terms struct {
 	owner   string
 	ttl     time.Duration
+	fair    bool          // strict order of arrival
 	fixed   bool          // no watchdog
 	maxHold time.Duration // 0: no limit
 }

@@ -12,18 +12,27 @@ import (
 )
 
 // The kinds of lock, as Redis keeps them beside the token counter.
-const kindPlain = "plain"
+const (
+	kindPlain  = "plain"
+	kindFair   = "fair"
+	kindRW     = "rw"
+	kindFairRW = "fair rw"
+)
 
-// modeWrite is how an exclusive hold is asked for.
-const modeWrite = "w"
+// The modes of a hold.
+const (
+	modeWrite = "w" // exclusive
+	modeRead  = "r" // shared with other readers
+)
 
 var (
-	scriptAcquire = script.MustLoad(lua.FS, "acquire")
-	scriptHold    = script.MustLoad(lua.FS, "hold")
-	scriptRelease = script.MustLoad(lua.FS, "release")
-	scriptForce   = script.MustLoad(lua.FS, "force")
-	scriptInfo    = script.MustLoad(lua.FS, "info")
-	scriptWaiters = script.MustLoad(lua.FS, "waiters")
+	scriptAcquire   = script.MustLoad(lua.FS, "acquire")
+	scriptHold      = script.MustLoad(lua.FS, "hold")
+	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
+	scriptRelease   = script.MustLoad(lua.FS, "release")
+	scriptForce     = script.MustLoad(lua.FS, "force")
+	scriptInfo      = script.MustLoad(lua.FS, "info")
+	scriptWaiters   = script.MustLoad(lua.FS, "waiters")
 )
 
 // The places that a request can ask for; any other is a ticket it has.
@@ -41,6 +50,7 @@ const (
 	answerKind     = -3
 	answerEnded    = -4
 	answerQueueKey = -5 // the one-key form needs the queue
+	answerUpgrade  = -6 // the owner reads, and wants to write
 )
 
 // A request is what acquire is told of one acquisition.
@@ -49,6 +59,7 @@ type request struct {
 	op    int64
 	owner string
 	named bool
+	mode  string
 	ttl   time.Duration
 	block int // tokens wanted
 	place int64
@@ -76,7 +87,7 @@ func acquireCall(c *Client, keys key.Keys, kind string, notAfter int64, echo boo
 	args := make([]any, 0, 6+8*len(requests))
 	args = append(args, c.inboxPrefix, kind, c.id, notAfter, c.cfg.tokenKeep.Milliseconds(), flag(echo))
 	for _, r := range requests {
-		args = append(args, r.nonce, r.op, r.owner, flag(r.named), modeWrite, r.ttl.Milliseconds(), r.block, r.place)
+		args = append(args, r.nonce, r.op, r.owner, flag(r.named), r.mode, r.ttl.Milliseconds(), r.block, r.place)
 	}
 	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -110,9 +121,26 @@ func decodeAcquire(raw []any, requests int) (acquireReply, error) {
 	return reply, cur.Err()
 }
 
-func holdCall(c *Client, s *session, op int64, count int, ttl time.Duration) transport.Call {
-	return transport.Call{Script: scriptHold, Keys: []string{s.room.keys.Hash}, Args: []any{
-		c.id, s.nonce, s.owner, op, count, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+// counts are the holds of a session, by mode.
+type counts struct{ writes, reads int }
+
+func (n counts) total() int { return n.writes + n.reads }
+
+// holdCall states what a session holds. A writer's statement names one key.
+func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
+	call := transport.Call{Script: scriptHold, Keys: []string{s.room.keys.Hash}, Args: []any{
+		c.id, s.nonce, s.owner, op, n.writes, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+	}}
+	if n.writes == 0 {
+		call.Keys = append(call.Keys, s.room.keys.Queue)
+	}
+	return call
+}
+
+// downgradeCall states that a session that wrote reads from now on.
+func downgradeCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
+	return transport.Call{Script: scriptDowngrade, Keys: []string{s.room.keys.Hash, s.room.keys.Queue}, Args: []any{
+		c.inboxPrefix, c.id, s.nonce, s.owner, op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
 	}}
 }
 
@@ -121,6 +149,7 @@ type holdReply struct {
 	now       int64
 	low, high int64
 	remaining time.Duration
+	more      bool // downgrade: the queue was too long for one call
 }
 
 func decodeHold(raw []any) (holdReply, error) {
@@ -128,6 +157,9 @@ func decodeHold(raw []any) (holdReply, error) {
 	reply := holdReply{held: cur.Int("held") == 1, now: cur.Int("now")}
 	if reply.held {
 		reply.low, reply.high, reply.remaining = cur.Int("low"), cur.Int("high"), millis(cur.Int("remaining"))
+	}
+	if cur.More() {
+		reply.more = cur.Int("more") == 1
 	}
 	return reply, cur.End()
 }

@@ -97,7 +97,7 @@ type waiting struct {
 func (w *waiting) acquire() (*Hold, error) {
 	r := w.room
 	if w.owner != "" {
-		if s := r.heldBy(w.owner); s != nil {
+		if s := r.heldBy(w.owner, w.lock.read); s != nil {
 			if h, err := s.reenter(w); !errors.Is(err, errGone) {
 				return h, err
 			}
@@ -134,13 +134,14 @@ func (w *waiting) acquire() (*Hold, error) {
 	return h, nil
 }
 
-// heldBy returns the owner's session in this client, judged by the clock.
-func (r *room) heldBy(owner string) *session {
+// heldBy returns a session of the owner in this client that a hold of the mode
+// can join, judged by the clock. Whether one that reads may write, Redis decides.
+func (r *room) heldBy(owner string, read bool) *session {
 	r.mu.Lock()
 	var found *session
 	var tell func()
 	for _, s := range r.sessions {
-		if s.named && s.owner == owner && s.phase == held {
+		if s.named && s.owner == owner && s.phase == held && (read || s.intent.writes > 0) {
 			if tell = s.check(r.c.clock.Now()); tell == nil {
 				found = s
 			}
@@ -157,13 +158,13 @@ func (w *waiting) session() (*session, error) {
 	r := w.room
 	r.mu.Lock()
 	if w.owner != "" || r.kind != kindPlain || w.once && r.claimed {
-		s := r.newSession(w.owner, w.lock.terms)
+		s := r.newSession(w.owner, w.lock)
 		r.mu.Unlock()
 		return w.contend(s, placeNew)
 	}
 	if !r.claimed {
 		r.claimed = true
-		s := r.newFront(w.lock.terms)
+		s := r.newFront(w.lock)
 		r.mu.Unlock()
 		return w.contend(s, placeNew)
 	}
@@ -174,8 +175,8 @@ func (w *waiting) session() (*session, error) {
 }
 
 // newFront returns a session that carries the claim. It needs r.mu.
-func (r *room) newFront(t terms) *session {
-	s := r.newSession("", t)
+func (r *room) newFront(l *Lock) *session {
+	s := r.newSession("", l)
 	s.front = true
 	return s
 }
@@ -237,7 +238,7 @@ func (w *waiting) take(got handover) (*session, error) {
 		return w.await(got.session)
 	}
 	w.room.mu.Lock()
-	s := w.room.newFront(w.lock.terms)
+	s := w.room.newFront(w.lock)
 	w.room.mu.Unlock()
 	return w.contend(s, got.ticket)
 }
@@ -262,6 +263,8 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 		err = ErrNotAcquired
 	case a.code == answerKind:
 		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.name, a.kind, s.room.kind)
+	case a.code == answerUpgrade:
+		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner)
 	default:
 		err = errGone
 	}
@@ -401,8 +404,12 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 }
 
 func (s *session) request(op, place int64) request {
+	mode := modeWrite
+	if s.read {
+		mode = modeRead
+	}
 	return request{
-		nonce: s.nonce, op: op, owner: s.owner, named: s.named,
+		nonce: s.nonce, op: op, owner: s.owner, named: s.named, mode: mode,
 		ttl: s.terms.ttl, block: s.block(), place: place,
 	}
 }
@@ -492,7 +499,7 @@ func (s *session) giveUp() {
 	case s.phase == held:
 		s.reserved = 0
 		finish := r.finish
-		if s.named {
+		if s.turn != nil {
 			finish = (*session).lower // it may have been re-entered already
 		}
 		passed := !s.named && r.passHold(s, r.c.clock.Now())

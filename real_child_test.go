@@ -25,9 +25,10 @@ const childEnv = "RELOCK_TEST_CHILD"
 // An order is what a child is told to do. Orders run side by side.
 type order struct {
 	ID    int
-	Do    string // lock, unlock, count, or ask
+	Do    string // lock, unlock, count, ask, queue, abandon, or share
 	Lock  string
 	Owner string
+	Kind  string
 	TTL   time.Duration
 	N     int64
 	Ask   string
@@ -152,6 +153,7 @@ func (c *child) kill() {
 type agent struct {
 	rdb    *redis.Client
 	client *relock.Client
+	crew   crew
 
 	mu    sync.Mutex // guards the following fields
 	out   *json.Encoder
@@ -190,6 +192,12 @@ func (a *agent) obey(o order) response {
 		return a.count(o)
 	case "ask":
 		return a.ask(o)
+	case "queue":
+		return a.queue(o)
+	case "abandon":
+		return a.abandon(o)
+	case "share":
+		return a.share(o)
 	}
 	return failure(errors.New("no such order"))
 }

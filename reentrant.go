@@ -30,6 +30,7 @@ type Lock struct {
 	kind      string
 	terms     terms
 	err       error // a bad name or option: what every call returns
+	read      bool  // holds are shared with other readers
 	anonymous bool  // every acquisition is of a new owner, whatever ctx says
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
@@ -191,6 +192,12 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 	for _, h := range l.holds {
 		lost := h.peek()
+		if l.read {
+			if named := h.session.named; named != (owner != "") || named && h.session.owner != owner {
+				return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
+			}
+			continue // any of its unlocks will do
+		}
 		if lost == nil {
 			continue
 		}
@@ -349,7 +356,7 @@ func (l *Lock) newest() *Hold {
 // each other. Lock panics when it fails, also when ctx ends; Unlock panics on
 // ErrNotHeld and ErrLost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
-	own := &Lock{c: l.c, name: l.name, keys: l.keys, kind: l.kind, terms: l.terms, err: l.err, anonymous: true}
+	own := &Lock{c: l.c, name: l.name, keys: l.keys, kind: l.kind, read: l.read, terms: l.terms, err: l.err, anonymous: true}
 	return &syncLocker{ctx: ctx, lock: own}
 }
 

@@ -188,6 +188,30 @@ func TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor(t *testing.T) {
 	})
 }
 
+// Fails when force.lua does not compare the token: the owner's next grant is
+// another one, though the owner is the same.
+func TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a, operator := s.actor(), s.actor()
+		first := s.take(a.NewLock("l", relock.Owner("W")))
+		late := make(chan struct{})
+		operator.fate("force", 1, redistest.Duplicate(late))
+		if removed, err := operator.NewLock("l").ForceUnlock(t.Context()); !removed || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", removed, err)
+		}
+		s.until(time.Millisecond)
+		notTrusted(t, first)
+		next := s.take(a.NewLock("l", relock.Owner("W")))
+		close(late)
+		_ = operator.link.Settle(t.Context())
+		s.until(11 * time.Second) // beyond a renewal
+		if err := next.Err(); err != nil {
+			t.Errorf("the next hold: %v", err)
+		}
+		endHold(t, next)
+	})
+}
+
 // Fails when force.lua does not tell the loser.
 func TestF09LoserOfAForceUnlockIsToldAtOnce(t *testing.T) {
 	play(t, func(t *testing.T, s *scene) {

@@ -43,6 +43,7 @@ type session struct {
 	nonce string
 	owner string
 	named bool
+	read  bool // asked for in shared mode
 	terms terms
 	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
 
@@ -74,8 +75,8 @@ type session struct {
 	trust           clock.Instant // held: until then nobody else can hold
 	renewed         clock.Instant // when the last request that trust rests on was sent
 	low, next, high int64         // tokens: of the grant, of the next local hold, of the block
-	count           int           // holds that Redis has been told of
-	intent          int           // holds in the newest statement
+	count           counts        // holds that Redis has been told of
+	intent          counts        // holds in the newest statement
 	reserved        int           // 1: granted, and the call that waited has not made its hold yet
 	holds           []*Hold       // that are not unlocked
 	longest         time.Duration // lease that any hold has asked for: Redis may keep it so long
@@ -89,11 +90,12 @@ type stamp struct {
 }
 
 // newSession needs r.mu.
-func (r *room) newSession(owner string, t terms) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", terms: t, done: make(chan struct{})}
-	if s.named {
+func (r *room) newSession(owner string, l *Lock) *session {
+	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms, done: make(chan struct{})}
+	if s.named || r.kind == kindRW || r.kind == kindFairRW {
 		s.turn = make(chan struct{}, 1)
-	} else {
+	}
+	if !s.named {
 		s.owner = r.c.newOwner()
 	}
 	s.task.Of = s
@@ -197,7 +199,9 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	if now.Reached(trust) {
 		return false
 	}
-	s.phase, s.fails, s.count, s.intent, s.reserved = held, 0, 1, 1, 1
+	s.phase, s.fails, s.reserved = held, 0, 1
+	s.count = s.claims()
+	s.intent = s.count
 	s.low, s.next, s.high = low, low, high
 	s.trust, s.renewed = trust, sent
 	s.sent = nil
@@ -318,7 +322,21 @@ func (s *session) check(now clock.Instant) (tell func()) {
 }
 
 // claims is how many holds the session has or is about to have. It needs room.mu.
-func (s *session) claims() int { return len(s.holds) + s.reserved }
+func (s *session) claims() (n counts) {
+	if s.read {
+		n.reads = s.reserved
+	} else {
+		n.writes = s.reserved
+	}
+	for _, h := range s.holds {
+		if h.read {
+			n.reads++
+		} else {
+			n.writes++
+		}
+	}
+	return n
+}
 
 // drop takes an unlocked hold off the session. It needs room.mu.
 func (s *session) drop(h *Hold) {

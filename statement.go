@@ -32,14 +32,19 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	}
 	r.mu.Lock()
 	tell := s.check(r.c.clock.Now())
-	n := s.claims() + 1
+	n := s.claims()
+	if w.lock.read {
+		n.reads++
+	} else {
+		n.writes++
+	}
 	gone := s.phase != held
-	if !gone && n <= maxHolds {
+	if !gone && n.total() <= maxHolds {
 		s.intent = n
 	}
 	r.mu.Unlock()
 	run(tell)
-	if gone || n > maxHolds {
+	if gone || n.total() > maxHolds {
 		<-s.turn
 		if gone {
 			return nil, errGone
@@ -69,8 +74,9 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 
 // state tells Redis that the session has n holds, and a lease of at least ttl
 // (0: as it is), until it is answered. The caller has the turn. errGone: Redis
-// says that the session is no longer held, and it is lost.
-func (s *session) state(ctx context.Context, n int, ttl time.Duration, once bool) error {
+// says that the session is no longer held, and it is lost. A session that gives
+// up its last write hold lets other readers in.
+func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once bool) error {
 	r, c := s.room, s.room.c
 	for try := 1; ; try++ {
 		r.mu.Lock()
@@ -84,10 +90,17 @@ func (s *session) state(ctx context.Context, n int, ttl time.Duration, once bool
 		s.op++
 		s.longest = max(s.longest, ttl)
 		call := holdCall(c, s, s.op, n, ttl)
+		if n.writes == 0 && s.count.writes > 0 {
+			call = downgradeCall(c, s, s.op, n, ttl)
+		}
 		r.mu.Unlock()
 		raw, err := c.transport.Do(ctx, s.attempt(), call)
+		more := false
 		if err == nil {
-			err = s.stated(raw, sent)
+			more, err = s.stated(raw, sent)
+		}
+		if more {
+			continue
 		}
 		if err == nil || errors.Is(err, errGone) {
 			return err
@@ -108,12 +121,13 @@ func (s *session) state(ctx context.Context, n int, ttl time.Duration, once bool
 	}
 }
 
-// stated takes the answer to a statement sent at the given time.
-func (s *session) stated(raw []any, sent instant) error {
+// stated takes the answer to a statement sent at the given time; more: it is to
+// be made again.
+func (s *session) stated(raw []any, sent instant) (more bool, err error) {
 	r, c := s.room, s.room.c
 	reply, err := decodeHold(raw)
 	if err != nil {
-		return err
+		return false, err
 	}
 	c.sample(reply.now)
 	r.mu.Lock()
@@ -132,10 +146,10 @@ func (s *session) stated(raw []any, sent instant) error {
 	}
 	r.mu.Unlock()
 	run(tell)
-	return err
+	return reply.more, err
 }
 
-// lower tells Redis that a named session has fewer holds now, or none.
+// lower tells Redis that a session has fewer holds now, or none.
 func (s *session) lower() error {
 	c := s.room.c
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
@@ -157,7 +171,7 @@ func (s *session) lower() error {
 	case over:
 		<-s.turn
 		return s.fate()
-	case n == 0:
+	case n.total() == 0:
 		<-s.turn
 		return s.releaseSoon(until)
 	}
@@ -178,7 +192,7 @@ func (s *session) lower() error {
 
 // reckon decides what has to be said: n holds, or that none is left, for which
 // it ends the session; over: nothing. The caller has the turn.
-func (s *session) reckon() (n int, until int64, over bool) {
+func (s *session) reckon() (n counts, until int64, over bool) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	n = s.claims()
@@ -186,7 +200,7 @@ func (s *session) reckon() (n int, until int64, over bool) {
 		return n, 0, true
 	}
 	s.intent = n
-	if n == 0 {
+	if n.total() == 0 {
 		until = s.doubt
 		s.end()
 	}
@@ -200,7 +214,7 @@ func (s *session) fate() error {
 	return s.lost
 }
 
-func (s *session) confirmed(n int) {
+func (s *session) confirmed(n counts) {
 	s.room.mu.Lock()
 	s.count = n
 	s.room.mu.Unlock()
@@ -212,7 +226,7 @@ func (s *session) converge(ctx context.Context) {
 	n, until, over := s.reckon()
 	switch {
 	case over:
-	case n == 0:
+	case n.total() == 0:
 		<-s.turn
 		s.releaseLater(until)
 		return

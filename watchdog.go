@@ -86,7 +86,7 @@ func (c *Client) renew(ctx context.Context, timeout time.Duration, batch []state
 		st.s.room.mu.Unlock()
 		err := result.Err
 		if err == nil {
-			err = st.s.stated(result.Reply, st.sent)
+			_, err = st.s.stated(result.Reply, st.sent)
 		}
 		if err == nil {
 			c.renewedHook(st.s)
@@ -186,6 +186,8 @@ func (c *Client) polled(p poll, a answer, err error, more bool) {
 		s.retry(now)
 	case a.code == answerKind:
 		s.fail(fmt.Errorf("%w: it is a %s lock now", ErrKind, a.kind))
+	case a.code == answerUpgrade:
+		s.fail(ErrUpgrade)
 	case a.code == answerEnded:
 		s.fail(errGone)
 	case a.code == answerLate:

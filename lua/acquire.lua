@@ -1,6 +1,6 @@
 -- Asks for the lock: takes it, joins the owner's grant, or queues. A heartbeat is
 -- the same request again under the ticket it has; so is a re-sent copy.
--- uses: state queue settle
+-- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] inbox channel prefix, the client's ID completes it
@@ -13,8 +13,8 @@
 --   ms, block of tokens, place (a ticket; 0: a new one; -1: do not queue)
 -- RETURNS now, more (1: ask again, the queue was too long for one call), and five
 --   for each request: 1 low high remaining '' (held), 2 ticket wait first ghost
---   (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again);
---   or for all of them: now, 0, -2 (late), now, 0, -3, kind (another kind is in use),
+--   (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again),
+--   -6 0 0 0 '' (the owner reads: it cannot write before it has unlocked); or for all of them: now, 0, -2 (late), now, 0, -3, kind (another kind is in use),
 --   now, 0, -5 (the one-key form cannot answer). wait is ms until the holder's lease
 --   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
 --   session where that is the client's own.
@@ -26,14 +26,15 @@ local function refusal()
   if not_after <= now or not_after > now + 60000 then
     return { now, 0, -2 }
   end
-  if not KEYS[2] and state.queued > 0 then
+  if not KEYS[2] and (state.queued > 0 or state.shared or kind == 'rw' or kind == 'fair rw') then
     return { now, 0, -5 }
   end
   if state.kind and state.kind ~= kind then
-    if held() or (state.queued > 0 and redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. text(-now)) > 0) then
+    if held() or KEYS[2] and (state.shared and readers_until() or redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-now)) > 0) then
       return { now, 0, -3, state.kind }
     end
   end
+  state.shared = kind == 'rw' or kind == 'fair rw'
 end
 
 local function leave_queue(request)
@@ -42,20 +43,33 @@ local function leave_queue(request)
   end
 end
 
+local function new_session(request)
+  local writes = request.mode == 'w' and 1 or 0
+  return {
+    client = client, nonce = request.nonce, op = request.op,
+    writes = writes, reads = 1 - writes, deadline = now + request.ttl,
+  }
+end
+
+-- An owner that holds is let in at once, ahead of every queue: it would wait for itself.
 local function join(request)
   local grant = unpack_grant(request.grant)
   local session = find_session(grant, client, request.nonce)
   if not session then
-    if not request.named then
+    if not request.named or #grant.sessions == 0 then
       return nil
     end
-    session = {
-      client = client, nonce = request.nonce, op = request.op,
-      writes = 1, reads = 0, deadline = now + request.ttl,
-    }
+    if grant.mode == 'r' and request.mode == 'w' then
+      return { -6, 0, 0, 0, '' }
+    end
+    session = new_session(request)
     grant.sessions[#grant.sessions + 1] = session
     leave_queue(request)
-    store_grant(request.owner, grant, 'kind', kind)
+    if grant.mode == 'r' then
+      put_reader(request.owner, grant, session)
+    else
+      store_grant(request.owner, grant, 'kind', kind)
+    end
   end
   return { 1, grant.low, grant.high, session.deadline - now, '' }
 end
@@ -63,19 +77,20 @@ end
 local function take(request)
   leave_queue(request)
   local low, high = issue(request.block)
-  local session = {
-    client = client, nonce = request.nonce, op = request.op,
-    writes = 1, reads = 0, deadline = now + request.ttl,
-  }
-  store_grant(request.owner, { mode = request.mode, low = low, high = high, sessions = { session } },
-    'token', text(state.token), 'kind', kind)
+  local session = new_session(request)
+  local grant = { mode = request.mode, low = low, high = high, sessions = { session } }
+  if request.mode == 'w' then
+    store_grant(request.owner, grant, 'token', text(state.token), 'kind', kind)
+  else
+    put_reader(request.owner, grant, session, 'token', text(state.token), 'kind', kind)
+  end
   return { 1, low, high, request.ttl, '' }
 end
 
 local function enqueue(request)
   local waiter = {
     client = client, op = request.op, ticket = math.max(request.place, 0), deadline = now + request.ttl,
-    mode = request.mode, block = request.block, told = state.owner and state.deadline or 0,
+    mode = request.mode, block = request.block, told = blocked() or 0,
     named = request.named, owner = request.owner,
   }
   if request.waiter then
@@ -84,7 +99,7 @@ local function enqueue(request)
     waiter.op = math.max(before.op, request.op)
     waiter.deadline = math.max(before.deadline, waiter.deadline)
   end
-  insert_waiter(request.nonce, waiter, keep)
+  insert_waiter(request.nonce, waiter)
   if state.kind ~= kind then
     state.kind = kind
     redis.call('HSET', KEYS[1], 'kind', kind)
@@ -107,13 +122,13 @@ local function ask(request)
     end
     request.grant = redis.call('HGET', KEYS[1], 'o:' .. request.owner)
   end
-  if state.owner == request.owner and request.grant then
+  if request.grant and (state.shared or state.owner == request.owner) then
     local joined = join(request)
     if joined then
       return joined
     end
   end
-  if not state.owner and state.queued == 0 then
+  if state.queued == 0 and not (request.mode == 'r' and state.owner or request.mode == 'w' and blocked()) then
     return take(request)
   end
   if request.place < 0 then
@@ -131,9 +146,14 @@ local function conclude(request, answer)
   if type(granted) == 'table' then
     return { 1, granted[1], granted[2], granted[3] - now, '' }
   end
-  local deadline = state.owner and state.deadline or now
+  local deadline = blocked() or now
   if answer[1] == 2 then
     local waiter = answer[5]
+    if request.mode == 'r' and not state.owner then
+      -- What stands before a reader is a writer that waits: it may be dead.
+      local _, packed = head()
+      deadline = packed and math.min(deadline, unpack_waiter(packed).deadline) or deadline
+    end
     if waiter.told ~= deadline then
       waiter.told = deadline
       redis.call('HSET', KEYS[1], 'w:' .. request.nonce, pack_waiter(waiter))
@@ -180,7 +200,7 @@ end
 if ARGV[6] == '1' and KEYS[2] then
   budget = budget - sweep(budget)
 end
-if not state.owner and state.queued > 0 or budget <= 0 then
+if not state.owner and state.queued > 0 or budget <= 0 or state.shared and ARGV[6] == '1' then
   state.more = settle()
 end
 

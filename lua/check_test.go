@@ -10,7 +10,7 @@ import (
 )
 
 // maxCodeLines keeps an operation readable in one sitting, shared parts aside.
-const maxCodeLines = 180
+const maxCodeLines = 200
 
 var (
 	declaration = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.\.)?\](.*)$`)

@@ -1,28 +1,35 @@
 -- Ends the grant that has the given token, and nothing later: a copy of this
 -- request that arrives after the lock has changed hands removes nobody.
--- uses: state queue settle
+-- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] inbox channel prefix, a client's ID completes it
--- ARGV[2] token the first token of the grant that is meant
--- ARGV[3] keep ms that the hash outlives the last holder
+-- ARGV[2] owner whose grant is meant
+-- ARGV[3] token the first token of that grant
+-- ARGV[4] keep ms that the hash outlives the last holder
 -- RETURNS removed (1 or 0), now, more (1: ask again, the queue was too long for one call)
 inbox = ARGV[1]
-local refused = open('', '') or check_queue()
+local owner = ARGV[2]
+local refused = open(owner, '') or check_queue()
 if refused then
   return refused
 end
 local removed = 0
-touch(state.owner and state.deadline - now or 0, tonumber(ARGV[3]))
-if held() then
-  local packed = redis.call('HGET', KEYS[1], 'o:' .. state.owner)
-  local grant = packed and unpack_grant(packed) or { sessions = {} }
-  if grant.low == tonumber(ARGV[2]) then
-    removed = 1
-    drop_grant()
-    for _, session in ipairs(grant.sessions) do
-      tell(session.client, 'lost ' .. session.nonce)
+touch(state.owner and state.deadline - now or 0, tonumber(ARGV[4]))
+local grant = state.grant and unpack_grant(state.grant)
+if grant and #grant.sessions > 0 and grant.low == tonumber(ARGV[3]) then
+  removed = 1
+  for _, session in ipairs(grant.sessions) do
+    if grant.mode == 'r' then
+      redis.call('ZREM', KEYS[2], 'r' .. session.nonce)
+      redis.call('HDEL', KEYS[1], 'r:' .. session.nonce)
     end
+    tell(session.client, 'lost ' .. session.nonce)
+  end
+  if state.owner == owner then
+    drop_grant()
+  else
+    redis.call('HDEL', KEYS[1], 'o:' .. owner)
   end
 end
 local more = 0

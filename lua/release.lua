@@ -1,6 +1,6 @@
 -- Ends a nonce, whatever it has come to: held, queued, or never arrived. The lock
 -- goes to the head of the queue in the same step.
--- uses: state queue settle
+-- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] inbox channel prefix, a client's ID completes it
@@ -20,7 +20,7 @@ local refused = open(owner, nonce) or check_queue()
 if refused then
   return refused
 end
-if not KEYS[2] and state.queued > 0 then
+if not KEYS[2] and (state.queued > 0 or state.shared) then
   return { -5, now, 0 }
 end
 local lease = math.max(state.owner and state.deadline - now or 0, until_ms - now, 0)
@@ -34,16 +34,22 @@ if owner == '' and state.owner then
   owner = state.owner
   state.grant = redis.call('HGET', KEYS[1], 'o:' .. owner)
 end
-if state.owner == owner and state.grant then
+if state.grant and (state.shared or state.owner == owner) then
   local grant = unpack_grant(state.grant)
   local session, i = find_session(grant, client, nonce)
   if session then
     was = 2
-    table.remove(grant.sessions, i)
-    if #grant.sessions > 0 then
-      store_grant(owner, grant)
+    if grant.mode == 'r' then
+      drop_reader(owner, grant, i)
     else
-      drop_grant()
+      table.remove(grant.sessions, i)
+      if #grant.sessions == 0 then
+        drop_grant()
+      elseif writes(grant) == 0 then
+        downgrade(owner, grant)
+      else
+        store_grant(owner, grant)
+      end
     end
   end
 end
@@ -57,10 +63,12 @@ end
 local more = 0
 if state.queued > 0 then
   more = settle()
+elseif state.shared and KEYS[2] then
+  sweep_readers(budget)
 end
 close()
 cover(lease, keep)
-if not state.owner and state.queued == 0 then
+if state.queued == 0 and not (state.owner or state.shared and KEYS[2] and readers_until()) then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
   redis.call('PEXPIRE', KEYS[1], text(math.max(keep, until_ms - now)))
 end

@@ -72,18 +72,24 @@ local function new_ticket()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
--- Puts a waiter in, or back in under the ticket it already has.
-local function insert_waiter(nonce, waiter, keep)
-  if waiter.ticket == 0 then
-    waiter.ticket = new_ticket()
-  end
-  -- Read before the first write: who may not ask for a TTL leaves no key without one.
-  local lease = waiter.deadline - now + keep
+-- Adds members, all of one deadline, to the queue's key, which lives as long as
+-- the hash does. Its TTL is read before the first write: who may not ask for it
+-- leaves no key without one.
+local function add_to_queue(deadline, ...)
+  local lease = deadline - now + state.keep
   local short = redis.call('PTTL', KEYS[2]) < lease
-  redis.call('ZADD', KEYS[2], text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
+  redis.call('ZADD', KEYS[2], ...)
   if short then
     redis.call('PEXPIRE', KEYS[2], text(lease))
   end
+end
+
+-- Puts a waiter in, or back in under the ticket it already has.
+local function insert_waiter(nonce, waiter)
+  if waiter.ticket == 0 then
+    waiter.ticket = new_ticket()
+  end
+  add_to_queue(waiter.deadline, text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
   if waiter.named then
     list_named(waiter.owner, nonce, true)

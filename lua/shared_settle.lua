@@ -3,6 +3,9 @@
 
 local budget = 2000
 
+-- Readers that one call lets in at most.
+local admit = 256
+
 -- Nonces whose requests this very script answers: their reply is their message.
 local asking = {}
 
@@ -12,17 +15,30 @@ local asking = {}
 -- counts from. Nobody subscribed: the entry goes, its client keeps the ticket.
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)
-  local low, high = issue(waiter.block)
+  local session = {
+    client = waiter.client, nonce = nonce, op = waiter.op, writes = 1, reads = 0, deadline = waiter.deadline,
+  }
+  local grant
+  if waiter.mode == 'r' then
+    session.writes, session.reads = 0, 1
+    local packed = waiter.named and redis.call('HGET', KEYS[1], 'o:' .. waiter.owner)
+    grant = packed and unpack_grant(packed)
+  end
+  if not grant or #grant.sessions == 0 then
+    local low, high = issue(waiter.block)
+    grant = { mode = waiter.mode, low = low, high = high, sessions = {} }
+  end
   if asking[nonce] then
-    asking[nonce] = { low, high, waiter.deadline }
-  elseif not tell(waiter.client, table.concat({ 'grant', nonce, text(waiter.op), text(low), text(high) }, ' ')) then
+    asking[nonce] = { grant.low, grant.high, waiter.deadline }
+  elseif not tell(waiter.client, table.concat({ 'grant', nonce, text(waiter.op), text(grant.low), text(grant.high) }, ' ')) then
     return
   end
-  local session = {
-    client = waiter.client, nonce = nonce, op = waiter.op,
-    writes = 1, reads = 0, deadline = waiter.deadline,
-  }
-  store_grant(waiter.owner, { mode = waiter.mode, low = low, high = high, sessions = { session } }, 'token', text(state.token))
+  grant.sessions[#grant.sessions + 1] = session
+  if waiter.mode == 'w' then
+    store_grant(waiter.owner, grant, 'token', text(state.token))
+  else
+    put_reader(waiter.owner, grant, session, 'token', text(state.token))
+  end
   if waiter.named then
     -- The same owner's other requests re-enter: they are woken, not kept waiting for themselves.
     for other in string.gmatch(redis.call('HGET', KEYS[1], 'v:' .. waiter.owner) or '', '%S+') do
@@ -38,12 +54,13 @@ end
 -- sooner than that (a shorter lease took over), it must be told again.
 local function look()
   local nonce, packed = head()
-  if not packed or asking[nonce] then
+  local deadline = blocked()
+  if not packed or asking[nonce] or not deadline then
     return
   end
   local waiter = unpack_waiter(packed)
-  if state.deadline < waiter.told then
-    waiter.told = state.deadline
+  if deadline < waiter.told then
+    waiter.told = deadline
     redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
     tell(waiter.client, 'look ' .. nonce)
   end
@@ -54,8 +71,11 @@ local function settle()
   if state.owner and state.deadline <= now then
     drop_grant()
   end
+  if state.shared then
+    budget = budget - sweep_readers(budget)
+  end
   while not state.owner and state.queued > 0 do
-    if budget <= 0 then
+    if budget <= 0 or admit <= 0 then
       return 1
     end
     local nonce, packed = head()
@@ -74,13 +94,16 @@ local function settle()
           dropped = 1
         end
         budget = budget - dropped
+      elseif waiter.mode == 'w' and blocked() then
+        break
       else
         grant_waiter(nonce, waiter)
         budget = budget - 1
+        admit = waiter.mode == 'r' and admit - 1 or admit
       end
     end
   end
-  if state.owner and state.queued > 0 then
+  if state.queued > 0 then
     look()
   end
   return budget <= 0 and 1 or 0

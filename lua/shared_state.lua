@@ -3,7 +3,8 @@
 -- Hash fields: kind, token (largest issued), queued (live queue length),
 -- holder ('deadline client nonce owner' of the exclusive grant), ended (nonces
 -- that must not be granted any more, each with its not-after), o:OWNER (the
--- owner's grant), w:NONCE (a waiter), v:OWNER (nonces a named owner has queued).
+-- owner's grant), w:NONCE (a waiter), v:OWNER (nonces a named owner has queued),
+-- r:NONCE (the owner of a reading session).
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 --
 -- TIME moves while a script runs and key expiry does not, so it is read here,
@@ -28,6 +29,7 @@ local function open(owner, nonce)
     return fields
   end
   state.kind = fields[1]
+  state.shared = fields[1] == 'rw' or fields[1] == 'fair rw'
   state.token = tonumber(fields[2] or 0)
   state.queued = tonumber(fields[3] or 0)
   state.stored = state.queued
@@ -50,6 +52,7 @@ end
 -- not set a TTL fails here, before anything without one exists. GT: a key's TTL
 -- is garbage collection for the longest deadline and never moves earlier.
 local function touch(ttl, keep)
+  state.keep = keep
   state.fresh = redis.call('PEXPIRE', KEYS[1], text(ttl + keep), 'GT') == 0 and state.kind == false
 end
 
@@ -87,18 +90,24 @@ local function find_session(grant, client, nonce)
   end
 end
 
--- Writes the exclusive grant back, with any further fields the caller hands in.
-local function store_grant(owner, grant, ...)
+local function pack_grant(grant)
   local parts = { grant.mode, text(grant.low), text(grant.high) }
-  local longest = grant.sessions[1]
   for _, s in ipairs(grant.sessions) do
     parts[#parts + 1] = table.concat({ s.client, s.nonce, text(s.op), text(s.writes), text(s.reads), text(s.deadline) }, ' ')
+  end
+  return table.concat(parts, ' ')
+end
+
+-- Writes the exclusive grant back, with any further fields the caller hands in.
+local function store_grant(owner, grant, ...)
+  local longest = grant.sessions[1]
+  for _, s in ipairs(grant.sessions) do
     if s.deadline > longest.deadline then
       longest = s
     end
   end
   state.deadline, state.client, state.nonce, state.owner = longest.deadline, longest.client, longest.nonce, owner
-  redis.call('HSET', KEYS[1], 'o:' .. owner, table.concat(parts, ' '),
+  redis.call('HSET', KEYS[1], 'o:' .. owner, pack_grant(grant),
     'holder', table.concat({ text(longest.deadline), longest.client, longest.nonce, owner }, ' '), ...)
 end
 

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,5 +102,73 @@ func (p pausing) checks() []check {
 			"its late write is refused", p.late.Token == p.before && !p.late.OK && p.stored == "second",
 			fmt.Sprintf("the store keeps %q", p.stored),
 		},
+	}
+}
+
+// A visit is one process' stay in the lock, as it told it: in is after the
+// grant, and out before the release.
+type visit struct {
+	name    string
+	token   int64
+	in, out time.Time
+}
+
+type queueing struct {
+	queued []string // who waited, in that order
+	visits []visit
+}
+
+func (q queueing) checks() []check {
+	// Tokens are given out by Redis, one with each grant.
+	slices.SortFunc(q.visits, func(a, b visit) int { return cmp.Compare(a.token, b.token) })
+	var granted []string
+	alone := len(q.visits) > 0
+	for i, v := range q.visits {
+		granted = append(granted, v.name)
+		alone = alone && (i == 0 || !v.in.Before(q.visits[i-1].out))
+	}
+	return []check{
+		{"a fair lock is granted in the order of the queue", slices.Equal(granted, q.queued), strings.Join(granted, ", ")},
+		{"each is let in when the one before it has left", alone, fmt.Sprintf("%d in turn", len(q.visits))},
+	}
+}
+
+type shares struct {
+	first, second visit // the readers
+	writer, late  visit // the writer's ends with its downgrade, and the late reader waits behind it
+	lowered       int64 // the token of the writer's hold after that
+	together      int   // readers, as Info says: the first two
+	joined        int   // and those after the downgrade
+	looks, mixed  int   // how often Info was asked, and said that a writer had company
+}
+
+func (f shares) checks() []check {
+	last := f.first.out
+	if f.second.out.After(last) {
+		last = f.second.out
+	}
+	passed := "it was let in after the writer's downgrade"
+	fresh := !f.late.in.Before(f.writer.out)
+	if !fresh {
+		passed = "it was let in before the writer's downgrade"
+	}
+	tokens := []int64{f.first.token, f.second.token, f.writer.token, f.late.token}
+	grow := f.first.token > 0
+	for i := range tokens[1:] {
+		grow = grow && tokens[i] < tokens[i+1]
+	}
+	return []check{
+		{"readers share the lock", f.together == 2 && !f.second.in.After(f.first.out), fmt.Sprintf("%d at once", f.together)},
+		{
+			"a writer is let in when the last of them leaves", !f.writer.in.Before(last),
+			fmt.Sprintf("in %v after it", f.writer.in.Sub(last).Round(100*time.Microsecond)),
+		},
+		{"no new reader passes a writer that waits", fresh, passed},
+		{"never a writer beside a reader", f.mixed == 0 && f.looks > 0, fmt.Sprintf("%d of %d looks at Redis saw one", f.mixed, f.looks)},
+		{
+			"a downgraded writer reads on, and a reader joins it", f.joined == 2 && f.lowered == f.writer.token,
+			fmt.Sprintf("%d at once, under the same token", f.joined),
+		},
+		{"tokens of readers and writers grow alike", grow, strings.Trim(fmt.Sprint(tokens), "[]")},
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	demoHelp = `relock demo [-redis URL]: processes that contend, nest, crash and pause
+	demoHelp = `relock demo [-redis URL]: processes that contend, nest, crash, pause, queue and share
 
 Without -redis it brings its own Redis, in memory, for as long as it runs. The
 exit status is 0 only if everything was seen to hold.
@@ -48,6 +48,8 @@ var scenes = []scene{
 	{"Reentrancy: one workflow locks three levels deep, another process stays out", reentrancy},
 	{"Crash: the holder is killed, the next process takes over when the lease ends", crash},
 	{"Pause: the holder is stopped past its lease, and wakes up believing", pause},
+	{"Fair: five processes queue, and are let in exactly in that order", fairness},
+	{"Read/write: readers share, a writer waits and is not passed, then makes room for a reader", sharing},
 }
 
 // A check is one claim and whether it was seen to hold.
@@ -96,7 +98,7 @@ func (t *tool) perform(ctx context.Context, at server, l *link, where string) in
 	var all []check
 	for i, sc := range scenes {
 		p.title(fmt.Sprintf("%d. %s", i+1, sc.title))
-		all = append(all, play(ctx, sc, t, at, l, p)...)
+		all = append(all, play(sc, newStage(ctx, t, at, l, p, fmt.Sprintf("demo-%d", i+1)))...)
 	}
 	failed := 0
 	p.title("What was checked")
@@ -116,8 +118,7 @@ func (t *tool) perform(ctx context.Context, at server, l *link, where string) in
 
 // play plays one scene with workers of its own, all of them gone at its end. A
 // scene that could not be played to its end has shown nothing.
-func play(ctx context.Context, sc scene, t *tool, at server, l *link, p *printer) []check {
-	s := newStage(ctx, t, at, l, p)
+func play(sc scene, s *stage) []check {
 	defer s.close()
 	checks := sc.play(s)
 	if s.err != nil {

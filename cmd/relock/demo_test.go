@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
 )
 
 func demo(t *testing.T, env ...string) (status int, out string) {
@@ -29,7 +31,7 @@ func TestDemoShowsWhatItClaims(t *testing.T) {
 	t.Setenv("PATH", "")
 	t.Setenv("REDIS_URL", "redis://127.0.0.1:1")
 	status, out := demo(t, "PATH=", "NO_COLOR=")
-	if status != 0 || strings.Count(out, "✓") != 12 || strings.Contains(out, "✗") {
+	if status != 0 || strings.Count(out, "✓") != 20 || strings.Contains(out, "✗") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 	if strings.Contains(out, "\x1b") {
@@ -75,6 +77,19 @@ func TestEachCheckCanFail(t *testing.T) {
 	stop := func() pausing {
 		return pausing{before: 1, after: 2, entered: at(0), woken: at(1), asked: event{Lost: true}, late: event{Token: 1}, stored: "second"}
 	}
+	queue := func() queueing {
+		return queueing{
+			queued: []string{"B", "A"},
+			visits: []visit{{"B", 1, at(0), at(1)}, {"A", 2, at(1), at(2)}},
+		}
+	}
+	share := func() shares {
+		return shares{
+			first: visit{"", 1, at(0), at(20)}, second: visit{"", 2, at(10), at(30)},
+			writer: visit{"", 3, at(30), at(40)}, late: visit{"", 4, at(40), at(50)},
+			lowered: 3, together: 2, joined: 2, looks: 1,
+		}
+	}
 	for name, c := range map[string]struct {
 		checks []check
 		failed string // a part of the one claim that must fail; "": none
@@ -83,6 +98,20 @@ func TestEachCheckCanFail(t *testing.T) {
 		"nesting":          {nest().checks(), ""},
 		"takeover":         {take().checks(), ""},
 		"pausing":          {stop().checks(), ""},
+		"queueing":         {queue().checks(), ""},
+		"sharing":          {share().checks(), ""},
+		"overtaken":        {spoil(queue(), func(q *queueing) { q.queued = []string{"A", "B"} }).checks(), "order of the queue"},
+		"beside another":   {spoil(queue(), func(q *queueing) { q.visits[1].in = at(0) }).checks(), "has left"},
+		"one reader":       {spoil(share(), func(f *shares) { f.together = 1 }).checks(), "readers share"},
+		"reader by reader": {spoil(share(), func(f *shares) { f.second.in = at(21) }).checks(), "readers share"},
+		"early writer":     {spoil(share(), func(f *shares) { f.writer.in = at(29) }).checks(), "last of them leaves"},
+		"passing reader":   {spoil(share(), func(f *shares) { f.late.in = at(39) }).checks(), "passes"},
+		"mixed":            {spoil(share(), func(f *shares) { f.mixed = 1 }).checks(), "never a writer"},
+		"never looked":     {spoil(share(), func(f *shares) { f.looks = 0 }).checks(), "never a writer"},
+		"not joined":       {spoil(share(), func(f *shares) { f.joined = 1 }).checks(), "joins"},
+		"another grant":    {spoil(share(), func(f *shares) { f.lowered = 4 }).checks(), "joins"},
+		"late's token":     {spoil(share(), func(f *shares) { f.late.token = 3 }).checks(), "grow alike"},
+		"no read token":    {spoil(share(), func(f *shares) { f.first.token = 0 }).checks(), "grow alike"},
 		"counter":          {spoil(count(), func(c *counting) { c.final-- }).checks(), "no increment"},
 		"equal tokens":     {spoil(count(), func(c *counting) { c.seen[0].Token = 10 }).checks(), "tokens grow"},
 		"no token":         {spoil(count(), func(c *counting) { c.seen[1].Token = 0 }).checks(), "tokens grow"},
@@ -111,6 +140,24 @@ func TestEachCheckCanFail(t *testing.T) {
 				t.Errorf("failed: %q, want %q", failed, c.failed)
 			}
 		})
+	}
+}
+
+func TestWriterInCompanyIsNoticed(t *testing.T) {
+	reader, writer := relock.Holder{Read: true}, relock.Holder{}
+	for _, c := range []struct {
+		holders []relock.Holder
+		want    bool
+	}{
+		{nil, false},
+		{[]relock.Holder{writer}, false},
+		{[]relock.Holder{reader, reader}, false},
+		{[]relock.Holder{reader, writer}, true},
+		{[]relock.Holder{writer, writer}, true},
+	} {
+		if got := crowded(c.holders); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.holders, got, c.want)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const infoHelp = `relock info [flags] NAME: who holds the lock, and how many wait
+const infoHelp = `relock info [flags] NAME: who holds the lock, of which kind it is, and how many wait
 
 ` + serverHelp
 
@@ -33,21 +33,31 @@ func (t *tool) print(name string, info relock.Info) {
 		t.say("%s is free\n", name)
 	}
 	for _, h := range info.Holders {
-		t.say("%s is held by %s\n", name, describe(h))
+		t.say("%s is held by %s\n", name, describe(info.Kind, h))
+	}
+	// A free lock may become another kind.
+	if len(info.Holders) > 0 || info.Waiters > 0 {
+		t.say("kind: %s\n", info.Kind)
 	}
 	t.say("%d waiting\n", info.Waiters)
 }
 
 // describe quotes the owner: it is any text, and may hold what a terminal obeys.
-func describe(h relock.Holder) string {
+func describe(kind string, h relock.Holder) string {
 	mode := ""
-	if h.Read {
+	switch {
+	case h.Read:
 		mode = "reading, "
+	case shared(kind):
+		mode = "writing, "
 	}
 	return fmt.Sprintf("%q: %sholds %d, token %d, lease %v", h.Owner, mode, h.Holds, h.Token, h.TTL.Round(time.Millisecond))
 }
 
-const waitersHelp = `relock waiters [flags] NAME: who waits for the lock, in order
+// shared says whether locks of that kind have readers and writers.
+func shared(kind string) bool { return kind == "rw" || kind == "fair rw" }
+
+const waitersHelp = `relock waiters [flags] NAME: who waits for the lock, for what, in order
 
 ` + serverHelp
 
@@ -57,14 +67,21 @@ func (t *tool) waiters(ctx context.Context, args []string) int {
 		if err != nil {
 			return err
 		}
+		info, err := l.Info(ctx) // for the kind, which stays as it is while somebody waits
+		if err != nil {
+			return err
+		}
 		if len(waiters) == 0 {
 			t.say("nobody waits for %s\n", l.Name())
 		}
 		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 		for i, w := range waiters {
 			mode := "lock"
-			if w.Read {
+			switch {
+			case w.Read:
 				mode = "read"
+			case shared(info.Kind):
+				mode = "write"
 			}
 			_, _ = fmt.Fprintf(table, "%d\t%q\t%s\tfor %v\n", i+1, w.Owner, mode, w.Age.Round(time.Millisecond))
 		}
@@ -103,7 +120,7 @@ func (t *tool) unlock(ctx context.Context, args []string) int {
 			return nil
 		}
 		for _, h := range before.Holders {
-			t.say("%s: removed %s\n", l.Name(), describe(h))
+			t.say("%s: removed %s\n", l.Name(), describe(before.Kind, h))
 		}
 		return nil
 	})

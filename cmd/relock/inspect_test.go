@@ -49,6 +49,31 @@ func TestWaitersAreShownInOrder(t *testing.T) {
 	second.wantStatus(0)
 }
 
+func TestReadersAndWritersThatWaitAreToldApart(t *testing.T) {
+	w := newWorld(t)
+	h, err := w.locks.NewRWLock("x", relock.Owner("me")).WLocker().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := w.start("run", "-read", "-owner", "r", "x", "--", "true")
+	w.waitForQueue("x", 1)
+	writer := w.start("run", "-write", "-owner", "w", "x", "--", "true")
+	w.waitForQueue("x", 2)
+	_, out, _ := w.relock("waiters", "x")
+	lines := strings.Split(out, "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], `1  "r"  read   for `) || !strings.HasPrefix(lines[1], `2  "w"  write  for `) {
+		t.Errorf("waiters: %q", out)
+	}
+	if _, out, _ = w.relock("info", "x"); !strings.HasPrefix(out, `x is held by "me": writing, `) || !strings.HasSuffix(out, "\nkind: rw\n2 waiting\n") {
+		t.Errorf("info: %q", out)
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	reader.wantStatus(0)
+	writer.wantStatus(0)
+}
+
 // waitForQueue asks until so many wait: Redis tells nobody when one joins.
 func (w *world) waitForQueue(name string, n int) {
 	w.Helper()

@@ -3,7 +3,7 @@
 // Command relock runs commands under a distributed lock, shows who holds one,
 // and demonstrates the library.
 //
-//	relock demo [-redis URL]                 processes that contend, crash and pause; needs no Redis
+//	relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
 //	relock run [flags] NAME -- command ...   run a command while holding the lock NAME
 //	relock info [flags] NAME                 who holds the lock
 //	relock waiters [flags] NAME              who waits for it, in order
@@ -12,7 +12,8 @@
 //	relock help
 //
 // Redis is found by -redis, else by the variable REDIS_URL, else at
-// redis://127.0.0.1:6379. A password belongs into REDIS_URL: arguments are seen
+// redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, or what
+// run's -fair, and -read or -write, make it. A password belongs into REDIS_URL: arguments are seen
 // by everybody on the machine.
 //
 // # Exit status
@@ -22,7 +23,8 @@
 //
 //	1    a check of the demo failed
 //	64   usage: the arguments are wrong
-//	69   Redis cannot be reached, or refuses; the command was not started
+//	69   Redis cannot be reached, or refuses, or the name is in use as another kind
+//	     of lock; the command was not started
 //	75   not acquired within -wait; the command was not started, try again later
 //	76   the lock was lost before the command ended, which was stopped
 //	126  the command was found, but could not be started
@@ -55,7 +57,7 @@ const (
 
 const usage = `relock: a distributed lock on Redis
 
-  relock demo [-redis URL]                 processes that contend, crash and pause; needs no Redis
+  relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
   relock run [flags] NAME -- command ...   run a command while holding the lock NAME
   relock info [flags] NAME                 who holds the lock
   relock waiters [flags] NAME              who waits for it, in order

@@ -247,6 +247,7 @@ func TestWrongArgumentsExit64(t *testing.T) {
 		{"run", "-wait", "soon", "x", "--", "true"},
 		{"run", "-wait", "-1s", "x", "--", "true"},
 		{"run", "-grace", "-1s", "x", "--", "true"},
+		{"run", "-read", "-write", "x", "--", "true"},
 		{"run", "-what", "x", "--", "true"},
 		{"run", "-ttl", "1us", "x", "--", "true"},
 		{"run", "a\nb", "--", "true"},

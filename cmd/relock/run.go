@@ -26,17 +26,22 @@ const runHelp = `relock run [flags] NAME -- command [argument ...]: run a comman
   -ttl D        the lease: how long the lock outlives a machine that dies (default 30s)
   -grace D      from SIGTERM to SIGKILL when the lock is lost (default 10s)
   -owner ID     named owner: runs with the same one do not exclude each other
+  -fair         let runs in strictly in the order in which they came
+  -read         share a read/write lock with the other readers
+  -write        take a read/write lock for writing: no reader, no other writer
 ` + serverHelp + `
 The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before:
 a resource that refuses smaller ones is safe from late writes) and, with -owner,
-RELOCK_OWNER. It runs in a process group of its own. TERM, INT and HUP are passed
+RELOCK_OWNER. Readers overlap: where they write at all, the resource must not
+refuse one for another's larger token. The command runs in a process group of its own. TERM, INT and HUP are passed
 on to the group; the lock is released when the command ends, and not before. When
 the lock is lost, the group gets TERM and after -grace KILL. On Linux, the command
 (but not what it has started) is killed when relock is.
 
 Exit status: the command's; 128+n when signal n ended it, or ended the wait;
-64 usage; 69 Redis cannot be reached or refuses; 75 not acquired within -wait;
-76 the lock was lost; 126 the command cannot be started; 127 it was not found.
+64 usage; 69 Redis cannot be reached or refuses, or NAME is in use as another
+kind of lock (plain, fair, rw, fair rw); 75 not acquired within -wait; 76 the lock
+was lost; 126 the command cannot be started; 127 it was not found.
 `
 
 // A job is a command and the lock it runs under.
@@ -45,6 +50,9 @@ type job struct {
 	server
 	name    string
 	owner   string
+	fair    bool
+	read    bool // for reading, or
+	write   bool // for writing; neither: a lock that nobody shares
 	ttl     time.Duration
 	wait    time.Duration
 	bounded bool // wait counts
@@ -75,6 +83,9 @@ func (t *tool) run(ctx context.Context, args []string) int {
 func (j *job) flags(set *flag.FlagSet) {
 	j.server.flags(set, j.env)
 	set.StringVar(&j.owner, "owner", "", "")
+	set.BoolVar(&j.fair, "fair", false, "")
+	set.BoolVar(&j.read, "read", false, "")
+	set.BoolVar(&j.write, "write", false, "")
 	set.DurationVar(&j.ttl, "ttl", 30*time.Second, "")
 	set.DurationVar(&j.grace, "grace", 10*time.Second, "")
 	set.Func("wait", "", func(s string) (err error) {
@@ -94,6 +105,9 @@ func (j *job) take(args []string) error {
 	}
 	if j.grace < 0 {
 		return errors.New("-grace is less than nothing")
+	}
+	if j.read && j.write {
+		return errors.New("-read and -write exclude each other")
 	}
 	j.name, j.command = args[0], args[2:]
 	return nil
@@ -140,15 +154,28 @@ func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err
 }
 
 func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
-	options := []relock.LockOption{relock.TTL(j.ttl)}
-	if j.owner != "" {
-		options = append(options, relock.Owner(j.owner))
-	}
-	lock := l.locks.NewLock(j.name, options...)
+	lock := j.lock(l)
 	if j.bounded {
 		return lock.TryAcquire(ctx, j.wait)
 	}
 	return lock.Acquire(ctx)
+}
+
+func (j *job) lock(l *link) *relock.Lock {
+	options := []relock.LockOption{relock.TTL(j.ttl)}
+	if j.owner != "" {
+		options = append(options, relock.Owner(j.owner))
+	}
+	if j.fair {
+		options = append(options, relock.Fair())
+	}
+	switch {
+	case j.read:
+		return l.locks.NewRWLock(j.name, options...).RLocker()
+	case j.write:
+		return l.locks.NewRWLock(j.name, options...).WLocker()
+	}
+	return l.locks.NewLock(j.name, options...)
 }
 
 // An interrupted says that a signal ended the wait for the lock.

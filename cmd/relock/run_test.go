@@ -106,9 +106,13 @@ func TestSameOwnerReenters(t *testing.T) {
 // may yet hear nothing of that before the next renewal.
 const soon = "3s"
 
+// naps is what a command does that goes on when SIGTERM ends what it has started.
+// It ends after half a minute, also where a killed test cannot see to that.
+const naps = `i=0; while [ $i -lt 600 ]; do i=$((i+1)); sleep 0.05; done`
+
 func TestLostLockStopsTheCommand(t *testing.T) {
 	w := newWorld(t)
-	p := w.start("run", "-ttl", soon, "x", "--", "sh", "-c", "echo started; sleep 1000")
+	p := w.start("run", "-ttl", soon, "x", "--", "sh", "-c", "echo started; sleep 30")
 	p.want("started")
 	if len(w.info("x").Holders) != 1 {
 		t.Error("nobody holds the lock while the command runs")
@@ -123,7 +127,7 @@ func TestLostLockStopsTheCommand(t *testing.T) {
 
 func TestCommandThatIgnoresTermIsKilledAfterTheGrace(t *testing.T) {
 	w := newWorld(t)
-	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; while :; do sleep 0.01; done`)
+	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; `+naps)
 	p.want("started")
 	w.relock("unlock", "-force", "x")
 	p.want("told")
@@ -134,7 +138,7 @@ func TestCommandThatIgnoresTermIsKilledAfterTheGrace(t *testing.T) {
 func TestNothingOfTheCommandOutlivesALoss(t *testing.T) {
 	w := newWorld(t)
 	// The command itself ends at SIGTERM; what it has started does not.
-	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `(trap 'echo told' TERM; echo started; while :; do sleep 0.01; done) & wait`)
+	p := w.start("run", "-ttl", soon, "-grace", "300ms", "x", "--", "sh", "-c", `(trap 'echo told' TERM; echo started; `+naps+`) & wait`)
 	p.want("started")
 	w.relock("unlock", "-force", "x")
 	p.want("told")
@@ -146,7 +150,7 @@ func TestNothingOfTheCommandOutlivesALoss(t *testing.T) {
 
 func TestCleanEndWithinTheGraceIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	p := w.start("run", "-ttl", soon, "-grace", "1m", "x", "--", "sh", "-c", `trap 'sleep 0.1; echo cleaned; exit 0' TERM; echo started; while :; do sleep 0.01; done`)
+	p := w.start("run", "-ttl", soon, "-grace", "1m", "x", "--", "sh", "-c", `trap 'sleep 0.1; echo cleaned; exit 0' TERM; echo started; `+naps)
 	p.want("started")
 	w.relock("unlock", "-force", "x")
 	p.want("cleaned")
@@ -157,7 +161,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	w := newWorld(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		p := w.start("run", "x", "--", "sh", "-c", `trap 'echo told 15; exit 5' TERM; trap 'echo told 2; exit 5' INT; trap 'echo told 1; exit 5' HUP
-			echo started; while :; do sleep 0.01; done`)
+			echo started; `+naps)
 		p.want("started")
 		p.signal(s)
 		p.want(fmt.Sprintf("told %d", int(s)))
@@ -168,7 +172,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 
 func TestLockIsHeldUntilTheSignalledCommandEnds(t *testing.T) {
 	w := newWorld(t)
-	p := w.start("run", "-ttl", soon, "-grace", "100ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; while :; do sleep 0.01; done`)
+	p := w.start("run", "-ttl", soon, "-grace", "100ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; `+naps)
 	p.want("started")
 	p.signal(syscall.SIGTERM)
 	p.want("told")
@@ -203,7 +207,7 @@ func TestKilledRelockLeavesNoCommandRunning(t *testing.T) {
 		t.Skip("needs Linux: the kernel kills the command there")
 	}
 	w := newWorld(t)
-	p := w.start("run", "x", "--", "sh", "-c", `trap '' TERM INT HUP; echo started; while :; do :; done`)
+	p := w.start("run", "x", "--", "sh", "-c", `trap '' TERM INT HUP; echo started; `+naps)
 	p.want("started")
 	p.signal(syscall.SIGKILL)
 	p.wantEnd() // of the command too: it had the output open
@@ -217,4 +221,61 @@ func TestIgnoredHangupStaysIgnored(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.want("ended")
 	p.wantStatus(0)
+}
+
+// TestRunTakesTheLockThatItsFlagsSay asks what the command finds held.
+func TestRunTakesTheLockThatItsFlagsSay(t *testing.T) {
+	for flags, want := range map[string]struct{ kind, mode string }{
+		"":             {"plain", ""},
+		"-fair":        {"fair", ""},
+		"-read":        {"rw", "reading, "},
+		"-write":       {"rw", "writing, "},
+		"-fair -read":  {"fair rw", "reading, "},
+		"-fair -write": {"fair rw", "writing, "},
+	} {
+		t.Run(flags, func(t *testing.T) {
+			w := newWorld(t)
+			args := append(append([]string{"run", "-owner", "me"}, strings.Fields(flags)...), "x", "--", self(t), "info", "x")
+			status, out, complaint := w.relockEnv([]string{beRelock}, args...)
+			if status != 0 || !strings.HasPrefix(out, `x is held by "me": `+want.mode+"holds 1, ") || !strings.HasSuffix(out, "\nkind: "+want.kind+"\n0 waiting\n") {
+				t.Errorf("the command sees: status %d, %q; complaint %q", status, out, complaint)
+			}
+			w.wantFree("x")
+		})
+	}
+}
+
+func TestReadersShareAndWritersDoNot(t *testing.T) {
+	w := newWorld(t)
+	h, err := w.locks.NewRWLock("x").RLocker().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, out, complaint := w.relock("run", "-read", "-wait", "0", "x", "--", "echo", "started"); status != 0 || out != "started\n" {
+		t.Errorf("a second reader: status %d, %q, complaint %q", status, out, complaint)
+	}
+	if status, out, _ := w.relock("run", "-write", "-wait", "0", "x", "--", "echo", "started"); status != exitNotAcquired || out != "" {
+		t.Errorf("a writer beside a reader: status %d, %q", status, out)
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	w.wantFree("x")
+}
+
+func TestOtherKindExits69AndStartsNothing(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	for flag, kind := range map[string]string{"-fair": "fair", "-read": "rw", "-write": "rw"} {
+		status, out, complaint := w.relock("run", flag, "-wait", "1s", "x", "--", "echo", "started")
+		if status != exitUnavailable || out != "" || !strings.Contains(complaint, "is a plain lock") || !strings.Contains(complaint, "not a "+kind+" one") {
+			t.Errorf("%s: status %d, output %q, complaint %q", flag, status, out, complaint)
+		}
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	if status, _, complaint := w.relock("run", "-fair", "x", "--", "true"); status != 0 {
+		t.Errorf("a free lock of another kind: status %d, complaint %q", status, complaint)
+	}
 }

@@ -121,18 +121,18 @@ func pause(s *stage) []check {
 	second := s.start("second", "")
 	var p pausing
 	p.before = s.do(first, "lock", locked).Token
-	s.do(first, "write first", wrote)
+	s.do(first, "store first", wrote)
 	s.do(second, "lock", waits)
 	s.rest(demoTTL / 4)
 	s.signal(first, syscall.SIGSTOP, "SIGSTOP")
 	in := s.await(second, locked)
 	p.entered, p.after = in.At, in.Token
-	s.do(second, "write second", wrote)
+	s.do(second, "store second", wrote)
 	s.rest(150 * time.Millisecond)
 	// These are what the first process finds to do when it wakes up, before
 	// anybody can tell it anything.
 	s.send(first, "ask")
-	s.send(first, "write late")
+	s.send(first, "store late")
 	p.woken = s.signal(first, syscall.SIGCONT, "SIGCONT")
 	p.asked = s.await(first, answered)
 	p.late = s.await(first, wrote)
@@ -150,4 +150,70 @@ func (s *stage) stored() (value string) {
 		}
 	}
 	return value
+}
+
+func fairness(s *stage) []check {
+	at := map[string]*worker{}
+	for _, name := range []string{"first", "A", "B", "C", "D"} {
+		at[name] = s.start(name, "")
+	}
+	s.do(at["first"], "fair", locked)
+	var q queueing
+	join := func(name string, n int) {
+		s.queue(at[name], "fair", n)
+		q.queued = append(q.queued, name)
+	}
+	for i, name := range []string{"C", "A", "D", "B"} {
+		join(name, i+1)
+	}
+	s.rest(150 * time.Millisecond)
+	s.do(at["first"], "unlock", unlocked)
+	// C holds until the first has come back, so that it does so behind all others.
+	join("first", 4)
+	for _, name := range []string{"A", "D", "B"} {
+		s.send(at[name], "unlock")
+	}
+	s.send(at["first"], "unlock")
+	s.send(at["C"], "unlock")
+	for _, name := range q.queued {
+		q.visits = append(q.visits, s.visit(at[name]))
+	}
+	return q.checks()
+}
+
+// visit is one stay in the lock, of a worker that has been told to unlock.
+func (s *stage) visit(w *worker) visit {
+	in, out := s.await(w, locked), s.await(w, unlocks)
+	s.await(w, unlocked)
+	return visit{name: w.name, token: in.Token, in: in.At, out: out.At}
+}
+
+func sharing(s *stage) []check {
+	r1, r2 := s.start("reader 1", ""), s.start("reader 2", "")
+	writer, late := s.start("writer", ""), s.start("late", "")
+	var f shares
+	looked := s.watchHolders()
+	one, two := s.do(r1, "read", locked), s.do(r2, "read", locked)
+	f.together = s.readers()
+	s.queue(writer, "write", 1)
+	s.queue(late, "read", 2)
+	s.rest(150 * time.Millisecond)
+	s.send(r1, "unlock")
+	f.first = visit{token: one.Token, in: one.At, out: s.await(r1, unlocks).At}
+	s.await(r1, unlocked)
+	s.rest(150 * time.Millisecond) // for whoever would come in too early
+	s.send(r2, "unlock")
+	f.second = visit{token: two.Token, in: two.At, out: s.await(r2, unlocks).At}
+	in := s.await(writer, locked)
+	s.rest(150 * time.Millisecond)
+	s.send(writer, "downgrade")
+	f.writer = visit{token: in.Token, in: in.At, out: s.await(writer, lowers).At}
+	f.lowered = s.await(writer, lowered).Token
+	joined := s.await(late, locked)
+	f.late = visit{token: joined.Token, in: joined.At}
+	f.joined = s.readers()
+	f.looks, f.mixed = looked()
+	s.do(late, "unlock", unlocked)
+	s.do(writer, "unlock", unlocked)
+	return f.checks()
 }

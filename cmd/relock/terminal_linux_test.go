@@ -75,7 +75,7 @@ func TestInterruptAtTheTerminalEndsTheCommand(t *testing.T) {
 
 func TestBackgroundRunLeavesTheTerminalAlone(t *testing.T) {
 	w := newWorld(t)
-	p, user := w.atTerminal(`set -m; "$0" run x -- sh -c 'echo started; sleep 1000' & read a; echo "got $a"; kill $!; wait $!; echo "status $?"`)
+	p, user := w.atTerminal(`set -m; "$0" run x -- sh -c 'echo started; sleep 30' & read a; echo "got $a"; kill $!; wait $!; echo "status $?"`)
 	p.want("started")
 	w.key(user, "one\n")
 	p.want("got one")

@@ -46,6 +46,8 @@ const (
 	locked   = "has the lock"
 	refused  = "tries: taken"
 	unlocks  = "unlocks"
+	lowers   = "downgrades"
+	lowered  = "reads on"
 	unlocked = "has unlocked" // not shown: the next process may be in before this one hears of it
 	counted  = "counted"
 	finished = "has finished"
@@ -62,6 +64,7 @@ type actor struct {
 	out   io.Writer
 	rdb   *redis.Client
 	locks *relock.Client
+	rw    *relock.RWLock // of its newest write hold
 	holds []*relock.Hold // the newest last
 }
 
@@ -118,14 +121,23 @@ func (a *actor) do(ctx context.Context, order string) error {
 	verb, arg, _ := strings.Cut(order, " ")
 	switch verb {
 	case "lock":
-		return a.lock(ctx)
+		return a.lock(ctx, a.locks.NewLock(a.Lock), "")
+	case "fair":
+		return a.lock(ctx, a.locks.NewLock(a.Lock, relock.Fair()), "")
+	case "read":
+		return a.lock(ctx, a.locks.NewRWLock(a.Lock).RLocker(), "reading")
+	case "write":
+		a.rw = a.locks.NewRWLock(a.Lock)
+		return a.lock(ctx, a.rw.WLocker(), "writing")
+	case "downgrade":
+		return a.downgrade(ctx)
 	case "try":
 		return a.try(ctx)
 	case "unlock":
 		return a.unlock()
 	case "ask":
 		return a.ask()
-	case "write":
+	case "store":
 		return a.write(ctx, arg)
 	case "count", "race":
 		return a.count(ctx, arg, verb == "count")
@@ -133,14 +145,28 @@ func (a *actor) do(ctx context.Context, order string) error {
 	return fmt.Errorf("no such order: %q", order)
 }
 
-// lock makes a new handle each time, as nested functions do that know nothing of each other.
-func (a *actor) lock(ctx context.Context) error {
-	h, err := a.locks.NewLock(a.Lock).Acquire(ctx)
+// lock gets a new handle each time, as nested functions do that know nothing of each other.
+func (a *actor) lock(ctx context.Context, l *relock.Lock, how string) error {
+	h, err := l.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	a.holds = append(a.holds, h)
-	a.tell(event{What: locked, Token: h.Token()})
+	a.tell(event{What: locked, Token: h.Token(), Detail: how})
+	return nil
+}
+
+// downgrade makes the newest hold, for writing, one for reading.
+func (a *actor) downgrade(ctx context.Context) error {
+	h, err := a.newest()
+	if err != nil {
+		return err
+	}
+	a.tell(event{What: lowers, Token: h.Token()})
+	if err := a.rw.Downgrade(ctx); err != nil {
+		return err
+	}
+	a.tell(event{What: lowered, Token: h.Token()})
 	return nil
 }
 

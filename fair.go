@@ -1,0 +1,17 @@
+package relock
+
+// Fair gives the lock to those who wait in the order in which they came, over
+// all processes: the order of Redis' clock, at which each of them stands in one
+// queue. TryLock does not overtake them either. A waiter that is cut off from
+// Redis for longer than its TTL loses its turn, not its place. Without Fair, a
+// process may pass the lock between its own waiters for up to 10 ms.
+//
+// Every waiter has its own entry in the queue, and every hold is handed over by
+// Redis: that costs two commands for each. A fair lock and a plain one are two
+// kinds, and one name is of one kind at a time.
+func Fair() LockOption {
+	return lockOption(func(t *terms) error {
+		t.fair = true
+		return nil
+	})
+}
