@@ -389,10 +389,10 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		return answer{}, err
 	}
 	c.sample(reply.now)
-	if echo {
+	a := reply.answers[0]
+	if echo && a.code == answerQueued {
 		c.expectEcho(sent)
 	}
-	a := reply.answers[0]
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	c.apply(s, op, sent, a)
 	if a.code == answerHeld && s.phase != held {

@@ -154,7 +154,9 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 	}
 	if err == nil {
 		c.sample(reply.now)
-		c.expectEcho(waiters[0].sent)
+		if slices.ContainsFunc(reply.answers, func(a answer) bool { return a.code == answerQueued }) {
+			c.expectEcho(waiters[0].sent)
+		}
 	} else {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.keys.Hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 	}

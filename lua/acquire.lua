@@ -1,6 +1,5 @@
 -- Asks for the lock: takes it, joins the owner's grant, or queues. A heartbeat is
 -- the same request again under the ticket it has; so is a re-sent copy.
--- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] inbox channel prefix, the client's ID completes it
@@ -8,7 +7,8 @@
 -- ARGV[3] client the asking client's ID
 -- ARGV[4] not_after server ms: a copy that arrives later changes nothing
 -- ARGV[5] keep ms that the hash outlives the last deadline
--- ARGV[6] echo 1: publish 'echo' to the client's own inbox, to prove that it hears
+-- ARGV[6] echo 1: where a request waits, publish 'echo' to the client's own inbox, to
+--   prove that it hears
 -- ARGV[7...] eight for each request: nonce, op, owner, named (0 or 1), mode, ttl
 --   ms, block of tokens, place (a ticket; 0: a new one; -1: do not queue)
 -- RETURNS now, more (1: ask again, the queue was too long for one call), and five
@@ -18,11 +18,30 @@
 --   now, 0, -5 (the one-key form cannot answer). wait is ms until the holder's lease
 --   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
 --   session where that is the client's own.
-inbox = ARGV[1]
 local kind, client, keep = ARGV[2], ARGV[3], tonumber(ARGV[5])
+local nonce, owner = ARGV[7], ARGV[9]
+local not_after = tonumber(ARGV[4])
+-- uses: read
+
+-- One writer asks for a lock that nobody holds or waits for: the usual case,
+-- answered before the rest is defined. The records are those of shared_state.
+if not (fields.err or fields[4] or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[3] or fields[3] == '0')
+  and (kind == 'plain' or kind == 'fair') and (not fields[1] or fields[1] == kind) and not_after > now and not_after <= now + 60000 then
+  local ttl, low, high = tonumber(ARGV[12]), issue(tonumber(fields[2] or 0), tonumber(ARGV[13]))
+  local deadline, lease = now + ttl, ' ' .. client .. ' ' .. nonce .. ' '
+  local first, last = text(low), text(high)
+  local covered = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 1
+  redis.call('HSET', KEYS[1], 'o:' .. owner, 'w ' .. first .. ' ' .. last .. lease .. ARGV[8] .. ' 1 0 ' .. deadline,
+    'holder', deadline .. lease .. owner, 'token', last, 'kind', kind)
+  if not covered then
+    redis.call('PEXPIRE', KEYS[1], ttl + keep, 'NX')
+  end
+  return { now, 0, 1, first, last, ttl, '' }
+end
+-- uses: state queue readers settle
+inbox = ARGV[1]
 
 local function refusal()
-  local not_after = tonumber(ARGV[4])
   if not_after <= now or not_after > now + 60000 then
     return { now, 0, -2 }
   end
@@ -76,7 +95,8 @@ end
 
 local function take(request)
   leave_queue(request)
-  local low, high = issue(request.block)
+  local low, high = issue(state.token, request.block)
+  state.token = high
   local session = new_session(request)
   local grant = { mode = request.mode, low = low, high = high, sessions = { session } }
   if request.mode == 'w' then
@@ -99,11 +119,8 @@ local function enqueue(request)
     waiter.op = math.max(before.op, request.op)
     waiter.deadline = math.max(before.deadline, waiter.deadline)
   end
-  insert_waiter(request.nonce, waiter)
-  if state.kind ~= kind then
-    state.kind = kind
-    redis.call('HSET', KEYS[1], 'kind', kind)
-  end
+  insert_waiter(request.nonce, waiter, request.waiter, 'kind', kind)
+  state.kind = kind
   asking[request.nonce] = true
   return { 2, waiter.ticket, waiter.told, state.queued == 1 and 1 or 0, waiter }
 end
@@ -156,7 +173,7 @@ local function conclude(request, answer)
     end
     if waiter.told ~= deadline then
       waiter.told = deadline
-      redis.call('HSET', KEYS[1], 'w:' .. request.nonce, pack_waiter(waiter))
+      update_waiter(request.nonce, waiter)
     end
     if request.place > 0 then
       answer[4] = head() == request.nonce and 1 or 0
@@ -167,7 +184,7 @@ local function conclude(request, answer)
   return answer
 end
 
-local refused = open(ARGV[9], ARGV[7]) or check_queue() or refusal()
+local refused = open() or not held() and check_queue() or refusal()
 if refused then
   return refused
 end
@@ -204,19 +221,20 @@ if not state.owner and state.queued > 0 or budget <= 0 or state.shared and ARGV[
   state.more = settle()
 end
 
-local reply = { now, state.more }
+local reply, waits = { now, state.more }, false
 for i, request in ipairs(requests) do
   local answer = answers[i]
   if answer[1] == 2 or answer[1] == 3 then
     answer = conclude(request, answer)
   end
+  waits = waits or answer[1] == 2
   for _, value in ipairs(answer) do
     reply[#reply + 1] = value
   end
 end
 close()
 cover(longest, keep)
-if ARGV[6] == '1' then
+if ARGV[6] == '1' and waits then
   tell(client, 'echo')
 end
 return reply

@@ -22,6 +22,7 @@ var (
 	redisCall   = regexp.MustCompile(`\bredis\.p?call\b(\(\s*'(\w+)')?`)
 	firstKey    = regexp.MustCompile(`^\s*,\s*KEYS\[\d+\]\s*[,)]`)
 	onlyKeys    = regexp.MustCompile(`^(\s*,\s*KEYS\[\d+\])+\s*\)`)
+	usesLine    = regexp.MustCompile(`(?m)^-- uses:(.*)$`)
 	format      = regexp.MustCompile(`\bformat\(\s*('%\.0f')?`)
 )
 
@@ -142,14 +143,14 @@ type operation struct {
 func parseOperation(fsys fs.FS, file string) *operation {
 	text, code := source(fsys, file)
 	op := &operation{file: file, code: code, keys: map[int]bool{}, argv: map[int]bool{}}
+	for _, m := range usesLine.FindAllStringSubmatch(text, -1) {
+		op.uses = append(op.uses, strings.Fields(m[1])...)
+	}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "--") {
 			break
 		}
 		op.header += line
-		if parts, ok := strings.CutPrefix(line, "-- uses:"); ok {
-			op.uses = append(op.uses, strings.Fields(parts)...)
-		}
 		if m := declaration.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			op.declare(m)
 		}

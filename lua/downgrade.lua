@@ -1,6 +1,5 @@
 -- Makes a session's write holds read holds: it goes on without a gap, and other
 -- readers may join it in the same step.
--- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] inbox channel prefix, a client's ID completes it
@@ -13,13 +12,15 @@
 -- ARGV[8] keep ms that the hash outlives the last deadline
 -- RETURNS 1, now, low, high, remaining (held), or 0, now (not held, any more); and
 --   more (1: ask again, the queue was too long for one call)
+local owner, nonce = ARGV[4], ARGV[3]
+-- uses: read state queue readers settle
 inbox = ARGV[1]
-local refused = open(ARGV[4], ARGV[3]) or check_queue()
+local refused = open() or check_queue()
 if refused then
   return refused
 end
 local grant = state.grant and unpack_grant(state.grant)
-local session = grant and find_session(grant, ARGV[2], ARGV[3])
+local session = grant and find_session(grant, ARGV[2], nonce)
 if not session then
   return { 0, now, 0 }
 end
@@ -30,14 +31,14 @@ if op > session.op then
   session.writes, session.reads = 0, tonumber(ARGV[6])
   session.deadline = math.max(session.deadline, now + ttl)
 end
-if state.owner == ARGV[4] then
+if state.owner == owner then
   if writes(grant) == 0 then
-    downgrade(ARGV[4], grant)
+    downgrade(owner, grant)
   else
-    store_grant(ARGV[4], grant)
+    store_grant(owner, grant)
   end
 else
-  put_reader(ARGV[4], grant, session)
+  put_reader(owner, grant, session)
 end
 local more = 0
 if state.queued > 0 then

@@ -1,6 +1,5 @@
 -- Ends the grant that has the given token, and nothing later: a copy of this
 -- request that arrives after the lock has changed hands removes nobody.
--- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] inbox channel prefix, a client's ID completes it
@@ -8,9 +7,10 @@
 -- ARGV[3] token the first token of that grant
 -- ARGV[4] keep ms that the hash outlives the last holder
 -- RETURNS removed (1 or 0), now, more (1: ask again, the queue was too long for one call)
+local owner, nonce = ARGV[2], ''
+-- uses: read state queue readers settle
 inbox = ARGV[1]
-local owner = ARGV[2]
-local refused = open(owner, '') or check_queue()
+local refused = open() or check_queue()
 if refused then
   return refused
 end

@@ -3,7 +3,6 @@
 -- one, so copies and re-ordered copies change nothing. A writer's has one key, so
 -- that it works in a slot that migrates; the last write is given up by release or
 -- downgrade, never here.
--- uses: state queue readers
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; only for a session that reads
 -- ARGV[1] client the session's client
@@ -15,20 +14,37 @@
 -- ARGV[7] ttl ms from now that the lease lasts at least; 0: as it is
 -- ARGV[8] keep ms that the hash outlives the last deadline
 -- RETURNS 1, now, low, high, remaining (held), or 0, now (not held, any more)
-local refused = open(ARGV[3], ARGV[2])
+local client, nonce, owner = ARGV[1], ARGV[2], ARGV[3]
+local op, ttl, keep = tonumber(ARGV[4]), tonumber(ARGV[7]), tonumber(ARGV[8])
+-- uses: read
+
+-- The one session of a writer goes on: the usual case, answered before the rest is
+-- defined. The records are those of shared_state.
+if not KEYS[2] and fields[6] then
+  local low, high, last, deadline = string.match(fields[6], '^w (%d+) (%d+) %S+ %S+ (%d+) %d+ %d+ (%d+)$')
+  local lease = ' ' .. client .. ' ' .. nonce .. ' '
+  if low and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now and op > tonumber(last) then
+    local later = math.max(tonumber(deadline), now + ttl)
+    redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT')
+    redis.call('HSET', KEYS[1], 'o:' .. owner, 'w ' .. low .. ' ' .. high .. lease .. op .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. later,
+      'holder', later .. lease .. owner)
+    return { 1, now, low, high, later - now }
+  end
+end
+-- uses: state queue readers
+local refused = open()
 if refused then
   return refused
 end
-local writer = held() and state.owner == ARGV[3]
+local writer = held() and state.owner == owner
 if not state.grant or not writer and not state.shared then
   return { 0, now }
 end
 local grant = unpack_grant(state.grant)
-local session = find_session(grant, ARGV[1], ARGV[2])
+local session = find_session(grant, client, nonce)
 if not session then
   return { 0, now }
 end
-local op, ttl, keep = tonumber(ARGV[4]), tonumber(ARGV[7]), tonumber(ARGV[8])
 -- A writer's statement may find its session reading: the downgrade overtook it.
 if op > session.op and (writer or KEYS[2]) then
   session.op = op
@@ -37,11 +53,11 @@ if op > session.op and (writer or KEYS[2]) then
   touch(ttl, keep)
   if writer and KEYS[2] and writes(grant) == 0 then
     -- Another process of the owner wrote, and its lease has ended.
-    downgrade(ARGV[3], grant)
+    downgrade(owner, grant)
   elseif writer then
     store_grant(state.owner, grant)
   else
-    put_reader(ARGV[3], grant, session)
+    put_reader(owner, grant, session)
   end
 end
 return { 1, now, grant.low, grant.high, session.deadline - now }

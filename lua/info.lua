@@ -1,10 +1,11 @@
 -- Reads a lock of any kind: who holds it and how many wait. Writes nothing.
--- uses: state queue readers
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- RETURNS now, kind ('' for a name that is not in use), waiters alive, and six for
 --   each holder: owner, mode, holds, low, high, remaining ms
-local refused = open('', '')
+local owner, nonce = '', ''
+-- uses: read state queue readers
+local refused = open()
 if refused then
   return refused
 end

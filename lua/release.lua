@@ -1,6 +1,5 @@
 -- Ends a nonce, whatever it has come to: held, queued, or never arrived. The lock
 -- goes to the head of the queue in the same step.
--- uses: state queue readers settle
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] inbox channel prefix, a client's ID completes it
@@ -12,11 +11,25 @@
 -- ARGV[6] keep ms that the hash outlives the last holder
 -- RETURNS was (2 held, 1 queued, 0 neither), now, more (1: ask again, the queue was
 --   too long for one call); or -5, now, 0 (the one-key form cannot answer)
-inbox = ARGV[1]
 local client, nonce, owner = ARGV[2], ARGV[3], ARGV[4]
 local until_ms, keep = tonumber(ARGV[5]), tonumber(ARGV[6])
+-- uses: read
 
-local refused = open(owner, nonce) or check_queue()
+-- The only session of a grant ends and nobody waits: the usual case, answered
+-- before the rest is defined. The records are those of shared_state.
+if fields[6] and not fields[7] and until_ms == 0 and (not fields[3] or fields[3] == '0') then
+  local lease, deadline = string.match(fields[6], '^w %d+ %d+( %S+ %S+ )%d+ %d+ %d+ (%d+)$')
+  if lease == ' ' .. client .. ' ' .. nonce .. ' ' and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now
+    and (fields[1] == 'plain' or fields[1] == 'fair') then
+    redis.call('HDEL', KEYS[1], 'o:' .. owner, 'holder')
+    redis.call('PEXPIRE', KEYS[1], keep)
+    return { 2, now, 0 }
+  end
+end
+-- uses: state queue readers settle
+inbox = ARGV[1]
+
+local refused = open() or check_queue()
 if refused then
   return refused
 end
@@ -70,6 +83,6 @@ close()
 cover(lease, keep)
 if state.queued == 0 and not (state.owner or state.shared and KEYS[2] and readers_until()) then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
-  redis.call('PEXPIRE', KEYS[1], text(math.max(keep, until_ms - now)))
+  redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))
 end
 return { was, now, more }

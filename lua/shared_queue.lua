@@ -5,6 +5,10 @@
 
 local inbox
 
+-- Who comes next, as far as it has been read, and the records that were read:
+-- nonces in order, and packed records by nonce.
+local front, records = {}, {}
+
 local function unpack_waiter(packed)
   local client, op, ticket, deadline, mode, block, told, named, owner =
     string.match(packed, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d) (.*)$')
@@ -15,17 +19,16 @@ local function unpack_waiter(packed)
 end
 
 local function pack_waiter(w)
-  return table.concat({
-    w.client, text(w.op), text(w.ticket), text(w.deadline), w.mode, text(w.block), text(w.told),
-    w.named and '1' or '0', w.owner,
-  }, ' ')
+  return w.client .. ' ' .. w.op .. ' ' .. text(w.ticket) .. ' ' .. w.deadline .. ' ' .. w.mode .. ' ' .. w.block .. ' ' .. w.told
+    .. (w.named and ' 1 ' or ' 0 ') .. w.owner
 end
 
--- Returns the error reply when KEYS[2] is not ours to touch, else nothing.
+-- Reads who comes next. Returns the error reply when KEYS[2] is not ours to
+-- touch, else nothing.
 local function check_queue()
   if state.queued > 0 and KEYS[2] then
-    local length = redis.pcall('ZCARD', KEYS[2])
-    return type(length) == 'table' and length or nil
+    front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
+    return front.err and front or nil
   end
 end
 
@@ -56,6 +59,12 @@ local function list_named(owner, nonce, add)
 end
 
 local function drop_waiter(nonce, waiter)
+  if front[1] == nonce then
+    table.remove(front, 1)
+  else
+    front = {}
+  end
+  records[nonce] = nil
   if redis.call('ZREM', KEYS[2], nonce, '-' .. nonce) > 0 then
     state.queued = math.max(state.queued - 1, 0)
   end
@@ -73,36 +82,61 @@ local function new_ticket()
 end
 
 -- Adds members, all of one deadline, to the queue's key, which lives as long as
--- the hash does. Its TTL is read before the first write: who may not ask for it
--- leaves no key without one.
+-- the hash does. GT: its TTL never moves earlier. It is asked for before the first
+-- write: who may not ask for it leaves no key without one.
 local function add_to_queue(deadline, ...)
   local lease = deadline - now + state.keep
-  local short = redis.call('PTTL', KEYS[2]) < lease
-  redis.call('ZADD', KEYS[2], ...)
-  if short then
-    redis.call('PEXPIRE', KEYS[2], text(lease))
+  local covered = redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 1
+  local added = redis.call('ZADD', KEYS[2], ...)
+  if not covered then
+    redis.call('PEXPIRE', KEYS[2], lease, 'NX')
   end
+  return added
 end
 
--- Puts a waiter in, or back in under the ticket it already has.
-local function insert_waiter(nonce, waiter)
-  if waiter.ticket == 0 then
+-- Puts a waiter in, or back in under the ticket it already has, with any further
+-- fields of the hash that the caller hands in. known: the hash has its record.
+local function insert_waiter(nonce, waiter, known, ...)
+  local new = waiter.ticket == 0
+  if new then
     waiter.ticket = new_ticket()
   end
-  add_to_queue(waiter.deadline, text(waiter.ticket), nonce, text(-waiter.deadline), '-' .. nonce)
-  redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
+  local added = add_to_queue(waiter.deadline, text(waiter.ticket), nonce, -waiter.deadline, '-' .. nonce)
+  if state.fresh or not known and not new then
+    -- Counted, not added up: the hash may have been lost while the queue was not.
+    state.queued = redis.call('ZCOUNT', KEYS[2], '(0', '+inf')
+  elseif added > 0 then
+    state.queued = state.queued + 1
+  end
+  front = {}
+  state.stored = state.queued
+  records[nonce] = pack_waiter(waiter)
+  redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'queued', state.queued, ...)
   if waiter.named then
     list_named(waiter.owner, nonce, true)
   end
-  -- Counted, not added up: the hash may have been lost while the queue was not.
-  state.queued = redis.call('ZCOUNT', KEYS[2], '(0', '+inf')
 end
 
+-- Returns who comes next, and its record.
 local function head()
-  local nonce = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 1)[1]
-  if nonce then
-    return nonce, redis.call('HGET', KEYS[1], 'w:' .. nonce)
+  if not front[1] then
+    front = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
   end
+  local first, second = front[1], front[2]
+  if first and records[first] == nil then
+    if second then
+      local both = redis.call('HMGET', KEYS[1], 'w:' .. first, 'w:' .. second)
+      records[first], records[second] = both[1], both[2]
+    else
+      records[first] = redis.call('HGET', KEYS[1], 'w:' .. first)
+    end
+  end
+  return first, records[first]
+end
+
+local function update_waiter(nonce, waiter)
+  records[nonce] = pack_waiter(waiter)
+  redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce])
 end
 
 -- Drops waiters past their deadline, wherever they stand, at most budget of them.

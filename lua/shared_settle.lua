@@ -25,12 +25,13 @@ local function grant_waiter(nonce, waiter)
     grant = packed and unpack_grant(packed)
   end
   if not grant or #grant.sessions == 0 then
-    local low, high = issue(waiter.block)
+    local low, high = issue(state.token, waiter.block)
+    state.token = high
     grant = { mode = waiter.mode, low = low, high = high, sessions = {} }
   end
   if asking[nonce] then
     asking[nonce] = { grant.low, grant.high, waiter.deadline }
-  elseif not tell(waiter.client, table.concat({ 'grant', nonce, text(waiter.op), text(grant.low), text(grant.high) }, ' ')) then
+  elseif not tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(grant.low) .. ' ' .. text(grant.high)) then
     return
   end
   grant.sessions[#grant.sessions + 1] = session
@@ -61,7 +62,7 @@ local function look()
   local waiter = unpack_waiter(packed)
   if deadline < waiter.told then
     waiter.told = deadline
-    redis.call('HSET', KEYS[1], 'w:' .. nonce, pack_waiter(waiter))
+    update_waiter(nonce, waiter)
     tell(waiter.client, 'look ' .. nonce)
   end
 end
@@ -112,6 +113,6 @@ end
 -- Writes the queue's length back where it changed.
 local function close()
   if state.queued ~= state.stored then
-    redis.call('HSET', KEYS[1], 'queued', text(state.queued))
+    redis.call('HSET', KEYS[1], 'queued', state.queued)
   end
 end

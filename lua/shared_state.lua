@@ -1,30 +1,9 @@
--- The state of one lock, read once and judged by one clock.
---
--- Hash fields: kind, token (largest issued), queued (live queue length),
--- holder ('deadline client nonce owner' of the exclusive grant), ended (nonces
--- that must not be granted any more, each with its not-after), o:OWNER (the
--- owner's grant), w:NONCE (a waiter), v:OWNER (nonces a named owner has queued),
--- r:NONCE (the owner of a reading session).
--- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
---
--- TIME moves while a script runs and key expiry does not, so it is read here,
--- once, and no decision looks at a key's TTL.
-
-local clock = redis.call('TIME')
-local micros = clock[1] * 1000000 + clock[2]
-local now = math.floor(micros / 1000)
+-- The state taken apart, the records of grants, and the key's time to live.
 
 local state = {}
 
--- Lua prints 1.8e15 by itself: every number that leaves as text comes through here.
-local function text(number)
-  return string.format('%.0f', number)
-end
-
--- Returns the error reply when KEYS[1] is not ours to touch, else nothing: what a
--- script has written is not taken back when a later command fails.
-local function open(owner, nonce)
-  local fields = redis.pcall('HMGET', KEYS[1], 'kind', 'token', 'queued', 'holder', 'ended', 'o:' .. owner, 'w:' .. nonce)
+-- Returns the error reply when KEYS[1] is not ours to touch, else nothing.
+local function open()
   if fields.err then
     return fields
   end
@@ -53,13 +32,13 @@ end
 -- is garbage collection for the longest deadline and never moves earlier.
 local function touch(ttl, keep)
   state.keep = keep
-  state.fresh = redis.call('PEXPIRE', KEYS[1], text(ttl + keep), 'GT') == 0 and state.kind == false
+  state.fresh = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 0 and state.kind == false
 end
 
 -- Gives a hash that did not exist before this script its first TTL.
 local function cover(ttl, keep)
   if state.fresh then
-    redis.call('PEXPIRE', KEYS[1], text(ttl + keep))
+    redis.call('PEXPIRE', KEYS[1], ttl + keep)
     state.fresh = false
   end
 end
@@ -91,14 +70,15 @@ local function find_session(grant, client, nonce)
 end
 
 local function pack_grant(grant)
-  local parts = { grant.mode, text(grant.low), text(grant.high) }
+  local packed = grant.mode .. ' ' .. text(grant.low) .. ' ' .. text(grant.high)
   for _, s in ipairs(grant.sessions) do
-    parts[#parts + 1] = table.concat({ s.client, s.nonce, text(s.op), text(s.writes), text(s.reads), text(s.deadline) }, ' ')
+    packed = packed .. ' ' .. s.client .. ' ' .. s.nonce .. ' ' .. s.op .. ' ' .. s.writes .. ' ' .. s.reads .. ' ' .. s.deadline
   end
-  return table.concat(parts, ' ')
+  return packed
 end
 
--- Writes the exclusive grant back, with any further fields the caller hands in.
+-- Writes the exclusive grant back, with any further fields the caller hands in,
+-- and the queue's length, which it has at hand.
 local function store_grant(owner, grant, ...)
   local longest = grant.sessions[1]
   for _, s in ipairs(grant.sessions) do
@@ -107,26 +87,14 @@ local function store_grant(owner, grant, ...)
     end
   end
   state.deadline, state.client, state.nonce, state.owner = longest.deadline, longest.client, longest.nonce, owner
-  redis.call('HSET', KEYS[1], 'o:' .. owner, pack_grant(grant),
-    'holder', table.concat({ text(longest.deadline), longest.client, longest.nonce, owner }, ' '), ...)
+  state.stored = state.queued
+  redis.call('HSET', KEYS[1], 'o:' .. owner, pack_grant(grant), 'queued', state.queued,
+    'holder', longest.deadline .. ' ' .. longest.client .. ' ' .. longest.nonce .. ' ' .. owner, ...)
 end
 
 local function drop_grant()
   redis.call('HDEL', KEYS[1], 'o:' .. state.owner, 'holder')
   state.owner = nil
-end
-
--- Tokens come from the past, so that the counter never runs ahead of the clock
--- and a counter that was lost starts above everything it had issued.
-local function issue(size)
-  local high = micros
-  local low = math.max(state.token, high - size) + 1
-  if low > high then
-    low = state.token + 1
-    high = low
-  end
-  state.token = high
-  return low, high
 end
 
 -- A nonce in 'ended' belongs to a request that its client has ended while a
@@ -147,6 +115,6 @@ local function keep_ended(nonce, until_ms)
     from = last + 1
   end
   local kept = string.sub(state.ended, from)
-  state.ended = kept .. (kept == '' and '' or ' ') .. nonce .. ' ' .. text(until_ms)
+  state.ended = kept .. (kept == '' and '' or ' ') .. nonce .. ' ' .. until_ms
   redis.call('HSET', KEYS[1], 'ended', state.ended)
 end

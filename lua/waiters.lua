@@ -1,12 +1,13 @@
 -- Reads a page of the queue, in order. Writes nothing.
--- uses: state queue
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] after the last ticket of the page before, or 0
 -- ARGV[2] size entries that a page has at most
 -- RETURNS now in microseconds, the last ticket read (0: there is no further page),
 --   and three for each waiter alive: owner, mode, ticket
-local refused = open('', '')
+local owner, nonce = '', ''
+-- uses: read state queue
+local refused = open()
 if refused then
   return refused
 end

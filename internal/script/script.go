@@ -25,9 +25,9 @@ type Script struct {
 	SHA    string // SHA-1 of Source in lower-case hex, what EVALSHA sends
 }
 
-// Load reads the script name from <name>.lua in fsys. A line "-- uses: a b"
-// in the comment that heads the file puts shared_a.lua and shared_b.lua, in
-// that order, before it.
+// Load reads the script name from <name>.lua in fsys. A comment line
+// "-- uses: a b" is replaced by shared_a.lua and shared_b.lua, in that order: so
+// a script can answer the usual case before it defines what the others need.
 //
 // Comments have lines of their own: what follows code on the same line is
 // sent. Long brackets, as comment or as string, are an error, since finding
@@ -38,17 +38,20 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 		return nil, err
 	}
 	var source strings.Builder
+	sent := 0
 	for _, part := range uses {
-		shared, nested, err := read(fsys, sharedPrefix+part)
+		shared, nested, err := read(fsys, sharedPrefix+part.name)
 		if err != nil {
 			return nil, fmt.Errorf("script %s: %w", name, err)
 		}
 		if len(nested) > 0 {
-			return nil, fmt.Errorf("script %s: shared part %s uses other parts: the script has to name them, in order", name, part)
+			return nil, fmt.Errorf("script %s: shared part %s uses other parts: the script has to name them, in order", name, part.name)
 		}
+		source.WriteString(code[sent:part.at])
 		source.WriteString(shared)
+		sent = part.at
 	}
-	source.WriteString(code)
+	source.WriteString(code[sent:])
 	sum := sha1.Sum([]byte(source.String()))
 	return &Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}, nil
 }
@@ -63,9 +66,15 @@ func MustLoad(fsys fs.FS, name string) *Script {
 	return s
 }
 
+// A part is a shared part and where in the code of the script it goes.
+type part struct {
+	name string
+	at   int
+}
+
 // read returns the code of one file, each line ended by a newline, and the
-// parts its header names.
-func read(fsys fs.FS, name string) (code string, uses []string, err error) {
+// parts it names.
+func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 	text, err := fs.ReadFile(fsys, name+".lua")
 	if err != nil {
 		return "", nil, fmt.Errorf("script %s: %w", name, err)
@@ -78,10 +87,7 @@ func read(fsys fs.FS, name string) (code string, uses []string, err error) {
 		bare := strings.TrimLeft(line, " \t")
 		switch {
 		case strings.HasPrefix(bare, usesHeader):
-			if out.Len() > 0 || uses != nil {
-				return "", nil, fmt.Errorf("script %s: line %d: %q again or after code", name, i+1, usesHeader)
-			}
-			if uses, err = parts(bare); err != nil {
+			if uses, err = add(uses, bare, out.Len()); err != nil {
 				return "", nil, fmt.Errorf("script %s: line %d: %w", name, i+1, err)
 			}
 		case longBracket(bare):
@@ -98,20 +104,21 @@ func read(fsys fs.FS, name string) (code string, uses []string, err error) {
 	return out.String(), uses, nil
 }
 
-// parts returns the names in a uses line.
-func parts(line string) ([]string, error) {
+// add appends the parts that a uses line names.
+func add(uses []part, line string, at int) ([]part, error) {
 	names := strings.Fields(strings.TrimPrefix(line, usesHeader))
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%q names nothing", usesHeader)
 	}
-	for i, name := range names {
+	for _, name := range names {
 		// Twice the same locals would run, and count against Lua's limit of
 		// 200: it is a slip.
-		if slices.Contains(names[:i], name) {
+		if slices.ContainsFunc(uses, func(p part) bool { return p.name == name }) {
 			return nil, fmt.Errorf("%q names %s twice", usesHeader, name)
 		}
+		uses = append(uses, part{name, at})
 	}
-	return names, nil
+	return uses, nil
 }
 
 // longBracket reports whether the line opens a long comment, or holds a long

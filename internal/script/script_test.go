@@ -20,9 +20,9 @@ func files(texts map[string]string) fs.FS {
 	return fsys
 }
 
-func TestLoadPutsSharedPartsFirstInTheOrderNamed(t *testing.T) {
+func TestLoadPutsSharedPartsWhereTheyAreNamed(t *testing.T) {
 	fsys := files(map[string]string{
-		"lock.lua":         "-- takes a lock\n-- uses: state queue\nreturn 1\n",
+		"lock.lua":         "-- takes a lock\nlocal l = 0\n-- uses: state queue\nreturn 1\n",
 		"shared_queue.lua": "local q = 2",
 		"shared_state.lua": "local s = 1\n",
 	})
@@ -30,7 +30,7 @@ func TestLoadPutsSharedPartsFirstInTheOrderNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "local s = 1\nlocal q = 2\nreturn 1\n"
+	want := "local l = 0\nlocal s = 1\nlocal q = 2\nreturn 1\n"
 	if s.Source != want {
 		t.Errorf("source:\n%s\nwant:\n%s", s.Source, want)
 	}
@@ -80,8 +80,7 @@ func TestLoadRefuses(t *testing.T) {
 		"nested part":          {map[string]string{"a.lua": "-- uses: b\nreturn 1", "shared_b.lua": "-- uses: c\nlocal b", "shared_c.lua": "local c"}, "shared part b uses other parts"},
 		"part twice":           {map[string]string{"a.lua": "-- uses: b b\nreturn 1", "shared_b.lua": "local b"}, "names b twice"},
 		"uses nothing":         {map[string]string{"a.lua": "-- uses:\nreturn 1"}, "names nothing"},
-		"uses again":           {map[string]string{"a.lua": "-- uses: b\n-- uses: b\nreturn 1", "shared_b.lua": "local b"}, "line 2"},
-		"uses after code":      {map[string]string{"a.lua": "return 1\n-- uses: b", "shared_b.lua": "local b"}, "after code"},
+		"part again":           {map[string]string{"a.lua": "-- uses: b\n-- uses: b\nreturn 1", "shared_b.lua": "local b"}, "line 2"},
 		"long comment":         {map[string]string{"a.lua": "--[[ x\n]]\nreturn 1"}, "line 1: long brackets"},
 		"levelled comment":     {map[string]string{"a.lua": "--[==[ x\n]==]\nreturn 1"}, "line 1: long brackets"},
 		"long string":          {map[string]string{"a.lua": "local s = [[\n-- data\n]]\nreturn s"}, "line 1: long brackets"},
