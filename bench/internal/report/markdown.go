@@ -1,0 +1,29 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown writes the page.
+func (r Results) Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Benchmarks\n\n")
+	r.section(&b, "pair", "Uncontended pair", []string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"})
+	r.section(&b, "hot", "One hot lock", []string{"grants/s", "gap p50 us", "gap p99 us", "longest wait ms", "Jain", "commands/grant", "bytes/grant", "server us/grant"})
+	return b.String()
+}
+
+func (r Results) section(b *strings.Builder, workload, title string, metrics []string) {
+	of := r.where(query{workload: workload})
+	if len(of) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "## %s\n\n", title)
+	for _, c := range of.distinct(byCase) {
+		for _, regime := range of.where(query{kase: c}).distinct(byRegime) {
+			fmt.Fprintf(b, "### %s, %s\n\n", c, regime)
+			of.table(b, query{kase: c, regime: regime}, metrics)
+		}
+	}
+}

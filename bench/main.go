@@ -1,0 +1,82 @@
+// Command bench measures relock beside other locks on one Redis, which it starts
+// itself, and writes what it saw to a page.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/relock-go/relock/bench/internal/host"
+	"github.com/relock-go/relock/bench/internal/load"
+	"github.com/relock-go/relock/bench/internal/report"
+	"github.com/relock-go/relock/bench/internal/rival"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == host.SpinFlag {
+		exit(host.Spin(os.Args[2]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	exit(err)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(ctx context.Context) error {
+	rounds := flag.Int("rounds", 5, "rounds of each case")
+	seconds := flag.Float64("seconds", 0.4, "window of the shortest workloads; others take a multiple")
+	only := flag.String("only", "", "run the cases whose `regexp` matches, as in 'hot|pair 256'")
+	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
+	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
+	flag.Parse()
+	if *quick {
+		*rounds, *seconds = 2, 0.05
+	}
+	if *out == "" {
+		*out = filepath.Join("..", "docs")
+		if *quick || *only != "" {
+			*out = "out"
+		}
+	}
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	server, err := host.StartServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	begin := time.Now()
+	var results report.Results
+	b := &load.Bench{
+		Server: server, Rivals: rival.All(), Rounds: *rounds, Window: time.Duration(*seconds * float64(time.Second)),
+		Keep: func(s load.Sample) { results = append(results, s) },
+		Note: func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
+		},
+	}
+	if err := b.All(ctx, match); err != nil {
+		return err
+	}
+	page := results.Markdown()
+	fmt.Print(page)
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*out, "benchmarks.md"), []byte(page), 0o644)
+}
