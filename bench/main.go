@@ -22,6 +22,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == host.SpinFlag {
 		exit(host.Spin(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == load.HoldFlag {
+		exit(load.Hold(context.Background(), os.Args[2], os.Stdin, os.Stdout))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx)
 	stop()
@@ -43,7 +46,9 @@ func run(ctx context.Context) error {
 	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
 	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
 	flag.Parse()
+	sizes, heldTTL := []int{1000, 10_000, 100_000}, 30*time.Second
 	if *quick {
+		sizes, heldTTL = []int{1000, 10_000}, 3*time.Second
 		*rounds, *seconds = 2, 0.05
 	}
 	if *out == "" {
@@ -65,6 +70,7 @@ func run(ctx context.Context) error {
 	var results report.Results
 	b := &load.Bench{
 		Server: server, Rivals: rival.All(), Rounds: *rounds, Window: time.Duration(*seconds * float64(time.Second)),
+		HeldSizes: sizes, HeldTTL: heldTTL,
 		Keep: func(s load.Sample) { results = append(results, s) },
 		Note: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/bench/internal/host"
+	"github.com/relock-go/relock/bench/internal/rival"
 )
 
 // The regimes.
@@ -52,8 +53,9 @@ func (b *Bench) in(ctx context.Context, regime string, only *regexp.Regexp) erro
 	return nil
 }
 
+// tasks are what is measured in each regime.
 func (b *Bench) tasks() []task {
-	var all []task
+	all := []task{{"nested", b.NestedPairs}}
 	for _, n := range []int{1, 16, 256, 1024} {
 		all = append(all, task{fmt.Sprintf("pair %d", n), func(ctx context.Context) error { return b.Pairs(ctx, n) }})
 	}
@@ -62,5 +64,33 @@ func (b *Bench) tasks() []task {
 			all = append(all, task{"hot " + h.Case(), func(ctx context.Context) error { return b.HotLock(ctx, h) }})
 		}
 	}
+	if b.Regime == Awake {
+		return all
+	}
+	// Where the network, the server or many goroutines are what is waited for, one
+	// regime will do.
+	for _, rtt := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
+		all = append(all, task{"link " + rtt.String(), func(ctx context.Context) error { return b.HandOff(ctx, rtt) }})
+	}
+	all = append(all, task{"rw", func(ctx context.Context) error {
+		return b.ReadMostly(ctx, RW{Clients: 4, Each: 16, Section: time.Millisecond, WriteEvery: 20})
+	}})
+	for _, n := range []int{10, 100, 1000, 10_000} {
+		all = append(all, task{fmt.Sprintf("depth %d", n), func(ctx context.Context) error { return b.Depth(ctx, n) }})
+	}
+	all = append(all, task{"memory", b.Memory}, task{"held", b.heldSizes})
 	return all
+}
+
+// heldSizes has rueidislock hold a tenth of what relock does: it renews each lock
+// with a command, a goroutine and a timer of its own. The windows hold at least one
+// renewal of each lock.
+func (b *Bench) heldSizes(ctx context.Context) error {
+	var all []HeldLocks
+	for _, n := range b.HeldSizes {
+		all = append(all,
+			HeldLocks{Rival: rival.Relock(), Locks: n, TTL: b.HeldTTL, Renews: 1. / 3, Window: b.HeldTTL},
+			HeldLocks{Rival: rival.Rueidislock(), Locks: n / 10, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL})
+	}
+	return b.Held(ctx, all)
 }

@@ -24,14 +24,16 @@ type Sample struct {
 
 // Bench is one run.
 type Bench struct {
-	Server *host.Server
-	Rivals []rival.Rival
-	Rounds int
-	Window time.Duration // of the shortest workloads; others take a multiple
-	Regime string        // as which samples are noted
-	Keep   func(Sample)
-	Note   func(format string, args ...any) // progress
-	serial atomic.Int64
+	Server    *host.Server
+	Rivals    []rival.Rival
+	Rounds    int
+	Window    time.Duration // of the shortest workloads; others take a multiple
+	Regime    string        // as which samples are noted
+	HeldSizes []int         // numbers of locks held at a time
+	HeldTTL   time.Duration // of those; each size takes about twice as long
+	Keep      func(Sample)
+	Note      func(format string, args ...any) // progress
+	serial    atomic.Int64
 }
 
 // ttl is long enough for no lease to end within a window.
