@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/bench/internal/host"
@@ -66,7 +67,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer server.Stop()
-	begin := time.Now()
+	begin, facts := time.Now(), server.Facts(ctx)
 	var results report.Results
 	b := &load.Bench{
 		Server: server, Rivals: rival.All(), Rounds: *rounds, Window: time.Duration(*seconds * float64(time.Second)),
@@ -79,10 +80,32 @@ func run(ctx context.Context) error {
 	if err := b.All(ctx, match); err != nil {
 		return err
 	}
-	page := results.Markdown()
-	fmt.Print(page)
-	if err := os.MkdirAll(*out, 0o755); err != nil {
+	return write(ctx, *out, results, report.Page{
+		Command: command(), Whole: !*quick && *only == "", Rounds: *rounds, Window: b.Window, Took: time.Since(begin),
+		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW()),
+	})
+}
+
+// command is how this run was asked for, without the path of the binary.
+func command() string {
+	return strings.Join(append([]string{"bench"}, os.Args[1:]...), " ")
+}
+
+func write(ctx context.Context, dir string, results report.Results, page report.Page) (err error) {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if page.Plots, err = results.WritePlots(filepath.Join(dir, "benchmarks")); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(*out, "benchmarks.md"), []byte(page), 0o644)
+	file := filepath.Join(dir, "benchmarks.md")
+	text := results.Markdown(page)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if !page.Whole {
+		fmt.Print(text)
+	}
+	fmt.Fprintf(os.Stderr, "%6.1fs  wrote %s\n", page.Took.Seconds(), file)
+	return nil
 }

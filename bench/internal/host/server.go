@@ -27,11 +27,14 @@ type Server struct {
 	Admin *redis.Client
 }
 
+// ErrNoServer means that there is nothing to measure on.
+var ErrNoServer = errors.New("no redis-server on PATH: `make deps` installs one")
+
 // StartServer starts a server, which ends with Stop or with this process.
 func StartServer(ctx context.Context) (*Server, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
-		return nil, errors.New("no redis-server on PATH: `make deps` installs one")
+		return nil, ErrNoServer
 	}
 	const attempts = 5 // the port found free may be taken before the server binds it
 	for range attempts {

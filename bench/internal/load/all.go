@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/relock-go/relock/bench/internal/host"
@@ -89,8 +90,8 @@ func (b *Bench) heldSizes(ctx context.Context) error {
 	var all []HeldLocks
 	for _, n := range b.HeldSizes {
 		all = append(all,
-			HeldLocks{Rival: rival.Relock(), Locks: n, TTL: b.HeldTTL, Renews: 1. / 3, Window: b.HeldTTL},
-			HeldLocks{Rival: rival.Rueidislock(), Locks: n / 10, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL})
+			HeldLocks{Case: strconv.Itoa(n), Rival: rival.Relock(), Locks: n, TTL: b.HeldTTL, Renews: 1. / 3, Window: b.HeldTTL},
+			HeldLocks{Case: strconv.Itoa(n), Rival: rival.Rueidislock(), Locks: n / 10, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL})
 	}
 	return b.Held(ctx, all)
 }

@@ -3,9 +3,9 @@ package load
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -64,7 +64,7 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := pair(ctx, c.Lock(h.Prefix+"warm")); err != nil {
+	if err := warm(ctx, c, h.Prefix); err != nil {
 		return err
 	}
 	goroutines, heap, stack := footprint()
@@ -96,13 +96,30 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(found)
 }
 
+// openers acquire at a time.
+const openers = 64
+
+// warm has the client make its connections and buffers, which are no lock's.
+func warm(ctx context.Context, c rival.Client, prefix string) error {
+	var locks []rival.Lock
+	for i := range openers {
+		locks = append(locks, c.Lock(prefix+"warm"+strconv.Itoa(i)))
+	}
+	var errs tally
+	drive(ctx, locks, 50*time.Millisecond, &errs)
+	if first := errs.first.Load(); first != nil {
+		return errors.New(*first)
+	}
+	return nil
+}
+
 // holdAll acquires with some goroutines, which end.
 func holdAll(ctx context.Context, c rival.Client, h Holding, renewals *renewals) ([]rival.Lock, *tally) {
 	locks := make([]rival.Lock, h.Locks)
 	var errs tally
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range 64 {
+	for range openers {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < h.Locks; i = int(next.Add(1)) - 1 {
 				name := h.Prefix + strconv.Itoa(i)
@@ -181,6 +198,3 @@ func cpuTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
-
-// Self is this program, to be run again as something else.
-func Self() (string, error) { return os.Executable() }

@@ -16,9 +16,9 @@ import (
 	"github.com/relock-go/relock/bench/internal/rival"
 )
 
-// HeldLocks measures processes that hold many locks and do nothing else. Those of
-// a call run at the same time, so they are to be small or alone.
+// HeldLocks is a process that holds many locks and does nothing else.
 type HeldLocks struct {
+	Case   string
 	Rival  rival.Rival
 	Locks  int
 	TTL    time.Duration
@@ -63,8 +63,9 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 	did := found.after(b, ctx, before)
 	n := float64(h.Locks)
 	s := Sample{
-		Workload: "held", Case: strconv.Itoa(h.Locks), Regime: b.Regime, Rival: h.Rival.Name,
+		Workload: "held", Case: h.Case, Regime: b.Regime, Rival: h.Rival.Name,
 		Errors: found.Errors, Err: found.Err, Values: map[string]float64{
+			"locks":                  n,
 			"goroutines":             float64(found.Goroutines),
 			"goroutines/lock":        float64(found.Goroutines) / n,
 			"bytes/lock":             float64(found.Heap+found.Stack) / n,
@@ -110,7 +111,7 @@ type child struct {
 }
 
 func startChild(h Holding) (*child, error) {
-	self, err := Self()
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,6 @@ func startChild(h Holding) (*child, error) {
 	}
 	c := &child{cmd: exec.Command(self, HoldFlag, string(arg)), exited: make(chan struct{}), in: inW, out: bufio.NewReader(outR), pipes: []*os.File{inW, outR}}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, os.Stderr
-	c.cmd.Env = append(os.Environ(), ChildEnv+"=1")
 	err = host.Spawn(c.cmd, c.exited)
 	_, _ = inR.Close(), outW.Close() // the child has them
 	if err != nil {
@@ -136,9 +136,6 @@ func startChild(h Holding) (*child, error) {
 	}
 	return c, nil
 }
-
-// ChildEnv tells a test binary that it is such a process.
-const ChildEnv = "RELOCK_BENCH_CHILD"
 
 func (c *child) stop() {
 	_ = c.cmd.Process.Kill() // fails only if it is gone already

@@ -187,9 +187,9 @@ func (c *contest) report(s *Sample) {
 	}
 	s.Few = c.grants() < int64(2*len(c.players))
 	s.Values["grants/s"] = float64(c.grants()) / c.end.Sub(c.begin).Seconds()
-	s.Values["gap p50 us"] = micros(stat.Percentile(gaps, 50))
-	s.Values["gap p99 us"] = micros(stat.Percentile(gaps, 99))
-	s.Values["wait p50 ms"] = millis(stat.Percentile(waits, 50))
+	s.percentile("gap p50 us", gaps, 50, micros)
+	s.percentile("gap p99 us", gaps, 99, micros)
+	s.percentile("wait p50 ms", waits, 50, millis)
 	s.Values["longest wait ms"] = millis(longest)
 	s.Values["Jain"] = stat.Jain(shares)
 }

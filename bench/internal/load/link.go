@@ -8,7 +8,6 @@ import (
 
 	"github.com/relock-go/relock/bench/internal/host"
 	"github.com/relock-go/relock/bench/internal/rival"
-	"github.com/relock-go/relock/bench/internal/stat"
 )
 
 // HandOff measures, from the call of Unlock by one client to the return of Lock to
@@ -52,7 +51,10 @@ func (b *Bench) roundTrips(ctx context.Context, f *fleet, s *Sample) error {
 	var took []time.Duration
 	var errs tally
 	lock := f.clients[0].Lock("")
-	for by := time.Now().Add(b.Window); time.Now().Before(by); {
+	if err := lock.Lock(ctx); err != nil { // connects
+		errs.add(err)
+	}
+	for by := time.Now().Add(b.Window); time.Now().Before(by) || len(took) < 10 && errs.n.Load() < 10; {
 		begin := time.Now()
 		if err := lock.Lock(ctx); err != nil {
 			errs.add(err)
@@ -62,7 +64,7 @@ func (b *Bench) roundTrips(ctx context.Context, f *fleet, s *Sample) error {
 	}
 	slices.Sort(took)
 	errs.into(s)
-	s.Values["round trip p50 us"] = micros(stat.Percentile(took, 50))
+	s.percentile("round trip p50 us", took, 50, micros)
 	return nil
 }
 
@@ -114,8 +116,8 @@ func (b *Bench) handOffs(ctx context.Context, f *fleet, roundTrip time.Duration,
 	slices.Sort(took)
 	errs.into(s)
 	s.Few = len(took) < 5
-	s.Values["hand-off p50 us"] = micros(stat.Percentile(took, 50))
-	s.Values["hand-off p99 us"] = micros(stat.Percentile(took, 99))
+	s.percentile("hand-off p50 us", took, 50, micros)
+	s.percentile("hand-off p99 us", took, 99, micros)
 	return nil
 }
 

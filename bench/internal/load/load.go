@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock/bench/internal/host"
 	"github.com/relock-go/relock/bench/internal/rival"
+	"github.com/relock-go/relock/bench/internal/stat"
 )
 
 // Sample is what one round of one case gave for one rival.
@@ -126,3 +127,10 @@ func (t *tally) into(s *Sample) {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percentile notes one of what was measured, if anything was.
+func (s *Sample) percentile(metric string, sorted []time.Duration, p float64, unit func(time.Duration) float64) {
+	if len(sorted) > 0 {
+		s.Values[metric] = unit(stat.Percentile(sorted, p))
+	}
+}

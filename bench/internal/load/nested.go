@@ -6,7 +6,6 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/bench/internal/rival"
-	"github.com/relock-go/relock/bench/internal/stat"
 )
 
 // Names of what is measured of relock alone.
@@ -74,7 +73,7 @@ func (b *Bench) nested(ctx context.Context, l *relock.Lock, s *Sample) error {
 	s.Values["pairs/s"] = pairs / elapsed.Seconds()
 	// The mean beside the percentile: a clock is no good for what takes less than a microsecond.
 	s.Values["mean ns"] = float64(elapsed/time.Nanosecond) / pairs
-	s.Values["p50 us"] = micros(stat.Percentile(took.sorted, 50))
+	s.percentile("p50 us", took.sorted, 50, micros)
 	s.Values["commands/pair"] = float64(did.Commands(nil)) / pairs
 	s.Values["server us/pair"] = did.ServerUsec(nil) / pairs
 	return nil

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/bench/internal/rival"
-	"github.com/relock-go/relock/bench/internal/stat"
 )
 
 // samplesKept is for all goroutines of a window together.
@@ -55,8 +54,8 @@ func (b *Bench) pairs(ctx context.Context, f *fleet, goroutines int, s *Sample) 
 	did := after.Since(before)
 	s.Few = took.pairs < int64(10*goroutines)
 	s.Values["pairs/s"] = pairs / elapsed.Seconds()
-	s.Values["p50 us"] = micros(stat.Percentile(took.sorted, 50))
-	s.Values["p99 us"] = micros(stat.Percentile(took.sorted, 99))
+	s.percentile("p50 us", took.sorted, 50, micros)
+	s.percentile("p99 us", took.sorted, 99, micros)
 	s.Values["commands/pair"] = float64(did.Commands(f.rival.Sends)) / pairs
 	s.Values["bytes/pair"] = float64(did.In+did.Out) / pairs
 	s.Values["server us/pair"] = did.ServerUsec(f.rival.Sends) / pairs
