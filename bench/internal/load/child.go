@@ -73,7 +73,9 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	found.AcquireElapsed = time.Since(begin)
 	g, hp, st := footprint()
 	found.Goroutines, found.Heap, found.Stack = g-goroutines, hp-heap, st-stack
-	fmt.Fprintln(out, "held")
+	if _, err := fmt.Fprintln(out, "held"); err != nil {
+		return err
+	}
 	if _, err := in.Read(make([]byte, 1)); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 	if err != nil {
 		return err
 	}
-	did := found.after(b, ctx, before)
+	did := b.after(ctx, before)
 	n := float64(h.Locks)
 	s := Sample{
 		Workload: "held", Case: h.Case, Regime: b.Regime, Rival: h.Rival.Name,
@@ -92,7 +92,7 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 }
 
 // after reads what the server did in the window; on an error there is nothing to show.
-func (h Held) after(b *Bench, ctx context.Context, before host.Counts) host.Counts {
+func (b *Bench) after(ctx context.Context, before host.Counts) host.Counts {
 	now, err := b.Server.Counts(ctx)
 	if err != nil {
 		return host.Counts{}

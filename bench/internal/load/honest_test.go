@@ -71,7 +71,9 @@ func monitor(t *testing.T, b *load.Bench) func() int64 {
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	lines := bufio.NewReader(conn)
-	fmt.Fprintf(conn, "MONITOR\r\n")
+	if _, err := fmt.Fprintf(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
 	if ok, err := lines.ReadString('\n'); err != nil || ok != "+OK\r\n" {
 		t.Fatalf("MONITOR: %q, %v", ok, err)
 	}

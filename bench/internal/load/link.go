@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -92,8 +93,7 @@ func (b *Bench) handOffs(ctx context.Context, f *fleet, roundTrip time.Duration,
 			got <- err
 		}()
 		if err := pause(ctx, settle); err != nil {
-			<-got
-			return err
+			return errors.Join(err, <-got)
 		}
 		begin := time.Now()
 		if err := sides[holder].Unlock(); err != nil {

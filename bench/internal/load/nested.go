@@ -33,7 +33,7 @@ func (b *Bench) NestedPairs(ctx context.Context) error {
 	defer rdb.Close()
 	defer c.Close() //nolint:errcheck // nothing is left to tell
 	s := Sample{Workload: "nested", Case: "1"}
-	return b.interleave(ctx, fleets, s, func(ctx context.Context, f *fleet, s *Sample) error {
+	return b.interleave(ctx, fleets, s, func(ctx context.Context, _ *fleet, s *Sample) error {
 		opts := []relock.LockOption{relock.Owner("bench")}
 		if s.Rival == LocalReentry {
 			opts = append(opts, rival.LocalReentry())

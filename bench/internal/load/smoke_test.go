@@ -31,25 +31,29 @@ func TestEveryWorkloadMeasuresEveryLockWithoutErrors(t *testing.T) {
 	}{
 		{
 			"pair", func(b *load.Bench, ctx context.Context) error { return b.Pairs(ctx, 4) },
-			slices.Concat(noFair, []string{ping}), []string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"},
+			slices.Concat(noFair, []string{ping}),
+			[]string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"},
 		},
 		{"nested", (*load.Bench).NestedPairs, []string{load.Outer, load.Nested}, []string{"mean ns", "pairs/s", "commands/pair"}},
 		{
 			"hot", func(b *load.Bench, ctx context.Context) error { return b.HotLock(ctx, load.Hot{Clients: 2, Each: 2}) },
-			locks, []string{"grants/s", "gap p50 us", "wait p50 ms", "longest wait ms", "Jain", "commands/grant", "bytes/grant"},
+			locks,
+			[]string{"grants/s", "gap p50 us", "wait p50 ms", "longest wait ms", "Jain", "commands/grant", "bytes/grant"},
 		},
 		{
 			"hot with sections", func(b *load.Bench, ctx context.Context) error {
 				return b.HotLock(ctx, load.Hot{Clients: 2, Each: 1, Section: time.Millisecond})
 			},
-			locks, []string{"grants/s"},
+			locks,
+			[]string{"grants/s"},
 		},
 		{"link", func(b *load.Bench, ctx context.Context) error { return b.HandOff(ctx, time.Millisecond) }, slices.Concat(locks, []string{ping}), nil},
 		{
 			"rw", func(b *load.Bench, ctx context.Context) error {
 				return b.ReadMostly(ctx, load.RW{Clients: 2, Each: 2, Section: time.Millisecond, WriteEvery: 4})
 			},
-			slices.Concat(locks, []string{rw}), []string{"holds/s"},
+			slices.Concat(locks, []string{rw}),
+			[]string{"holds/s"},
 		},
 		{"depth", func(b *load.Bench, ctx context.Context) error { return b.Depth(ctx, 50) }, []string{fair}, []string{"server us/hand-off", "hand-offs/s"}},
 		{"memory", (*load.Bench).Memory, slices.Concat(locks, []string{rw}), []string{"held bytes", "held keys"}},
@@ -60,7 +64,8 @@ func TestEveryWorkloadMeasuresEveryLockWithoutErrors(t *testing.T) {
 					{Case: "200", Rival: rival.Rueidislock(), Locks: 20, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL},
 				})
 			},
-			[]string{plain, rival.Rueidislock().Name}, []string{"locks", "bytes/lock", "commands/s"},
+			[]string{plain, rival.Rueidislock().Name},
+			[]string{"locks", "bytes/lock", "commands/s"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

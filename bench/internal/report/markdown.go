@@ -138,18 +138,18 @@ func (r Results) section(b *strings.Builder, s section, plots []string) {
 
 // errorList tells what went wrong: nothing is left out of the count.
 func (r Results) errorList(b *strings.Builder) {
-	any := false
+	begun := false
 	for _, s := range r {
 		if s.Errors == 0 {
 			continue
 		}
-		if !any {
+		if !begun {
 			b.WriteString("## Errors\n\n| workload | lock | round | count | the first |\n|---|---|---:|---:|---|\n")
-			any = true
+			begun = true
 		}
 		fmt.Fprintf(b, "| %s %s, %s | %s | %d | %d | %s |\n", s.Workload, s.Case, s.Regime, s.Rival, s.Round+1, s.Errors, strings.ReplaceAll(s.Err, "|", "\\|"))
 	}
-	if any {
+	if begun {
 		b.WriteString("\n")
 	}
 }

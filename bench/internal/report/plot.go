@@ -16,7 +16,6 @@ type plot struct {
 	file, title, metric string
 	q                   query
 	cases               []string // nil: all
-	skip                string   // a rival that is left out
 	log                 bool
 }
 
