@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -25,6 +25,12 @@ short: ## the tests alone; those that need redis-server are skipped without one
 # Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
+
+# What is measured is best left alone with the machine. -only and -quick: see bench/README.md.
+ROUNDS  ?= 5
+SECONDS ?= 0.4
+bench: ## measure beside other locks, and write docs/benchmarks.md; about ten minutes
+	cd bench && go build -o out/bench . && ./out/bench -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -1,0 +1,146 @@
+// Package host is what the measurements run on: the server, the links, the cores.
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a redis-server on a free loopback port that keeps nothing on disk.
+type Server struct {
+	addr   string
+	dir    string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	out    bytes.Buffer // read it after exited only
+	// Admin is for statistics; its commands are few and its own.
+	Admin *redis.Client
+}
+
+// ErrNoServer means that there is nothing to measure on.
+var ErrNoServer = errors.New("no redis-server on PATH: `make deps` installs one")
+
+// StartServer starts a server, which ends with Stop or with this process.
+func StartServer(ctx context.Context) (*Server, error) {
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, ErrNoServer
+	}
+	const attempts = 5 // the port found free may be taken before the server binds it
+	for range attempts {
+		var s *Server
+		if s, err = start(ctx, bin); err == nil {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("starting redis-server: %w", err)
+}
+
+func start(ctx context.Context, bin string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "relock-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{addr: "127.0.0.1:" + port, dir: dir, exited: make(chan struct{})}
+	s.cmd = exec.Command(bin, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "10000")
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	if err := Spawn(s.cmd, s.exited); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s.Admin = Client(s.addr)
+	if err := s.awaitPong(ctx); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("%w; it said:\n%s", err, s.out.String())
+	}
+	return s, nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
+}
+
+// Spawn starts cmd so that it dies with this process, however that ends, and
+// closes exited when it is gone. The kernel ties the child to the thread that
+// forked it, so that thread is kept.
+func Spawn(cmd *exec.Cmd, exited chan struct{}) error {
+	dieWithParent(cmd)
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	return <-started
+}
+
+func (s *Server) awaitPong(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		// Another server may have won the port: ours then exits.
+		pid, err := s.pid(ctx)
+		if err == nil && pid == s.cmd.Process.Pid {
+			return nil
+		}
+		select {
+		case <-s.exited:
+			return errors.New("redis-server exited")
+		case <-ctx.Done():
+			return fmt.Errorf("no answer: %w", errors.Join(ctx.Err(), err))
+		case <-again.C:
+		}
+	}
+}
+
+func (s *Server) pid(ctx context.Context) (int, error) {
+	i, err := s.info(ctx, "server")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(i["process_id"])
+}
+
+// Addr is the server's address.
+func (s *Server) Addr() string { return s.addr }
+
+// Stop ends the server and removes what it left.
+func (s *Server) Stop() {
+	if s.Admin != nil {
+		_ = s.Admin.Close()
+	}
+	_ = s.cmd.Process.Kill() // fails only if it is gone already
+	<-s.exited
+	_ = os.RemoveAll(s.dir)
+}
+
+// Client is a go-redis client as a user would make it, but that it leaves out
+// a handshake that this server does not know.
+func Client(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr})
+}

@@ -1,0 +1,174 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/relock-go/relock/bench/internal/load"
+	"github.com/relock-go/relock/bench/internal/rival"
+	"github.com/relock-go/relock/bench/internal/stat"
+)
+
+// A target is one number that is to be reached. Ratios are of the same round.
+type target struct {
+	what, want string
+	met        func(median float64) bool
+	value      func(r Results) []float64 // by round
+	regimes    []string                  // value's results are of each; none: of load.Asleep
+}
+
+func atMost(limit float64) func(float64) bool  { return func(v float64) bool { return v <= limit } }
+func atLeast(limit float64) func(float64) bool { return func(v float64) bool { return v >= limit } }
+
+var (
+	plain     = rival.Relock().Name
+	fair      = rival.RelockFair().Name
+	byHand    = rival.ByHand().Name
+	rueidis   = rival.Rueidislock().Name
+	libraries = []string{rival.Redislock().Name, rival.Redsync().Name, rueidis}
+	others    = append(slices.Clone(libraries), byHand)
+	both      = []string{load.Asleep, load.Awake}
+)
+
+// of returns one rival's metric.
+func of(workload, kase, name, metric string) func(Results) []float64 {
+	return func(r Results) []float64 { return r.rounds(query{workload: workload, kase: kase, rival: name}, metric) }
+}
+
+// best returns in each round the value of the best of some rivals.
+func best(workload, kase string, names []string, metric string, better func(a, b float64) float64) func(Results) []float64 {
+	return func(r Results) (out []float64) {
+		for _, name := range names {
+			for i, v := range of(workload, kase, name, metric)(r) {
+				for len(out) <= i {
+					out = append(out, math.NaN())
+				}
+				switch {
+				case math.IsNaN(out[i]):
+					out[i] = v
+				case !math.IsNaN(v):
+					out[i] = better(out[i], v)
+				}
+			}
+		}
+		return out
+	}
+}
+
+func ratio(a, b func(Results) []float64) func(Results) []float64 {
+	return func(r Results) (out []float64) {
+		over, under := a(r), b(r)
+		for i := range min(len(over), len(under)) {
+			out = append(out, over[i]/under[i])
+		}
+		return out
+	}
+}
+
+func higher(a, b float64) float64 { return max(a, b) }
+func lower(a, b float64) float64  { return min(a, b) }
+
+const (
+	tight  = "4 x 16, tight"
+	slow   = "4 x 16, 2ms"
+	single = "32 x 1, tight"
+)
+
+func targets(r Results) (all []target) {
+	add := func(what, want string, met func(float64) bool, value func(Results) []float64, regimes ...string) {
+		all = append(all, target{what, want, met, value, regimes})
+	}
+	add("uncontended pair: network commands", "2", func(v float64) bool { return math.Abs(v-2) < 0.05 }, of("pair", "1", plain, "commands/pair"), both...)
+	add("keys of a held lock that nobody waits for", "1, the lock's own", atMost(1), of("memory", "1", plain, "held keys"))
+	p50 := ratio(of("pair", "1", plain, "p50 us"), of("pair", "1", byHand, "p50 us"))
+	add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.10", atMost(1.10), p50, load.Asleep)
+	add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.25", atMost(1.25), p50, load.Awake)
+	add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
+	for _, n := range []string{"256", "1024"} {
+		add("uncontended pairs/s at "+n+" / best rival", "≥ 1.5", atLeast(1.5),
+			ratio(of("pair", n, plain, "pairs/s"), best("pair", n, others, "pairs/s", higher)), both...)
+	}
+	add("nested / uncontended pair: mean time", "≤ 1.0", atMost(1), ratio(of("nested", "1", load.Nested, "mean ns"), of("nested", "1", load.Outer, "mean ns")), both...)
+	add("nested pair with LocalReentry(): mean, ns", "< 500", func(v float64) bool { return v < 500 }, of("nested", "1", load.LocalReentry, "mean ns"), both...)
+	add("nested pair with LocalReentry(): commands", "0", func(v float64) bool { return v < 0.001 }, of("nested", "1", load.LocalReentry, "commands/pair"), both...)
+	hot := func(what, kase, metric, want string, met func(float64) bool, name string, against []string, better func(a, b float64) float64) {
+		add(what, want, met, ratio(of("hot", kase, name, metric), best("hot", kase, against, metric, better)), both...)
+	}
+	hot("hot lock, 4 x 16, tight: grants/s / best of all others", tight, "grants/s", "≥ 15", atLeast(15), plain, others, higher)
+	add("the same: Jain", "≥ 0.95", atLeast(0.95), of("hot", tight, plain, "Jain"), both...)
+	hot("the same: longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), plain, others, lower)
+	hot("the same with Fair(): grants/s / best library", tight, "grants/s", "≥ 1.0", atLeast(1), fair, libraries, higher)
+	hot("the same with Fair(): grants/s / by hand", tight, "grants/s", "≥ 0.8", atLeast(0.8), fair, []string{byHand}, higher)
+	add("the same with Fair(): Jain", "≥ 0.99", atLeast(0.99), of("hot", tight, fair, "Jain"), both...)
+	hot("the same with Fair(): longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), fair, others, lower)
+	hot("hot lock, 4 x 16, 2 ms: grants/s / best of all others", slow, "grants/s", "≥ 1.1", atLeast(1.1), plain, others, higher)
+	add("the same: gap p50, µs", "< 30", func(v float64) bool { return v < 30 }, of("hot", slow, plain, "gap p50 us"), both...)
+	hot("hot lock, 32 x 1, tight, Fair(): grants/s / rueidislock", single, "grants/s", "≥ 5", atLeast(5), fair, []string{rueidis}, higher)
+	add("the same: network commands a grant", "≤ 2.1", atMost(2.1), of("hot", single, fair, "commands/grant"), both...)
+	for _, kase := range []string{slow, "32 x 1, 2ms"} {
+		hot("hot lock, "+kase+", Fair(): gap p50 / rueidislock", kase, "gap p50 us", "≤ 0.6", atMost(0.6), fair, []string{rueidis}, higher)
+	}
+	for _, kase := range []string{"1ms", "10ms"} {
+		for _, name := range []string{plain, fair} {
+			add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, "hand-off p50 us"), bound(kase)))
+		}
+	}
+	if n := r.mostHeld(); n != "" {
+		add(n+" held locks: goroutines a lock", "0", atMost(0.001), of("held", n, plain, "goroutines/lock"))
+		add(n+" held locks: bytes of the process a lock", "≤ 700", atMost(700), of("held", n, plain, "bytes/lock"))
+		add(n+" held locks: latest renewal, s after its time", "≤ 1", atMost(1), of("held", n, plain, "latest renewal, late s"))
+		add(n+" held locks: CPU / rueidislock with a tenth of them", "≤ 0.2", atMost(0.2), ratio(of("held", n, plain, "CPU ms"), of("held", n, rueidis, "CPU ms")))
+	}
+	add("memory in Redis of a held lock, bytes", "stated", nil, of("memory", "1", plain, "held bytes"))
+	add("memory in Redis of an idle lock, bytes", "stated", nil, of("memory", "1", plain, "idle bytes"))
+	add("an idle lock's keys are gone after, s", "the token keep time, 600", atMost(600), of("memory", "1", plain, "idle for s"))
+	return all
+}
+
+// bound is what a hand-off over a link may take.
+func bound(kase string) func(Results) []float64 {
+	return func(r Results) (out []float64) {
+		for _, rtt := range of("link", kase, rival.Ping().Name, "round trip p50 us")(r) {
+			out = append(out, 1.1*rtt+300)
+		}
+		return out
+	}
+}
+
+// mostHeld is the case with the most held locks, which is the last.
+func (r Results) mostHeld() string {
+	cases := r.where(query{workload: "held"}).distinct(byCase)
+	if len(cases) == 0 {
+		return ""
+	}
+	return cases[len(cases)-1]
+}
+
+// targetTable writes what was to be reached, and what was.
+func (r Results) targetTable(b *strings.Builder) (met, missed int) {
+	b.WriteString("| what | regime | target | measured | met |\n|---|---|---:|---:|---|\n")
+	for _, t := range targets(r) {
+		regimes := t.regimes
+		if len(regimes) == 0 {
+			regimes = []string{load.Asleep}
+		}
+		for _, regime := range regimes {
+			got := stat.Of(t.value(r.where(query{regime: regime})))
+			verdict := "–"
+			switch {
+			case math.IsNaN(got.Median):
+				verdict = "not measured"
+			case t.met == nil:
+			case t.met(got.Median):
+				verdict, met = "yes", met+1
+			default:
+				verdict, missed = "**no**", missed+1
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", t.what, strings.TrimPrefix(regime, "cores "), t.want, cell(got), verdict)
+		}
+	}
+	b.WriteString("\n")
+	return met, missed
+}

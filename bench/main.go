@@ -1,0 +1,111 @@
+// Command bench measures relock beside other locks on one Redis, which it starts
+// itself, and writes what it saw to a page.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock/bench/internal/host"
+	"github.com/relock-go/relock/bench/internal/load"
+	"github.com/relock-go/relock/bench/internal/report"
+	"github.com/relock-go/relock/bench/internal/rival"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == host.SpinFlag {
+		exit(host.Spin(os.Args[2]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == load.HoldFlag {
+		exit(load.Hold(context.Background(), os.Args[2], os.Stdin, os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	exit(err)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(ctx context.Context) error {
+	rounds := flag.Int("rounds", 5, "rounds of each case")
+	seconds := flag.Float64("seconds", 0.4, "window of the shortest workloads; others take a multiple")
+	only := flag.String("only", "", "run the cases whose `regexp` matches, as in 'hot|pair 256'")
+	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
+	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
+	flag.Parse()
+	sizes, heldTTL := []int{1000, 10_000, 100_000}, 30*time.Second
+	if *quick {
+		sizes, heldTTL = []int{1000, 10_000}, 3*time.Second
+		*rounds, *seconds = 2, 0.05
+	}
+	if *out == "" {
+		*out = filepath.Join("..", "docs")
+		if *quick || *only != "" {
+			*out = "out"
+		}
+	}
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	server, err := host.StartServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	begin, facts := time.Now(), server.Facts(ctx)
+	var results report.Results
+	b := &load.Bench{
+		Server: server, Rivals: rival.All(), Rounds: *rounds, Window: time.Duration(*seconds * float64(time.Second)),
+		HeldSizes: sizes, HeldTTL: heldTTL,
+		Keep: func(s load.Sample) { results = append(results, s) },
+		Note: func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
+		},
+	}
+	if err := b.All(ctx, match); err != nil {
+		return err
+	}
+	return write(ctx, *out, results, report.Page{
+		Command: command(), Whole: !*quick && *only == "", Rounds: *rounds, Window: b.Window, Took: time.Since(begin),
+		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW()),
+	})
+}
+
+// command is how this run was asked for, without the path of the binary.
+func command() string {
+	return strings.Join(append([]string{"bench"}, os.Args[1:]...), " ")
+}
+
+func write(ctx context.Context, dir string, results report.Results, page report.Page) (err error) {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if page.Plots, err = results.WritePlots(filepath.Join(dir, "benchmarks")); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "benchmarks.md")
+	text := results.Markdown(page)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if !page.Whole {
+		fmt.Print(text)
+	}
+	fmt.Fprintf(os.Stderr, "%6.1fs  wrote %s\n", page.Took.Seconds(), file)
+	return nil
+}
