@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate model
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -26,16 +26,21 @@ short: ## the tests alone; those that need redis-server are skipped without one
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
 
+# Two minutes and 2 GB; `make test` checks the same for three clients.
+model: ## check the model of the protocol for four clients, in every state
+	RELOCK_TEST_REQUIRE=1 RELOCK_MODEL_CLIENTS=4 go test -count=1 -parallel 1 -timeout 20m -v ./docs/model
+
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
-# gcc: the race detector is linked with cgo.
-deps: ## install redis-server and a C compiler where they are missing
+# gcc: the race detector is linked with cgo, and Spin writes its checker in C.
+deps: ## install redis-server, spin and a C compiler where they are missing
 	@set -e; \
 	missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
-	command -v $$(go env CC) >/dev/null || missing="$$missing gcc libc6-dev"; \
+	command -v spin >/dev/null || missing="$$missing spin"; \
+	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -n "$$missing" ] || exit 0; \
 	command -v apt-get >/dev/null || { echo "make deps: install by hand:$$missing" >&2; exit 1; }; \
 	sudo=; [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || sudo=sudo; \
