@@ -117,16 +117,16 @@ func check(t *testing.T, n string, property []string, switches ...string) (repor
 		t.Fatal(err)
 	}
 	run(t, dir, "spin", slices.Concat([]string{"-DN=" + n}, switches, []string{"-a", model})...)
-	speed := "-O0" // compiling takes longer than checking
+	// Steps deep, and slots as a power of two. For few, compiling takes longer than checking.
+	speed, size := "-O0", []string{"-m100000", "-w20"}
 	if n != few {
-		speed = "-O2"
+		speed, size = "-O2", []string{"-m3000000", "-w25"}
 	}
 	run(t, dir, "gcc", slices.Concat([]string{speed, "-w", "-o", "pan", "pan.c"}, property)...)
-	args := []string{"-m3000000", "-w22"} // steps deep, 2^22 slots
 	if len(property) == 0 {
-		args = append(args, "-a")
+		size = append(size, "-a")
 	}
-	return run(t, dir, "./pan", args...)
+	return run(t, dir, "./pan", size...)
 }
 
 func run(t *testing.T, dir, name string, args ...string) (out string) {
