@@ -1,6 +1,7 @@
 package relock_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,11 +64,12 @@ func FuzzGrants(f *testing.F) {
 		noErr(t, err)
 		waits := nonceOf(seed)
 		r.ask(nonce('.'), "holder", 0, time.Second, 1, 0)
-		args := []any{key.Inbox("relock", ""), "plain", r.id, time.Now().Add(10 * time.Second).UnixMilli(), 600_000, 0,
-			waits, int64(op) + 1, owner, 1, "w", 1000, int(block) + 1, 0}
-		r.run("acquire", args...)
+		r.run("acquire", key.Inbox("relock", ""), "plain", r.id, time.Now().Add(10*time.Second).UnixMilli(), 600_000, 0,
+			waits, int64(op)+1, owner, 1, "w", 1000, int(block)+1, 0)
 		r.release(nonce('.'), "holder", 0)
-		msg, err := inbox.ReceiveMessage(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		msg, err := inbox.ReceiveMessage(ctx)
 		noErr(t, err)
 		m, err := relock.ParseMessage(msg.Payload)
 		noErr(t, err)

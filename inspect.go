@@ -104,7 +104,7 @@ func decodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	for cur.More() {
 		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
 		// A ticket may be ahead of a clock that has stepped back.
-		w.Age = max(time.Duration(now-cur.Within("ticket", 1, maxCount)), 0) * time.Microsecond
+		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
 		page = append(page, w)
 	}
 	if cur.Err() != nil {

@@ -392,6 +392,9 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	if echo {
 		c.expectEcho(sent)
 	}
+	if reply.more {
+		c.settle(r)
+	}
 	a := reply.answers[0]
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	c.apply(s, op, sent, a)
