@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench model fuzz vuln
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -32,16 +32,44 @@ SECONDS ?= 0.4
 bench: ## measure beside other locks, and write docs/benchmarks.md; about ten minutes
 	cd bench && go build -o out/bench . && ./out/bench -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)
 
+# Two minutes and 2 GB; `make test` checks the same for three clients.
+model: ## check the model of the protocol for four clients, in every state
+	RELOCK_TEST_REQUIRE=1 RELOCK_MODEL_CLIENTS=4 go test -count=1 -parallel 1 -timeout 20m -v ./docs/model
+
+# Five minutes at 30s. What it finds is written to testdata/fuzz, and is a test from then on.
+FUZZTIME ?= 10s
+fuzz: ## look for inputs that break a decoder or a check; FUZZTIME=10s for each target
+	@set -e; for dir in . internal/key internal/transport; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$dir/*_test.go); do \
+			echo "fuzz: $$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$dir; \
+		done; \
+	done
+
+# Not part of `make test`: what is known of the dependencies changes while the code does not.
+vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerability database
+	@for m in $(MODULES); do \
+		echo "govulncheck: $$m"; \
+		out=$$(cd $$m && go tool -modfile=$(CURDIR)/tools/go.mod govulncheck ./... 2>&1) && rc=0 || rc=$$?; \
+		echo "$$out"; \
+		case "$$rc:$$out" in \
+		0:*) ;; \
+		3:*) echo "make vuln: FOUND: the code calls what is known to be vulnerable" >&2; exit 3 ;; \
+		*"fetching vulnerabilities"*) echo "make vuln: NOT CHECKED: the vulnerability database cannot be reached; GOVULNDB names another" >&2; exit 4 ;; \
+		*) echo "make vuln: NOT CHECKED: govulncheck failed" >&2; exit 1 ;; \
+		esac; \
+	done; echo "make vuln: nothing known against what the code calls"
+
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
-# gcc: the race detector is linked with cgo.
-deps: ## install redis-server and a C compiler where they are missing
+# gcc: the race detector is linked with cgo, and Spin writes its checker in C.
+deps: ## install redis-server, spin and a C compiler where they are missing
 	@set -e; \
 	missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
-	command -v $$(go env CC) >/dev/null || missing="$$missing gcc libc6-dev"; \
+	command -v spin >/dev/null || missing="$$missing spin"; \
+	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -n "$$missing" ] || exit 0; \
 	command -v apt-get >/dev/null || { echo "make deps: install by hand:$$missing" >&2; exit 1; }; \
 	sudo=; [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || sudo=sudo; \

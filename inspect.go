@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/script"
@@ -46,19 +47,33 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	info, err := decodeInfo(raw)
+	if err != nil {
+		return Info{}, lockError(l.name, err)
+	}
+	return info, nil
+}
+
+func decodeInfo(raw []any) (Info, error) {
 	cur := scriptInfo.Read(raw)
-	cur.Int("now")
-	info := Info{Kind: cur.Str("kind"), Waiters: int(cur.Int("waiters"))}
+	serverTime(cur)
+	info := Info{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
 	for cur.More() {
-		h := Holder{Owner: cur.Str("owner"), Read: cur.Str("mode") == modeRead, Holds: int(cur.Int("holds")), Token: cur.Int("low")}
-		cur.Int("high")
-		h.TTL = millis(cur.Int("remaining"))
+		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
+		h.Token, _ = tokens(cur)
+		h.TTL = lease(cur)
 		info.Holders = append(info.Holders, h)
 	}
 	if cur.Err() != nil {
-		return Info{}, lockError(l.name, cur.Err())
+		return Info{}, cur.Err()
 	}
 	return info, nil
+}
+
+func reads(cur *script.Cursor) bool {
+	mode := cur.Str("mode")
+	cur.Check(mode == modeRead || mode == modeWrite, "mode")
+	return mode == modeRead
 }
 
 // Waiters reads the queue from Redis, in its order. A queue longer than 500 is
@@ -70,21 +85,32 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 		if err != nil {
 			return nil, err
 		}
-		cur := scriptWaiters.Read(raw)
-		now := cur.Int("now")
-		last = cur.Int("last")
-		for cur.More() {
-			w := Waiter{Owner: cur.Str("owner"), Read: cur.Str("mode") == modeRead}
-			w.Age = time.Duration(now-cur.Int("ticket")) * time.Microsecond
-			all = append(all, w)
+		page, next, err := decodeWaiters(raw)
+		if err != nil {
+			return nil, lockError(l.name, err)
 		}
-		if cur.Err() != nil {
-			return nil, lockError(l.name, cur.Err())
-		}
+		all, last = append(all, page...), next
 		if last == 0 {
 			return all, nil
 		}
 	}
+}
+
+// decodeWaiters returns a page of the queue, and where the next begins.
+func decodeWaiters(raw []any) (page []Waiter, last int64, err error) {
+	cur := scriptWaiters.Read(raw)
+	now := cur.Within("now", 1, maxCount) // in microseconds
+	last = cur.Within("last", 0, maxCount)
+	for cur.More() {
+		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
+		// A ticket may be ahead of a clock that has stepped back.
+		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
+		page = append(page, w)
+	}
+	if cur.Err() != nil {
+		return nil, 0, cur.Err()
+	}
+	return page, last, nil
 }
 
 // ForceUnlock ends the grants that the lock has now, whoever has them, and reports

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -69,6 +71,7 @@ type Client struct {
 	tasks      int                 // spawned and not ended
 	idle       chan struct{}       // closed and replaced when something ends that Shutdown waits for
 	draining   bool
+	ending     bool // Close has been called: nothing is granted any more
 	closed     bool
 	linkedOnce bool
 	echoSince  instant
@@ -333,7 +336,7 @@ func (c *Client) isClosing() bool {
 func (c *Client) hasClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed
+	return c.ending
 }
 
 // drain makes waiters and new calls fail; holds go on.
@@ -371,32 +374,73 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 }
 
+// closeGrace is how long Close goes on leaving queues and releasing what its
+// callers have unlocked.
+const closeGrace = 250 * time.Millisecond
+
 // Close ends the client now: holds are lost, with ErrLost and ErrClosed as
-// their error, and waiters get ErrClosed. Their leases and places in Redis run
-// out by themselves. It returns when the client's goroutines have ended; one
+// their error, and waiters get ErrClosed. Their leases in Redis run out by
+// themselves. What has been unlocked before, and the places of waiters, it
+// goes on telling Redis for a quarter of a second at most. It returns when the
+// client's goroutines have ended; one
 // that waits for a silent server ends by the redis client's own timeouts. So it
 // must not be called from a hook. Closing again does nothing.
 func (c *Client) Close() error {
 	c.drain()
 	c.mu.Lock()
+	again := c.ending
+	c.ending = true
+	c.mu.Unlock()
+	c.loseAll()
+	if !again {
+		c.leaveAll()
+	}
+	c.mu.Lock()
 	c.closed = true
 	c.notifyLocked()
-	sessions := make([]*session, 0, len(c.sessions))
-	for _, s := range c.sessions {
-		sessions = append(sessions, s)
-	}
 	c.mu.Unlock()
-	why := errors.Join(ErrLost, ErrClosed)
-	for _, s := range sessions {
-		s.room.mu.Lock()
-		tell := s.lose(why, c.clock.Now())
-		s.room.mu.Unlock()
-		run(tell)
-	}
+	c.loseAll() // what was granted meanwhile
 	c.cancel()
 	c.watchdog.Close()
 	c.inbox.Close()
 	c.wg.Wait()
 	c.transport.Wait()
 	return nil
+}
+
+// loseAll ends what is held.
+func (c *Client) loseAll() {
+	why := errors.Join(ErrLost, ErrClosed)
+	for _, s := range c.known() {
+		s.room.mu.Lock()
+		tell := s.lose(why, c.clock.Now())
+		s.room.mu.Unlock()
+		run(tell)
+	}
+}
+
+// leaveAll waits until no session is left that has a place or a release under
+// way: an entry that nobody waits for holds up others for up to a lease.
+func (c *Client) leaveAll() {
+	limit := time.NewTimer(closeGrace)
+	defer limit.Stop()
+	for {
+		c.mu.Lock()
+		idle, none := c.idle, len(c.sessions) == 0
+		c.mu.Unlock()
+		if none {
+			return
+		}
+		select {
+		case <-idle:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+func (c *Client) known() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.sessions))
 }

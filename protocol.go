@@ -1,7 +1,9 @@
 package relock
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,31 +96,44 @@ func acquireCall(c *Client, keys key.Keys, kind string, notAfter int64, echo boo
 
 func decodeAcquire(raw []any, requests int) (acquireReply, error) {
 	cur := scriptAcquire.Read(raw)
-	reply := acquireReply{now: cur.Int("now"), more: cur.Int("more") == 1}
+	reply := acquireReply{now: serverTime(cur), more: yes(cur, "more")}
 	for range requests {
 		a := answer{code: cur.Int("code")}
 		switch a.code {
 		case answerKind:
 			a.kind = cur.Str("kind")
-		case answerLate, answerQueueKey:
+		case answerLate:
 			// Said once, for all requests.
-		default:
-			x, y, z, ghost := cur.Int("low or ticket"), cur.Int("high or wait"), cur.Int("remaining or first"), cur.Str("ghost")
-			if a.code == answerHeld {
-				a.low, a.high, a.remaining = x, y, millis(z)
-			} else {
-				a.ticket, a.wait, a.first, a.ghost = x, millis(y), z == 1, ghost
+		case answerQueueKey:
+			if cur.More() { // of this request alone
+				skip(cur)
+				reply.answers = append(reply.answers, a)
+				continue
 			}
+		case answerHeld:
+			a.low, a.high = tokens(cur)
+			a.remaining = lease(cur)
+			cur.Str("nothing")
+		case answerQueued, answerBusy, answerEnded, answerUpgrade:
+			a.ticket = cur.Within("ticket", 0, maxCount)
+			a.wait = millis(cur.Within("wait", -maxLease, maxLease))
+			a.first = yes(cur, "first")
+			a.ghost = cur.Str("ghost")
+		default:
+			cur.Check(false, "code")
 		}
-		if a.code == answerKind || a.code == answerLate || a.code == answerQueueKey && !cur.More() {
-			for range requests {
+		if a.code == answerKind || a.code == answerLate || a.code == answerQueueKey {
+			for len(reply.answers) < requests {
 				reply.answers = append(reply.answers, a)
 			}
 			break
 		}
 		reply.answers = append(reply.answers, a)
 	}
-	return reply, cur.Err()
+	if err := cur.End(); err != nil {
+		return acquireReply{}, err
+	}
+	return reply, nil
 }
 
 // counts are the holds of a session, by mode.
@@ -154,14 +169,18 @@ type holdReply struct {
 
 func decodeHold(raw []any) (holdReply, error) {
 	cur := scriptHold.Read(raw)
-	reply := holdReply{held: cur.Int("held") == 1, now: cur.Int("now")}
+	reply := holdReply{held: yes(cur, "held"), now: serverTime(cur)}
 	if reply.held {
-		reply.low, reply.high, reply.remaining = cur.Int("low"), cur.Int("high"), millis(cur.Int("remaining"))
+		reply.low, reply.high = tokens(cur)
+		reply.remaining = lease(cur)
 	}
 	if cur.More() {
-		reply.more = cur.Int("more") == 1
+		reply.more = yes(cur, "more")
 	}
-	return reply, cur.End()
+	if err := cur.End(); err != nil {
+		return holdReply{}, err
+	}
+	return reply, nil
 }
 
 // What a released nonce had come to.
@@ -179,7 +198,8 @@ func releaseCall(c *Client, keys key.Keys, nonce, owner string, until int64) tra
 
 func decodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
-	was, now, more = cur.Int("was"), cur.Int("now"), cur.Int("more") == 1
+	was, now, more = cur.Within("was", answerQueueKey, wasHeld), serverTime(cur), yes(cur, "more")
+	cur.Check(was >= wasNothing || was == answerQueueKey, "was")
 	return was, now, more, cur.End()
 }
 
@@ -192,10 +212,14 @@ type message struct {
 }
 
 func parseMessage(payload string) (m message, err error) {
-	m.verb, payload, _ = strings.Cut(payload, " ")
+	var fields bool
+	m.verb, payload, fields = strings.Cut(payload, " ")
 	switch m.verb {
 	case "echo":
-		return m, nil
+		if fields {
+			err = errors.New("message echo has fields")
+		}
+		return m, err
 	case "look", "lost":
 		m.nonce = payload
 		if len(payload) != nonceLen {
@@ -203,14 +227,60 @@ func parseMessage(payload string) (m message, err error) {
 		}
 		return m, err
 	case "grant":
-		var rest string
-		n, err := fmt.Sscanf(payload, "%22s %d %d %d%s", &m.nonce, &m.op, &m.low, &m.high, &rest)
-		if n != 4 || len(m.nonce) != nonceLen {
-			return m, fmt.Errorf("message grant has %d of 4 fields: %w", n, err)
-		}
-		return m, nil
+		return parseGrant(payload)
 	}
 	return m, fmt.Errorf("message of unknown verb %.20q", m.verb)
+}
+
+// parseGrant takes what the encoder writes and nothing else: a number with a
+// sign or more digits than it needs is none of a script's.
+func parseGrant(payload string) (message, error) {
+	fields := strings.Split(payload, " ")
+	if len(fields) != 4 || len(fields[0]) != nonceLen {
+		return message{}, fmt.Errorf("message grant has %d fields, want a nonce and 3 numbers", len(fields))
+	}
+	var numbers [3]int64
+	for i, field := range fields[1:] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n < 1 || n > maxCount || strconv.FormatInt(n, 10) != field {
+			return message{}, fmt.Errorf("message grant has the number %.20q", field)
+		}
+		numbers[i] = n
+	}
+	if numbers[1] > numbers[2] {
+		return message{}, fmt.Errorf("message grant has tokens from %d to %d", numbers[1], numbers[2])
+	}
+	return message{verb: "grant", nonce: fields[0], op: numbers[0], low: numbers[1], high: numbers[2]}, nil
+}
+
+// What a script can say. Lua counts exactly up to 2^53; no lease lasts a century,
+// not even by a clock that has stepped back. What is beyond is another's reply.
+const (
+	maxCount = 1 << 53
+	maxLease = 100 * 365 * 24 * 60 * 60 * 1000 // ms
+)
+
+// skip reads the fields of an answer that says nothing in them.
+func skip(cur *script.Cursor) {
+	for range 3 {
+		cur.Within("nothing", 0, 0)
+	}
+	cur.Str("nothing")
+}
+
+func serverTime(cur *script.Cursor) int64 { return cur.Within("now", 1, maxCount) }
+
+func yes(cur *script.Cursor, field string) bool { return cur.Within(field, 0, 1) == 1 }
+
+func tokens(cur *script.Cursor) (low, high int64) {
+	low = cur.Within("low", 1, maxCount)
+	return low, cur.Within("high", low, maxCount)
+}
+
+// lease reads what is left of a hold's lease. A hold whose lease has just ended
+// is not trusted; that it has is no error.
+func lease(cur *script.Cursor) time.Duration {
+	return millis(cur.Within("remaining", -maxLease, maxLease))
 }
 
 func flag(b bool) int {

@@ -393,6 +393,9 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	if echo && a.code == answerQueued {
 		c.expectEcho(sent)
 	}
+	if reply.more {
+		c.settle(r)
+	}
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	c.apply(s, op, sent, a)
 	if a.code == answerHeld && s.phase != held {

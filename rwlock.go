@@ -2,7 +2,9 @@ package relock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -71,7 +73,8 @@ func (rw *RWLock) WLocker() *Lock { return rw.w }
 // Downgrade makes the newest write hold of this handle a read hold, to be ended
 // by RUnlock, without a gap: no writer comes between, and readers that wait may
 // join if it was the last write hold of its owner. It returns ErrNotHeld where
-// there is none, and ErrLost where it was lost. ErrUnconfirmed means that Redis
+// there is none, ErrLost where it was lost, and ErrOwnerMismatch where the handle
+// has read holds of another owner, lost ones included. ErrUnconfirmed means that Redis
 // was asked and has not answered until ctx ended: the hold is a read hold from
 // now on, and the client goes on telling Redis so.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
@@ -85,15 +88,23 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return lockError(w.name, ended(ctx))
 	}
-	h := w.newest()
-	if h == nil {
-		return lockError(w.name, fmt.Errorf("%w for writing by this handle", ErrNotHeld))
+	for {
+		h := w.newest()
+		if h == nil {
+			return lockError(w.name, fmt.Errorf("%w for writing by this handle", ErrNotHeld))
+		}
+		err := h.downgrade(ctx, rw)
+		if err == nil {
+			return nil
+		}
+		if err != errTaken { //nolint:errorlint // made here, never wrapped
+			return lockError(w.name, err)
+		}
 	}
-	if err := h.downgrade(ctx, rw); err != nil {
-		return lockError(w.name, err)
-	}
-	return nil
 }
+
+// errTaken says that an Unlock or Downgrade of the same handle came first.
+var errTaken = errors.New("another call has taken the hold")
 
 // downgrade moves the hold to the reading side, then tells Redis: what has been
 // asked for once may come true at any time, and a read hold is true either way.
@@ -104,21 +115,12 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
-	if err := h.judge(); err != nil {
+	n, err := h.move(rw)
+	if err != nil {
 		<-s.turn
 		return err
 	}
-	rw.w.detach(h)
-	rw.r.mu.Lock()
-	rw.r.holds = append(rw.r.holds, h)
-	rw.r.mu.Unlock()
-	s.room.mu.Lock()
-	h.read, h.moved = true, rw.r
-	n := s.claims()
-	s.intent = n
-	s.room.mu.Unlock()
-
-	err := s.state(ctx, n, 0, false)
+	err = s.state(ctx, n, 0, false)
 	if err == nil {
 		s.confirmed(n)
 		<-s.turn
@@ -130,4 +132,73 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	}
 	s.room.c.background(s.patience(), s.converge)
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
+}
+
+// move takes the hold from the writing side to the reading one, and returns what
+// its session has then. The caller has the session's turn. The handle's list
+// decides between calls that want the same hold: one finds it there.
+func (h *Hold) move(rw *RWLock) (n counts, err error) {
+	lost := h.judge()
+	if !rw.w.take(h) {
+		return n, errTaken
+	}
+	if err = lost; err == nil {
+		err = rw.r.adopt(h)
+	}
+	if err != nil {
+		rw.w.put(h) // its Unlock is still to come
+		return n, err
+	}
+	s := h.session
+	s.room.mu.Lock()
+	if err = h.state(); err == nil {
+		h.read, h.moved = true, rw.r
+		n = s.claims()
+		s.intent = n
+	}
+	s.room.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLost):
+		rw.r.detach(h)
+		rw.w.put(h)
+	case err != nil: // its Release came first
+		rw.r.detach(h)
+	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
+		rw.r.detach(h) // its Release came meanwhile, and may have looked for it before it was there
+	}
+	return n, err
+}
+
+// take takes a hold off the handle, and reports whether it was there.
+func (l *Lock) take(h *Hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.holds, h)
+	if i >= 0 {
+		l.remove(i)
+	}
+	return i >= 0
+}
+
+// put puts a hold back that take took.
+func (l *Lock) put(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = append(l.holds, h)
+}
+
+// adopt adds a hold to the reading side, whose holds are of one named owner, or
+// all of none: also those that are lost and not unlocked yet.
+func (l *Lock) adopt(h *Hold) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	owner := ""
+	if h.session.named {
+		owner = h.session.owner
+	}
+	if _, err := l.occupied(owner); err != nil {
+		return err
+	}
+	l.holds = append(l.holds, h)
+	return nil
 }

@@ -168,13 +168,38 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		if err == nil {
 			a = reply.answers[i]
 		}
-		c.polled(p, a, err, reply.more && i == 0)
+		c.polled(p, a, err)
 		r.mu.Unlock()
+	}
+	if reply.more {
+		c.settle(r)
 	}
 }
 
+// settle goes on where a script stopped because the queue was too long for one
+// call: nobody whom it has served can be relied on to ask again. A nonce that
+// nobody has is released, which changes nothing but that.
+func (c *Client) settle(r *room) {
+	c.background(lateAfter, func(ctx context.Context) {
+		call := releaseCall(c, r.keys, newNonce(), "", 0)
+		for try := 1; ; {
+			raw, err := c.transport.Do(ctx, 2*time.Second, call)
+			if err == nil {
+				if _, _, more, err := decodeRelease(raw); err != nil || !more {
+					return
+				}
+				continue
+			}
+			if hopeless(err) || !pause(ctx, nil, backoff(try)) {
+				return
+			}
+			try++
+		}
+	})
+}
+
 // polled takes the answer to one heartbeat. It needs room.mu.
-func (c *Client) polled(p poll, a answer, err error, more bool) {
+func (c *Client) polled(p poll, a answer, err error) {
 	s, now := p.s, c.clock.Now()
 	switch {
 	case s.phase != queued:
@@ -199,7 +224,7 @@ func (c *Client) polled(p poll, a answer, err error, more bool) {
 		if s.phase == queued && a.code != answerQueued {
 			s.retry(now) // held, but the lease had run out before its answer came
 		}
-		if s.phase == queued && (more || s.again) {
+		if s.phase == queued && s.again {
 			s.again = false
 			s.kick(now)
 		}

@@ -38,6 +38,26 @@ func (c *Cursor) Int(field string) int64 {
 	return 0
 }
 
+// Within is Int for a field that has bounds: a value outside of them stops the
+// cursor like one of the wrong type.
+func (c *Cursor) Within(field string, least, most int64) int64 {
+	n := c.Int(field)
+	if c.err == nil && (n < least || n > most) {
+		c.err = fmt.Errorf("script %s: field %s is %d, want %d to %d", c.script, field, n, least, most)
+	}
+	if c.err != nil {
+		return 0
+	}
+	return n
+}
+
+// Check stops the cursor when the field just read is not what its decoder knows.
+func (c *Cursor) Check(ok bool, field string) {
+	if c.err == nil && !ok {
+		c.err = fmt.Errorf("script %s: field %s has a value that this version does not know", c.script, field)
+	}
+}
+
 // Str returns the next field, a string.
 func (c *Cursor) Str(field string) string {
 	v := c.take(field)

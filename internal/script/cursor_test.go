@@ -126,3 +126,24 @@ func field(kind byte, text string) any {
 	}
 	return map[any]any{text: true}
 }
+
+func TestValuesOutOfBoundsStopTheCursor(t *testing.T) {
+	s := acquire
+	for _, n := range []int64{1, 5} {
+		if cur := s.Read([]any{n}); cur.Within("n", 1, 5) != n || cur.End() != nil {
+			t.Errorf("%d is not within 1 to 5: %v", n, cur.Err())
+		}
+	}
+	for _, n := range []int64{0, 6} {
+		cur := s.Read([]any{n, int64(7)})
+		if got := cur.Within("n", 1, 5); got != 0 || cur.More() || cur.Err() == nil || !strings.Contains(cur.Err().Error(), "want 1 to 5") {
+			t.Errorf("%d is read as %d, %v", n, got, cur.Err())
+		}
+	}
+	cur := s.Read([]any{"x", int64(7)})
+	cur.Check(cur.Str("mode") == "x", "mode")
+	cur.Check(false, "mode")
+	if cur.Int("next") != 0 || cur.Err() == nil || !strings.Contains(cur.Err().Error(), "mode") {
+		t.Errorf("an unknown value is read over: %v", cur.Err())
+	}
+}
