@@ -54,6 +54,7 @@ var (
 	_ func(time.Duration) relock.LockOption                                                                 = relock.TTL
 	_ func() relock.LockOption                                                                              = relock.NoWatchdog
 	_ func(time.Duration) relock.LockOption                                                                 = relock.MaxHold
+	_ func() relock.LockOption                                                                              = relock.LocalReentry
 	_ func(...relock.LockOption) relock.Option                                                              = relock.Defaults
 	_ func(string) relock.Option                                                                            = relock.KeyPrefix
 	_ func(time.Duration) relock.Option                                                                     = relock.ReleaseTimeout

@@ -26,6 +26,7 @@ type Hold struct {
 	// Guarded by session.room.mu:
 
 	read     bool  // shared with other readers
+	local    bool  // nested, and Redis has not been told of it
 	moved    *Lock // the reading side it was moved to by a downgrade
 	released bool
 	why      error                     // it was lost for this reason
@@ -173,7 +174,10 @@ func (h *Hold) end() error {
 	cancel := h.cancelAll(ErrNotHeld)
 	s.drop(h)
 	finish := s.room.finish
-	if s.turn != nil {
+	switch {
+	case h.local && s.settledWith(s.claims()):
+		finish = func(*session) error { return nil }
+	case s.turn != nil:
 		finish = (*session).lower
 	}
 	s.room.mu.Unlock()

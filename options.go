@@ -46,6 +46,7 @@ type terms struct {
 	fair    bool          // strict order of arrival
 	fixed   bool          // no watchdog
 	maxHold time.Duration // 0: no limit
+	local   bool          // nested holds need no command
 }
 
 func newConfig(opts []Option) (config, error) {

@@ -98,6 +98,12 @@ func (w *waiting) acquire() (*Hold, error) {
 	r := w.room
 	if w.owner != "" {
 		if s := r.heldBy(w.owner, w.lock.read); s != nil {
+			r.mu.Lock()
+			h := s.join(w.lock, r.c.clock.Now())
+			r.mu.Unlock()
+			if h != nil {
+				return h, nil
+			}
 			if h, err := s.reenter(w); !errors.Is(err, errGone) {
 				return h, err
 			}
@@ -626,10 +632,14 @@ func (w *waiting) waitingHook() {
 }
 
 func (w *waiting) acquired(h *Hold) {
-	if hook := w.room.c.cfg.hooks.Acquired; hook != nil {
+	h.acquiredHook(w.ctx, h.acquired.Sub(w.began))
+}
+
+func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
+	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
 		ev := h.event(nil)
-		ev.Waited = h.acquired.Sub(w.began)
-		hook(w.ctx, ev)
+		ev.Waited = waited
+		hook(ctx, ev)
 	}
 }
 

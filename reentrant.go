@@ -102,6 +102,12 @@ func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		var h *Hold
+		if l.terms.local && owner != "" {
+			if h = l.nest(owner); h != nil {
+				h.acquiredHook(ctx, 0)
+				return h, nil
+			}
+		}
 		if h, err = l.obtain(ctx, owner, once); err == nil {
 			return h, nil
 		}
@@ -238,6 +244,12 @@ func (l *Lock) remove(i int) {
 func (l *Lock) Unlock() error {
 	if l.err != nil {
 		return lockError(l.name, l.err)
+	}
+	if l.terms.local {
+		if h := l.unnest(); h != nil {
+			h.releasedHook(nil, l.c.clock)
+			return nil
+		}
 	}
 	l.judge()
 	l.mu.Lock()

@@ -321,20 +321,32 @@ func (s *session) check(now clock.Instant) (tell func()) {
 	return nil
 }
 
-// claims is how many holds the session has or is about to have. It needs room.mu.
-func (s *session) claims() (n counts) {
+// claims is how many holds Redis is to know of: those that the session has or is
+// about to have. Local ones stand behind another of their mode, and count as one
+// when that has ended. It needs room.mu.
+func (s *session) claims() counts { return s.claimsAnd(counts{}) }
+
+// claimsAnd is claims with more that Redis is to be told of. It needs room.mu.
+func (s *session) claimsAnd(n counts) counts {
 	if s.read {
-		n.reads = s.reserved
+		n.reads += s.reserved
 	} else {
-		n.writes = s.reserved
+		n.writes += s.reserved
 	}
+	var local counts
 	for _, h := range s.holds {
+		at := &n
+		if h.local {
+			at = &local
+		}
 		if h.read {
-			n.reads++
+			at.reads++
 		} else {
-			n.writes++
+			at.writes++
 		}
 	}
+	n.writes = max(n.writes, min(local.writes, 1))
+	n.reads = max(n.reads, min(local.reads, 1))
 	return n
 }
 

@@ -32,12 +32,11 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	}
 	r.mu.Lock()
 	tell := s.check(r.c.clock.Now())
-	n := s.claims()
+	more := counts{writes: 1}
 	if w.lock.read {
-		n.reads++
-	} else {
-		n.writes++
+		more = counts{reads: 1}
 	}
+	n := s.claimsAnd(more)
 	gone := s.phase != held
 	if !gone && n.total() <= maxHolds {
 		s.intent = n

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -45,48 +46,75 @@ func (t *Transport) run(ctx context.Context, c Call) Result {
 		cmd = command(ctx, "eval", c.Script.Source, c)
 		err = t.rdb.Process(ctx, cmd)
 	}
+	if err == nil {
+		t.routed.Store(true)
+	}
 	return result(c, cmd, err)
 }
 
-// runAll is run for a batch. Each server has its own cache of scripts, so some
-// calls may be known and others not.
-func (t *Transport) runAll(ctx context.Context, calls []Call) []Result {
-	results := make([]Result, len(calls))
-	var cold []int
-	cmds := make([]once, len(calls))
-	for i, c := range calls {
-		cmds[i] = command(ctx, "evalsha", c.Script.SHA, c)
+// send sends a batch and hands out the results: each command's own, so that one
+// that fails fails alone. Each server has its own cache of scripts, so some calls
+// may be known and others not.
+func (t *Transport) send(ctx context.Context, b *batch) {
+	if len(b.requests) == 1 {
+		r := b.requests[0]
+		r.answer(t.run(ctx, r.call))
+		return
 	}
-	err := t.exec(ctx, cmds)
-	for i, c := range calls {
-		results[i] = result(c, cmds[i], err)
-		if unknownScript(results[i].Err) {
-			cold = append(cold, i)
-		}
-	}
+	cold := t.exec(ctx, "evalsha", b.requests)
 	if len(cold) == 0 {
-		return results
+		return
 	}
-	cmds = cmds[:0]
-	for _, i := range cold {
-		cmds = append(cmds, command(ctx, "eval", calls[i].Script.Source, calls[i]))
+	cold = t.remaining(cold)
+	for _, r := range t.exec(ctx, "eval", cold) {
+		r.answer(r.result) // it does not know what it was just told
 	}
-	err = t.exec(ctx, cmds)
-	for n, i := range cold {
-		results[i] = result(calls[i], cmds[n], err)
-	}
-	return results
 }
 
-// exec sends commands in one pipeline. Its error is of the pipeline, and only
-// to be used for a command that has neither reply nor error of its own.
-func (t *Transport) exec(ctx context.Context, cmds []once) error {
-	p := t.rdb.Pipeline()
-	for _, cmd := range cmds {
-		_ = p.Process(ctx, cmd) // only queues
+// remaining leaves out requests whose callers have gone: nothing more is sent for them.
+func (t *Transport) remaining(requests []*request) []*request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(requests, func(r *request) bool { return r.left })
+}
+
+// exec sends requests in one pipeline, and answers all but those whose script
+// the server does not know.
+func (t *Transport) exec(ctx context.Context, verb string, requests []*request) (cold []*request) {
+	if len(requests) == 0 {
+		return nil
 	}
+	p := t.rdb.Pipeline()
+	cmds := make([]once, len(requests))
+	for i, r := range requests {
+		body := r.call.Script.SHA
+		if verb == "eval" {
+			body = r.call.Script.Source
+		}
+		cmds[i] = command(ctx, verb, body, r.call)
+		_ = p.Process(ctx, cmds[i]) // only queues
+	}
+	// Its error is only for a command that has neither reply nor error of its own.
 	_, err := p.Exec(ctx)
-	return err
+	if err == nil {
+		t.routed.Store(true)
+	}
+	for i, r := range requests {
+		res := result(r.call, cmds[i], err)
+		if unknownScript(res.Err) {
+			r.result = res
+			cold = append(cold, r)
+			continue
+		}
+		r.answer(res)
+	}
+	return cold
+}
+
+// answer wakes the caller, whose the request is from then on.
+func (r *request) answer(result Result) {
+	r.result = result
+	r.done <- struct{}{}
 }
 
 // result reads what came back for one command. sendErr is what sending it

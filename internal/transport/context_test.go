@@ -18,7 +18,7 @@ import (
 func TestCancelledCallReturnsAtOnceAndIsAwaited(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		l := newLink(t)
-		tr := transport.New(l.client(t))
+		tr := newTransport(t, l.client(t))
 		l.set(swallow)
 		cause := errors.New("user left")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -60,7 +60,7 @@ func TestTimeoutIsErrNoReplyAndNotTheContexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, do way) {
 				l := newLink(t)
-				tr := transport.New(l.client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = row.ownStop }))
+				tr := newTransport(t, l.client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = row.ownStop }))
 				l.set(swallow)
 				begin := time.Now()
 				_, err := do(row.ctx(t), tr, 700*time.Millisecond, call("k"))
@@ -82,7 +82,7 @@ func TestTimeoutIsErrNoReplyAndNotTheContexts(t *testing.T) {
 func TestReplyThatIsThereWinsOverAnEndedContext(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		rdb := newLink(t).client(t)
-		tr := transport.New(rdb)
+		tr := newTransport(t, rdb)
 		for range 20 { // a select between the two would take either
 			ctx := &endsWithTheReply{Context: t.Context()}
 			rdb.AddHook(after(func() { ctx.over.Store(true) }))
@@ -122,7 +122,7 @@ func TestDialersOwnTimeoutIsNotTheContexts(t *testing.T) {
 			},
 		})
 		defer rdb.Close()
-		_, err := do(t.Context(), transport.New(rdb), time.Minute, call("k"))
+		_, err := do(t.Context(), newTransport(t, rdb), time.Minute, call("k"))
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || transport.Classify(err) != transport.NotExecuted {
 			t.Errorf("error %v, want not executed and no context's", err)
 		}
@@ -132,7 +132,7 @@ func TestDialersOwnTimeoutIsNotTheContexts(t *testing.T) {
 func TestEndedContextSendsNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		l := newLink(t)
-		tr := transport.New(l.client(t))
+		tr := newTransport(t, l.client(t))
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		_, err := do(ctx, tr, time.Second, call("k"))
@@ -153,7 +153,7 @@ func TestCallThatWaitsForAConnectionIsNotSentOnceItsCallerLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLink(t)
 			rdb := l.client(t, func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, -1 })
-			tr := transport.New(rdb)
+			tr := newTransport(t, rdb)
 			open := l.close()
 			first := make(chan error, 1)
 			go func() {
@@ -205,7 +205,7 @@ func TestTextIsNotSentOnceTheCallerLeft(t *testing.T) {
 			cancel()
 			synctest.Wait()
 		}))
-		tr := transport.New(rdb)
+		tr := newTransport(t, rdb)
 		if _, err := do(ctx, tr, time.Second, call("k")); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want context canceled", err)
 		}
@@ -219,7 +219,7 @@ func TestTextIsNotSentOnceTheCallerLeft(t *testing.T) {
 func TestCallersDeadlineDoesNotCostTheConnection(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		l := newLink(t)
-		tr := transport.New(l.client(t, func(o *redis.Options) {
+		tr := newTransport(t, l.client(t, func(o *redis.Options) {
 			o.ContextTimeoutEnabled, o.PipelinePoolSize = true, -1
 		}))
 		before := l.dialled()
@@ -256,7 +256,7 @@ func TestWithoutAnythingToWatchNoGoroutineIsStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, do way) {
 				rdb := newLink(t).client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = row.ownStop })
-				tr := transport.New(rdb)
+				tr := newTransport(t, rdb)
 				during := -1
 				rdb.AddHook(after(func() { during = tr.Outstanding() }))
 				ctx := context.Background()
@@ -282,7 +282,7 @@ func TestHooksSeeTheValuesOfTheCallersContext(t *testing.T) {
 		var sent recorder
 		rdb.AddHook(&sent)
 		ctx := context.WithValue(t.Context(), traceKey{}, "span")
-		if _, err := do(ctx, transport.New(rdb), time.Second, call("k")); err != nil {
+		if _, err := do(ctx, newTransport(t, rdb), time.Second, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		if len(sent.values) == 0 || sent.values[0] != "span" {

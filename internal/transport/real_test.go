@@ -3,8 +3,10 @@ package transport_test
 import (
 	"context"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ func realClient(t testing.TB, opt *redis.Options) *redis.Client {
 
 func TestRealServerIsSentTheTextItLacks(t *testing.T) {
 	rdb := realClient(t, &redis.Options{Addr: redistest.Real(t).Addr()})
-	tr := transport.New(rdb)
+	tr := newTransport(t, rdb)
 	runs := int64(0)
 	for name, do := range ways {
 		for range 2 {
@@ -50,7 +52,7 @@ type state struct {
 func TestOutcomeOfWhatARealServerAnswers(t *testing.T) {
 	addr := redistest.Real(t).Addr()
 	admin := realClient(t, &redis.Options{Addr: addr})
-	tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+	tr := newTransport(t, realClient(t, &redis.Options{Addr: addr}))
 	for _, s := range []state{
 		{"wrong type", "lpush k v", "del k", transport.Refused, "WRONGTYPE"},
 		{"out of memory", "config set maxmemory 1", "config set maxmemory 0", transport.Refused, "OOM"},
@@ -92,7 +94,7 @@ func run(t *testing.T, rdb *redis.Client, commands string) {
 func TestBusyServerDidNotRunTheScript(t *testing.T) {
 	addr := redistest.Real(t, "--busy-reply-threshold", "20").Addr()
 	admin := realClient(t, &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute})
-	tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+	tr := newTransport(t, realClient(t, &redis.Options{Addr: addr}))
 	looped := make(chan error, 1)
 	go func() { looped <- admin.Eval(context.Background(), "while true do end", nil).Err() }()
 	var err error
@@ -124,7 +126,7 @@ func goneAddr(t *testing.T) string {
 
 func TestRealServerThatIsNotThereDidNotRunTheScript(t *testing.T) {
 	for name, do := range ways {
-		tr := transport.New(realClient(t, &redis.Options{Addr: goneAddr(t), DialerRetries: 1}))
+		tr := newTransport(t, realClient(t, &redis.Options{Addr: goneAddr(t), DialerRetries: 1}))
 		_, err := do(t.Context(), tr, 10*time.Second, call("k"))
 		if err == nil || transport.Classify(err) != transport.NotExecuted {
 			t.Errorf("%s: error %v, want not executed", name, err)
@@ -136,7 +138,7 @@ func TestRealServerThatWantsAPasswordRefuses(t *testing.T) {
 	addr := redistest.Real(t).Addr()
 	run(t, realClient(t, &redis.Options{Addr: addr}), "config set requirepass secret")
 	for name, do := range ways {
-		tr := transport.New(realClient(t, &redis.Options{Addr: addr}))
+		tr := newTransport(t, realClient(t, &redis.Options{Addr: addr}))
 		_, err := do(t.Context(), tr, 10*time.Second, call("k"))
 		if err == nil || !strings.Contains(err.Error(), "NOAUTH") || transport.Classify(err) != transport.Refused {
 			t.Errorf("%s: error %v, want NOAUTH, refused", name, err)
@@ -150,7 +152,7 @@ func TestRealClusterIsNotAskedWhereTheKeysAre(t *testing.T) {
 	admin := realClient(t, &redis.Options{Addr: addr})
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}})
 	t.Cleanup(func() { _ = rdb.Close() })
-	tr := transport.New(rdb)
+	tr := newTransport(t, rdb)
 	run(t, admin, "cluster addslotsrange 0 16383")
 	await(t, func() bool {
 		return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
@@ -195,7 +197,7 @@ func BenchmarkDo(b *testing.B) {
 		{"cancellable timeout", cancellable, 10 * time.Second},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			tr := transport.New(realClient(b, &redis.Options{Addr: addr}))
+			tr := newTransport(b, realClient(b, &redis.Options{Addr: addr}))
 			c := call("k")
 			b.ReportAllocs()
 			for b.Loop() {
@@ -224,7 +226,7 @@ func BenchmarkDoAll(b *testing.B) {
 	addr := redistest.Real(b).Addr()
 	for _, n := range []int{1, 16, 128} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			tr := transport.New(realClient(b, &redis.Options{Addr: addr}))
+			tr := newTransport(b, realClient(b, &redis.Options{Addr: addr}))
 			calls := make([]transport.Call, n)
 			for i := range calls {
 				calls[i] = call("k")
@@ -238,5 +240,40 @@ func BenchmarkDoAll(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Calls of many goroutines at once, without and with a context to watch.
+func BenchmarkDoConcurrent(b *testing.B) {
+	rdb := realClient(b, &redis.Options{Addr: redistest.Real(b).Addr(), ContextTimeoutEnabled: true})
+	cancellable, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
+		for _, n := range []int{1, 16, 256, 1024} {
+			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {
+				tr := newTransport(b, rdb)
+				b.ReportAllocs()
+				b.SetParallelism(max(n/runtime.GOMAXPROCS(0), 1))
+				if n == 1 {
+					for b.Loop() {
+						benchDo(b, ctx, tr, "k")
+					}
+					return
+				}
+				var keys atomic.Int64
+				b.RunParallel(func(pb *testing.PB) {
+					key := "k" + strconv.FormatInt(keys.Add(1), 10)
+					for pb.Next() {
+						benchDo(b, ctx, tr, key)
+					}
+				})
+			})
+		}
+	}
+}
+
+func benchDo(b *testing.B, ctx context.Context, tr *transport.Transport, key string) {
+	if _, err := tr.Do(ctx, 10*time.Second, call(key)); err != nil {
+		b.Error(err)
 	}
 }

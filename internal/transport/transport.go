@@ -1,14 +1,16 @@
 // Package transport sends scripts to Redis so that nothing is sent twice
 // behind the caller's back, and so that a call ends when its context does.
+// Calls that come while others are on the wire go out together.
 //
-// go-redis alone gives neither: by default it sends a command whose reply was
-// lost up to three times more, and a context that ends does not interrupt a
-// command that is on the wire.
+// go-redis alone gives neither of the first two: by default it sends a command
+// whose reply was lost up to three times more, and a context that ends does not
+// interrupt a command that is on the wire.
 package transport
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,15 +20,27 @@ import (
 
 // Transport sends scripts through a go-redis client, which stays the
 // caller's. It is safe for concurrent use.
+//
+// Two calls of one Transport have no order, unless one was made after the
+// other had returned.
 type Transport struct {
-	rdb redis.UniversalClient
+	rdb    redis.UniversalClient
+	single *redis.Client        // rdb, if it is of one server
+	many   *redis.ClusterClient // rdb, if it is of a Cluster
 	// deadlines says that rdb itself ends a command at its context's
 	// deadline (ContextTimeoutEnabled).
 	deadlines bool
+	routed    atomic.Bool // the Cluster client knows its slots
+
+	free sync.Pool // of *request; not of the process: channels and timers of a synctest bubble stay in it
 
 	mu      sync.Mutex // protects following fields
-	running int        // goroutines that are in a call
-	idle    sync.Cond  // running fell to zero; its lock is mu
+	lanes   map[string]*lane
+	idlers  []*worker // without a batch, the latest last
+	workers int       // goroutines, idle ones among them
+	running int       // batches that workers are sending
+	waiting int       // goroutines in Wait
+	idle    sync.Cond // something ended that Wait waits for; its lock is mu
 }
 
 // Call is one run of a script. Keys and Args must not change until Wait says
@@ -45,19 +59,15 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, deadlines: endsAtDeadline(rdb)}
-	t.idle.L = &t.mu
-	return t
-}
-
-func endsAtDeadline(rdb redis.UniversalClient) bool {
+	t := &Transport{rdb: rdb, lanes: make(map[string]*lane)}
 	switch c := rdb.(type) {
 	case *redis.Client:
-		return c.Options().ContextTimeoutEnabled
+		t.single, t.deadlines = c, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
-		return c.Options().ContextTimeoutEnabled
+		t.many, t.deadlines = c, c.Options().ContextTimeoutEnabled
 	}
-	return false
+	t.idle.L = &t.mu
+	return t
 }
 
 // Do runs one script, at most once, and returns its reply: integers as int64,
@@ -68,117 +78,98 @@ func endsAtDeadline(rdb redis.UniversalClient) bool {
 // on the wire by then is not recalled: Classify says of every error whether
 // the script may have run. The error matches ctx.Err() only if ctx ended, and
 // ErrNoReply if the timeout passed.
+//
+// Hooks of the redis client see the values of ctx; where calls go out in one
+// pipeline, which has one context, those of the call that came first.
 func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]any, error) {
-	r, err := await(ctx, t, timeout, func(ctx context.Context) Result {
-		return t.run(ctx, c)
-	})
-	if err != nil {
-		r.Err = named(c, err)
+	if ctx.Err() != nil {
+		return nil, named(c, notSent(ctx))
 	}
-	return r.Reply, r.Err
+	server, known := t.server(c)
+	if ctx.Done() == nil {
+		if r, ok := t.inline(ctx, timeout, c, server, known); ok {
+			return r.Reply, r.Err
+		}
+	}
+	r := t.request(ctx, c)
+	t.submit(r, server, known)
+	result := t.await(ctx, timeout, r)
+	return result.Reply, result.Err
 }
 
-// DoAll runs scripts in one pipeline, each at most once, and returns their
-// results in the order of calls. One that fails does not fail the others. It
-// returns when Do would; then all have the same error, and some may have run.
+// DoAll runs scripts in one pipeline for each server, each script at most once,
+// and returns their results in the order of calls. One that fails does not fail
+// the others. It returns when Do would; those that are not answered by then have
+// an error each, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
+	results := make([]Result, len(calls))
 	if len(calls) == 0 {
-		return nil
+		return results
 	}
-	results, err := await(ctx, t, timeout, func(ctx context.Context) []Result {
-		return t.runAll(ctx, calls)
-	})
-	if err != nil {
-		results = make([]Result, len(calls))
+	if ctx.Err() != nil {
 		for i, c := range calls {
-			results[i].Err = named(c, err)
+			results[i].Err = named(c, notSent(ctx))
 		}
+		return results
+	}
+	requests := make([]*request, len(calls))
+	parts := make(map[string]*batch)
+	for i, c := range calls {
+		requests[i] = &request{ctx: ctx, call: c, done: make(chan struct{}, 1)}
+		server, _ := t.server(c)
+		b := parts[server]
+		if b == nil {
+			b = &batch{}
+			parts[server] = b
+		}
+		b.add(requests[i])
+	}
+	if run, cancel, ok := t.unwatched(ctx, timeout); ok && len(parts) == 1 {
+		defer cancel()
+		for _, b := range parts {
+			t.send(run, b)
+		}
+	} else {
+		t.mu.Lock()
+		for _, b := range parts {
+			t.start(b)
+		}
+		t.mu.Unlock()
+	}
+	var over time.Time
+	if timeout > 0 {
+		over = time.Now().Add(timeout)
+	}
+	for i, r := range requests {
+		left := timeout
+		if timeout > 0 {
+			left = max(time.Until(over), 1)
+		}
+		results[i] = t.await(ctx, left, r)
 	}
 	return results
 }
 
-// await returns what fn returns, or an error once ctx ends or timeout has
-// passed; fn then goes on alone, as long as the client's own timeouts let it.
-//
-// The context fn gets has ctx's values, for tracing, but not its deadline,
-// which would make some clients drop a good connection. It ends with await:
-// what is still waiting for a connection then is never sent.
-func await[T any](ctx context.Context, t *Transport, timeout time.Duration, fn func(context.Context) T) (T, error) {
-	var none T
-	if ctx.Err() != nil {
-		return none, notSent(ctx)
-	}
-	if ctx.Done() == nil && timeout <= 0 {
-		return fn(ctx), nil // nothing to watch beside the client itself
-	}
-	run, cancel := detach(ctx, timeout)
-	defer cancel()
-	if ctx.Done() == nil && t.deadlines {
-		return fn(run), nil // the client watches
-	}
-	reply := make(chan T, 1) // so that fn's goroutine ends when nobody listens
-	t.begin()
-	go func() {
-		defer t.end()
-		reply <- fn(run)
-	}()
-	select {
-	case v := <-reply:
-		return v, nil
-	case <-ctx.Done():
-	case <-run.Done():
-	}
-	select {
-	case v := <-reply: // both were ready: a known outcome is worth more
-		return v, nil
-	default:
-	}
-	if ctx.Err() != nil {
-		return none, ended(ctx)
-	}
-	return none, ErrNoReply
-}
-
-// detach returns a context with ctx's values that ends after timeout, or when
-// cancelled.
-func detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	run := context.WithoutCancel(ctx)
-	if timeout <= 0 {
-		return context.WithCancel(run)
-	}
-	return context.WithTimeout(run, timeout)
-}
-
-// Wait blocks until no call is on a goroutine of its own: those that their
-// callers left have ended, too. That takes no longer than the client's own
+// Wait blocks until no call is on a goroutine of the Transport's: those that
+// their callers left have ended, too. That takes no longer than the client's own
 // timeouts, if no new calls are made.
 func (t *Transport) Wait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.running > 0 {
+	t.waiting++
+	for _, w := range t.idlers {
+		w.next <- nil
+	}
+	t.idlers = nil
+	for t.workers > 0 {
 		t.idle.Wait()
 	}
+	t.waiting--
 }
 
-// Outstanding returns how many calls Wait would wait for.
+// Outstanding returns how many calls or pipelines Wait would wait for.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.running
-}
-
-// begin and end count instead of a sync.WaitGroup, which forbids the first
-// Add beside a Wait.
-func (t *Transport) begin() {
-	t.mu.Lock()
-	t.running++
-	t.mu.Unlock()
-}
-
-func (t *Transport) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running--; t.running == 0 {
-		t.idle.Broadcast()
-	}
 }

@@ -1,0 +1,170 @@
+package transport
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// leaders is how many batches of one server are on the wire at most, while
+	// they are answered in time. More leave less to each; fewer leave the wire
+	// idle while a leader hands out replies.
+	leaders = 4
+	// patience is how long a queue is left without a leader before it gets one
+	// more, up to maxLeaders: they may be slow because the server hangs, or one
+	// connection, or because the way is long.
+	patience   = time.Millisecond
+	maxLeaders = 32
+	maxBatch   = 512
+)
+
+// A lane is the way to one server. A server that hangs holds up no call to
+// another one, since no pipeline holds both.
+type lane struct {
+	t      *Transport
+	server string
+	limit  int // leaders, or no limit where it is not known which server a key is on
+
+	// Guarded by Transport.mu:
+
+	active int        // leaders
+	queue  []*request // longest first, those whose callers have gone among them
+	gone   int        // how many in the queue
+	takes  int        // how often a leader has taken from the queue
+	seen   int        // takes when relief was called for
+	armed  bool       // relief is called for
+	relief *time.Timer
+}
+
+// server returns on which server the call's lock is, if that is known without
+// I/O. The name is the client's, which follows a failover.
+func (t *Transport) server(c Call) (name string, known bool) {
+	if t.many == nil {
+		// Of a client of a type unknown here nothing can be said.
+		return "", t.single != nil
+	}
+	if len(c.Keys) == 0 || !t.routed.Load() {
+		return "", false
+	}
+	node, err := t.many.MasterForKey(context.Background(), c.Keys[0])
+	if err != nil {
+		return "", false
+	}
+	return node.Options().Addr, true
+}
+
+// lane needs t.mu.
+func (t *Transport) lane(server string, known bool) *lane {
+	l := t.lanes[server]
+	if l != nil {
+		return l
+	}
+	for name, old := range t.lanes { // servers come and go
+		if old.active == 0 && name != "" {
+			delete(t.lanes, name)
+		}
+	}
+	l = &lane{t: t, server: server, limit: leaders}
+	if !known {
+		l.limit = math.MaxInt
+	}
+	t.lanes[server] = l
+	return l
+}
+
+// submit sends the request by a worker, or queues it behind the leaders.
+func (t *Transport) submit(r *request, server string, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lane(server, known)
+	r.lane = l
+	if l.active < l.limit {
+		l.active++
+		b := &batch{lane: l}
+		b.add(r)
+		t.start(b)
+		return
+	}
+	l.queue = append(l.queue, r)
+	l.callRelief()
+}
+
+// take returns the next batch, or nil if nobody waits. It needs t.mu.
+func (l *lane) take() *batch {
+	n := min(len(l.queue), maxBatch)
+	if n == 0 {
+		return nil
+	}
+	l.takes++
+	b := &batch{lane: l, requests: make([]*request, 0, n)}
+	for _, r := range l.queue[:n] {
+		if r.left {
+			l.gone--
+			continue
+		}
+		b.add(r)
+	}
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	if len(b.requests) == 0 {
+		return l.take()
+	}
+	return b
+}
+
+// drop notes that one in the queue has left. It needs t.mu.
+func (l *lane) drop() {
+	if l.gone++; l.gone > 32 && l.gone > len(l.queue)/2 {
+		l.queue = slices.DeleteFunc(l.queue, func(r *request) bool { return r.left })
+		l.gone = 0
+	}
+}
+
+// callRelief makes sure that a queue is not left alone. It needs t.mu.
+func (l *lane) callRelief() {
+	if l.armed {
+		return
+	}
+	l.armed, l.seen = true, l.takes
+	if l.relief == nil {
+		l.relief = time.AfterFunc(patience, l.relieve)
+	} else {
+		l.relief.Reset(patience)
+	}
+}
+
+// relieve adds a leader if none has come for as long as patience lasts.
+func (l *lane) relieve() {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.armed = false
+	if len(l.queue) == 0 {
+		return
+	}
+	if l.seen == l.takes && l.active < maxLeaders {
+		if b := l.take(); b != nil {
+			l.active++
+			l.t.start(b)
+		}
+	}
+	if len(l.queue) > 0 && l.active < maxLeaders {
+		l.callRelief()
+	}
+}
+
+// succeed returns what a leader sends next. Without it, the leader is none any
+// more. It needs t.mu.
+func (l *lane) succeed() *batch {
+	if l.active <= l.limit {
+		if b := l.take(); b != nil {
+			return b
+		}
+	} else if len(l.queue) > 0 {
+		l.callRelief() // one that came as relief goes, the others stay
+	}
+	l.active--
+	return nil
+}
