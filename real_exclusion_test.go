@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 	srv := redistest.Real(t)
 	rdb := srv.Client(t)
 	target := int64(rounds(20_000, 500_000))
-	must(t, rdb.Set(t.Context(), "counter", "0 0", 0).Err())
+	must(t, rdb.Set(t.Context(), "counter", "0 0 nobody", 0).Err())
 
 	var all []*child
 	var reports []<-chan response
@@ -43,7 +44,7 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 		}
 		grants += r.N
 	}
-	n, _, err := readCounter(t.Context(), rdb)
+	n, _, _, err := readCounter(t.Context(), rdb)
 	must(t, err)
 	if n != grants || n < target {
 		t.Errorf("the counter is at %d after %d grants, want the same and at least %d", n, grants, target)
@@ -58,14 +59,14 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 	wantBare(t, rdb, "counted")
 }
 
-// readCounter returns the count, and the token of who wrote it.
-func readCounter(ctx context.Context, rdb *redis.Client) (n, token int64, err error) {
+// readCounter returns the count, and the token and the owner of who wrote it.
+func readCounter(ctx context.Context, rdb *redis.Client) (n, token int64, owner string, err error) {
 	value, err := rdb.Get(ctx, "counter").Result()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, "", err
 	}
-	_, err = fmt.Sscanf(value, "%d %d", &n, &token)
-	return n, token, err
+	_, err = fmt.Sscanf(value, "%d %d %s", &n, &token, &owner)
+	return n, token, owner, err
 }
 
 // tally is the work of one child: a way to the counter past the lock's own
@@ -121,16 +122,19 @@ func (w *tally) fail(err error) {
 }
 
 // turn is the critical section: it loses counts and tokens if anybody else is in it.
-func (w *tally) turn(token int64) error {
+// A token may repeat for one owner alone: what it acquires before the release of
+// an earlier call that was cancelled has arrived joins the grant of that call.
+func (w *tally) turn(h *relock.Hold) error {
+	token, owner := h.Token(), strings.ReplaceAll(h.Owner(), " ", "_")
 	ctx := context.Background()
-	n, before, err := readCounter(ctx, w.rdb)
+	n, before, writer, err := readCounter(ctx, w.rdb)
 	if err != nil {
 		return err
 	}
-	if token <= before {
+	if token < before || token == before && owner != writer {
 		return fmt.Errorf("token %d follows %d", token, before)
 	}
-	if err := w.rdb.Set(ctx, "counter", fmt.Sprintf("%d %d", n+1, token), 0).Err(); err != nil {
+	if err := w.rdb.Set(ctx, "counter", fmt.Sprintf("%d %d %s", n+1, token, owner), 0).Err(); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -146,7 +150,7 @@ func (w *tally) plain(shared *relock.Lock, _ string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.turn(h.Token()), h.Release())
+	return errors.Join(w.turn(h), h.Release())
 }
 
 // nested is a named owner that re-enters up to twice, each time by a new handle.
@@ -161,7 +165,7 @@ func (w *tally) enter(ctx context.Context, deeper int) error {
 		return err
 	}
 	if deeper == 0 {
-		return errors.Join(w.turn(h.Token()), h.Release())
+		return errors.Join(w.turn(h), h.Release())
 	}
 	return errors.Join(w.enter(h.Context(ctx), deeper-1), h.Release())
 }
@@ -175,7 +179,7 @@ func (w *tally) trying(shared *relock.Lock, _ string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.turn(h.Token()), h.Release())
+	return errors.Join(w.turn(h), h.Release())
 }
 
 // fickle is cancelled while it waits, or not.
@@ -192,5 +196,5 @@ func (w *tally) fickle(shared *relock.Lock, owner string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.turn(h.Token()), h.Release())
+	return errors.Join(w.turn(h), h.Release())
 }
