@@ -116,8 +116,12 @@ func TestWriteUnlockInOneProcessDowngradesTheOwnersOther(t *testing.T) {
 		g.queue("r")
 		reads.waits()
 		g.held("me w2")
+		began := time.Now()
 		g.ok(me.Unlock())
 		g.ok(reads.ends())
+		if took := time.Since(began); took > 9*time.Second {
+			t.Errorf("the reader waited for %v: the next renewal let it in, not the unlock", took)
+		}
 		g.held("me r1", "r r1")
 		g.ok(elsewhere.RUnlock())
 		g.ok(r.RUnlock())
