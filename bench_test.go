@@ -1,0 +1,69 @@
+package relock_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+func benchClient(b *testing.B) *relock.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: redistest.Real(b).Addr(), ContextTimeoutEnabled: true})
+	c, err := relock.New(rdb)
+	noErr(b, err)
+	b.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
+	return c
+}
+
+func benchPair(b *testing.B, l *relock.Lock, ctx context.Context) { //nolint:revive // b comes first in a helper
+	if err := l.Lock(ctx); err != nil {
+		b.Error(err)
+	}
+	if err := l.Unlock(); err != nil {
+		b.Error(err)
+	}
+}
+
+// A pair of Lock and Unlock of a lock that nobody else wants.
+func BenchmarkPair(b *testing.B) {
+	c := benchClient(b)
+	l := c.NewLock("one")
+	b.Run("1", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			benchPair(b, l, context.Background())
+		}
+	})
+	b.Run("256", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetParallelism(128)
+		var names atomic.Int64
+		b.RunParallel(func(pb *testing.PB) {
+			l := c.NewLock("of" + strconv.FormatInt(names.Add(1), 10))
+			for pb.Next() {
+				benchPair(b, l, context.Background())
+			}
+		})
+	})
+}
+
+func BenchmarkNestedPair(b *testing.B) {
+	c := benchClient(b)
+	ctx := relock.WithOwner(context.Background(), "me")
+	for name, opts := range map[string][]relock.LockOption{"redis": nil, "local": {relock.LocalReentry()}} {
+		b.Run(name, func(b *testing.B) {
+			l := c.NewLock(name, opts...)
+			noErr(b, l.Lock(ctx))
+			b.ReportAllocs()
+			for b.Loop() {
+				benchPair(b, l, ctx)
+			}
+			noErr(b, l.Unlock())
+		})
+	}
+}
