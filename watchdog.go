@@ -311,8 +311,11 @@ func (c *Client) checkEcho() {
 // 10 ms doubling to 1 s, half of it at random so that clients do not march in step.
 func backoff(fails int) time.Duration {
 	d := 10 * time.Millisecond << min(fails-1, 7)
-	return min(d, time.Second)/2 + rand.N(min(d, time.Second)/2)
+	return min(d, time.Second)/2 + spread(min(d, time.Second)/2)
 }
+
+// spread draws a duration from 0 up to d. Tests that replay a schedule replace it.
+var spread = func(d time.Duration) time.Duration { return rand.N(d) }
 
 // pause waits, and reports whether neither ctx nor stop ended first.
 func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
