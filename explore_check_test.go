@@ -214,15 +214,7 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 		w.violate("the hash counts %d waiters, the queue has %d", after.queued, after.places)
 	}
 	had, has, owners := before.holding(now), after.holding(now), before.live(now)
-	waiting := func(s stored) (nonces []string) {
-		for _, q := range s.queue {
-			if q.expiry > now {
-				nonces = append(nonces, q.nonce)
-			}
-		}
-		return nonces
-	}
-	old, left := waiting(before), waiting(after)
+	old, left := before.waiting(now), after.waiting(now)
 	for nonce, owner := range has {
 		if _, held := had[nonce]; held {
 			continue
@@ -234,6 +226,9 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 			if other == nonce {
 				w.census.count("hand-overs at the server")
 				break
+			}
+			if place := f.place(nonce); place > 0 && before.ticket(other) > place {
+				break // it is back under the ticket that it had
 			}
 			if _, in := has[other]; !in && slices.Contains(left, other) {
 				w.violate("%s is granted past %s, which came earlier and waits", nonce, other)
@@ -365,7 +360,7 @@ func (w *world) sayState(before, after stored, now int64) {
 		}
 		b.WriteString("; waiting:")
 		for _, q := range s.queue {
-			b.WriteString(" " + q.mode + q.nonce)
+			b.WriteString(" " + q.mode + " " + q.nonce)
 		}
 		return b.String()
 	}

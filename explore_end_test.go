@@ -29,7 +29,13 @@ func (w *world) finish() {
 // bound is how long a live waiter may wait for a lock that nobody holds any more,
 // once faults have ended: the lease of a holder that is gone, and the time in
 // which an inbox that is deaf is noticed and replaced.
-func (w *world) bound() time.Duration { return 4*w.setup.ttl + 5*time.Second }
+func (w *world) bound() time.Duration {
+	d := 4*w.setup.ttl + 5*time.Second
+	if w.dumb {
+		d += 10 * time.Second // which it waits for the acknowledgement
+	}
+	return d
+}
 
 // serve lets every holder release until nobody waits.
 func (w *world) serve() {
@@ -117,7 +123,7 @@ func (w *world) close() {
 	for _, p := range w.alive() {
 		w.kill(p, false)
 	}
-	for _, f := range w.fly(func(*flight) bool { return true }) {
+	for _, f := range w.fly(func(f *flight) bool { return !f.orphan }) {
 		w.answer(f, errCut)
 	}
 	for _, p := range w.procs {

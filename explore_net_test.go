@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
 )
 
 // readTimeout is how long a client of the explorer waits for a reply, like go-redis.
@@ -151,7 +153,12 @@ func (w *world) execute(f *flight) {
 	if sha, ok := f.args[1].(string); f.args[0] == "evalsha" && ok && !w.known[sha] {
 		err = noScript{}
 	} else {
-		cmd := redis.NewCmd(context.Background(), f.args...)
+		// Always by its text: the server need not parse that again for each world.
+		text := slices.Clone(f.args)
+		if s := relock.Scripts()[f.script]; s != nil {
+			text[0], text[1] = "eval", s.Source
+		}
+		cmd := redis.NewCmd(context.Background(), text...)
 		_ = w.wire.Process(context.Background(), cmd)
 		reply, err = cmd.Val(), cmd.Err()
 		var answer redis.Error
@@ -269,6 +276,7 @@ type ear struct {
 	next   chan []byte
 	deaf   bool // half open: what comes is lost; guarded by world.mu
 	closed bool // guarded by world.mu
+	acked  bool // the scheduler's own: the subscription has been acknowledged
 }
 
 // dial makes an ear. Only the inbox of a process dials.
@@ -377,6 +385,12 @@ func (w *world) heard() (all []*ear) {
 		}
 	}
 	return all
+}
+
+func (w *world) next(e *ear) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return e.waits[0]
 }
 
 // take removes the first frame that waits at e.

@@ -142,3 +142,22 @@ func (s stored) holding(now int64) map[string]string {
 	}
 	return all
 }
+
+// waiting returns the nonces in the queue whose entries have not expired, in order.
+func (s stored) waiting(now int64) (nonces []string) {
+	for _, q := range s.queue {
+		if q.expiry > now {
+			nonces = append(nonces, q.nonce)
+		}
+	}
+	return nonces
+}
+
+func (s stored) ticket(nonce string) int64 {
+	for _, q := range s.queue {
+		if q.nonce == nonce {
+			return q.ticket
+		}
+	}
+	return 0
+}

@@ -51,6 +51,7 @@ type world struct {
 	amnesty map[string]time.Duration // until when two may hold, after data was lost or a holder removed
 	fair    bool                     // no process has been cut off for long enough to lose a turn
 	faulty  bool                     // any fault has been injected
+	dumb    bool                     // an inbox became half open before it was acknowledged
 }
 
 // A process is one client with a network of its own.
@@ -130,7 +131,6 @@ func newWorld(t *testing.T, s setup) *world {
 		o.Protocol, o.DisableIdentity, o.MaxRetries = 2, true, -1
 	})
 	for _, s := range relock.Scripts() {
-		w.wire.ScriptLoad(context.Background(), s.Source)
 		w.known[s.SHA] = true
 	}
 	for i := range s.names {
@@ -217,6 +217,7 @@ func (w *world) deliver(f *flight) {
 // hand delivers the first frame at an ear.
 func (w *world) hand(e *ear) {
 	frame := w.take(e)
+	e.acked = true
 	w.sees(e, payload(frame))
 	e.next <- frame
 	synctest.Wait()
