@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -131,6 +132,10 @@ type poll struct {
 // poll sends the heartbeats of one lock's waiters: their entries' leases are
 // extended, and each hears whether it holds, or who stands in the way until when.
 func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
+	r.mu.Lock()
+	// In the order of their places: where Redis has lost its data, the first that asks holds.
+	slices.SortFunc(waiters, func(a, b poll) int { return cmp.Compare(a.s.ticket, b.s.ticket) })
+	r.mu.Unlock()
 	for len(waiters) > 0 {
 		n := min(len(waiters), pollSize)
 		c.pollSome(ctx, r, waiters[:n])
