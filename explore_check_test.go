@@ -170,7 +170,9 @@ func (w *world) judge(f *flight, before map[string]stored) {
 	m, now := w.srv.Direct(), time.Now().UnixMilli()
 	w.say("execute %s: %v %v", f.label, f.reply, errText(f.err))
 	w.seeReply(f)
-	for name, after := range w.look() {
+	all := w.look()
+	for _, name := range w.names {
+		after := all[name]
 		keys := key.For("relock", name)
 		for _, k := range []string{keys.Hash, keys.Queue} {
 			if m.Exists(k) && m.TTL(k) <= 0 {
@@ -227,8 +229,8 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 				w.census.count("hand-overs at the server")
 				break
 			}
-			if place := f.place(nonce); place > 0 && before.ticket(other) > place {
-				break // it is back under the ticket that it had
+			if place := f.place(nonce); place > 0 && before.ticket(other) >= place {
+				break // it is back under the ticket that it has, or has from the other
 			}
 			if _, in := has[other]; !in && slices.Contains(left, other) {
 				w.violate("%s is granted past %s, which came earlier and waits", nonce, other)
@@ -351,13 +353,16 @@ func (w *world) sees(e *ear, text string) {
 func (w *world) sayState(before, after stored, now int64) {
 	text := func(s stored) string {
 		var b strings.Builder
+		var parts []string
 		for owner, g := range s.live(now) {
-			b.WriteString(" " + g.mode + "(" + owner)
+			part := " " + g.mode + "(" + owner
 			for _, x := range g.sessions {
-				b.WriteString(" " + x.nonce)
+				part += " " + x.nonce
 			}
-			b.WriteString(")")
+			parts = append(parts, w.plain(part+")", true))
 		}
+		slices.Sort(parts)
+		b.WriteString(strings.Join(parts, ""))
 		b.WriteString("; waiting:")
 		for _, q := range s.queue {
 			b.WriteString(" " + q.mode + " " + q.nonce)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 )
@@ -92,6 +93,7 @@ func explore(t *testing.T, s schedule, traced bool) (o outcome) {
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, 1) // nonces decide between entries of one ticket
 		w := newWorld(t, decodeSetup(s[0]))
 		if traced {
 			w.trace = func(format string, args ...any) {
@@ -142,8 +144,8 @@ func TestExplorationFindsNothing(t *testing.T) {
 		o := explore(t, s, false)
 		all.add(o.census)
 		if o.wrong != "" {
-			short, o := shrink(t, s, 20*time.Second)
-			t.Errorf("seed %d: %s\nRELOCK_EXPLORE_REPLAY=%v", seed, o.wrong, short)
+			short, again := shrink(t, s, 20*time.Second)
+			t.Errorf("seed %d: %s; %s\nRELOCK_EXPLORE_REPLAY=%v", seed, o.wrong, again.wrong, short)
 			break
 		}
 	}
@@ -161,4 +163,20 @@ func envInt(t *testing.T, name string, otherwise int) int {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return n
+}
+
+func TestScheduleRunsTheSameAgain(t *testing.T) {
+	differ := 0
+	for seed := range uint64(envInt(t, "RELOCK_EXPLORE_SCHEDULES", 60)) {
+		s := drawSchedule(seed)
+		first, second := explore(t, s, true), explore(t, s, true)
+		for i := range min(len(first.trace), len(second.trace)) {
+			if first.trace[i] != second.trace[i] {
+				differ++
+				t.Logf("seed %d %v, line %d of %d and %d:\n%s\n%s\n%s", seed, decodeSetup(s[0]), i, len(first.trace), len(second.trace), strings.Join(first.trace[max(i-3, 0):i], "\n"), first.trace[i], second.trace[i])
+				break
+			}
+		}
+	}
+	t.Log("differ:", differ)
 }
