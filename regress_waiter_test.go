@@ -168,3 +168,16 @@ func TestNoWatchdogHasItsFullTTLThoughTheGrantMessageWasLost(t *testing.T) {
 		noErr(t, h.Release())
 	})
 }
+
+// Shutdown waited for the session for ever.
+func TestGrantThatIsLostBeforeItsCallHasSeenItIsForgotten(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a := s.actor()
+		if err := a.NewLock("l").AskAgainWhenLost(t.Context()); err == nil {
+			t.Error("the call holds what was lost")
+		}
+		if left := relock.Remains(a.Client); left != "" {
+			t.Errorf("the client still keeps %s", left)
+		}
+	})
+}
