@@ -181,3 +181,21 @@ func TestGrantThatIsLostBeforeItsCallHasSeenItIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// It stayed in the queue, and was granted the lock when its turn came, for a lease.
+func TestWaiterThatIsRefusedAnUpgradeLeavesTheQueue(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a, b := s.actor(), s.actor()
+		writer := s.take(a.NewRWLock("l").WLocker())
+		read := s.beginAs("w", b.NewRWLock("l").RLocker())
+		write := s.beginAs("w", b.NewRWLock("l").WLocker())
+		next := s.begin(a.NewRWLock("l").WLocker())
+		endHold(t, writer)
+		h := read.holds()
+		if <-write.done; !errors.Is(write.err, relock.ErrUpgrade) {
+			t.Errorf("the owner that reads got %v for its write, want ErrUpgrade", write.err)
+		}
+		endHold(t, h)
+		endHold(t, next.holds())
+	})
+}
