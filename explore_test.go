@@ -82,9 +82,9 @@ func (t *census) add(o census) {
 
 // An outcome is what became of a schedule.
 type outcome struct {
-	wrong string
+	wrong  string
 	census census
-	trace []string
+	trace  []string
 }
 
 // explore runs a schedule.

@@ -25,16 +25,16 @@ import (
 
 // A world is one run of one schedule.
 type world struct {
-	t     *testing.T
-	setup setup
-	srv   *redistest.Server
-	wire  *redis.Client // how commands reach the server, and nothing else does
-	began time.Time
-	known map[string]bool // scripts that the server knows
-	procs []*process
-	names []string // of the locks
+	t      *testing.T
+	setup  setup
+	srv    *redistest.Server
+	wire   *redis.Client // how commands reach the server, and nothing else does
+	began  time.Time
+	known  map[string]bool // scripts that the server knows
+	procs  []*process
+	names  []string // of the locks
 	census census
-	trace func(format string, args ...any) // nil: no trace
+	trace  func(format string, args ...any) // nil: no trace
 
 	mu      sync.Mutex // guards the following fields and flights' and ears' state; no I/O under it
 	flights []*flight
