@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate explore
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -25,6 +25,11 @@ short: ## the tests alone; those that need redis-server are skipped without one
 # Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
+
+# RELOCK_EXPLORE_FOR=1h, or RELOCK_EXPLORE_FOR= RELOCK_EXPLORE_SCHEDULES=100000; RELOCK_EXPLORE_SEED is where to begin.
+RELOCK_EXPLORE_FOR ?= 10m
+explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
+	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' .
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -18,6 +18,7 @@ type modelLock struct {
 
 	kind   string
 	token  int64
+	issued int64  // the largest in the running script: not stored if nobody hears of it
 	holder string // owner of the exclusive grant
 	until  int64  // its longest deadline, and whose that is:
 	client string
@@ -46,6 +47,7 @@ func isShared(kind string) bool { return strings.HasSuffix(kind, "rw") }
 
 func (m *modelLock) begin(micros int64) {
 	m.micros, m.now = micros, micros/1000
+	m.issued = m.token
 	m.sent, m.asking, m.shared = nil, map[string]*[3]int64{}, isShared(m.kind)
 }
 
@@ -114,11 +116,11 @@ func (m *modelLock) tell(client, text string) bool {
 
 func (m *modelLock) issue(size int64) (low, high int64) {
 	high = m.micros
-	if low = max(m.token, high-size) + 1; low > high {
-		low = m.token + 1
+	if low = max(m.issued, high-size) + 1; low > high {
+		low = m.issued + 1
 		high = low
 	}
-	m.token = high
+	m.issued = high
 	return low, high
 }
 
@@ -198,6 +200,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 	} else if !m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)) {
 		return
 	}
+	m.token = m.issued
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
 	if q.mode == "r" {
 		s.writes, s.reads = 0, 1
@@ -284,6 +287,7 @@ func (m *modelLock) ask(kind, client string, r modelRequest) modelAnswer {
 	if len(m.queue) == 0 && (r.mode == "r" && m.holder == "" || r.mode == "w" && m.blocked() == 0) {
 		low, high := m.issue(r.block)
 		g := &storedGrant{mode: r.mode, low: low, high: high, sessions: []storedSession{s}}
+		m.token = m.issued
 		if m.kind = kind; r.mode == "w" {
 			m.exclusive(r.owner, g)
 		} else {

@@ -58,7 +58,7 @@ var modelActors = func() (all []modelRequest) {
 }()
 
 // Client 2 has no subscription.
-func modelClient(nonce int) string { return fmt.Sprintf("client-%015d", nonce*nonce%3) }
+func modelClient(nonce int) string { return fmt.Sprintf("client-%015d", nonce%3) }
 
 // modelSource is a script that reads the run's clock.
 func modelSource(t *testing.T, name string) string {
@@ -79,8 +79,9 @@ func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
 	r := &modelRun{
 		t: t, rdb: rdb, sub: sub, keys: key.For("relock", "model"), micros: 1_700_000_000_000_000, seen: map[string]int{},
 	}
-	r.model = modelLock{grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{modelClient(1 + 1): false}}
-	r.model.deaf["client-000000000000002"] = true
+	r.model = modelLock{
+		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{"client-000000000000002": true},
+	}
 	return r
 }
 
@@ -162,7 +163,7 @@ func (r *modelRun) step(number uint32) (differ string) {
 		if n(4) == 0 && modelClient((i+3)%8) == client {
 			requests = append(requests, r.place(modelActors[(i+3)%8], n))
 		}
-		notAfter := now + []int64{10_000, 10_000, 10_000, 0, 60_001}[n(5)]
+		notAfter := now + []int64{10_000, 60_000, 10_000, 10_000, 10_000, 10_000, 0, 60_001}[n(8)]
 		args := []any{modelPrefix, kind, client, notAfter, 600_000, echo}
 		for _, q := range requests {
 			named := 0
@@ -213,7 +214,6 @@ func (r *modelRun) step(number uint32) (differ string) {
 	sent := r.messages()
 	r.seen["messages"] += len(sent)
 	state := r.state()
-	r.infos(now)
 	switch {
 	case fmt.Sprint(real) != fmt.Sprint(modelled):
 		return fmt.Sprintf("the reply is %v, the model's %v", real, modelled)
@@ -224,8 +224,6 @@ func (r *modelRun) step(number uint32) (differ string) {
 	}
 	return r.inspect(now)
 }
-
-func (r *modelRun) infos(int64) {}
 
 // place makes a a request under some number, with or without a ticket.
 func (r *modelRun) place(a modelRequest, n func(uint32) uint32) modelRequest {
@@ -260,7 +258,7 @@ func (r *modelRun) inspect(now int64) string {
 	var holders []string
 	owners := map[string]bool{}
 	for owner, g := range m.grants {
-		if g = m.grantOf(owner); len(g.sessions) > 0 && (g.mode == "r" && m.shared0() || owner == m.holder && m.held()) {
+		if g = m.grantOf(owner); len(g.sessions) > 0 && (g.mode == "r" && m.readable() || owner == m.holder && m.held()) {
 			var holds, until int64
 			for _, s := range g.sessions {
 				holds, until = holds+s.writes+s.reads, max(until, s.expiry)
@@ -295,7 +293,7 @@ func (r *modelRun) inspect(now int64) string {
 	return ""
 }
 
-func (m *modelLock) shared0() bool { return isShared(m.kind) && m.holder == "" }
+func (m *modelLock) readable() bool { return isShared(m.kind) && m.holder == "" }
 
 // play makes all steps of a run until the two sides differ.
 func (r *modelRun) play(steps []uint32) (differ string) {
@@ -308,18 +306,19 @@ func (r *modelRun) play(steps []uint32) (differ string) {
 	return ""
 }
 
-// modelled plays runs against one server.
-func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
+// compare plays runs against one server until they differ or enough is done.
+func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (differ string, steps int, seen map[string]int) {
+	t.Helper()
 	sub := subscribeModel(t, rdb)
-	began, steps, seen := time.Now(), 0, map[string]int{}
-	for seed := uint64(1); time.Since(began) < limit; seed++ {
+	seen = map[string]int{}
+	for seed := uint64(envInt(t, "RELOCK_MODEL_SEED", 1)); !enough(steps); seed++ {
 		draw := rand.New(rand.NewPCG(seed, 77))
 		run := make([]uint32, 60)
 		for i := range run {
 			run[i] = draw.Uint32()
 		}
 		r := newModelRun(t, rdb, sub)
-		differ := r.play(run)
+		differ = r.play(run)
 		steps += len(r.said)
 		for what, n := range r.seen {
 			seen[what] += n
@@ -336,23 +335,55 @@ func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
 				i++
 			}
 		}
-		t.Fatalf("seed %d: after\n%s\n%s\n[]uint32{%v}", seed, strings.Join(r.said, "\n"), differ, strings.Trim(fmt.Sprint(run), "[]"))
+		return fmt.Sprintf("seed %d: after\n%s\n%s", seed, strings.Join(r.said, "\n"), differ), steps, seen
+	}
+	return "", steps, seen
+}
+
+// modelled compares for some time, in which everything has to happen.
+func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
+	began := time.Now()
+	differ, steps, seen := compare(t, rdb, func(steps int) bool { return steps > 1000 && time.Since(began) > limit })
+	if differ != "" {
+		t.Fatal(differ)
 	}
 	t.Logf("%d steps, no divergence: %v", steps, seen)
-	for _, what := range []string{"acquire", "hold", "release", "force", "downgrade", "answer 1", "answer 2", "answer 3", "answer -2", "answer -3", "answer -4", "answer -6", "messages"} {
+	for _, what := range []string{
+		"acquire", "hold", "release", "force", "downgrade", "messages",
+		"answer 1", "answer 2", "answer 3", "answer -2", "answer -3", "answer -4",
+	} {
 		if seen[what] == 0 {
 			t.Errorf("%s: never seen", what)
 		}
 	}
 }
 
+// TestModelMissesEveryRuleThatIsGone: else it would agree with anything.
+func TestModelMissesEveryRuleThatIsGone(t *testing.T) {
+	for _, m := range furtherRules {
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			defer relock.SwapScripts(broken(t, m))()
+			const most = 6000
+			differ, steps, _ := compare(t, modelServer(t), func(steps int) bool { return steps > most })
+			if differ == "" {
+				t.Fatalf("%d steps do not miss the rule", steps)
+			}
+			t.Logf("missed after %d steps", steps)
+		})
+	}
+}
+
+func modelServer(t *testing.T) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: mini.RunT(t).Addr(), Protocol: 2})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
 func TestScriptsDoWhatTheModelSays(t *testing.T) {
 	limit := envDuration(t, "RELOCK_MODEL_FOR", 4*time.Second)
 	t.Run("miniredis", func(t *testing.T) {
-		m := mini.RunT(t)
-		rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), Protocol: 2})
-		t.Cleanup(func() { _ = rdb.Close() })
-		modelled(t, rdb, limit)
+		modelled(t, modelServer(t), limit)
 	})
 	t.Run("redis", func(t *testing.T) {
 		modelled(t, redistest.Real(t).Client(t, func(o *redis.Options) { o.Protocol = 2 }), limit)
