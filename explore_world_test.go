@@ -68,21 +68,20 @@ type process struct {
 
 // A wish is one call that wants a lock.
 type wish struct {
-	by     *process
-	name   string
-	what   string
-	owner  string // named, or ""
-	read   bool
-	rw     *relock.RWLock // of a read/write lock
-	stop   context.CancelFunc
-	done   chan struct{} // closed when hold and err are set
-	hold   *relock.Hold
-	err    error
-	at     time.Duration // when it returned
-	began  time.Duration
-	ended  bool // the scheduler has seen that it is done
-	queued bool // it was once answered that it waits
-	tries  bool // it is a TryAcquire
+	by    *process
+	name  string
+	what  string
+	owner string // named, or ""
+	read  bool
+	rw    *relock.RWLock // of a read/write lock
+	stop  context.CancelFunc
+	done  chan struct{} // closed when hold and err are set
+	hold  *relock.Hold
+	err   error
+	at    time.Duration // when it returned
+	began time.Duration
+	ended bool // the scheduler has seen that it is done
+	tries bool // it is a TryAcquire
 }
 
 // A holding is a hold that its process has not begun to release.

@@ -2,7 +2,6 @@ package relock_test
 
 import (
 	"fmt"
-
 	"slices"
 	"sort"
 	"strings"

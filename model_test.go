@@ -64,11 +64,11 @@ func modelClient(nonce int) string { return fmt.Sprintf("client-%015d", nonce%3)
 func modelSource(t *testing.T, name string) string {
 	t.Helper()
 	source := relock.Scripts()[name].Source
-	const real, ours = `redis.call('TIME')`, `{ redis.call('GET', 'model:s'), redis.call('GET', 'model:us') }`
-	if strings.Count(source, real) != 1 {
-		t.Fatalf("script %s reads the time %d times, want once", name, strings.Count(source, real))
+	const theirs, ours = `redis.call('TIME')`, `{ redis.call('GET', 'model:s'), redis.call('GET', 'model:us') }`
+	if strings.Count(source, theirs) != 1 {
+		t.Fatalf("script %s reads the time %d times, want once", name, strings.Count(source, theirs))
 	}
-	return strings.ReplaceAll(source, real, ours)
+	return strings.ReplaceAll(source, theirs, ours)
 }
 
 func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
@@ -151,7 +151,7 @@ func (r *modelRun) step(number uint32) (differ string) {
 	if isShared(kind) && n(2) == 0 {
 		a.mode = "r"
 	}
-	var real, modelled []any
+	var got, modelled []any
 	var said string
 	switch {
 	case what < 7:
@@ -173,19 +173,19 @@ func (r *modelRun) step(number uint32) (differ string) {
 			args = append(args, q.nonce, q.op, q.owner, named, q.mode, q.ttl, q.block, q.place)
 		}
 		said = fmt.Sprint("acquire ", args)
-		real, modelled = r.eval("acquire", 2, args...), m.acquire(kind, client, notAfter, echo == 1, requests)
+		got, modelled = r.eval("acquire", 2, args...), m.acquire(kind, client, notAfter, echo == 1, requests)
 	case what < 10:
 		op, ttl, writes, reads, keys := int64(n(9)), int64(n(3))*modelTTL, int64(1+n(2)), int64(n(2)), 1
 		if isShared(kind) && n(2) == 0 {
 			writes, reads, keys = 0, reads+1, 2
 		}
 		said = fmt.Sprint("hold ", a.nonce, " op ", op, " writes ", writes, " reads ", reads, " ttl ", ttl)
-		real = r.eval("hold", keys, client, a.nonce, a.owner, op, writes, reads, ttl, 600_000)
+		got = r.eval("hold", keys, client, a.nonce, a.owner, op, writes, reads, ttl, 600_000)
 		modelled = m.hold(client, a.nonce, a.owner, op, writes, reads, ttl, keys == 2)
 	case what < 11 && isShared(kind):
 		op, reads, ttl := int64(n(9)), int64(1+n(2)), int64(n(2))*modelTTL
 		said = fmt.Sprint("downgrade ", a.nonce, " op ", op, " reads ", reads)
-		real = r.eval("downgrade", 2, modelPrefix, client, a.nonce, a.owner, op, reads, ttl, 600_000)
+		got = r.eval("downgrade", 2, modelPrefix, client, a.nonce, a.owner, op, reads, ttl, 600_000)
 		modelled = m.downgrade(client, a.nonce, a.owner, op, reads, ttl)
 	case what < 15:
 		owner, until := a.owner, int64(0)
@@ -196,7 +196,7 @@ func (r *modelRun) step(number uint32) (differ string) {
 			until = now + int64(n(3))*400
 		}
 		said = fmt.Sprint("release ", a.nonce, " owner ", owner, " until ", until)
-		real = r.eval("release", 2, modelPrefix, client, a.nonce, owner, until, 600_000)
+		got = r.eval("release", 2, modelPrefix, client, a.nonce, owner, until, 600_000)
 		modelled = m.release(client, a.nonce, owner, until)
 	default:
 		token := m.token
@@ -204,19 +204,19 @@ func (r *modelRun) step(number uint32) (differ string) {
 			token = g.low
 		}
 		said = fmt.Sprint("force ", a.owner, " ", token)
-		real, modelled = r.eval("force", 2, modelPrefix, a.owner, token, 600_000), m.force(a.owner, token)
+		got, modelled = r.eval("force", 2, modelPrefix, a.owner, token, 600_000), m.force(a.owner, token)
 	}
-	r.said = append(r.said, fmt.Sprintf("%d %s: %v", r.micros, said, real))
+	r.said = append(r.said, fmt.Sprintf("%d %s: %v", r.micros, said, got))
 	r.seen[strings.Fields(said)[0]]++
-	if len(real) > 2 && strings.HasPrefix(said, "acquire") {
-		r.seen[fmt.Sprint("answer ", real[2])]++
+	if len(got) > 2 && strings.HasPrefix(said, "acquire") {
+		r.seen[fmt.Sprint("answer ", got[2])]++
 	}
 	sent := r.messages()
 	r.seen["messages"] += len(sent)
 	state := r.state()
 	switch {
-	case fmt.Sprint(real) != fmt.Sprint(modelled):
-		return fmt.Sprintf("the reply is %v, the model's %v", real, modelled)
+	case fmt.Sprint(got) != fmt.Sprint(modelled):
+		return fmt.Sprintf("the reply is %v, the model's %v", got, modelled)
 	case !slices.Equal(sent, m.sent):
 		return fmt.Sprintf("published is %v, the model's is %v", sent, m.sent)
 	case state.text(now) != m.text():
@@ -257,8 +257,8 @@ func (r *modelRun) inspect(now int64) string {
 	}
 	var holders []string
 	owners := map[string]bool{}
-	for owner, g := range m.grants {
-		if g = m.grantOf(owner); len(g.sessions) > 0 && (g.mode == "r" && m.readable() || owner == m.holder && m.held()) {
+	for owner := range m.grants {
+		if g := m.grantOf(owner); len(g.sessions) > 0 && (g.mode == "r" && m.readable() || owner == m.holder && m.held()) {
 			var holds, until int64
 			for _, s := range g.sessions {
 				holds, until = holds+s.writes+s.reads, max(until, s.expiry)
