@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench model fuzz vuln
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench model fuzz vuln explore
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -58,6 +58,11 @@ vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerabilit
 		*) echo "make vuln: NOT CHECKED: govulncheck failed" >&2; exit 1 ;; \
 		esac; \
 	done; echo "make vuln: nothing known against what the code calls"
+
+# RELOCK_EXPLORE_FOR=1h, or RELOCK_EXPLORE_FOR= RELOCK_EXPLORE_SCHEDULES=100000; RELOCK_EXPLORE_SEED is where to begin.
+RELOCK_EXPLORE_FOR ?= 10m
+explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
+	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' .
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -122,6 +122,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		Channel:   key.Inbox(cfg.prefix, c.id),
 		Deliver:   c.deliver,
 		Linked:    c.linked,
+		Spread:    spread,
 	})
 	return c, nil
 }

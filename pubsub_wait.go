@@ -364,7 +364,6 @@ func (w *waiting) request(s *session, ticket int64) (answer, error) {
 // sendOnce makes one try, and notes what its answer says in the session.
 func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	r, c := s.room, s.room.c
-	c.register(s)
 	r.mu.Lock()
 	if s.phase != asking {
 		// A message overtook the answer to an earlier copy.
@@ -372,6 +371,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		r.mu.Unlock()
 		return a, nil
 	}
+	c.register(s) // not when it is over: nobody would take it off again
 	sent := c.clock.Now()
 	op, notAfter := s.send(sent)
 	// An inbox that has been silent is asked to prove that it hears.

@@ -1,6 +1,24 @@
 package relock
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
+
+// AskAgainWhenLost is the next try of a call that was asking for l when a message
+// granted its session, after the lease of that grant has ended.
+func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
+	r := l.c.enter(l.keys, l.kind)
+	defer l.c.leave(r)
+	r.mu.Lock()
+	s := r.newSession("", l)
+	s.phase = over
+	close(s.done)
+	r.mu.Unlock()
+	w := &waiting{ctx: ctx, lock: l, room: r, began: l.c.clock.Now()}
+	_, err := w.contend(s, placeNew)
+	return err
+}
 
 // Remains says what a client still keeps of locks and calls, or "" for nothing.
 func Remains(c *Client) string {

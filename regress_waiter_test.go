@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,5 +167,36 @@ func TestNoWatchdogHasItsFullTTLThoughTheGrantMessageWasLost(t *testing.T) {
 			t.Errorf("%v left of a fixed lease of 9 s when Acquire returns", left)
 		}
 		noErr(t, h.Release())
+	})
+}
+
+// Shutdown waited for the session for ever.
+func TestGrantThatIsLostBeforeItsCallHasSeenItIsForgotten(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a := s.actor()
+		if err := a.NewLock("l").AskAgainWhenLost(t.Context()); err == nil {
+			t.Error("the call holds what was lost")
+		}
+		if left := relock.Remains(a.Client); left != "" {
+			t.Errorf("the client still keeps %s", left)
+		}
+	})
+}
+
+// It stayed in the queue, and was granted the lock when its turn came, for a lease.
+func TestWaiterThatIsRefusedAnUpgradeLeavesTheQueue(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a, b := s.actor(), s.actor()
+		writer := s.take(a.NewRWLock("l").WLocker())
+		read := s.beginAs("w", b.NewRWLock("l").RLocker())
+		write := s.beginAs("w", b.NewRWLock("l").WLocker())
+		next := s.begin(a.NewRWLock("l").WLocker())
+		endHold(t, writer)
+		h := read.holds()
+		if <-write.done; !errors.Is(write.err, relock.ErrUpgrade) {
+			t.Errorf("the owner that reads got %v for its write, want ErrUpgrade", write.err)
+		}
+		endHold(t, h)
+		endHold(t, next.holds())
 	})
 }

@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -131,6 +132,10 @@ type poll struct {
 // poll sends the heartbeats of one lock's waiters: their entries' leases are
 // extended, and each hears whether it holds, or who stands in the way until when.
 func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
+	r.mu.Lock()
+	// In the order of their places: where Redis has lost its data, the first that asks holds.
+	slices.SortFunc(waiters, func(a, b poll) int { return cmp.Compare(a.s.ticket, b.s.ticket) })
+	r.mu.Unlock()
 	for len(waiters) > 0 {
 		n := min(len(waiters), pollSize)
 		c.pollSome(ctx, r, waiters[:n])
@@ -338,8 +343,11 @@ func (c *Client) checkEcho() {
 // 10 ms doubling to 1 s, half of it at random so that clients do not march in step.
 func backoff(fails int) time.Duration {
 	d := 10 * time.Millisecond << min(fails-1, 7)
-	return min(d, time.Second)/2 + rand.N(min(d, time.Second)/2)
+	return min(d, time.Second)/2 + spread(min(d, time.Second)/2)
 }
+
+// spread draws a duration from 0 up to d. Tests that replay a schedule replace it.
+var spread = func(d time.Duration) time.Duration { return rand.N(d) }
 
 // pause waits, and reports whether neither ctx nor stop ended first.
 func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {

@@ -79,6 +79,8 @@ local function join(request)
       return nil
     end
     if grant.mode == 'r' and request.mode == 'w' then
+      -- Its client waits no longer: what it leaves in the queue would be granted to nobody.
+      leave_queue(request)
       return { -6, 0, 0, 0, '' }
     end
     session = new_session(request)

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type Config struct {
 	// included, before any message that follows it and before Up and Ready
 	// say so: messages may have been missed until now.
 	Linked func()
+	// Spread draws a duration from 0 up to the given one; nil: at random.
+	Spread func(time.Duration) time.Duration
 }
 
 // Inbox is a subscription that outlives its connections. Create one with [New].
@@ -60,6 +63,9 @@ type Inbox struct {
 
 // New returns an Inbox. It starts nothing: the first [Inbox.Ready] does.
 func New(cfg Config) *Inbox {
+	if cfg.Spread == nil {
+		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
+	}
 	return &Inbox{
 		cfg:     cfg,
 		base:    time.Now(),

@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,12 +48,12 @@ func (b *Inbox) run(ctx context.Context) {
 		}
 		final, refused := errors.Is(err, redis.ErrClosed), redis.IsAuthError(err) || redis.IsPermissionError(err)
 		b.failed(err, final || refused)
-		wait := jitter(pause)
+		wait := b.jitter(pause)
 		switch {
 		case final:
 			return
 		case refused:
-			wait = jitter(refusePause)
+			wait = b.jitter(refusePause)
 		case lasted && errors.Is(err, errSuspected):
 			wait = 0 // whoever suspects it has waited long enough
 		default:
@@ -219,4 +218,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // jitter returns between half of d and d: the clients of a server that comes
 // back do not all come at once.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+func (b *Inbox) jitter(d time.Duration) time.Duration { return d/2 + b.cfg.Spread(d/2+1) }
