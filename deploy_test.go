@@ -61,6 +61,7 @@ const promptly = 5 * time.Second
 // deployed is one case of the suite: two applications on one deployment.
 type deployed struct {
 	*testing.T
+	ctx  context.Context
 	a, b *relock.Client
 	rdb  func() redis.UniversalClient
 	name string // of the case's lock
@@ -85,7 +86,9 @@ func TestLockOnEveryDeployment(t *testing.T) {
 			for what, do := range suite {
 				for _, lock := range []string{"job: " + what, "{tenant}: " + what} {
 					t.Run(lock, func(t *testing.T) {
-						do(&deployed{T: t, a: a, b: b, rdb: rdb, name: lock})
+						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+						defer cancel()
+						do(&deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, name: lock})
 					})
 				}
 			}
@@ -109,7 +112,7 @@ func (d *deployed) soonHolds(g going) {
 func (d *deployed) waiting(l *relock.Lock, n int) {
 	d.Helper()
 	soon(d, func() string {
-		info, err := l.Info(d.Context())
+		info, err := l.Info(d.ctx)
 		if err != nil || info.Waiters != n {
 			return fmt.Sprintf("%d waiters, %v; want %d", info.Waiters, err, n)
 		}
@@ -121,16 +124,16 @@ func (d *deployed) handOff() {
 	first, second := d.a.NewLock(d.name), d.b.NewLock(d.name)
 	token := int64(0)
 	for range 3 {
-		must(d, first.Lock(d.Context()))
+		must(d, first.Lock(d.ctx))
 		wantLater(d, token, first.Token())
-		waits := start(func() error { return second.Lock(d.Context()) })
+		waits := start(func() error { return second.Lock(d.ctx) })
 		d.waiting(first, 1)
 		token = first.Token()
 		must(d, first.Unlock())
 		d.soonHolds(waits)
 		wantLater(d, token, second.Token())
 		token = second.Token()
-		if ok, err := first.TryLock(d.Context(), 0); ok || err != nil {
+		if ok, err := first.TryLock(d.ctx, 0); ok || err != nil {
 			d.Errorf("TryLock beside a holder = %v, %v", ok, err)
 		}
 		must(d, second.Unlock())
@@ -139,7 +142,7 @@ func (d *deployed) handOff() {
 
 func (d *deployed) fairOrder() {
 	holder := d.a.NewLock(d.name, relock.Fair())
-	must(d, holder.Lock(d.Context()))
+	must(d, holder.Lock(d.ctx))
 	const waiters = 4
 	order := make(chan int, waiters)
 	var calls []going
@@ -147,7 +150,7 @@ func (d *deployed) fairOrder() {
 		client := []*relock.Client{d.b, d.a}[i%2]
 		l := client.NewLock(d.name, relock.Fair())
 		calls = append(calls, start(func() error {
-			err := l.Lock(d.Context())
+			err := l.Lock(d.ctx)
 			order <- i
 			return errors.Join(err, l.Unlock())
 		}))
@@ -164,16 +167,16 @@ func (d *deployed) fairOrder() {
 
 func (d *deployed) readersAndWriter() {
 	a, b := d.a.NewRWLock(d.name), d.b.NewRWLock(d.name)
-	must(d, a.RLock(d.Context()))
-	must(d, b.RLock(d.Context()))
-	writes := start(func() error { return b.Lock(d.Context()) })
+	must(d, a.RLock(d.ctx))
+	must(d, b.RLock(d.ctx))
+	writes := start(func() error { return b.Lock(d.ctx) })
 	d.waiting(a.WLocker(), 1)
 	must(d, a.RUnlock())
 	must(d, b.RUnlock())
 	d.soonHolds(writes)
-	reads := start(func() error { return a.RLock(d.Context()) })
+	reads := start(func() error { return a.RLock(d.ctx) })
 	d.waiting(a.WLocker(), 1)
-	must(d, b.Downgrade(d.Context()))
+	must(d, b.Downgrade(d.ctx))
 	d.soonHolds(reads)
 	must(d, a.RUnlock())
 	must(d, b.RUnlock())
@@ -182,7 +185,7 @@ func (d *deployed) readersAndWriter() {
 func (d *deployed) renewal() {
 	const ttl = 300 * time.Millisecond
 	h := mustAcquire(d, d.a.NewLock(d.name, relock.TTL(ttl)))
-	if ok, err := d.b.NewLock(d.name, relock.TTL(ttl)).TryLock(d.Context(), 3*ttl); ok || err != nil {
+	if ok, err := d.b.NewLock(d.name, relock.TTL(ttl)).TryLock(d.ctx, 3*ttl); ok || err != nil {
 		d.Errorf("TryLock for three leases = %v, %v", ok, err)
 	}
 	must(d, h.Err())
@@ -191,7 +194,7 @@ func (d *deployed) renewal() {
 
 func (d *deployed) loss() {
 	h := mustAcquire(d, d.a.NewLock(d.name))
-	if removed, err := d.b.NewLock(d.name).ForceUnlock(d.Context()); !removed || err != nil {
+	if removed, err := d.b.NewLock(d.name).ForceUnlock(d.ctx); !removed || err != nil {
 		d.Fatalf("ForceUnlock = %v, %v", removed, err)
 	}
 	d.soonHolds(start(func() error { <-h.Lost(); return nil }))
@@ -205,12 +208,12 @@ func (d *deployed) loss() {
 func (d *deployed) deadWaiter() {
 	const ttl = time.Second
 	holder := d.a.NewLock(d.name, relock.TTL(ttl))
-	must(d, holder.Lock(d.Context()))
+	must(d, holder.Lock(d.ctx))
 	dead := open(d, d.rdb())
-	gone := start(func() error { return dead.NewLock(d.name, relock.TTL(ttl)).Lock(d.Context()) })
+	gone := start(func() error { return dead.NewLock(d.name, relock.TTL(ttl)).Lock(d.ctx) })
 	d.waiting(holder, 1)
 	next := d.b.NewLock(d.name, relock.TTL(ttl))
-	waits := start(func() error { return next.Lock(d.Context()) })
+	waits := start(func() error { return next.Lock(d.ctx) })
 	d.waiting(holder, 2)
 	must(d, dead.Close())
 	if err := <-gone; !errors.Is(err, relock.ErrClosed) {
@@ -227,7 +230,7 @@ func (d *deployed) deadHolder() {
 	token := mustAcquire(d, dead.NewLock(d.name, relock.TTL(ttl))).Token()
 	must(d, dead.Close())
 	next := d.b.NewLock(d.name, relock.TTL(ttl))
-	d.soonHolds(start(func() error { return next.Lock(d.Context()) }))
+	d.soonHolds(start(func() error { return next.Lock(d.ctx) }))
 	wantLater(d, token, next.Token())
 	must(d, next.Unlock())
 }

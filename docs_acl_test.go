@@ -18,7 +18,7 @@ import (
 var (
 	aclLine   = regexp.MustCompile(`(?m)^ACL SETUSER app .*$`)
 	aclGrant  = regexp.MustCompile(`\+(\S+)`)
-	luaCall   = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	luaCall   = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?`)
 	beyondLua = []string{"eval", "evalsha", "subscribe"} // what the client itself sends
 )
 
@@ -57,7 +57,11 @@ func TestOperationsListsThePermissionsThatScriptsUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range luaCall.FindAllStringSubmatch(string(text), -1) {
-			used = append(used, strings.ToLower(m[1]))
+			command := m[1]
+			if m[2] != "" {
+				command += "|" + m[2]
+			}
+			used = append(used, strings.ToLower(command))
 		}
 	}
 	slices.Sort(granted)

@@ -132,4 +132,3 @@ func (s *Sentinel) AwaitReplicas(n int) {
 		return primary.lacks(ctx, "replication", fmt.Sprint("connected_slaves:", n))
 	})
 }
-

@@ -66,13 +66,13 @@ type authority struct {
 func newAuthority(t testing.TB, dir string) *authority {
 	t.Helper()
 	a := &authority{t: t, path: filepath.Join(dir, "ca")}
-	a.issue("ca", x509.ExtKeyUsageAny)
+	a.issue("ca")
 	return a
 }
 
 // issue writes a certificate and its key beside the authority's, and returns
 // their path without the ending. The first one is the authority's own.
-func (a *authority) issue(name string, use x509.ExtKeyUsage) (path string) {
+func (a *authority) issue(name string, use ...x509.ExtKeyUsage) (path string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	a.check(err)
@@ -81,7 +81,7 @@ func (a *authority) issue(name string, use x509.ExtKeyUsage) (path string) {
 		Subject:      pkix.Name{CommonName: "relock test " + name},
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(time.Hour),
-		ExtKeyUsage:  []x509.ExtKeyUsage{use},
+		ExtKeyUsage:  use,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
