@@ -115,7 +115,11 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	c.inbox = inbox.New(inbox.Config{
-		Subscribe: rdb.Subscribe,
+		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
+			// The link before may have broken with a node that is gone.
+			c.transport.Reload()
+			return rdb.Subscribe(ctx, channels...)
+		},
 		Channel:   key.Inbox(cfg.prefix, c.id),
 		Deliver:   c.deliver,
 		Linked:    c.linked,

@@ -75,6 +75,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	if err != nil {
 		r.Err = named(c, err)
 	}
+	t.failed(r.Err)
 	return r.Reply, r.Err
 }
 
@@ -94,7 +95,31 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 			results[i].Err = named(c, err)
 		}
 	}
+	for _, r := range results {
+		t.failed(r.Err)
+	}
 	return results
+}
+
+// failed makes a Cluster client ask for the layout anew when a call may have met
+// a primary that is gone. By itself it asks every ten seconds, and of commands
+// that fail only after those that it sends again.
+func (t *Transport) failed(err error) {
+	if err == nil {
+		return
+	}
+	switch Classify(err) {
+	case Unknown, NotExecuted:
+		t.Reload()
+	}
+}
+
+// Reload makes a Cluster client ask for the layout anew, and does not wait. Calls
+// that come close together are one.
+func (t *Transport) Reload() {
+	if c, ok := t.rdb.(interface{ ReloadState(ctx context.Context) }); ok {
+		c.ReloadState(context.Background())
+	}
 }
 
 // await returns what fn returns, or an error once ctx ends or timeout has
