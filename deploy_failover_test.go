@@ -19,9 +19,12 @@ import (
 // goOn is how long after a new primary everything that can go on has done so.
 const goOn = 5 * time.Second
 
+// redisClient is what New takes.
+type redisClient = redis.UniversalClient
+
 // replicated is a deployment that survives its primary.
 type replicated struct {
-	rdb      func(t testing.TB) redis.UniversalClient
+	rdb      func(t testing.TB) redisClient
 	primary  func(name string) *redistest.RealServer // of a lock
 	replicas func(name string) []*redistest.RealServer
 	promoted func(name string, old *redistest.RealServer) *redistest.RealServer
@@ -32,7 +35,7 @@ var replicatedDeployments = map[string]func(t *testing.T) *replicated{
 	"sentinel": func(t *testing.T) *replicated {
 		s := redistest.StartSentinel(t)
 		return &replicated{
-			rdb:      func(t testing.TB) redis.UniversalClient { return s.Client(t) },
+			rdb:      func(t testing.TB) redisClient { return s.Client(t) },
 			primary:  func(string) *redistest.RealServer { return s.Now() },
 			replicas: func(string) []*redistest.RealServer { return s.Replicas },
 			promoted: func(_ string, old *redistest.RealServer) *redistest.RealServer { return s.Promoted(old) },
@@ -43,7 +46,7 @@ var replicatedDeployments = map[string]func(t *testing.T) *replicated{
 		c := redistest.StartCluster(t)
 		slot := func(name string) int { return c.Slot(key.For("relock", name).Hash) }
 		return &replicated{
-			rdb:     func(t testing.TB) redis.UniversalClient { return c.Client(t) },
+			rdb:     func(t testing.TB) redisClient { return c.Client(t) },
 			primary: func(name string) *redistest.RealServer { return c.Serving(slot(name)) },
 			replicas: func(name string) []*redistest.RealServer {
 				return []*redistest.RealServer{c.Replica(c.Serving(slot(name)))}
@@ -87,7 +90,7 @@ type traffic struct {
 	last   map[string]time.Time // of the latest grant
 }
 
-func drive(t *testing.T, rdb func(testing.TB) redis.UniversalClient, names ...string) *traffic {
+func drive(t *testing.T, rdb func(testing.TB) redisClient, names ...string) *traffic {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &traffic{t: t, end: cancel, tokens: map[string]int64{}, last: map[string]time.Time{}}
 	for range 2 {

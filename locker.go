@@ -54,6 +54,7 @@ type Client struct {
 	clock       *clock.Clock
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
 	echoTask    renewal.Task
+	permitted   atomic.Bool // the user may run all that scripts need
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -120,9 +121,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			c.transport.Reload()
 			return rdb.Subscribe(ctx, channels...)
 		},
-		Channel:   key.Inbox(cfg.prefix, c.id),
-		Deliver:   c.deliver,
-		Linked:    c.linked,
+		Channel: key.Inbox(cfg.prefix, c.id),
+		Deliver: c.deliver,
+		Linked:  c.linked,
 	})
 	return c, nil
 }

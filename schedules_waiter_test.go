@@ -147,7 +147,7 @@ func TestF05HalfOpenInboxIsReplaced(t *testing.T) {
 }
 
 // Fails when a pattern subscriber is taken for the waiter's client.
-func TestF05PatternSubscriberDoesNotKeepADeadWaiterAlive(t *testing.T) {
+func TestPatternSubscriberDoesNotKeepADeadWaiterAlive(t *testing.T) {
 	srv := redistest.Real(t)
 	watcher := srv.Client(t)
 	sub := watcher.PSubscribe(t.Context(), "*")

@@ -39,13 +39,14 @@ func command(ctx context.Context, verb, body string, c Call) once {
 // run sends one call by its SHA, and with its full text to a server that does
 // not know it. If ctx has ended by then go-redis sends nothing.
 func (t *Transport) run(ctx context.Context, c Call) Result {
-	cmd := command(ctx, "evalsha", c.Script.SHA, c)
-	err := t.rdb.Process(ctx, cmd)
-	if unknownScript(err) {
-		cmd = command(ctx, "eval", c.Script.Source, c)
-		err = t.rdb.Process(ctx, cmd)
+	if !c.InFull {
+		cmd := command(ctx, "evalsha", c.Script.SHA, c)
+		if err := t.rdb.Process(ctx, cmd); !unknownScript(err) {
+			return result(c, cmd, err)
+		}
 	}
-	return result(c, cmd, err)
+	cmd := command(ctx, "eval", c.Script.Source, c)
+	return result(c, cmd, t.rdb.Process(ctx, cmd))
 }
 
 // runAll is run for a batch. Each server has its own cache of scripts, so some

@@ -35,6 +35,7 @@ type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
+	InFull bool // Do sends the text even where the server knows it: both ways are to be permitted
 }
 
 // Result is what one Call of a batch came to.
