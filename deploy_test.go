@@ -29,6 +29,17 @@ var deployments = map[string]func(t *testing.T) func() redis.UniversalClient{
 		c := redistest.StartCluster(t)
 		return func() redis.UniversalClient { return c.Client(t) }
 	},
+	"cluster, least permissions": func(t *testing.T) func() redis.UniversalClient {
+		c := redistest.StartCluster(t)
+		// A user is of one node: a cluster does not hand it on.
+		must(t, c.Client(t).ForEachShard(t.Context(), func(_ context.Context, node *redis.Client) error {
+			permit(t, node, documentedLine(t, clusterLine))
+			return nil
+		}))
+		return func() redis.UniversalClient {
+			return c.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "cluster", "secret" })
+		}
+	},
 	"tls with client certificates": func(t *testing.T) func() redis.UniversalClient {
 		srv := redistest.StartTLS(t)
 		return func() redis.UniversalClient { return srv.Client(t) }
