@@ -57,7 +57,7 @@ var deployments = map[string]func(t *testing.T) func() redis.UniversalClient{
 func permit(t testing.TB, admin redis.Cmdable, line string) {
 	t.Helper()
 	var args []any
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		args = append(args, word)
 	}
 	must(t, admin.(interface {

@@ -33,7 +33,7 @@ func StartReplication(t testing.TB, replicas int, args ...string) *Replication {
 	}
 	for _, replica := range r.Replicas {
 		replica.await("follows its primary", func(ctx context.Context) string {
-			return replica.lacks(ctx, "replication", "master_link_status:up")
+			return replica.lacks(ctx, "master_link_status:up")
 		})
 	}
 	return r
@@ -81,9 +81,9 @@ func (r *RealServer) must(args ...any) any {
 	return v
 }
 
-// lacks returns "" when a section of INFO has the line, else what it has.
-func (r *RealServer) lacks(ctx context.Context, section, line string) string {
-	v, err := r.call(ctx, "INFO", section)
+// lacks returns "" when INFO replication has the line, else what it has.
+func (r *RealServer) lacks(ctx context.Context, line string) string {
+	v, err := r.call(ctx, "INFO", "replication")
 	if err != nil {
 		return err.Error()
 	}
@@ -91,7 +91,7 @@ func (r *RealServer) lacks(ctx context.Context, section, line string) string {
 	if strings.Contains(info, line+"\r\n") {
 		return ""
 	}
-	return fmt.Sprintf("INFO %s lacks %q:\n%s", section, line, info)
+	return fmt.Sprintf("INFO replication lacks %q:\n%s", line, info)
 }
 
 // await waits until amiss returns "".

@@ -119,7 +119,7 @@ func (s *Sentinel) Promoted(old *RealServer) (primary *RealServer) {
 		if primary == nil || primary == old {
 			return fmt.Sprint(known)
 		}
-		return primary.lacks(ctx, "replication", "role:master")
+		return primary.lacks(ctx, "role:master")
 	})
 	return primary
 }
@@ -129,6 +129,6 @@ func (s *Sentinel) AwaitReplicas(n int) {
 	s.t.Helper()
 	primary := s.Now()
 	primary.await("replicas follow", func(ctx context.Context) string {
-		return primary.lacks(ctx, "replication", fmt.Sprint("connected_slaves:", n))
+		return primary.lacks(ctx, fmt.Sprint("connected_slaves:", n))
 	})
 }
