@@ -56,6 +56,7 @@ type Client struct {
 	clock       *clock.Clock
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
 	echoTask    renewal.Task
+	permitted   atomic.Bool // the user may run all that scripts need
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -118,11 +119,15 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	c.inbox = inbox.New(inbox.Config{
-		Subscribe: rdb.Subscribe,
-		Channel:   key.Inbox(cfg.prefix, c.id),
-		Deliver:   c.deliver,
-		Linked:    c.linked,
-		Spread:    spread,
+		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
+			// The link before may have broken with a node that is gone.
+			c.transport.Reload()
+			return rdb.Subscribe(ctx, channels...)
+		},
+		Channel: key.Inbox(cfg.prefix, c.id),
+		Deliver: c.deliver,
+		Linked:  c.linked,
+		Spread:  spread,
 	})
 	return c, nil
 }

@@ -90,7 +90,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a call drops a bounded number of entries", "lua/shared_settle.lua",
-		"local budget = 2000", "local budget = 200000",
+		"local budget = 250", "local budget = 200000",
 		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall"},
 	},
 	{

@@ -108,7 +108,7 @@ var safetyRules = []mutation{
 	{
 		"a hand-off gives the rest of the entry's lease", "lua/shared_settle.lua",
 		"writes = 1, reads = 0, deadline = waiter.deadline,", "writes = 1, reads = 0, deadline = now + 30000,",
-		[]string{"TestF05FrozenWaitersTogetherCostOneLease", "TestF05PatternSubscriberDoesNotKeepADeadWaiterAlive"},
+		[]string{"TestF05FrozenWaitersTogetherCostOneLease"},
 	},
 	{
 		"a dead entry is passed over", "lua/shared_settle.lua",

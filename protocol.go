@@ -33,6 +33,7 @@ var (
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
 	scriptForce     = script.MustLoad(lua.FS, "force")
+	scriptPermit    = script.MustLoad(lua.FS, "permit")
 	scriptInfo      = script.MustLoad(lua.FS, "info")
 	scriptWaiters   = script.MustLoad(lua.FS, "waiters")
 )

@@ -282,6 +282,9 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	c := w.room.c
 	c.inbox.Start()
+	if err := c.permit(w, s.room.keys); err != nil {
+		return answer{}, &requestError{err}
+	}
 	if w.once {
 		return w.request(s, placeNone)
 	}
@@ -313,7 +316,7 @@ func (w *waiting) reachable() error {
 	case c.isClosing():
 		return ErrClosed
 	}
-	return &requestError{fmt.Errorf("subscribing to the inbox: %w", err)}
+	return &requestError{fmt.Errorf("subscribing to the inbox %s: %w", key.Inbox(c.cfg.prefix, c.id), err)}
 }
 
 // overOr returns the context's error if that has ended, with err as what was

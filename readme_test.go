@@ -14,21 +14,24 @@ import (
 	"testing"
 )
 
-// TestReadmeCodeIsAnExample fails when README.md shows code that is not the body
-// of an Example, or one whole example file: what compiles and runs cannot rot.
+// TestReadmeCodeIsAnExample fails when README.md or docs/operations.md shows code
+// that is not the body of an Example, or one whole example file: what compiles
+// and runs cannot rot.
 func TestReadmeCodeIsAnExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := goBlocks(string(readme))
-	if len(blocks) == 0 {
-		t.Error("README.md shows no code")
-	}
 	examples := exampleCode(t)
-	for _, block := range blocks {
-		if !examples[block] {
-			t.Errorf("README.md shows code that is no Example:\n%s", block)
+	for _, page := range []string{"README.md", "docs/operations.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := goBlocks(string(text))
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no code", page)
+		}
+		for _, block := range blocks {
+			if !examples[block] {
+				t.Errorf("%s shows code that is no Example:\n%s", page, block)
+			}
 		}
 	}
 }

@@ -107,9 +107,9 @@ func (r *room) newSession(owner string, l *Lock) *session {
 func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
 // attempt is how long one request is waited for before it is sent again.
-func (s *session) attempt() time.Duration {
-	return min(max(s.terms.ttl/3, minTTL), 2*time.Second)
-}
+func (s *session) attempt() time.Duration { return attempt(s.terms.ttl) }
+
+func attempt(ttl time.Duration) time.Duration { return min(max(ttl/3, minTTL), 2*time.Second) }
 
 // block is how many tokens a grant reserves: one for each local hold.
 func (s *session) block() int {
@@ -391,6 +391,9 @@ func hopeless(err error) bool {
 	outcome := transport.Classify(err)
 	return outcome == transport.Refused || outcome == transport.Closed
 }
+
+// isRefused says that Redis answered with an error that is not a passing one.
+func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
 
 // isClosed says that no call through the user's Redis client can succeed any more.
 func isClosed(err error) bool {

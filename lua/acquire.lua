@@ -202,6 +202,11 @@ for i = 7, #ARGV, 8 do
 end
 
 touch(longest, keep)
+if state.fresh then
+  redis.call('HSET', KEYS[1], 'kind', kind)
+  state.kind = kind
+  cover(longest, keep)
+end
 if state.owner and not held() then
   drop_grant()
 end
@@ -235,7 +240,6 @@ for i, request in ipairs(requests) do
   end
 end
 close()
-cover(longest, keep)
 if ARGV[6] == '1' and waits then
   tell(client, 'echo')
 end

@@ -72,6 +72,7 @@ if state.waiter then
 end
 if until_ms > now then
   keep_ended(nonce, until_ms)
+  cover(lease, keep)
 end
 local more = 0
 if state.queued > 0 then
@@ -80,7 +81,6 @@ elseif state.shared and KEYS[2] then
   sweep_readers(budget)
 end
 close()
-cover(lease, keep)
 if state.queued == 0 and not (state.owner or state.shared and KEYS[2] and readers_until()) then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
   redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))

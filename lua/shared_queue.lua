@@ -35,8 +35,25 @@ end
 -- A publish that is refused is no reason to stop half way: the entry's lease
 -- and the waiter's next heartbeat stand in for the message.
 local function tell(client, message)
-  local heard = redis.pcall('PUBLISH', inbox .. client, message)
-  return type(heard) ~= 'number' or heard > 0
+  redis.pcall('PUBLISH', inbox .. client, message)
+end
+
+-- A node of a cluster does not know who is subscribed to the others.
+local clustered
+
+-- Whether a client is certain not to hear. Asked before a grant is sent and not
+-- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
+-- counted and hears, so a grant that was sent has to be stored. Who may not ask
+-- counts as one that hears.
+local function deaf(client)
+  local heard = redis.pcall('PUBSUB', 'NUMSUB', inbox .. client)
+  if heard.err or heard[2] > 0 then
+    return false
+  end
+  if clustered == nil then
+    clustered = type(redis.pcall('CLUSTER', 'MYID')) == 'string'
+  end
+  return not clustered
 end
 
 local function list_named(owner, nonce, add)

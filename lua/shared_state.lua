@@ -35,7 +35,8 @@ local function touch(ttl, keep)
   state.fresh = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 0 and state.kind == false
 end
 
--- Gives a hash that did not exist before this script its first TTL.
+-- Gives a hash that did not exist before this script its first TTL: right after
+-- the first write, since what follows may be refused.
 local function cover(ttl, keep)
   if state.fresh then
     redis.call('PEXPIRE', KEYS[1], ttl + keep)

@@ -33,7 +33,8 @@ type RealServer struct {
 	bin  string
 	dir  string
 	port string
-	args []string
+	side string                       // a second free port: of a cluster's bus, or for TLS
+	line func(r *RealServer) []string // the arguments, once the ports are known
 	proc *process
 }
 
@@ -50,6 +51,17 @@ type process struct {
 // Without the binary the test is skipped, or fails if RELOCK_TEST_REQUIRE is 1.
 func Real(t testing.TB, args ...string) *RealServer {
 	t.Helper()
+	return launch(t, func(r *RealServer) []string { return append(r.defaults(), args...) })
+}
+
+// defaults are the arguments of a server that keeps nothing on disk.
+func (r *RealServer) defaults() []string {
+	return []string{"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir, "--save", "", "--appendonly", "no"}
+}
+
+// launch starts the binary with the arguments that line returns once there are ports.
+func launch(t testing.TB, line func(r *RealServer) []string) *RealServer {
+	t.Helper()
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv(requireEnv) == "1" {
@@ -57,11 +69,11 @@ func Real(t testing.TB, args ...string) *RealServer {
 		}
 		t.Skip("left out: this test needs a redis-server on PATH; `make test` installs one and runs it")
 	}
-	r := &RealServer{t: t, bin: bin, dir: t.TempDir(), args: args}
+	r := &RealServer{t: t, bin: bin, dir: t.TempDir(), line: line}
 	t.Cleanup(r.Kill)
-	const attempts = 5 // the port found free may be taken before the server binds it
+	const attempts = 5 // the ports found free may be taken before the server binds them
 	for range attempts {
-		r.port = freePort(t)
+		r.port, r.side = freePorts(t)
 		if err = r.start(); err == nil {
 			return r
 		}
@@ -70,22 +82,24 @@ func Real(t testing.TB, args ...string) *RealServer {
 	return nil
 }
 
-func freePort(t testing.TB) string {
+// freePorts returns two ports: both are kept until both are known.
+func freePorts(t testing.TB) (first, second string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("redistest: %v", err)
+	var ports [2]string
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("redistest: %v", err)
+		}
+		defer func() { _ = l.Close() }()
+		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return ports[0], ports[1]
 }
 
 func (r *RealServer) start() error {
 	p := &process{exited: make(chan struct{})}
-	p.cmd = exec.Command(r.bin, append([]string{
-		"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir,
-		"--save", "", "--appendonly", "no",
-	}, r.args...)...)
+	p.cmd = exec.Command(r.bin, r.line(r)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.run(); err != nil {
 		return err
@@ -215,6 +229,14 @@ func (r *RealServer) Restart() {
 	}
 	if err != nil {
 		r.t.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+// Revive starts a killed server again on the same port, with the files that it has.
+func (r *RealServer) Revive() {
+	r.t.Helper()
+	if err := r.start(); err != nil {
+		r.t.Fatalf("redistest: revive: %v", err)
 	}
 }
 

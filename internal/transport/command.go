@@ -40,16 +40,14 @@ func command(ctx context.Context, verb, body string, c Call) once {
 // run sends one call by its SHA, and with its full text to a server that does
 // not know it. If ctx has ended by then go-redis sends nothing.
 func (t *Transport) run(ctx context.Context, c Call) Result {
-	cmd := command(ctx, "evalsha", c.Script.SHA, c)
-	err := t.rdb.Process(ctx, cmd)
-	if unknownScript(err) {
-		cmd = command(ctx, "eval", c.Script.Source, c)
-		err = t.rdb.Process(ctx, cmd)
+	if !c.InFull {
+		cmd := command(ctx, "evalsha", c.Script.SHA, c)
+		if err := t.rdb.Process(ctx, cmd); !unknownScript(err) {
+			return t.result(c, cmd, err)
+		}
 	}
-	if err == nil {
-		t.routed.Store(true)
-	}
-	return result(c, cmd, err)
+	cmd := command(ctx, "eval", c.Script.Source, c)
+	return t.result(c, cmd, t.rdb.Process(ctx, cmd))
 }
 
 // send sends a batch and hands out the results: each command's own, so that one
@@ -96,11 +94,8 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	}
 	// Its error is only for a command that has neither reply nor error of its own.
 	_, err := p.Exec(ctx)
-	if err == nil {
-		t.routed.Store(true)
-	}
 	for i, r := range requests {
-		res := result(r.call, cmds[i], err)
+		res := t.result(r.call, cmds[i], err)
 		if unknownScript(res.Err) {
 			r.result = res
 			cold = append(cold, r)
@@ -119,9 +114,12 @@ func (r *request) answer(result Result) {
 
 // result reads what came back for one command. sendErr is what sending it
 // returned, alone or with others.
-func result(c Call, cmd once, sendErr error) Result {
+func (t *Transport) result(c Call, cmd once, sendErr error) Result {
 	err := cmd.Err()
 	if err == nil {
+		if t.many != nil && sendErr == nil && !t.routed.Load() {
+			t.routed.Store(true) // it has been asked for the way
+		}
 		switch v := cmd.Val().(type) {
 		case []any:
 			return Result{Reply: v}

@@ -49,6 +49,7 @@ type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
+	InFull bool // Do sends the text even where the server knows it: both ways are to be permitted
 }
 
 // Result is what one Call of a batch came to.
@@ -88,12 +89,14 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	server, known := t.server(c)
 	if ctx.Done() == nil {
 		if r, ok := t.inline(ctx, timeout, c, server, known); ok {
+			t.failed(r.Err)
 			return r.Reply, r.Err
 		}
 	}
 	r := t.request(ctx, c)
 	t.submit(r, server, known)
 	result := t.await(ctx, timeout, r)
+	t.failed(result.Err)
 	return result.Reply, result.Err
 }
 
@@ -147,7 +150,31 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		}
 		results[i] = t.await(ctx, left, r)
 	}
+	for _, r := range results {
+		t.failed(r.Err)
+	}
 	return results
+}
+
+// failed makes a Cluster client ask for the layout anew when a call may have met
+// a primary that is gone. By itself it asks every ten seconds, and of commands
+// that fail only after those that it sends again.
+func (t *Transport) failed(err error) {
+	if err == nil {
+		return
+	}
+	switch Classify(err) {
+	case Unknown, NotExecuted:
+		t.Reload()
+	}
+}
+
+// Reload makes a Cluster client ask for the layout anew, and does not wait. Calls
+// that come close together are one.
+func (t *Transport) Reload() {
+	if c, ok := t.rdb.(interface{ ReloadState(ctx context.Context) }); ok {
+		c.ReloadState(context.Background())
+	}
 }
 
 // Wait blocks until no call is on a goroutine of the Transport's: those that

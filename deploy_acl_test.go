@@ -1,0 +1,111 @@
+package relock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// TestEveryMissingPermissionIsNamedAtTheFirstCall takes each word out of the
+// documented line once.
+func TestEveryMissingPermissionIsNamedAtTheFirstCall(t *testing.T) {
+	srv := redistest.Real(t)
+	admin := srv.Client(t)
+	full := documentedACL(t)
+	var words []string
+	for _, m := range aclGrant.FindAllStringSubmatch(full, -1) {
+		words = append(words, m[0])
+	}
+	words = append(words, "~relock:*", "&relock:*")
+	for _, word := range words {
+		for _, kind := range []string{"plain", "rw"} {
+			t.Run(word+" "+kind, func(t *testing.T) {
+				must(t, admin.FlushAll(t.Context()).Err())
+				must(t, admin.Do(t.Context(), "ACL", "DELUSER", "app").Err())
+				permit(t, admin, strings.Replace(full+" ", " "+word+" ", " ", 1))
+				name := strings.Trim(word, "+~&*")
+				// Both paths: a free name, and one that another client holds.
+				for _, taken := range []bool{false, true} {
+					refusedNaming(t, srv, kind, name, taken)
+				}
+				everyKeyHasATTL(t, admin)
+			})
+		}
+	}
+}
+
+func refusedNaming(t *testing.T, srv *redistest.RealServer, kind, missing string, taken bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	asUser := func(o *redis.Options) { o.Username, o.Password = "app", "secret" }
+	lockOf := func(c *relock.Client) *relock.Lock {
+		if kind == "rw" {
+			return c.NewRWLock(kind).WLocker()
+		}
+		return c.NewLock(kind)
+	}
+	if taken {
+		holder := lockOf(open(t, srv.Client(t)))
+		must(t, holder.Lock(ctx))
+		defer func() { must(t, holder.Unlock()) }()
+	}
+	err := lockOf(open(t, srv.Client(t, asUser))).Lock(ctx)
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("taken %v: the first call says %v, want what is missing: %s", taken, err, missing)
+	}
+}
+
+// everyKeyHasATTL fails when anything is left that would block for ever.
+func everyKeyHasATTL(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	for _, k := range rdb.Keys(ctx, "*").Val() {
+		if ttl := rdb.PTTL(ctx, k).Val(); ttl == -1 {
+			t.Errorf("key %s has no TTL: %v", k, ttl)
+		}
+	}
+}
+
+// TestRevokedPermissionLeavesNoKeyWithoutTTL takes each permission away from a
+// user in the midst of everything, and lets it try on.
+func TestRevokedPermissionLeavesNoKeyWithoutTTL(t *testing.T) {
+	srv := redistest.Real(t)
+	admin := srv.Client(t)
+	full := documentedACL(t)
+	for _, m := range aclGrant.FindAllStringSubmatch(full, -1) {
+		t.Run(m[0], func(t *testing.T) {
+			must(t, admin.FlushAll(t.Context()).Err())
+			permit(t, admin, full)
+			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+			defer cancel()
+			user := func(o *redis.Options) { o.Username, o.Password = "app", "secret" }
+			terms := []relock.Option{relock.Defaults(relock.TTL(200 * time.Millisecond)), relock.ReleaseTimeout(100 * time.Millisecond)}
+			a, b := open(t, srv.Client(t, user), terms...), open(t, srv.Client(t, user), terms...)
+			must(t, a.NewLock("warm").Lock(ctx))
+			must(t, b.NewRWLock("warm too").RLock(ctx))
+			must(t, admin.Do(ctx, "ACL", "SETUSER", "app", strings.Replace(m[0], "+", "-", 1)).Err())
+			for i := range 4 {
+				rw, l := a.NewRWLock(fmt.Sprint("rw ", i%2)), a.NewLock(fmt.Sprint("plain ", i%2), relock.Fair())
+				_ = rw.RLock(ctx)
+				_ = l.Lock(ctx)
+				waits := start(func() error { return b.NewLock(fmt.Sprint("plain ", i%2), relock.Fair()).Lock(ctx) })
+				writes := start(func() error { return b.NewRWLock(fmt.Sprint("rw ", i%2)).Lock(ctx) })
+				_ = rw.RUnlock()
+				if i%2 == 0 {
+					_ = l.Unlock()
+				}
+				everyKeyHasATTL(t, admin)
+				_, _ = <-waits, <-writes
+				everyKeyHasATTL(t, admin)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package relock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/lua"
+)
+
+const (
+	deadEntries = 10_000
+	deadTTL     = 3 * time.Second
+	stall       = 10 * time.Millisecond
+)
+
+// bury puts entries into a lock's queue whose clients are gone: what processes
+// leave that are killed while they wait. Their names are those of no client.
+func bury(t *testing.T, rdb redis.UniversalClient, kind, name, mode string) {
+	t.Helper()
+	acquire := script.MustLoad(lua.FS, "acquire")
+	keys := key.For("relock", name)
+	pipe := rdb.Pipeline()
+	for i := range deadEntries {
+		id := fmt.Sprintf("dead%018d", i)
+		notAfter := time.Now().Add(10 * time.Second).UnixMilli()
+		pipe.Eval(t.Context(), acquire.Source, []string{keys.Hash, keys.Queue},
+			key.Inbox("relock", ""), kind, id, notAfter, 600_000, 0, id, 1, "owner "+id, 0, mode, deadTTL.Milliseconds(), 1, 0)
+		if i%500 == 499 {
+			_, err := pipe.Exec(t.Context())
+			must(t, err)
+		}
+	}
+}
+
+// TestDeadEntriesDelayNobodyForLong has a live waiter behind ten thousand dead.
+func TestDeadEntriesDelayNobodyForLong(t *testing.T) {
+	srv := redistest.Real(t)
+	cluster := redistest.StartCluster(t)
+	for where, row := range map[string]struct {
+		rdb    func() redis.UniversalClient
+		server func(name string) *redistest.RealServer
+		bound  time.Duration
+	}{
+		"one server": {
+			func() redis.UniversalClient { return srv.Client(t) },
+			func(string) *redistest.RealServer { return srv }, time.Second,
+		},
+		"cluster": {
+			func() redis.UniversalClient { return cluster.Client(t) },
+			func(name string) *redistest.RealServer {
+				return cluster.Serving(cluster.Slot(key.For("relock", name).Hash))
+			}, deadTTL + time.Second,
+		},
+	} {
+		for _, kind := range []string{"plain", "rw"} {
+			t.Run(where+", "+kind, func(t *testing.T) {
+				behindTheDead(t, row.rdb, row.server(kind), kind, row.bound)
+			})
+		}
+	}
+}
+
+func behindTheDead(t *testing.T, rdb func() redis.UniversalClient, server *redistest.RealServer, kind string, bound time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	lockOf := func(c *relock.Client) *relock.Lock {
+		switch kind {
+		case "rw":
+			return c.NewRWLock(kind, relock.TTL(deadTTL)).WLocker()
+		case "fair":
+			return c.NewLock(kind, relock.TTL(deadTTL), relock.Fair())
+		}
+		return c.NewLock(kind, relock.TTL(deadTTL))
+	}
+	holder, waiter := lockOf(open(t, rdb())), lockOf(open(t, rdb()))
+	must(t, holder.Lock(ctx))
+	raw := rdb()
+	bury(t, raw, kind, kind, "w")
+	buried := time.Now()
+	waits := start(func() error { return waiter.Lock(ctx) })
+	soon(t, func() string {
+		if n := raw.ZCard(ctx, key.For("relock", kind).Queue).Val(); n < 2*deadEntries+2 {
+			return fmt.Sprint(n, " members")
+		}
+		return ""
+	})
+	admin := server.Client(t)
+	must(t, admin.ConfigSet(ctx, "slowlog-log-slower-than", "1000").Err())
+	must(t, admin.ConfigSet(ctx, "slowlog-max-len", "1000").Err())
+	must(t, admin.Do(ctx, "SLOWLOG", "RESET").Err())
+	released := time.Now()
+	must(t, holder.Unlock())
+	must(t, <-waits)
+	if late := time.Since(released); late > bound {
+		t.Errorf("the live waiter held %v after the release, want %v", late, bound)
+	}
+	must(t, waiter.Unlock())
+	soon(t, func() string {
+		if n := raw.ZCard(ctx, key.For("relock", kind).Queue).Val(); n > 0 {
+			return fmt.Sprint(n, " members of the queue are left")
+		}
+		return ""
+	})
+	if gone := time.Since(buried); gone > 2*deadTTL {
+		t.Errorf("the dead were gone after %v, want two leases", gone)
+	}
+	wantBare(t, raw, kind)
+	wantShortScripts(t, admin)
+	t.Logf("held after %v, all gone after %v", time.Since(released), time.Since(buried))
+}
+
+// wantShortScripts fails when scripts take the server longer than it may stand
+// still. All that clear away the dead do the same number of steps: their median
+// is without the moments at which the machine ran something else.
+func wantShortScripts(t *testing.T, admin *redis.Client) {
+	t.Helper()
+	slow, err := admin.SlowLogGet(t.Context(), -1).Result()
+	must(t, err)
+	var took []time.Duration
+	for _, entry := range slow {
+		if strings.HasPrefix(entry.Args[0], "eval") {
+			took = append(took, entry.Duration)
+		}
+	}
+	if len(took) == 0 {
+		t.Fatal("no script took a millisecond: the dead were not there")
+	}
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > stall {
+		t.Errorf("%d scripts stopped the server for %v each, want %v", len(took), median, stall)
+	}
+	t.Logf("%d scripts, median %v, longest %v", len(took), took[len(took)/2], took[len(took)-1])
+}

@@ -1,0 +1,187 @@
+package relock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// goOn is how long after a new primary everything that can go on has done so.
+const goOn = 5 * time.Second
+
+// redisClient is what New takes.
+type redisClient = redis.UniversalClient
+
+// replicated is a deployment that survives its primary.
+type replicated struct {
+	rdb      func(t testing.TB) redisClient
+	primary  func(name string) *redistest.RealServer // of a lock
+	replicas func(name string) []*redistest.RealServer
+	promoted func(name string, old *redistest.RealServer) *redistest.RealServer
+	failover func(name string) // in order
+}
+
+var replicatedDeployments = map[string]func(t *testing.T) *replicated{
+	"sentinel": func(t *testing.T) *replicated {
+		s := redistest.StartSentinel(t)
+		return &replicated{
+			rdb:      func(t testing.TB) redisClient { return s.Client(t) },
+			primary:  func(string) *redistest.RealServer { return s.Now() },
+			replicas: func(string) []*redistest.RealServer { return s.Replicas },
+			promoted: func(_ string, old *redistest.RealServer) *redistest.RealServer { return s.Promoted(old) },
+			failover: func(string) { s.Failover() },
+		}
+	},
+	"cluster": func(t *testing.T) *replicated {
+		c := redistest.StartCluster(t)
+		slot := func(name string) int { return c.Slot(key.For("relock", name).Hash) }
+		return &replicated{
+			rdb:     func(t testing.TB) redisClient { return c.Client(t) },
+			primary: func(name string) *redistest.RealServer { return c.Serving(slot(name)) },
+			replicas: func(name string) []*redistest.RealServer {
+				return []*redistest.RealServer{c.Replica(c.Serving(slot(name)))}
+			},
+			promoted: func(name string, old *redistest.RealServer) *redistest.RealServer {
+				return c.Promoted(slot(name), old)
+			},
+			failover: func(name string) { c.Failover(c.Serving(slot(name))) },
+		}
+	},
+}
+
+// ends are the ways in which a primary stops being one.
+var ends = map[string]func(r *replicated, name string) (old *redistest.RealServer){
+	"killed": func(r *replicated, name string) *redistest.RealServer {
+		old := r.primary(name)
+		old.Kill()
+		return old
+	},
+	"hung": func(r *replicated, name string) *redistest.RealServer {
+		old := r.primary(name)
+		old.Pause()
+		return old
+	},
+	"relieved": func(r *replicated, name string) *redistest.RealServer {
+		old := r.primary(name)
+		r.failover(name)
+		return old
+	},
+}
+
+// traffic is clients that lock and unlock without end, and what they have seen.
+type traffic struct {
+	t      *testing.T
+	end    context.CancelFunc
+	calls  sync.WaitGroup
+	grants atomic.Int64
+
+	mu     sync.Mutex // guards the following fields
+	tokens map[string]int64
+	last   map[string]time.Time // of the latest grant
+}
+
+func drive(t *testing.T, rdb func(testing.TB) redisClient, names ...string) *traffic {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &traffic{t: t, end: cancel, tokens: map[string]int64{}, last: map[string]time.Time{}}
+	for range 2 {
+		client := open(t, rdb(t), relock.Defaults(relock.TTL(2*time.Second)), relock.ReleaseTimeout(time.Second))
+		for i, name := range names {
+			opts := [][]relock.LockOption{nil, {relock.Fair()}}[i%2]
+			for range 2 {
+				c.calls.Go(func() { c.loop(ctx, client.NewLock(name, opts...)) })
+			}
+		}
+	}
+	return c
+}
+
+func (c *traffic) loop(ctx context.Context, l *relock.Lock) {
+	for ctx.Err() == nil {
+		h, err := l.Acquire(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.t.Errorf("Acquire: %v", err)
+			}
+			return
+		}
+		c.note(h)
+		if err := h.Release(); err != nil && !errors.Is(err, relock.ErrLost) && !errors.Is(err, relock.ErrUnconfirmed) {
+			c.t.Errorf("Release: %v", err)
+		}
+	}
+}
+
+func (c *traffic) note(h *relock.Hold) {
+	c.grants.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.Token() <= c.tokens[h.Name()] {
+		c.t.Errorf("lock %s: token %d follows %d", h.Name(), h.Token(), c.tokens[h.Name()])
+	}
+	c.tokens[h.Name()] = h.Token()
+	c.last[h.Name()] = time.Now()
+}
+
+// quiet names the locks that nobody has got since then.
+func (c *traffic) quiet(since time.Time) (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, last := range c.last {
+		if last.Before(since) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *traffic) disperse() {
+	c.end()
+	c.calls.Wait()
+}
+
+// within fails unless cond, which says what is still amiss, says "" by then.
+func within(t *testing.T, limit time.Duration, since time.Time, cond func() string) {
+	t.Helper()
+	soon(t, cond)
+	if took := time.Since(since); took > limit {
+		t.Errorf("so after %v, want %v", took, limit)
+	}
+}
+
+func TestWaitersGoOnAfterAFailover(t *testing.T) {
+	for where, deploy := range replicatedDeployments {
+		for how, end := range ends {
+			t.Run(where+", primary "+how, func(t *testing.T) {
+				r := deploy(t)
+				c := drive(t, r.rdb, "a", "b", "c", "d")
+				defer c.disperse()
+				soon(t, func() string {
+					if n := c.grants.Load(); n < 200 {
+						return fmt.Sprint(n, " grants")
+					}
+					return ""
+				})
+				old := end(r, "a")
+				r.promoted("a", old)
+				back := time.Now()
+				within(t, goOn, back, func() string {
+					if names := c.quiet(back); len(names) > 0 {
+						return fmt.Sprint("nobody has got ", names)
+					}
+					return ""
+				})
+				t.Logf("%d grants; all went on %v after the new primary", c.grants.Load(), time.Since(back))
+			})
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package redistest_test
+
+import (
+	"testing"
+
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+func TestSentinelPromotesAReplicaWhenThePrimaryDies(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	rdb := s.Client(t)
+	if err := rdb.Set(t.Context(), "k", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitReplicas(2)
+	old := s.Now()
+	old.Kill()
+	promoted := s.Promoted(old)
+	if promoted == old {
+		t.Fatal("the dead server is the primary")
+	}
+	if got := promoted.Client(t).Get(t.Context(), "k").Val(); got != "1" {
+		t.Errorf("k = %q on the new primary, want 1", got)
+	}
+	old.Revive()
+	s.AwaitReplicas(2)
+}
+
+func TestClusterPromotesTheReplicaWhenAPrimaryDies(t *testing.T) {
+	c := redistest.StartCluster(t)
+	rdb := c.Client(t)
+	if err := rdb.Set(t.Context(), "k", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	slot := c.Slot("k")
+	old := c.Serving(slot)
+	old.Kill()
+	if promoted := c.Promoted(slot, old); promoted == old {
+		t.Fatal("the dead server serves the slot")
+	}
+	old.Revive()
+	c.AwaitComplete()
+	if got := c.Client(t).Get(t.Context(), "k").Val(); got != "1" {
+		t.Errorf("k = %q on the new primary, want 1", got)
+	}
+}
+
+func TestMigrationMovesASlotWithItsKeys(t *testing.T) {
+	c := redistest.StartCluster(t)
+	rdb := c.Client(t)
+	if err := rdb.Set(t.Context(), "k", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	slot := c.Slot("k")
+	from := c.Serving(slot)
+	m := c.Migrate(slot)
+	m.Begin()
+	if got := rdb.Get(t.Context(), "k").Val(); got != "1" {
+		t.Errorf("k = %q before it is moved, want 1", got)
+	}
+	m.MoveKeys()
+	if got := rdb.Get(t.Context(), "k").Val(); got != "1" {
+		t.Errorf("k = %q behind ASK, want 1", got)
+	}
+	m.End()
+	if c.Promoted(slot, from) == from {
+		t.Error("the old server serves the slot still")
+	}
+	if got := rdb.Get(t.Context(), "k").Val(); got != "1" {
+		t.Errorf("k = %q behind MOVED, want 1", got)
+	}
+}

@@ -1,0 +1,121 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// deployWithin bounds the wait for a deployment to be complete, or to have done
+// what it was asked for.
+const deployWithin = 30 * time.Second
+
+// Replication is a primary and its replicas.
+type Replication struct {
+	Primary  *RealServer
+	Replicas []*RealServer
+}
+
+// StartReplication starts a primary with replicas, and waits until they follow it.
+func StartReplication(t testing.TB, replicas int, args ...string) *Replication {
+	t.Helper()
+	// Without the delay a replica that comes back waits five seconds for others.
+	args = append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, args...)
+	r := &Replication{Primary: Real(t, args...)}
+	for range replicas {
+		follower := append([]string{"--replicaof", "127.0.0.1 " + r.Primary.port}, args...)
+		r.Replicas = append(r.Replicas, Real(t, follower...))
+	}
+	for _, replica := range r.Replicas {
+		replica.await("follows its primary", func(ctx context.Context) string {
+			return replica.lacks(ctx, "master_link_status:up")
+		})
+	}
+	return r
+}
+
+// All are the servers, the one that was started as the primary first.
+func (r *Replication) All() []*RealServer {
+	return append([]*RealServer{r.Primary}, r.Replicas...)
+}
+
+// withPort finds the server that listens on addr's port.
+func withPort(servers []*RealServer, addr string) *RealServer {
+	_, port, _ := net.SplitHostPort(addr)
+	for _, s := range servers {
+		if s.port == port {
+			return s
+		}
+	}
+	return nil
+}
+
+// admin is a client for what a deployment asks of its servers: one short try,
+// since the server may be stopped.
+func (r *RealServer) admin() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1, Protocol: 2, DisableIdentity: true,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+	})
+}
+
+// call runs one administrative command.
+func (r *RealServer) call(ctx context.Context, args ...any) (any, error) {
+	rdb := r.admin()
+	defer func() { _ = rdb.Close() }()
+	return rdb.Do(ctx, args...).Result()
+}
+
+// must is call where nothing may fail.
+func (r *RealServer) must(args ...any) any {
+	r.t.Helper()
+	v, err := r.call(context.Background(), args...)
+	if err != nil {
+		r.t.Fatalf("redistest: %v: %v", args, err)
+	}
+	return v
+}
+
+// lacks returns "" when INFO replication has the line, else what it has.
+func (r *RealServer) lacks(ctx context.Context, line string) string {
+	v, err := r.call(ctx, "INFO", "replication")
+	if err != nil {
+		return err.Error()
+	}
+	info, _ := v.(string)
+	if strings.Contains(info, line+"\r\n") {
+		return ""
+	}
+	return fmt.Sprintf("INFO replication lacks %q:\n%s", line, info)
+}
+
+// await waits until amiss returns "".
+func (r *RealServer) await(what string, amiss func(ctx context.Context) string) {
+	r.t.Helper()
+	awaitState(r.t, what, amiss)
+}
+
+// awaitState waits until amiss, which says what is still to come, returns "".
+func awaitState(t testing.TB, what string, amiss func(ctx context.Context) string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deployWithin)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		missing := amiss(ctx)
+		if missing == "" {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("redistest: not so within %v: %s: %s", deployWithin, what, missing)
+		}
+	}
+}

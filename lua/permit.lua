@@ -1,0 +1,35 @@
+-- Names what the other scripts need and the user may not run: what they have written
+-- is not taken back when a command is refused half way, and the refusal does not
+-- say which. Tries each command so that nothing is changed.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] channel the client's own inbox
+-- RETURNS the names of the commands that are refused, or of the channel
+local refused = {}
+
+local function try(name, reply)
+  local message = type(reply) == 'table' and reply.err
+  if message and (string.find(message, 'NOPERM', 1, true) or string.find(message, 'The user executing the script', 1, true)) then
+    refused[#refused + 1] = name
+  end
+end
+
+try('time', redis.pcall('TIME'))
+try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
+try('hget', redis.pcall('HGET', KEYS[1], '-'))
+try('hdel', redis.pcall('HDEL', KEYS[1], '-'))
+if #refused == 0 then
+  try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
+  redis.pcall('HDEL', KEYS[1], '-')
+end
+try('pexpire', redis.pcall('PEXPIRE', KEYS[1], '1', 'GT'))
+try('zadd', redis.pcall('ZADD', KEYS[2], 'XX', '1', '-'))
+try('zrem', redis.pcall('ZREM', KEYS[2], '-'))
+try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
+try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
+try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
+try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
+try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
+try('cluster|myid', redis.pcall('CLUSTER', 'MYID'))
+try('publish, or the channel ' .. ARGV[1], redis.pcall('PUBLISH', ARGV[1], 'echo'))
+return refused

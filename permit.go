@@ -1,0 +1,52 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// permit asks, until it has been answered once, whether the user may run what the
+// scripts need: a lock that could be taken and not be given back is not taken. An
+// error says what is refused. Where Redis does not answer, the call that follows
+// will find out.
+func (c *Client) permit(w *waiting, keys key.Keys) error {
+	if c.permitted.Load() {
+		return nil
+	}
+	raw, err := c.transport.Do(w.ctx, attempt(w.lock.terms.ttl), transport.Call{
+		Script: scriptPermit, Keys: []string{keys.Hash, keys.Queue}, Args: []any{key.Inbox(c.cfg.prefix, c.id)}, InFull: true,
+	})
+	if err != nil {
+		if isRefused(err) {
+			return fmt.Errorf("%w (needed: eval, evalsha, and the keys %s and %s)", err, keys.Hash, keys.Queue)
+		}
+		return nil
+	}
+	var refused []string
+	for cur := scriptPermit.Read(raw); cur.More(); {
+		refused = append(refused, cur.Str("refused"))
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("the user may not run: %s; docs/operations.md lists what is needed", strings.Join(refused, ", "))
+	}
+	if err := c.mayHear(w); err != nil {
+		return err
+	}
+	c.permitted.Store(true)
+	return nil
+}
+
+// mayHear waits until the inbox hears, for no longer than for an answer: a lock
+// that is free does not depend on it.
+func (c *Client) mayHear(w *waiting) error {
+	ctx, cancel := context.WithTimeout(w.ctx, attempt(w.lock.terms.ttl))
+	defer cancel()
+	if err := c.inbox.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
+		return fmt.Errorf("subscribing to the inbox %s: %w (needed: subscribe, and the channel)", key.Inbox(c.cfg.prefix, c.id), err)
+	}
+	return nil
+}
