@@ -46,6 +46,8 @@ type terms struct {
 	fair    bool          // strict order of arrival
 	fixed   bool          // no watchdog
 	maxHold time.Duration // 0: no limit
+
+	replicas replicas // that must acknowledge a hold; 0: none
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -64,7 +66,7 @@ func newConfig(opts []Option) (config, error) {
 			return c, err
 		}
 	}
-	return c, nil
+	return c, c.terms.replicas.fits(c.terms.ttl, 0)
 }
 
 func (t terms) with(opts []LockOption) (terms, error) {
