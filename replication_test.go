@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -185,4 +186,19 @@ func (w *wire) close() {
 		_ = c.Close()
 	}
 	w.wg.Wait()
+}
+
+// acquire is for the tests whose replicas have little time: on a busy machine
+// that may not be enough at first.
+func (p *pair) acquire(l *relock.Lock) (h *relock.Hold) {
+	p.t.Helper()
+	p.eventually("replicas acknowledge in time", func() bool {
+		var err error
+		h, err = l.Acquire(p.t.Context())
+		if err != nil && !errors.Is(err, relock.ErrReplicas) {
+			p.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return h
 }

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 )
 
 // The embedded server has no replicas: to it, WAIT is answered 0 at once. The
@@ -72,13 +75,9 @@ func TestReplicasTooFewLeaveTheOuterHoldAsItWas(t *testing.T) {
 // connection than the script: there it counts a replica that lacks the grant.
 func TestReplicasThatAreSilentRefuseTheGrant(t *testing.T) {
 	p := newPair(t)
-	l := p.client(p.primary).NewLock("l", relock.Replicas(1, 100*time.Millisecond))
-	if err := l.Lock(t.Context()); err != nil {
-		t.Fatalf("with a replica: %v", err)
-	}
-	if err := l.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	c := p.client(p.primary)
+	l, patient := c.NewLock("l", relock.Replicas(1, 100*time.Millisecond)), c.NewLock("l", relock.Replicas(1, 2*time.Second))
+	lockAndUnlock(t, patient)
 	p.replica.Pause()
 	if err := l.Lock(t.Context()); !errors.Is(err, relock.ErrReplicas) {
 		t.Fatalf("the replica is stopped: %v, want ErrReplicas", err)
@@ -86,8 +85,13 @@ func TestReplicasThatAreSilentRefuseTheGrant(t *testing.T) {
 	p.eventually("the lock is free", func() bool { return p.free(l) })
 	p.replica.Resume()
 	p.follows()
+	lockAndUnlock(t, patient)
+}
+
+func lockAndUnlock(t *testing.T, l *relock.Lock) {
+	t.Helper()
 	if err := l.Lock(t.Context()); err != nil {
-		t.Fatalf("the replica is back: %v", err)
+		t.Fatal(err)
 	}
 	if err := l.Unlock(); err != nil {
 		t.Fatal(err)
@@ -99,8 +103,12 @@ func TestReplicasThatAreSilentRefuseTheGrant(t *testing.T) {
 func TestReplicasConfirmAHandOff(t *testing.T) {
 	p := newPair(t)
 	holder := p.client(p.primary).NewLock("l")
-	waiter := p.client(p.primary).NewLock("l", relock.Replicas(1, 100*time.Millisecond))
+	c := p.client(p.primary)
 	for _, silent := range []bool{false, true} {
+		waiter := c.NewLock("l", relock.Replicas(1, 2*time.Second))
+		if silent {
+			waiter = c.NewLock("l", relock.Replicas(1, 100*time.Millisecond))
+		}
 		if err := holder.Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -133,12 +141,9 @@ func TestReplicasConfirmAHandOff(t *testing.T) {
 // TestReplicasThatMissRenewalsEndTheHold fails when a renewal extends trust that
 // no replica has acknowledged.
 func TestReplicasThatMissRenewalsEndTheHold(t *testing.T) {
-	const ttl = 800 * time.Millisecond
+	const ttl = 1200 * time.Millisecond
 	p := newPair(t)
-	h, err := p.client(p.primary).NewLock("l", relock.TTL(ttl), relock.Replicas(1, 100*time.Millisecond)).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := p.acquire(p.client(p.primary).NewLock("l", relock.TTL(ttl), relock.Replicas(1, ttl/4)))
 	awaitRenewal(t, p, h) // acknowledged ones extend it
 	p.replica.Pause()
 	stopped := time.Now()
@@ -166,7 +171,7 @@ func awaitRenewal(t *testing.T, p *pair, h *relock.Hold) {
 // replica does not have. Without Replicas, two do hold.
 func TestReplicasOutliveAPartition(t *testing.T) {
 	for range 3 {
-		if partitioned(t, relock.Replicas(1, 60*time.Millisecond)) {
+		if partitioned(t, relock.Replicas(1, 200*time.Millisecond)) {
 			t.Fatal("two holders: the one on the old primary trusted its hold when the new primary granted another")
 		}
 	}
@@ -181,12 +186,9 @@ func TestReplicasOutliveAPartition(t *testing.T) {
 func partitioned(t *testing.T, more ...relock.LockOption) (overlap bool) {
 	t.Helper()
 	p := newPair(t)
-	opts := append([]relock.LockOption{relock.TTL(400 * time.Millisecond)}, more...)
-	old, next := p.client(p.primary).NewLock("l", opts...), p.client(p.replica).NewLock("l", relock.TTL(400*time.Millisecond))
-	h, err := old.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := append([]relock.LockOption{relock.TTL(800 * time.Millisecond)}, more...)
+	old, next := p.client(p.primary), p.client(p.replica).NewLock("l", relock.TTL(800*time.Millisecond))
+	h := p.acquire(old.NewLock("l", opts...))
 	awaitRenewal(t, p, h)
 	p.wire.Cut()
 	p.promote()
@@ -197,8 +199,7 @@ func partitioned(t *testing.T, more ...relock.LockOption) (overlap bool) {
 	}
 	overlap = h.Err() == nil
 	if len(more) > 0 {
-		fresh := p.client(p.primary).NewLock("fresh", opts...)
-		if err := fresh.Lock(ctx); !errors.Is(err, relock.ErrReplicas) {
+		if err := old.NewLock("fresh", opts...).Lock(ctx); !errors.Is(err, relock.ErrReplicas) {
 			t.Errorf("the old primary granted a lock: %v, want ErrReplicas", err)
 		}
 	}
@@ -207,4 +208,80 @@ func partitioned(t *testing.T, more ...relock.LockOption) (overlap bool) {
 		t.Fatal(err)
 	}
 	return overlap
+}
+
+// TestReplicasAreNotNeededToUnlock fails when a nested unlock waits for
+// replicas, or when its answer extends the trust without them.
+func TestReplicasAreNotNeededToUnlock(t *testing.T) {
+	p := newPair(t)
+	l := p.client(p.primary).NewLock("l", relock.TTL(2*time.Second), relock.Replicas(1, 500*time.Millisecond))
+	ctx := relock.WithOwner(t.Context(), "o")
+	outer, err := l.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := l.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitRenewal(t, p, outer)
+	p.replica.Pause()
+	p.eventually("redis has a renewal that no replica has", func() bool {
+		info, err := l.Info(t.Context())
+		return err == nil && info.Holders[0].TTL > time.Until(outer.TrustedUntil())+200*time.Millisecond
+	})
+	before := outer.TrustedUntil()
+	endHold(t, inner)
+	if after := outer.TrustedUntil(); !after.Equal(before) {
+		t.Errorf("trusted until %v after a nested unlock, was %v", after, before)
+	}
+	endHold(t, outer)
+	if !p.free(l) {
+		t.Error("the lock is held after its last unlock")
+	}
+}
+
+// TestReplicasOfOneLockDelayNoOther fails when renewals that wait for replicas
+// share a pipeline with those that do not.
+func TestReplicasOfOneLockDelayNoOther(t *testing.T) {
+	p := newPair(t)
+	c := p.client(p.primary)
+	slow := p.acquire(c.NewLock("slow", relock.TTL(4*time.Second), relock.Replicas(1, time.Second)))
+	quick, err := c.NewLock("quick", relock.TTL(600*time.Millisecond)).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.replica.Pause()
+	select {
+	case <-quick.Lost():
+		t.Fatalf("the lock without Replicas: %v", quick.Err())
+	case <-slow.Lost():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the lock with Replicas is not lost")
+	}
+	if err := quick.Err(); err != nil {
+		t.Errorf("the lock without Replicas: %v", err)
+	}
+}
+
+// TestReplicasWithoutThePermission fails when a grant whose WAIT was refused is
+// left in Redis.
+func TestReplicasWithoutThePermission(t *testing.T) {
+	srv := redistest.Real(t)
+	admin := srv.Client(t)
+	if err := admin.Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "&*", "+@all", "-wait").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := relock.New(srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	l := c.NewLock("l", relock.Replicas(1, 100*time.Millisecond))
+	err = l.Lock(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(err.Error(), "wait") {
+		t.Fatalf("error %v, want one that says NOPERM and names wait", err)
+	}
+	p := &pair{t: t}
+	p.eventually("the lock is free", func() bool { return p.free(l) })
 }
