@@ -221,7 +221,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"WAIT is on the connection of its script", "internal/transport/replicas.go",
-		"_ = p.Process(ctx, wait)\n\t_, err := p.Exec(ctx)\n", "_, err := p.Exec(ctx)\n\tother := at.Pipeline()\n\t_ = other.Process(ctx, wait)\n\t_, _ = other.Exec(ctx)\n",
+		"_ = p.Process(ctx, wait)\n\t_, err := p.Exec(ctx)\n", "_, err := p.Exec(ctx)\n\t_ = at.(redis.UniversalClient).Process(ctx, wait)\n",
 		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{

@@ -78,6 +78,7 @@ func TestReplicasThatAreSilentRefuseTheGrant(t *testing.T) {
 	c := p.client(p.primary)
 	l, patient := c.NewLock("l", relock.Replicas(1, 100*time.Millisecond)), c.NewLock("l", relock.Replicas(1, 2*time.Second))
 	lockAndUnlock(t, patient)
+	p.follows() // it has all that any connection wrote so far
 	p.replica.Pause()
 	if err := l.Lock(t.Context()); !errors.Is(err, relock.ErrReplicas) {
 		t.Fatalf("the replica is stopped: %v, want ErrReplicas", err)
