@@ -249,7 +249,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"renewals that wait for replicas are apart", "watchdog.go",
-		"of := lot{s.within(need), need}", "need.n, need.timeout = 1, time.Second\n\t\t\t\tof := lot{2 * time.Second, need}",
+		"of := lot{s.within(need), need}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\t\tof := lot{3 * time.Second, need}",
 		[]string{"TestReplicasOfOneLockDelayNoOther"},
 	},
 	{

@@ -248,7 +248,7 @@ func TestReplicasOfOneLockDelayNoOther(t *testing.T) {
 	p := newPair(t)
 	c := p.client(p.primary)
 	slow := p.acquire(c.NewLock("slow", relock.TTL(4*time.Second), relock.Replicas(1, time.Second)))
-	quick, err := c.NewLock("quick", relock.TTL(600*time.Millisecond)).Acquire(t.Context())
+	quick, err := c.NewLock("quick", relock.TTL(1500*time.Millisecond)).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
