@@ -55,6 +55,7 @@ var (
 	_ func() relock.LockOption                                                                              = relock.NoWatchdog
 	_ func(time.Duration) relock.LockOption                                                                 = relock.MaxHold
 	_ func() relock.LockOption                                                                              = relock.LocalReentry
+	_ func(int, time.Duration) relock.LockOption                                                            = relock.Replicas
 	_ func(...relock.LockOption) relock.Option                                                              = relock.Defaults
 	_ func(string) relock.Option                                                                            = relock.KeyPrefix
 	_ func(time.Duration) relock.Option                                                                     = relock.ReleaseTimeout
@@ -88,7 +89,7 @@ var sentinels = map[string]error{
 	"ErrNotHeld": relock.ErrNotHeld, "ErrLost": relock.ErrLost, "ErrNotAcquired": relock.ErrNotAcquired,
 	"ErrUnconfirmed": relock.ErrUnconfirmed, "ErrClosed": relock.ErrClosed, "ErrDeadlock": relock.ErrDeadlock,
 	"ErrOwnerMismatch": relock.ErrOwnerMismatch, "ErrKind": relock.ErrKind, "ErrTooManyHolds": relock.ErrTooManyHolds,
-	"ErrInvalidName": relock.ErrInvalidName, "ErrInvalidOption": relock.ErrInvalidOption,
+	"ErrReplicas": relock.ErrReplicas, "ErrInvalidName": relock.ErrInvalidName, "ErrInvalidOption": relock.ErrInvalidOption,
 }
 
 func TestErrorsAreTold(t *testing.T) {

@@ -138,6 +138,12 @@ func TestBadOptionsOfAHandleFailEveryCall(t *testing.T) {
 			"no MaxHold":       relock.MaxHold(0),
 			"negative MaxHold": relock.MaxHold(-1),
 			"huge MaxHold":     relock.MaxHold(math.MaxInt64),
+			"no replicas":      relock.Replicas(0, 100*time.Millisecond),
+			"too many":         relock.Replicas(17, 100*time.Millisecond),
+			"no time":          relock.Replicas(1, 0),
+			"fraction of a ms": relock.Replicas(1, time.Millisecond+1),
+			"more than 10 s":   relock.Replicas(1, 10*time.Second+time.Millisecond),
+			"half of the TTL":  relock.Replicas(1, 8*time.Second),
 		} {
 			l := c.NewLock("a", relock.TTL(time.Second), option)
 			for way, call := range everyAnswer(l) {
@@ -157,6 +163,18 @@ func TestBadOptionsOfAHandleFailEveryCall(t *testing.T) {
 		if link.Dials() != 0 {
 			t.Errorf("%d connections for bad options, want none", link.Dials())
 		}
+	})
+}
+
+// TestReplicasTimeoutIsBoundedByTheReadTimeout: the redis client would end the
+// wait before the server does.
+func TestReplicasTimeoutIsBoundedByTheReadTimeout(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		limit := x.rdb.Options().ReadTimeout
+		ttl := relock.TTL(time.Minute)
+		wantIs(t, x.lock("a", ttl, relock.Replicas(1, limit)).Lock(t.Context()), relock.ErrInvalidOption)
+		wantIs(t, x.lock("a", ttl, relock.Replicas(1, limit-time.Millisecond)).Lock(t.Context()), relock.ErrReplicas)
+		wantIs(t, x.lock("a", relock.Replicas(1, 250*time.Millisecond), relock.TTL(time.Second)).Lock(t.Context()), relock.ErrReplicas)
 	})
 }
 

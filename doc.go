@@ -47,7 +47,8 @@
 //     for a moment after the lease has ended. The remedy is the token.
 //   - A server that loses writes loses locks: asynchronous replication at a
 //     failover, a restart without persistence, FLUSHALL, eviction. Two holders
-//     are possible until the earlier one's next renewal. The remedy is the token.
+//     are possible until the earlier one's next renewal. The remedy is the token;
+//     [Replicas] makes the first of these rarer.
 //   - Clocks that differ in rate by more than 1 % break the trust, and so does a
 //     server clock that is set forward. Slew clocks, do not step them.
 //   - A lock protects from those who take it, and from nobody else.

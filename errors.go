@@ -17,6 +17,9 @@ var (
 	ErrLost = fmt.Errorf("lost: %w", ErrNotHeld)
 	// ErrNotAcquired is TryAcquire's answer when the lock was not to be had in time.
 	ErrNotAcquired = errors.New("not acquired")
+	// ErrReplicas says that too few replicas have acknowledged a hold in time, as
+	// Replicas demands: it was undone.
+	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed says that a release was not answered in time. The hold has
 	// ended here; the client goes on releasing it, and its lease ends it at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")

@@ -159,6 +159,9 @@ func (c *Client) newLock(name, plain, fair string, opts []LockOption) *Lock {
 	if l.terms.fair {
 		l.kind = fair
 	}
+	if l.err == nil {
+		l.err = l.terms.replicas.fits(l.terms.ttl, c.transport.ReadTimeout())
+	}
 	return l
 }
 

@@ -218,4 +218,42 @@ var safetyRules = []mutation{
 		"(%d) (.*)$", "(%d) (%S*)",
 		[]string{"TestF11WaitersOwnersAreReadBackAsGiven"},
 	},
+	{
+		"WAIT is on the connection of its script", "internal/transport/replicas.go",
+		"_ = p.Process(ctx, wait)\n\t_, err := p.Exec(ctx)\n", "_, err := p.Exec(ctx)\n\t_ = at.(redis.UniversalClient).Process(ctx, wait)\n",
+		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
+	},
+	{
+		"trust rests on what replicas have", "session.go",
+		"if s.phase != held || acks < s.need().n {", "if s.phase != held {",
+		[]string{
+			"TestReplicasThatMissRenewalsEndTheHold", "TestReplicasOutliveAPartition",
+			"TestReplicasAreNotNeededToUnlock", "TestReplicasTooFewLeaveTheOuterHoldAsItWas",
+		},
+	},
+	{
+		"a grant that too few replicas have is undone", "pubsub_wait.go",
+		"s.maybe, s.doubt = true, max(s.doubt, notAfter) // it is to be released", "_ = notAfter",
+		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
+	},
+	{
+		"a hand-off counts when replicas have it", "pubsub_wait.go",
+		" || s.isUnproven()", "",
+		[]string{"TestReplicasConfirmAHandOff"},
+	},
+	{
+		"a re-entry asks for its own replicas", "statement.go",
+		"s.joining = w.lock.terms.replicas // from", "_ = 0 // from",
+		[]string{"TestReplicasTooFewLeaveTheOuterHoldAsItWas"},
+	},
+	{
+		"renewals that wait for replicas are apart", "watchdog.go",
+		"of := lot{s.within(need), need}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\t\tof := lot{3 * time.Second, need}",
+		[]string{"TestReplicasOfOneLockDelayNoOther"},
+	},
+	{
+		"a grant whose WAIT is refused is undone", "pubsub_wait.go",
+		"s.maybe = true // the script may have run", "_ = 0 // the script may have run",
+		[]string{"TestReplicasWithoutThePermission"},
+	},
 }

@@ -47,6 +47,8 @@ type terms struct {
 	fixed   bool          // no watchdog
 	maxHold time.Duration // 0: no limit
 	local   bool          // nested holds need no command
+
+	replicas replicas // that must acknowledge a hold; 0: none
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -65,7 +67,7 @@ func newConfig(opts []Option) (config, error) {
 			return c, err
 		}
 	}
-	return c, nil
+	return c, c.terms.replicas.fits(c.terms.ttl, 0)
 }
 
 func (t terms) with(opts []LockOption) (terms, error) {

@@ -116,8 +116,9 @@ func (w *waiting) acquire() (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.handed && s.terms.fixed {
-		// The rest of the queue entry's lease is not what a fixed lease promises.
+	if s.handed && s.terms.fixed || s.isUnproven() {
+		// The rest of the queue entry's lease is not what a fixed lease promises;
+		// and replicas have yet to acknowledge what a message or a heartbeat said.
 		if err := s.confirm(w); err != nil {
 			return nil, err
 		}
@@ -340,6 +341,8 @@ func (w *waiting) request(s *session, ticket int64) (answer, error) {
 		switch {
 		case err == nil && a.code != answerLate && a.code != answerQueueKey:
 			return a, nil
+		case errors.Is(err, ErrReplicas):
+			return answer{}, err
 		case try == 1 && (err == nil || transport.TryAgain(err)):
 			continue // the answer brought what the request lacked
 		case err != nil && w.ctx.Err() == nil:
@@ -385,13 +388,17 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	}
 	r.mu.Unlock()
 
-	raw, err := c.transport.Do(w.ctx, s.attempt(), call)
+	need := s.terms.replicas
+	raw, acks, err := c.do(w.ctx, s.within(need), need, call)
 	var reply acquireReply
 	if err == nil {
 		reply, err = decodeAcquire(raw, 1)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if need.n > 0 && err != nil && hopeless(err) {
+		s.maybe = true // the script may have run, and only its WAIT been refused
+	}
 	s.settled(err)
 	if err != nil {
 		s.oneKey = transport.TryAgain(err)
@@ -406,7 +413,11 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		c.settle(r)
 	}
 	s.oneKey = s.oneKey && a.code != answerQueueKey
-	c.apply(s, op, sent, a)
+	if a.code == answerHeld && acks < need.n && s.phase != held {
+		s.maybe, s.doubt = true, max(s.doubt, notAfter) // it is to be released
+		return answer{}, need.short(acks)
+	}
+	c.apply(s, op, sent, a, acks)
 	if a.code == answerHeld && s.phase != held {
 		// The lease had run out before its answer came; Redis may not know yet.
 		a.code = answerEnded
@@ -426,15 +437,16 @@ func (s *session) request(op, place int64) request {
 	}
 }
 
-// apply notes an answer to the request op. It needs room.mu.
-func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer) {
+// apply notes an answer to the request op, which so many replicas have
+// acknowledged. It needs room.mu.
+func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer, acks int) {
 	now := c.clock.Now()
 	switch a.code {
 	case answerHeld:
 		if s.phase <= queued {
 			s.handed = a.remaining < s.terms.ttl
 		}
-		s.grant(a.low, a.high, sent, a.remaining, now)
+		s.grant(a.low, a.high, sent, a.remaining, now, acks)
 	case answerQueued:
 		s.queue(op, a, now)
 	}
@@ -481,7 +493,9 @@ func (w *waiting) await(s *session) (got *session, err error) {
 	}
 }
 
-// confirm gives a hold with a fixed lease, granted by a message, its full TTL.
+// confirm states a hold that was granted by a message: one with a fixed lease
+// has its full TTL then, and replicas acknowledge this statement where they did
+// not the grant. If it fails the grant goes to the next in the queue.
 func (s *session) confirm(w *waiting) error {
 	if s.turn != nil {
 		select {
@@ -610,7 +624,7 @@ func (r *room) finish(s *session) error {
 // that the queue gets its turn, and only while the lease is fresh. It needs r.mu.
 func (r *room) passHold(s *session, now clock.Instant) bool {
 	front := r.line.Front()
-	if front == nil || s.phase != held || !s.front || r.c.isClosing() || !s.passable() ||
+	if front == nil || s.phase != held || s.unproven || !s.front || r.c.isClosing() || !s.passable() ||
 		front.Value.(*place).terms != s.terms || s.next >= s.high ||
 		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {
 		return false

@@ -65,7 +65,12 @@ type session struct {
 	again  bool    // a look came meanwhile: poll once more
 	oneKey bool    // the slot migrates: requests name the hash alone
 	handed bool    // granted by a message, for the rest of the entry's lease
-	fails  int     // of its heartbeats or renewals, since the last that worked
+	// unproven: held, but replicas that the terms ask for have not acknowledged
+	// it: no hold may be made of it, and it is passed on to nobody.
+	unproven bool
+	joining  replicas // what a hold under way asks for
+	short    error    // why the latest renewal extended nothing, though Redis has it
+	fails    int      // of its heartbeats or renewals, since the last that worked
 
 	ticket    int64
 	answered  int64         // op of the last request that was answered "queued"
@@ -188,18 +193,20 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 	s.schedule(now)
 }
 
-// grant makes the session held by a request sent at the given time. False: the
-// lease has already run out, as after a pause. It needs room.mu.
-func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Duration, now clock.Instant) bool {
+// grant makes the session held by a request sent at the given time, which so
+// many replicas have acknowledged. False: the lease has already run out, as
+// after a pause. It needs room.mu.
+func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Duration, now clock.Instant, acks int) bool {
 	trust := sent.Add(remaining - margin(remaining))
 	if s.phase >= held {
-		s.extend(sent, trust)
+		s.extend(sent, trust, acks)
 		return s.phase == held
 	}
 	if now.Reached(trust) {
 		return false
 	}
 	s.phase, s.fails, s.reserved = held, 0, 1
+	s.unproven = acks < s.need().n
 	s.count = s.claims()
 	s.intent = s.count
 	s.low, s.next, s.high = low, low, high
@@ -214,13 +221,16 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	return true
 }
 
-// extend moves trust, never backwards: an older answer may arrive later. It needs room.mu.
-func (s *session) extend(sent, trust clock.Instant) {
-	if s.phase != held {
-		return
+// extend moves trust, never backwards: an older answer may arrive later. It
+// rests on what enough replicas have, and on nothing else. It needs room.mu.
+func (s *session) extend(sent, trust clock.Instant, acks int) (done bool) {
+	if s.phase != held || acks < s.need().n {
+		return false
 	}
 	s.trust = clock.Max(s.trust, trust)
 	s.renewed = clock.Max(s.renewed, sent)
+	s.unproven, s.short = false, nil
+	return true
 }
 
 // schedule sets what the watchdog does next for the session. It needs room.mu.
@@ -310,7 +320,11 @@ func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
 // its result is to be run without it.
 func (s *session) check(now clock.Instant) (tell func()) {
 	if s.phase == held && now.Reached(s.trust) {
-		tell := s.lose(fmt.Errorf("%w: its lease could not be renewed in time", ErrLost), now)
+		why := fmt.Errorf("%w: its lease could not be renewed in time", ErrLost)
+		if s.short != nil {
+			why = fmt.Errorf("%w: %w", why, s.short)
+		}
+		tell := s.lose(why, now)
 		until := s.doubt
 		return func() {
 			tell()

@@ -40,6 +40,7 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	gone := s.phase != held
 	if !gone && n.total() <= maxHolds {
 		s.intent = n
+		s.joining = w.lock.terms.replicas // from now on trust rests on no less
 	}
 	r.mu.Unlock()
 	run(tell)
@@ -60,6 +61,7 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	case err == nil:
 		err = errGone
 	}
+	s.joining = replicas{}
 	settled := s.phase != held || s.claims() == s.intent
 	r.mu.Unlock()
 	if settled {
@@ -92,11 +94,21 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 		if n.writes == 0 && s.count.writes > 0 {
 			call = downgradeCall(c, s, s.op, n, ttl)
 		}
+		var need replicas // to give up holds needs nobody's acknowledgement
+		if ttl > 0 {
+			need = s.need()
+		}
 		r.mu.Unlock()
-		raw, err := c.transport.Do(ctx, s.attempt(), call)
+		raw, acks, err := c.do(ctx, s.within(need), need, call)
 		more := false
 		if err == nil {
-			more, err = s.stated(raw, sent)
+			more, err = s.stated(raw, sent, acks)
+		}
+		if errors.Is(err, ErrReplicas) {
+			if ttl > 0 {
+				return err
+			}
+			err = nil
 		}
 		if more {
 			continue
@@ -120,9 +132,10 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 	}
 }
 
-// stated takes the answer to a statement sent at the given time; more: it is to
-// be made again.
-func (s *session) stated(raw []any, sent instant) (more bool, err error) {
+// stated takes the answer to a statement sent at the given time, which so many
+// replicas have acknowledged; more: it is to be made again. With ErrReplicas
+// Redis has it, and no trust rests on it.
+func (s *session) stated(raw []any, sent instant, acks int) (more bool, err error) {
 	r, c := s.room, s.room.c
 	reply, err := decodeHold(raw)
 	if err != nil {
@@ -139,7 +152,10 @@ func (s *session) stated(raw []any, sent instant) (more bool, err error) {
 		tell = s.lose(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
 		err = errGone
 	default:
-		s.extend(sent, sent.Add(reply.remaining-margin(reply.remaining)))
+		if !s.extend(sent, sent.Add(reply.remaining-margin(reply.remaining)), acks) {
+			err = s.need().short(acks)
+			break
+		}
 		s.fails = 0
 		s.schedule(now)
 	}

@@ -3,6 +3,7 @@ package relock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -26,7 +27,7 @@ const (
 // ones, and notices those whose trust has ended. It runs on the schedule's
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
 func (c *Client) runDue(due []*renewal.Task) {
-	statements := make(map[time.Duration][]statement) // by how long they are waited for
+	statements := make(map[lot][]statement)
 	polls := make(map[*room][]poll)
 	for _, t := range due {
 		s, ok := t.Of.(*session)
@@ -46,8 +47,9 @@ func (c *Client) runDue(due []*renewal.Task) {
 			if ttl, ok := s.renewal(now); ok {
 				s.busy = true
 				s.op++
-				timeout := s.attempt()
-				statements[timeout] = append(statements[timeout], statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
+				need := s.need()
+				of := lot{s.within(need), need}
+				statements[of] = append(statements[of], statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
 			}
 			s.schedule(now)
 		case s.phase == held:
@@ -56,14 +58,21 @@ func (c *Client) runDue(due []*renewal.Task) {
 		s.room.mu.Unlock()
 		run(tell)
 	}
-	for timeout, rest := range statements {
+	for of, rest := range statements {
 		for batch := range slices.Chunk(rest, batchSize) {
-			c.spawn(func(ctx context.Context) { c.renew(ctx, timeout, batch) })
+			c.spawn(func(ctx context.Context) { c.renew(ctx, of, batch) })
 		}
 	}
 	for r, waiters := range polls {
 		c.spawn(func(ctx context.Context) { c.poll(ctx, r, waiters) })
 	}
+}
+
+// A lot is what renewals have in common that share batches: how long they are
+// waited for, replicas included. So no lock waits for the replicas of another.
+type lot struct {
+	timeout time.Duration
+	need    replicas
 }
 
 // A statement is one renewal in a batch.
@@ -75,19 +84,19 @@ type statement struct {
 
 // renew sends a batch of renewals. Each reply is judged alone: one that failed
 // is tried again soon, until the trust ends, and holds back no other.
-func (c *Client) renew(ctx context.Context, timeout time.Duration, batch []statement) {
+func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 	calls := make([]transport.Call, len(batch))
 	for i, st := range batch {
 		calls[i] = st.call
 	}
-	for i, result := range c.transport.DoAll(ctx, timeout, calls) {
+	for i, result := range c.doAll(ctx, of.timeout, of.need, calls) {
 		st := batch[i]
 		st.s.room.mu.Lock()
 		st.s.busy = false
 		st.s.room.mu.Unlock()
 		err := result.Err
 		if err == nil {
-			_, err = st.s.stated(result.Reply, st.sent)
+			_, err = st.s.stated(result.Reply, st.sent, result.Acks)
 		}
 		if err == nil {
 			c.renewedHook(st.s)
@@ -96,6 +105,9 @@ func (c *Client) renew(ctx context.Context, timeout time.Duration, batch []state
 		st.s.room.mu.Lock()
 		again := st.s.phase == held
 		if again {
+			if errors.Is(err, ErrReplicas) {
+				st.s.short = err
+			}
 			st.s.retry(c.clock.Now())
 		}
 		st.s.room.mu.Unlock()
@@ -225,7 +237,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 	case a.code == answerLate:
 		s.retry(now)
 	default:
-		c.apply(s, p.op, p.sent, a)
+		c.apply(s, p.op, p.sent, a, 0)
 		if s.phase == queued && a.code != answerQueued {
 			s.retry(now) // held, but the lease had run out before its answer came
 		}
@@ -285,7 +297,7 @@ func (s *session) granted(m message, now instant) {
 		return
 	}
 	sent, known := s.sentAt(m.op)
-	if !known || m.op < s.answered || !s.grant(m.low, m.high, sent, s.terms.ttl, now) {
+	if !known || m.op < s.answered || !s.grant(m.low, m.high, sent, s.terms.ttl, now, 0) {
 		s.kick(now)
 		return
 	}

@@ -43,11 +43,11 @@ func (t *Transport) run(ctx context.Context, c Call) Result {
 	if !c.InFull {
 		cmd := command(ctx, "evalsha", c.Script.SHA, c)
 		if err := t.rdb.Process(ctx, cmd); !unknownScript(err) {
-			return t.result(c, cmd, err)
+			return t.judge(c, cmd, err)
 		}
 	}
 	cmd := command(ctx, "eval", c.Script.Source, c)
-	return t.result(c, cmd, t.rdb.Process(ctx, cmd))
+	return t.judge(c, cmd, t.rdb.Process(ctx, cmd))
 }
 
 // send sends a batch and hands out the results: each command's own, so that one
@@ -95,7 +95,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	// Its error is only for a command that has neither reply nor error of its own.
 	_, err := p.Exec(ctx)
 	for i, r := range requests {
-		res := t.result(r.call, cmds[i], err)
+		res := t.judge(r.call, cmds[i], err)
 		if unknownScript(res.Err) {
 			r.result = res
 			cold = append(cold, r)
@@ -112,14 +112,19 @@ func (r *request) answer(result Result) {
 	r.done <- struct{}{}
 }
 
+// judge is result, and notes that a Cluster client has found the way.
+func (t *Transport) judge(c Call, cmd once, sendErr error) Result {
+	if t.many != nil && sendErr == nil && !t.routed.Load() {
+		t.routed.Store(true)
+	}
+	return result(c, cmd, sendErr)
+}
+
 // result reads what came back for one command. sendErr is what sending it
 // returned, alone or with others.
-func (t *Transport) result(c Call, cmd once, sendErr error) Result {
+func result(c Call, cmd once, sendErr error) Result {
 	err := cmd.Err()
 	if err == nil {
-		if t.many != nil && sendErr == nil && !t.routed.Load() {
-			t.routed.Store(true) // it has been asked for the way
-		}
 		switch v := cmd.Val().(type) {
 		case []any:
 			return Result{Reply: v}

@@ -1,0 +1,110 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/transport"
+)
+
+const (
+	maxReplicas = 16
+	maxAckTime  = 10 * time.Second
+	// ackShare is how much of the TTL the replicas may take at most: a renewal
+	// that they miss leaves room for another before the trust ends.
+	ackShare = 4
+)
+
+// replicas are how many must have what a hold rests on, and how long they may take.
+type replicas struct {
+	n       int
+	timeout time.Duration
+}
+
+// Replicas makes a hold count only once n replicas of the server have
+// acknowledged it, and each renewal likewise: a failover to one of them does
+// not give the lock to somebody else while the hold is trusted. Where too few
+// answer within timeout, the grant is undone and the call returns ErrReplicas,
+// TryLock too; a renewal that too few acknowledge extends nothing, so a hold is
+// lost when its last acknowledged lease ends.
+//
+// n is 1 to 16; timeout is 1 ms to 10 s, at most a quarter of the TTL, and less
+// than the redis client's ReadTimeout. A failover to a replica that was not among
+// the n, or that has lost its data, loses the lock still: see docs/guarantees.md.
+func Replicas(n int, timeout time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		if n < 1 || n > maxReplicas {
+			return fmt.Errorf("%w: Replicas of %d; allowed are 1 to %d", ErrInvalidOption, n, maxReplicas)
+		}
+		t.replicas = replicas{n, timeout}
+		return between("Replicas timeout", timeout, time.Millisecond, maxAckTime)
+	})
+}
+
+// fits checks the time for replicas against what it is part of: all options
+// have been given, in whatever order.
+func (r replicas) fits(ttl, readTimeout time.Duration) error {
+	if r.timeout > ttl/ackShare {
+		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.timeout, ttl)
+	}
+	if readTimeout > 0 && r.timeout >= readTimeout {
+		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, r.timeout, readTimeout)
+	}
+	return nil
+}
+
+func (r replicas) or(other replicas) replicas {
+	return replicas{max(r.n, other.n), max(r.timeout, other.timeout)}
+}
+
+// short is the error of a statement that too few replicas have acknowledged.
+func (r replicas) short(acks int) error {
+	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.n, r.timeout)
+}
+
+// need is what the strictest of the session's holds asks of each statement that
+// its trust is to rest on. It needs room.mu.
+func (s *session) need() replicas {
+	need := s.terms.replicas.or(s.joining)
+	for _, h := range s.holds {
+		need = need.or(h.terms.replicas)
+	}
+	return need
+}
+
+// within is how long one statement is waited for, replicas included.
+func (s *session) within(need replicas) time.Duration {
+	if need.n == 0 {
+		return s.attempt()
+	}
+	return max(s.attempt(), need.timeout+s.terms.ttl/12)
+}
+
+// do runs a script, and says how many replicas have what it wrote.
+func (c *Client) do(ctx context.Context, timeout time.Duration, need replicas, call transport.Call) (raw []any, acks int, err error) {
+	if need.n == 0 {
+		raw, err = c.transport.Do(ctx, timeout, call)
+		return raw, 0, err
+	}
+	r := c.transport.DoAcked(ctx, timeout, need.n, need.timeout, call)[0]
+	return r.Reply, r.Acks, r.Err
+}
+
+// doAll is do for a batch.
+func (c *Client) doAll(ctx context.Context, timeout time.Duration, need replicas, calls []transport.Call) []transport.Acked {
+	if need.n > 0 {
+		return c.transport.DoAcked(ctx, timeout, need.n, need.timeout, calls...)
+	}
+	results := make([]transport.Acked, len(calls))
+	for i, r := range c.transport.DoAll(ctx, timeout, calls) {
+		results[i] = transport.Acked{Reply: r.Reply, Err: r.Err}
+	}
+	return results
+}
+
+func (s *session) isUnproven() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.phase == held && s.unproven
+}
