@@ -22,6 +22,7 @@ type Event struct {
 	Err    string `json:"err,omitempty"` // short name of the error, as "lost", "ctx", "not acquired", "unconfirmed"
 	Fault  string `json:"x,omitempty"`   // Fault: its kind
 	On     string `json:"on,omitempty"`  // Fault: what it befell (worker 3, server 0, link 2)
+	By     int64  `json:"by,omitempty"`  // Fault: how far a clock was stepped, ns; Start: the seed; Swept: how many
 }
 
 // What says what an Event is.
@@ -33,11 +34,13 @@ const (
 	Call      What = "call"      // a lock call begins: Lock, TryLock, RLock, ...
 	Acquired  What = "acquired"  // it returned a hold
 	Failed    What = "failed"    // it returned without one; Err says why
+	Trusted   What = "trusted"   // the hold was renewed: it is trusted until Until
 	Lost      What = "lost"      // the hold's Lost channel was seen closed, or Err() was not nil
 	Releasing What = "releasing" // Unlock begins: the critical section is over
 	Released  What = "released"  // Unlock returned; Err: "" confirmed, else why not
 	Effect    What = "effect"    // the store was asked to take a write with Token; Err: "" accepted, "stale" refused
 	Fault     What = "fault"     // the rig's: a fault was injected
 	Died      What = "died"      // the rig's: a worker process is gone (killed), written with its time of death
+	Leak      What = "leak"      // the rig's: something was left behind; Err says what
 	Free      What = "free"      // the rig's probe: a lock with live waiters was seen free (nobody held) for Until-T ns
 )
