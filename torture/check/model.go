@@ -39,6 +39,10 @@ type op struct {
 	c        *call
 	from, to int64
 	rejoins  bool // take: a hold of its grant may go on in Redis, though it has ended for us
+
+	// follows is the next smaller token of all. A take that passed it by would make
+	// that grant's illegal for ever: to refuse it at once keeps the search short.
+	follows int64
 }
 
 // A holder is a hold in a state.
@@ -68,7 +72,7 @@ func (st *state) step(o *op) (*state, bool) {
 	}
 	i := slices.IndexFunc(st.holders, func(h holder) bool { return h.c == o.c })
 	if i < 0 {
-		return nil, false
+		return st, o.deed == downgrade // its hold may have ended early; the end itself takes place once
 	}
 	next := &state{token: st.token, holders: slices.Clone(st.holders)}
 	if o.deed == downgrade {
@@ -93,7 +97,7 @@ func (st *state) admits(o *op) bool {
 			return false // one owner has one grant
 		}
 	}
-	return joins || o.c.token > st.token
+	return joins || o.c.token > st.token && o.follows <= st.token
 }
 
 // equal compares states whatever the order in which their holds began.

@@ -10,6 +10,7 @@ type family struct {
 	token     int64
 	ops       []*ops // of its holds
 	exclusive bool   // its holds exclude all other families', from the first to the last
+	hidden    bool   // a call that we see no hold of may have founded it, so that its takes may come after later grants
 	began     int64  // its first take is not before
 	acquired  int64  // nor after
 }
@@ -28,7 +29,9 @@ func (s *story) ops() []op {
 			all = append(all, s.hold(c)...)
 		}
 	}
-	narrow(families(all))
+	fs := families(all, s.ghosts())
+	s.fromBelow(fs)
+	fromAbove(fs)
 	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
 	return all
 }
@@ -47,16 +50,11 @@ func (s *story) hold(c *call) []op {
 	if c.confirmed && last == c.releasing {
 		e.to = c.released
 	}
-	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && c.began <= f.until && last <= f.until+int64(c.ttl) {
-			e.from = min(e.from, max(f.t, c.acquired))
-		}
-	}
 	return append(done, e)
 }
 
 // families brings the operations together by token, in its order.
-func families(all []op) []*family {
+func families(all []op, ghosts map[string][]*call) []*family {
 	byToken := map[int64]*family{}
 	holds := map[*call]*ops{}
 	var fs []*family
@@ -83,37 +81,47 @@ func families(all []op) []*family {
 			continue
 		}
 		h.end = o
-		if o.from < o.c.end() { // a fault may have ended it early, and its grant may have come back
-			byToken[o.c.token].exclusive = false
-		}
 	}
 	for _, f := range fs {
-		f.rejoin()
+		f.rejoin(ghosts)
 	}
 	slices.SortFunc(fs, func(a, b *family) int { return compare(a.token, b.token) })
+	follows := int64(0)
+	for _, f := range fs {
+		for _, h := range f.ops {
+			h.take.follows = follows
+		}
+		if !f.hidden {
+			follows = f.token
+		}
+	}
 	return fs
 }
 
-// rejoin marks the takes that may join a hold which has lapsed for us, and not
-// in Redis yet.
-func (f *family) rejoin() {
+// rejoin marks the takes that may join a grant of which we see no hold: one that
+// has lapsed for us and not in Redis yet, or a ghost's.
+func (f *family) rejoin(ghosts map[string][]*call) {
 	for _, h := range f.ops {
-		for _, g := range f.ops {
-			c, d := h.take.c, g.take.c
-			if c != d && c.sameOwner(d) && !d.confirmed && d.began <= c.acquired && d.end() <= c.acquired {
-				h.take.rejoins = true
-			}
+		c := h.take.c
+		if c.owner == "" {
+			continue
 		}
+		ghost := keeps(ghosts[c.owner], c.began, c.acquired)
+		f.hidden = f.hidden || ghost && !f.exclusive
+		h.take.rejoins = ghost || slices.ContainsFunc(f.ops, func(g *ops) bool {
+			d := g.take.c
+			return c != d && c.sameOwner(d) && !d.confirmed && d.began <= c.acquired && d.end() <= c.acquired
+		})
 	}
 }
 
-// narrow takes from the operations' times what no legal order can use, since
-// tokens grow from grant to grant: a grant comes after all that have smaller
-// tokens, and after the ends of those that it excludes. Without it, calls that
-// wait for one lock together would leave no instant to cut a history at.
-// An operation to which this leaves no time keeps the time it had: porcupine is
-// to find that it is illegal.
-func narrow(fs []*family) {
+// fromBelow and fromAbove take from the operations' times what no legal order
+// can use, since tokens grow from grant to grant: a grant comes after all that
+// have smaller tokens, and after the ends of those that it excludes. Without it,
+// calls that wait for one lock together would leave no instant to cut a history
+// at. An operation to which this leaves no time keeps the time it had: porcupine
+// is to find that it is illegal.
+func (s *story) fromBelow(fs []*family) {
 	began, ended, wrote := int64(0), int64(0), int64(0) // of families before: latest first take, end, and end of writing
 	for _, f := range fs {
 		for _, h := range f.ops {
@@ -124,6 +132,10 @@ func narrow(fs []*family) {
 			if after <= h.take.to {
 				h.take.from = max(h.take.from, after)
 			}
+			s.mayEndEarly(h)
+		}
+		if f.hidden {
+			continue
 		}
 		began = max(began, f.began)
 		if !f.exclusive && len(f.ops) > 1 {
@@ -141,8 +153,30 @@ func narrow(fs []*family) {
 			}
 		}
 	}
+}
+
+// mayEndEarly gives the end of a hold the time from a fault on that allows two
+// holders: if it met another hold, or if nobody has confirmed that Redis had it
+// to its end. The call's answer may have come after the fault.
+func (s *story) mayEndEarly(h *ops) {
+	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
+		return
+	}
+	last := h.take.c.end()
+	for _, f := range s.faults {
+		if f.allowsOverlap() && f.t <= last && h.take.from <= f.until && last <= f.until+int64(h.take.c.ttl) {
+			h.end.from = min(h.end.from, max(f.t, h.take.from))
+		}
+	}
+}
+
+// fromAbove is the other direction.
+func fromAbove(fs []*family) {
 	next, nextWrite := int64(never), int64(never) // of families after: earliest return of a take, and of one that writes
 	for _, f := range slices.Backward(fs) {
+		if f.hidden {
+			continue
+		}
 		if f.exclusive || len(f.ops) == 1 {
 			for _, h := range f.ops {
 				h.before(next, nextWrite)

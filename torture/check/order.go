@@ -21,13 +21,9 @@ func (k *checker) order(s *story) {
 	if !s.fair() {
 		return
 	}
-	held := make([]*call, 0, len(s.calls))
-	for _, c := range s.calls {
-		if c.certain() {
-			held = append(held, c)
-		}
-	}
-	slices.SortFunc(held, func(a, b *call) int { return compare(a.acquired, b.acquired) })
+	held := s.held()
+	js := s.joiners(held) // who joins a hold of its owner does so ahead of the queue
+	held = slices.DeleteFunc(held, func(c *call) bool { return !c.certain() })
 	// What is held first was granted first, where two exclude each other. So it is
 	// enough to look, for each that waited, at those that held while it did.
 	for _, a := range held {
@@ -38,7 +34,7 @@ func (k *checker) order(s *story) {
 		i, _ := slices.BinarySearchFunc(held, a.queued, func(c *call, t int64) int { return compare(c.acquired, t) })
 		for ; i < len(held) && held[i].acquired < a.acquired; i++ {
 			b := held[i]
-			if b.began > a.queued && (!a.read || !b.read) && !k.enters(s, b, held) && !s.turnLost(k, a, b) {
+			if b.began > a.queued && (!a.read || !b.read) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
 				k.violation(s, Overtaken, a.queued, a.acquired, "%s called after %s had queued, and held before it", b, a)
 				break
 			}
@@ -65,15 +61,5 @@ func (k *checker) touched(s *story, worker int, from, to int64, fits func(*fault
 func (s *story) turnLost(k *checker, a, b *call) bool {
 	return k.touched(s, a.worker, a.began-int64(a.ttl), b.acquired, func(f *fault) bool {
 		return f.disconnects() || f.lasted() >= a.ttl/2 || f.kind == history.StopServer
-	})
-}
-
-// enters says that a hold may have joined one that its owner had: that is ahead of the queue.
-func (k *checker) enters(_ *story, b *call, held []*call) bool {
-	if b.owner == "" {
-		return false
-	}
-	return slices.ContainsFunc(held, func(c *call) bool {
-		return c != b && c.sameOwner(b) && c.token == b.token && c.acquired <= b.acquired
 	})
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	segmentSize = 64               // operations, and those up to the next instant at which none is open
-	patience    = 20 * time.Second // for one segment, which takes microseconds unless it is illegal
+	segmentSize = 64              // operations, and those up to the next instant at which none is open
+	patience    = 5 * time.Second // for one segment, which takes microseconds unless it is illegal
 )
 
 // model checks a lock against the specification, with porcupine, in segments:

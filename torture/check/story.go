@@ -2,6 +2,7 @@ package check
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +19,13 @@ type call struct {
 	kind   string
 	ttl    time.Duration
 
-	began, queued, failed                 int64
-	acquired, until, lost, downgraded     int64 // until: the latest trust that is known of
-	releasing, released, died int64
-	token                                 int64
-	confirmed                             bool // Released without an error
-	why                                   string
+	began, queued, failed             int64
+	acquired, until, lost, downgraded int64 // until: the latest trust that is known of
+	releasing, released, died         int64
+	token                             int64
+	confirmed                         bool // Released without an error
+	why                               string
+	met                               bool // by a later grant, after a fault for which that may be
 }
 
 // never is later than all events.
@@ -96,4 +98,16 @@ func (s *story) fair() bool {
 func deployment(lock string) string {
 	d, _, _ := strings.Cut(lock, "/")
 	return d
+}
+
+// held are the calls that returned a hold, in the order of their returns.
+func (s *story) held() []*call {
+	held := make([]*call, 0, len(s.calls))
+	for _, c := range s.calls {
+		if c.acquired != 0 {
+			held = append(held, c)
+		}
+	}
+	slices.SortFunc(held, func(a, b *call) int { return compare(a.acquired, b.acquired) })
+	return held
 }

@@ -13,16 +13,12 @@ const slack = int64(time.Second / time.Microsecond)
 // tokens checks that they grow from grant to grant, and that the holds of one
 // owner's grant share one.
 func (k *checker) tokens(s *story) {
-	held := make([]*call, 0, len(s.calls))
-	for _, c := range s.calls {
-		if c.acquired != 0 {
-			held = append(held, c)
-			if c.token <= 0 {
-				k.violation(s, Malformed, c.acquired, c.acquired, "%s has token %d", c, c.token)
-			}
+	held := s.held()
+	for _, c := range held {
+		if c.token <= 0 {
+			k.violation(s, Malformed, c.acquired, c.acquired, "%s has token %d", c, c.token)
 		}
 	}
-	slices.SortFunc(held, func(a, b *call) int { return compare(a.acquired, b.acquired) })
 	k.repeated(s, held)
 	k.growing(s, held)
 	k.ordered(s, held)
@@ -36,7 +32,7 @@ func (k *checker) repeated(s *story, held []*call) {
 		c    *call
 		gone int64 // when the last hold of the grant was gone
 	}
-	uses := make(map[int64]*use, len(held))
+	uses, ghosts := make(map[int64]*use, len(held)), s.ghosts()
 	for _, c := range held {
 		u := uses[c.token]
 		switch {
@@ -45,7 +41,7 @@ func (k *checker) repeated(s *story, held []*call) {
 			continue
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
-		case u.gone < c.began:
+		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
 		}
 		u.gone = max(u.gone, c.gone())
@@ -56,26 +52,47 @@ func (k *checker) repeated(s *story, held []*call) {
 func (k *checker) growing(s *story, held []*call) {
 	byCall := slices.Clone(held)
 	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+	js := s.joiners(held)
 	var newest *call
-	first := map[int64]*call{} // the first hold of each token
 	i := 0
 	for _, c := range byCall {
 		for ; i < len(held) && held[i].acquired < c.began; i++ {
 			if newest == nil || held[i].token > newest.token {
 				newest = held[i]
 			}
-			if first[held[i].token] == nil {
-				first[held[i].token] = held[i]
-			}
 		}
-		if newest == nil || c.token > newest.token {
-			continue
+		if newest != nil && c.token < newest.token && !js.joined(c, newest) {
+			k.fell(s, newest, c)
 		}
-		if f := first[c.token]; f != nil && c.sameOwner(f) {
-			continue // it joined a grant: repeated has looked whether that was left
-		}
-		k.fell(s, newest, c)
 	}
+}
+
+// joiners know which holds may have joined an older grant of their owner:
+// readers of two owners have two grants at once.
+type joiners struct {
+	family map[int64][]*call // named owners' holds, by token
+	ghosts map[string][]*call
+}
+
+func (s *story) joiners(held []*call) joiners {
+	js := joiners{map[int64][]*call{}, s.ghosts()}
+	for _, c := range held {
+		if c.owner != "" {
+			js.family[c.token] = append(js.family[c.token], c)
+		}
+	}
+	return js
+}
+
+// joined says that a hold may have joined a grant from before another hold:
+// repeated has looked whether that was left.
+func (js joiners) joined(c, than *call) bool {
+	if c.owner == "" {
+		return false
+	}
+	return keeps(js.ghosts[c.owner], c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
+		return d != c && d.sameOwner(c) && d.began <= than.acquired
+	})
 }
 
 // ordered checks the order that holding proves, also among calls that waited
@@ -85,6 +102,7 @@ func (k *checker) ordered(s *story, held []*call) {
 	spans := s.spans()
 	ends := slices.Clone(spans)
 	slices.SortFunc(ends, func(a, b span) int { return compare(a.to, b.to) })
+	js := s.joiners(held)
 	var newest, newestWrite *call
 	i := 0
 	for _, b := range spans {
@@ -104,28 +122,10 @@ func (k *checker) ordered(s *story, held []*call) {
 		if before == nil || before == b.c || b.c.token >= before.token || before.sameOwner(b.c) {
 			continue
 		}
-		if s.joins(b.c, before, held) || s.struck(b.c.began, b.from) {
-			continue
-		}
-		k.fell(s, before, b.c)
-	}
-}
-
-// joins says that a hold may belong to a grant of its owner that is older than
-// another's: readers of two owners have two grants at once.
-func (s *story) joins(c, than *call, held []*call) bool {
-	if c.owner == "" {
-		return false
-	}
-	for _, d := range held {
-		if d.acquired >= c.acquired {
-			return false
-		}
-		if d.sameOwner(c) && d.token == c.token && d.gone() >= c.began && d.acquired < than.end() {
-			return true
+		if !js.joined(b.c, before) && !s.struck(b.c.began, b.from) {
+			k.fell(s, before, b.c)
 		}
 	}
-	return false
 }
 
 // struck says that a fault which allows two holders befell the lock in between.
