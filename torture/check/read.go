@@ -69,14 +69,7 @@ func (in *input) readFile(path string, p *parser) error {
 	}
 	defer f.Close()
 	in.files++
-	torn, err := lines(f, func(b []byte) {
-		var e history.Event
-		if err := p.line(b, &e); err != nil {
-			in.misprint(in.until, fmt.Sprintf("%s: garbled: %.80q", filepath.Base(path), b))
-			return
-		}
-		in.event(&e, filepath.Base(path))
-	})
+	torn, err := lines(f, func(line []byte) { in.read(p, filepath.Base(path), line) })
 	if torn {
 		in.torn++
 	}
@@ -84,6 +77,16 @@ func (in *input) readFile(path string, p *parser) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// read takes in a line.
+func (in *input) read(p *parser, file string, line []byte) {
+	var e history.Event
+	if err := p.line(line, &e); err != nil {
+		in.misprint(in.until, fmt.Sprintf("%s: garbled: %.80q", file, line))
+		return
+	}
+	in.event(&e, file)
 }
 
 // lines calls a function with each line. A last one without an end is what a

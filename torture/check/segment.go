@@ -19,21 +19,24 @@ func (k *checker) model(s *story) {
 		k.report.NotModelled++
 		return
 	}
-	ops := s.ops()
 	st := &state{}
-	for len(ops) > 0 {
-		n := cut(ops)
-		k.segment(s, st, ops[:n])
+	for ops := s.ops(); len(ops) > 0; {
+		n := cut(ops, segmentSize)
+		k.report.Segments++
+		k.report.Operations += n
+		if verdict := decide(st, ops[:n]); verdict != porcupine.Ok {
+			k.blame(s, st, ops[:n], verdict)
+		}
 		st = st.after(ops[:n])
 		ops = ops[n:]
 	}
 }
 
 // cut is how many operations come before an instant at which none is open.
-func cut(ops []op) int {
+func cut(ops []op, least int) int {
 	open := ops[0].to
 	for i, o := range ops {
-		if i >= segmentSize && o.from > open {
+		if i >= least && o.from > open {
 			return i
 		}
 		open = max(open, o.to)
@@ -66,22 +69,38 @@ func (st *state) after(ops []op) *state {
 	return next
 }
 
-func (k *checker) segment(s *story, st *state, ops []op) {
-	k.report.Segments++
-	k.report.Operations += len(ops)
-	history := make([]porcupine.Operation, len(ops))
+// blame reports the first piece of a segment that cannot be.
+func (k *checker) blame(s *story, st *state, ops []op, verdict porcupine.CheckResult) {
+	for rest := ops; len(rest) > 0; {
+		n := cut(rest, 1)
+		if n == len(ops) {
+			break
+		}
+		if v := decide(st, rest[:n]); v != porcupine.Ok {
+			ops, verdict = rest[:n], v
+			break
+		}
+		st = st.after(rest[:n])
+		rest = rest[n:]
+	}
 	from, to := ops[0].from, ops[0].to
+	for _, o := range ops {
+		to = max(to, o.to)
+	}
+	if verdict == porcupine.Illegal {
+		k.violation(s, NoOrder, from, to, "no order of %d operations is legal for a %s lock", len(ops), s.kind())
+		return
+	}
+	k.violation(s, Undecided, from, to, "porcupine could not decide about %d operations within %v", len(ops), patience)
+}
+
+// decide asks porcupine about operations that begin in a state.
+func decide(st *state, ops []op) porcupine.CheckResult {
+	history := make([]porcupine.Operation, len(ops))
 	for i := range ops {
 		o := &ops[i]
-		to = max(to, o.to)
 		// An operation that began when another returned is concurrent with it.
 		history[i] = porcupine.Operation{ClientId: i, Input: o, Call: 2 * o.from, Return: 2*o.to + 1}
 	}
-	switch porcupine.CheckOperationsTimeout(specification(st), history, patience) {
-	case porcupine.Ok:
-	case porcupine.Illegal:
-		k.violation(s, NoOrder, from, to, "no order of %d operations is legal for a %s lock", len(ops), s.kind())
-	default:
-		k.violation(s, Undecided, from, to, "porcupine could not decide about %d operations within %v", len(ops), patience)
-	}
+	return porcupine.CheckOperationsTimeout(specification(st), history, patience)
 }
