@@ -34,6 +34,8 @@ func main() {
 		err = run(ctx, args)
 	case "check":
 		err = judge(args)
+	case "mutants":
+		err = mutants(ctx, args)
 	default:
 		err = fmt.Errorf("no such command: %s; there are run, check and mutants", name)
 	}

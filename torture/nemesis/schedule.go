@@ -4,7 +4,9 @@ package nemesis
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/relock-go/relock/torture/history"
@@ -70,12 +72,17 @@ func Kinds() []string {
 	}
 }
 
-// Schedule returns the lanes of one round, each of n steps.
-func Schedule(seed uint64, round int, form string, n int) Lanes {
+// Schedule returns the lanes of one round, each of n steps. Where kinds is not
+// nil, there are no others.
+func Schedule(seed uint64, round int, form string, kinds []string, n int) Lanes {
 	lanes := Lanes{}
 	for i, lane := range laneNames {
 		r := rand.New(rand.NewPCG(seed, uint64(round)<<8|uint64(i)))
 		deck := decks(form)[lane]
+		maps.DeleteFunc(deck, func(kind string, _ int) bool { return kinds != nil && !slices.Contains(kinds, kind) })
+		if len(deck) == 0 {
+			continue
+		}
 		for len(lanes[lane]) < n {
 			lanes[lane] = append(lanes[lane], shuffle(r, deck)...)
 		}
@@ -89,7 +96,7 @@ func shuffle(r *rand.Rand, deck map[string]int) (steps []Step) {
 		for range deck[kind] {
 			steps = append(steps, Step{
 				Kind: kind, Target: r.IntN(1 << 16), Arg: r.IntN(1 << 16),
-				Gap: ms(r, 50, 700), For: lasting(r, kind),
+				Gap: ms(r, 50, 900), For: lasting(r, kind),
 			})
 		}
 	}

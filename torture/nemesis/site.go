@@ -30,6 +30,7 @@ type Site struct {
 	Replace    func(slot int) error // kills a worker and starts another one
 	Locks      []*relock.Lock       // for ForceUnlock, past every proxy
 	SHAs       []string             // of the scripts
+	Late       time.Duration        // by how much a request is late at most; 0: 1.5 s
 	Out        *history.Writer
 
 	mu     sync.Mutex // guards the following fields
@@ -37,13 +38,31 @@ type Site struct {
 	failed []error
 }
 
+// The weather of a round: faults come in storms, and between two storms the
+// locks have time for what can be judged without faults alone, as fair order.
+const (
+	Quiet = 8 * time.Second
+	Storm = 14 * time.Second
+)
+
+// storms says whether faults are injected at some time of a round that has a
+// quiet beginning of the given length.
+func storms(since, quiet time.Duration) bool {
+	return since%(quiet+Storm) >= quiet
+}
+
 // Run injects what the lanes say, until ctx ends. Every fault is healed when it returns.
-func (s *Site) Run(ctx context.Context, lanes Lanes) {
+func (s *Site) Run(ctx context.Context, lanes Lanes, quiet time.Duration) {
 	var running sync.WaitGroup
+	begin := time.Now()
 	for _, steps := range lanes {
 		running.Go(func() {
 			for _, step := range steps {
-				if !sleep(ctx, step.Gap) {
+				ok := sleep(ctx, step.Gap)
+				for ok && !storms(time.Since(begin), quiet) {
+					ok = sleep(ctx, 100*time.Millisecond)
+				}
+				if !ok {
 					return
 				}
 				s.inject(context.WithoutCancel(ctx), step)
@@ -167,7 +186,11 @@ func (s *Site) trap(v Victim, step Step) {
 	if step.Kind == history.Delay {
 		fates = []proxy.Fate{proxy.Delay, proxy.Duplicate}
 	}
-	late := time.Duration(step.Arg%1500) * time.Millisecond
+	most := s.Late
+	if most == 0 {
+		most = 1500 * time.Millisecond
+	}
+	late := most * time.Duration(step.Arg%1000) / 1000
 	disarm := v.Link.Arm(proxy.Trap{
 		Fate: fates[step.Arg%2], SHA: s.SHAs[step.Arg/2%len(s.SHAs)], Skip: step.Arg % 5, N: 1 + step.Arg%4, For: late,
 	})

@@ -62,6 +62,9 @@ func (e *eye) watch(out *history.Writer) (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() { every(ctx, 200*time.Millisecond, e.probe(out)) })
 	running.Go(func() { every(ctx, 100*time.Millisecond, e.immortals(out)) })
+	for _, r := range e.d.Nodes {
+		running.Go(func() { every(ctx, history.StallsAfter/4, e.stalls(out, r)) })
+	}
 	return func() { cancel(); running.Wait() }
 }
 
@@ -153,4 +156,15 @@ func ttls(ctx context.Context, rdb *redis.Client, keys []string) map[string]time
 		all[key] = reply.Val()
 	}
 	return all
+}
+
+// stalls returns a function that notes when a server took long to answer.
+func (e *eye) stalls(out *history.Writer, r *server.Redis) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		before := history.Now()
+		_ = r.RDB.Ping(ctx).Err() // a server that is down is another fault's
+		if now := history.Now(); now-before > int64(history.StallsAfter) {
+			out.Add(history.Event{T: before, Worker: -1, What: history.Fault, Fault: history.Stall, On: e.d.Name, Until: now})
+		}
+	}
 }

@@ -29,7 +29,10 @@ type Options struct {
 	Workers int            // processes; 0: 3
 	Actors  map[string]int // goroutines of each workload in a process; nil: all workloads
 	Calm    bool           // no faults
+	Kinds   []string       // of faults; nil: all
+	Late    time.Duration  // by how much requests are late at most; 0: 1.5 s
 	Bin     string         // of the workers; "": this program
+	Hasty   bool           // stop the workers by force, and leave the inspection out
 	Log     io.Writer
 }
 
@@ -175,8 +178,9 @@ func (r *rig) round(ctx context.Context, n int, form string, length time.Duratio
 	// Without faults, for longer than the longest lease: everybody gets going again.
 	pause(ctx, calm)
 	watch()
-	reports := p.stop()
-	r.inspect(ctx, d, eye, reports)
+	if !r.Hasty {
+		r.inspect(ctx, d, eye, p.stop())
+	}
 	r.logf("round %d (%s, %v): %d faults so far", n, form, length.Round(time.Second), total(r.result.Kinds))
 	return nil
 }
@@ -186,15 +190,15 @@ const calm = 1500 * time.Millisecond
 
 // harass has the nemesis act for some time.
 func (r *rig) harass(ctx context.Context, n int, d *server.Deployment, p *pool, eye *eye, length time.Duration) {
-	lanes := nemesis.Schedule(r.Seed, n, d.Form, int(length/(100*time.Millisecond)))
+	lanes := nemesis.Schedule(r.Seed, n, d.Form, r.Kinds, int(length/(100*time.Millisecond)))
 	r.record(n, d.Form, lanes)
 	site := &nemesis.Site{
 		Deployment: d, Clock: r.clock, Workers: r.Workers, Victim: p.victim, Replace: p.replace,
-		Locks: eye.locks, SHAs: r.shas, Out: r.out,
+		Locks: eye.locks, SHAs: r.shas, Out: r.out, Late: r.Late,
 	}
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	site.Run(ctx, lanes)
+	site.Run(ctx, lanes, min(nemesis.Quiet, length/3))
 	r.clock.Set(0)
 	counts, failed := site.Counts()
 	for kind, n := range counts {

@@ -211,7 +211,6 @@ func (a *actor) rest(upTo time.Duration) {
 	}
 }
 
-
 // downgrade makes a write hold a read hold.
 func (a *actor) downgrade(ctx context.Context, hs *handles, h *held) {
 	a.note(h.event, history.Downgrade, nil)

@@ -109,6 +109,7 @@ func run(cfg Config, in io.Reader) (Report, error) {
 	go w.obey(in)
 	flushed := make(chan struct{})
 	go w.out.FlushEvery(20*time.Millisecond, flushed)
+	go w.watchStalls(flushed)
 	base := runtime.NumGoroutine()
 	var conns []redis.UniversalClient
 	for range max(cfg.Clients, 1) {
@@ -257,6 +258,8 @@ func short(err error) string {
 		return "ctx"
 	case errors.Is(err, relock.ErrNotHeld):
 		return "not held"
+	case strings.Contains(err.Error(), "redis could not be asked"):
+		return "unreachable"
 	}
 	return strings.ToValidUTF8(err.Error(), "?")
 }
