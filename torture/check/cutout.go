@@ -110,7 +110,7 @@ func (c *cutout) write(path string) error {
 		return err
 	}
 	w := bufio.NewWriter(f)
-	fmt.Fprintf(w, "# %s\n# repeat with seed %d\n", c.v, c.v.Seed)
+	_, _ = fmt.Fprintf(w, "# %s\n# repeat with seed %d\n", c.v, c.v.Seed)
 	enc := json.NewEncoder(w)
 	for _, e := range c.events {
 		if err := enc.Encode(e); err != nil {

@@ -72,6 +72,16 @@ func (f *fault) disconnects() bool {
 	return false
 }
 
+// limit is until when two may hold for the fault. A clock that steps forward
+// may be returning from a step back, in which leases lasted longer by that step.
+func (f *fault) limit(ttl time.Duration) int64 {
+	limit := f.until + int64(ttl)
+	if f.kind == history.ClockForward {
+		limit += f.by
+	}
+	return limit
+}
+
 // lasted is how long the fault went on.
 func (f *fault) lasted() time.Duration { return time.Duration(f.until - f.t) }
 
@@ -80,7 +90,7 @@ func (f *fault) lasted() time.Duration { return time.Duration(f.until - f.t) }
 func (s *story) excuse(from, to int64, ttl time.Duration) *fault {
 	var best *fault
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= from && to <= f.until+int64(ttl) && (best == nil || f.t > best.t) {
+		if f.allowsOverlap() && f.t <= from && to <= f.limit(ttl) && (best == nil || f.t > best.t) {
 			best = f
 		}
 	}

@@ -164,7 +164,7 @@ func (s *story) mayEndEarly(h *ops) {
 	}
 	last := h.take.c.end()
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && h.take.from <= f.until && last <= f.until+int64(h.take.c.ttl) {
+		if f.allowsOverlap() && f.t <= last && h.take.from <= f.until && last <= f.limit(h.take.c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}

@@ -71,10 +71,11 @@ func (k *checker) overlap(s *story, a, b span) {
 	}
 	if f := s.excuse(from, to, max(a.c.ttl, b.c.ttl)); f != nil {
 		k.report.Overlaps[f.kind]++
-		if a.c.token > b.c.token {
-			a, b = b, a // the answer to the earlier grant came later
+		elder := a.c
+		if b.c.token < elder.token {
+			elder = b.c // its answer came later
 		}
-		a.c.met = true
+		elder.met = true
 		k.report.LongestOverlap = max(k.report.LongestOverlap, time.Duration(to-from))
 		return
 	}

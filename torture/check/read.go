@@ -67,7 +67,7 @@ func (in *input) readFile(path string, p *parser) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	in.files++
 	torn, err := lines(f, func(line []byte) { in.read(p, filepath.Base(path), line) })
 	if torn {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/relock-go/relock/torture/history"
 )
 
 // Name is the name of a violation.
@@ -71,6 +73,7 @@ type Report struct {
 	Ambiguous int            `json:"ambiguous"`
 	Losses    int            `json:"losses"`
 
+	Stalls         int            `json:"stalls"` // of a loaded machine
 	Faults         map[string]int `json:"faults"`
 	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
 	LongestOverlap time.Duration  `json:"longestOverlap"`
@@ -107,6 +110,10 @@ func newReport(in *input) Report {
 		r.Duration = in.planned
 	}
 	for _, f := range in.faults {
+		if f.kind == history.Stall {
+			r.Stalls++ // the machine's, not the rig's
+			continue
+		}
 		r.Faults[f.kind]++
 	}
 	return r

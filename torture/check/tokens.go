@@ -131,7 +131,7 @@ func (k *checker) ordered(s *story, held []*call) {
 // struck says that a fault which allows two holders befell the lock in between.
 func (s *story) struck(from, to int64) bool {
 	return slices.ContainsFunc(s.faults, func(f *fault) bool {
-		return f.allowsOverlap() && f.t <= to && f.until+int64(s.ttl) >= from
+		return f.allowsOverlap() && f.t <= to && f.limit(s.ttl) >= from
 	})
 }
 

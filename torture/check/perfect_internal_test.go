@@ -204,7 +204,7 @@ func (p *perfect) joins(v *visit) (joins, upgrade bool) {
 
 func (p *perfect) free(v *visit) bool {
 	for _, s := range p.sessions {
-		if (v.owner == "" || s.owner != v.owner) && !(s.read && v.read) {
+		if (v.owner == "" || s.owner != v.owner) && (!s.read || !v.read) {
 			return false
 		}
 	}

@@ -38,6 +38,16 @@ var tales = []struct {
 		plain().hold(held{w: 1, token: 1, call: 1, got: 2, died: 10}).hold(held{w: 2, token: 2, call: 5, got: 1001, releasing: 1100, released: 1101}),
 	},
 	{
+		"a second holder within the trust of one that has died", "",
+		plain().hold(held{w: 1, token: 1, call: 1, got: 2, died: 10}).hold(held{w: 2, token: 2, call: 5, got: 500, releasing: 600, released: 601}),
+	},
+	{
+		"two holders while a clock returns from a step back", "",
+		plain().hold(held{w: 1, token: 1, call: 1, got: 2, trusted: 2500, releasing: 3300, released: 3301}).
+			add(100, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockForward, On: "one", By: 3e9}).
+			hold(held{w: 2, token: 2, call: 110, got: 111, trusted: 2500, releasing: 3200, released: 3201}),
+	},
+	{
 		"a second holder before the first died", LeaseOverlap,
 		plain().hold(held{w: 1, token: 1, call: 1, got: 2, died: 100}).hold(held{w: 2, token: 2, call: 5, got: 99, releasing: 1100, released: 1101}),
 	},
