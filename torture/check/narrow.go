@@ -162,9 +162,12 @@ func (s *story) mayEndEarly(h *ops) {
 	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
 		return
 	}
-	last := h.take.c.end()
+	last, granted := h.take.c.end(), h.take.from
+	if h.take.c.met {
+		granted = h.take.c.began // a place in the queue from before the fault passes its lease on to the grant
+	}
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && h.take.from <= f.until && last <= f.limit(h.take.c.ttl) {
+		if f.allowsOverlap() && f.t <= last && granted <= f.until && last <= f.limit(h.take.c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}
