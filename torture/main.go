@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock/torture/check"
 	"github.com/relock-go/relock/torture/rig"
 	"github.com/relock-go/relock/torture/worker"
@@ -22,6 +24,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	redis.SetLogger(silent{}) // servers that are down are what this is about
 	name, args := "run", os.Args[1:]
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
@@ -44,6 +47,10 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func run(ctx context.Context, args []string) error {
 	var o rig.Options

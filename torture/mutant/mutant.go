@@ -28,8 +28,9 @@ type Mutant struct {
 	Edits []Edit
 	Loads map[string]int // the workloads that show it
 	Kinds []string       // the faults that show it
-	Late  time.Duration
-	Want  []check.Name // the violations of which one must be found
+	Want  []check.Name   // the violations of which one must be found, the most telling one first
+
+	Inspect bool // it shows when the workers have gone
 }
 
 // Within is the time in which a mutant must be caught.
@@ -103,7 +104,7 @@ func (m Mutant) Catch(ctx context.Context, bin, dir string, seed uint64, log io.
 	for n := 0; time.Since(begin) < Within; n++ {
 		o := rig.Options{
 			For: slice, Round: slice, Seed: seed + uint64(n), Dir: filepath.Join(dir, fmt.Sprint(n)), Forms: []string{server.Standalone},
-			Actors: m.Loads, Kinds: m.Kinds, Calm: len(m.Kinds) == 0, Late: m.Late, Bin: bin, Log: log, Hasty: true,
+			Actors: m.Loads, Kinds: m.Kinds, Calm: len(m.Kinds) == 0, Bin: bin, Log: log, Hasty: !m.Inspect,
 		}
 		if _, err := rig.Run(ctx, o); err != nil {
 			return Catch{}, fmt.Errorf("mutant %q: %w", m.Name, err)
@@ -113,9 +114,10 @@ func (m Mutant) Catch(ctx context.Context, bin, dir string, seed uint64, log io.
 			return Catch{}, fmt.Errorf("mutant %q: %w", m.Name, err)
 		}
 		after := time.Since(begin)
-		for _, v := range report.Violations {
-			if after < Within && slices.Contains(m.Want, v.Name) {
-				return Catch{m.Name, after, v}, nil
+		for _, name := range m.Want {
+			i := slices.IndexFunc(report.Violations, func(v check.Violation) bool { return v.Name == name })
+			if i >= 0 && after < Within {
+				return Catch{m.Name, after, report.Violations[i]}, nil
 			}
 		}
 		seen = append(seen, report.Violations...)

@@ -2,7 +2,6 @@ package mutant
 
 import (
 	"slices"
-	"time"
 
 	"github.com/relock-go/relock/torture/check"
 	"github.com/relock-go/relock/torture/history"
@@ -103,7 +102,7 @@ var All = []Mutant{
 			{"lua/acquire.lua", "if not_after <= now or not_after > now + 60000 then", "if false then"},
 			{"lua/release.lua", "if until_ms > now then", "if false then"},
 		},
-		Loads: map[string]int{"storm": 3, "fair": 2, "long": 2}, Kinds: []string{history.Delay}, Late: 3 * time.Second, Want: stuck,
+		Loads: map[string]int{"storm": 3, "fair": 4, "plain": 2}, Kinds: []string{history.Delay}, Want: []check.Name{check.Leaked}, Inspect: true,
 	},
 	{
 		Name:  "readers are let in beside a writer",

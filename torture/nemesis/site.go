@@ -30,7 +30,6 @@ type Site struct {
 	Replace    func(slot int) error // kills a worker and starts another one
 	Locks      []*relock.Lock       // for ForceUnlock, past every proxy
 	SHAs       []string             // of the scripts
-	Late       time.Duration        // by how much a request is late at most; 0: 1.5 s
 	Out        *history.Writer
 
 	mu     sync.Mutex // guards the following fields
@@ -180,17 +179,13 @@ func (s *Site) link(step Step, e history.Event) {
 	s.note(e)
 }
 
-// trap loses, delays or doubles requests of one script.
+// trap loses replies to one script, or delays requests.
 func (s *Site) trap(v Victim, step Step) {
 	fates := []proxy.Fate{proxy.Swallow, proxy.CutReply}
 	if step.Kind == history.Delay {
-		fates = []proxy.Fate{proxy.Delay, proxy.Duplicate}
+		fates = []proxy.Fate{proxy.Delay, proxy.Late}
 	}
-	most := s.Late
-	if most == 0 {
-		most = 1500 * time.Millisecond
-	}
-	late := most * time.Duration(step.Arg%1000) / 1000
+	late := time.Duration(step.Arg%1500) * time.Millisecond
 	disarm := v.Link.Arm(proxy.Trap{
 		Fate: fates[step.Arg%2], SHA: s.SHAs[step.Arg/2%len(s.SHAs)], Skip: step.Arg % 5, N: 1 + step.Arg%4, For: late,
 	})

@@ -120,8 +120,10 @@ func (c *conn) request(chunk []byte) bool {
 			if !c.pause(trap.For) {
 				return false
 			}
-		case Duplicate:
-			c.copyLater(append([]byte(nil), chunk...), trap.For)
+		case Late:
+			c.mute.Store(true)
+			c.executeLater(append([]byte(nil), chunk...), trap.For)
+			return true
 		}
 	}
 	_, err := c.server.Write(chunk)
@@ -137,9 +139,9 @@ func isSubscription(chunk []byte) bool {
 	return len(word) > 8 && (word[:9] == "subscribe" || word[:9] == "\nsubscrib" || word[:9] == "ssubscrib")
 }
 
-// copyLater executes a request once more on a connection of its own, whatever
-// has become of the first one. Nobody hears the reply.
-func (c *conn) copyLater(chunk []byte, after time.Duration) {
+// executeLater has a request arrive when its client has long given it up, or
+// sent it again.
+func (c *conn) executeLater(chunk []byte, after time.Duration) {
 	addr := c.server.RemoteAddr().String()
 	c.link.wg.Go(func() {
 		over := time.NewTimer(after)
@@ -151,7 +153,7 @@ func (c *conn) copyLater(chunk []byte, after time.Duration) {
 		}
 		again, err := net.DialTimeout("tcp", addr, dialWithin)
 		if err != nil {
-			return // the server is down: the copy is lost
+			return // the server is down: the request is lost
 		}
 		defer func() { _ = again.Close() }()
 		_ = again.SetDeadline(time.Now().Add(dialWithin))

@@ -11,10 +11,10 @@ type Fate int
 
 // What can happen to a request.
 const (
-	Swallow   Fate = iota + 1 // it is executed, and its connection says nothing more
-	CutReply                  // it is executed, and its connection closes instead of answering
-	Delay                     // it arrives For later, even if its client has gone
-	Duplicate                 // it is executed, and a copy of it For later on another connection
+	Swallow  Fate = iota + 1 // it is executed, and its connection says nothing more
+	CutReply                 // it is executed, and its connection closes instead of answering
+	Delay                    // it arrives For later, even if its client has gone
+	Late                     // it is executed For later, on another connection, and nobody hears the reply
 )
 
 // A Trap waits for requests of a script.

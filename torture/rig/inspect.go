@@ -14,8 +14,9 @@ import (
 
 // bounds of the inspection.
 const (
-	reacquire = 5 * time.Second // until every lock is to be had, when all workers have gone
-	settling  = 6 * time.Second // until connections and keys have gone
+	lastLease = 800 * time.Millisecond // longer than every TTL
+	reacquire = 5 * time.Second        // until every lock is to be had, when all workers have gone
+	settling  = 6 * time.Second        // until connections and keys have gone
 )
 
 // inspect looks for what a round has left behind, and notes what it finds.
@@ -32,6 +33,7 @@ func (r *rig) inspect(ctx context.Context, d *server.Deployment, e *eye, reports
 			}
 		}
 	}
+	r.ghosts(ctx, e)
 	r.acquireAll(ctx, e)
 	_ = e.client.Close()
 	_ = e.rdb.Close()
@@ -56,6 +58,23 @@ func (r *rig) leak(on, what string) {
 func clip(s string) string {
 	const most = 20 << 10
 	return s[:min(len(s), most)]
+}
+
+// ghosts looks whether a lock is held, or waited for, though there is nobody:
+// when the leases of those that ended with a release unconfirmed are over, and
+// for as long as late requests still arrive.
+func (r *rig) ghosts(ctx context.Context, e *eye) {
+	pause(ctx, lastLease)
+	seen := map[string]bool{}
+	for begin := time.Now(); time.Since(begin) < ghostly; pause(ctx, 50*time.Millisecond) {
+		for i, l := range e.locks {
+			info, err := l.Info(ctx)
+			if name := e.names[i].Name; err == nil && len(info.Holders)+info.Waiters > 0 && !seen[name] {
+				seen[name] = true
+				r.leak(name, fmt.Sprintf("with all workers gone: %+v", info))
+			}
+		}
+	}
 }
 
 // acquireAll takes and frees every lock once: nothing is in the way of that any

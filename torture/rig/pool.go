@@ -127,6 +127,28 @@ func (p *pool) stop() map[int]worker.Report {
 		p.rig.check(m)
 		_, _ = io.WriteString(m.stdin, worker.Stop+"\n")
 	}
+	return p.reports()
+}
+
+// ghostly is how late the requests are that the workers send last.
+const ghostly = 2 * time.Second
+
+// haunt has some of the last requests arrive when their workers have gone: none
+// of them may get a lock any more.
+func (p *pool) haunt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.slots {
+		now := history.Now()
+		m.link.Arm(proxy.Trap{Fate: proxy.Late, N: 12, For: ghostly})
+		p.rig.out.Add(history.Event{
+			T: now, Worker: -1, What: history.Fault, Fault: history.Delay, On: fmt.Sprintf("link %d", m.n), Until: now + int64(ghostly),
+		})
+	}
+}
+
+// reports waits for the workers to leave. Caller holds mu.
+func (p *pool) reports() map[int]worker.Report {
 	over := time.NewTimer(departure)
 	defer over.Stop()
 	reports := map[int]worker.Report{}

@@ -30,7 +30,6 @@ type Options struct {
 	Actors  map[string]int // goroutines of each workload in a process; nil: all workloads
 	Calm    bool           // no faults
 	Kinds   []string       // of faults; nil: all
-	Late    time.Duration  // by how much requests are late at most; 0: 1.5 s
 	Bin     string         // of the workers; "": this program
 	Hasty   bool           // stop the workers by force, and leave the inspection out
 	Log     io.Writer
@@ -179,6 +178,8 @@ func (r *rig) round(ctx context.Context, n int, form string, length time.Duratio
 	pause(ctx, calm)
 	watch()
 	if !r.Hasty {
+		p.haunt()
+		pause(ctx, 100*time.Millisecond)
 		r.inspect(ctx, d, eye, p.stop())
 	}
 	r.logf("round %d (%s, %v): %d faults so far", n, form, length.Round(time.Second), total(r.result.Kinds))
@@ -194,7 +195,7 @@ func (r *rig) harass(ctx context.Context, n int, d *server.Deployment, p *pool, 
 	r.record(n, d.Form, lanes)
 	site := &nemesis.Site{
 		Deployment: d, Clock: r.clock, Workers: r.Workers, Victim: p.victim, Replace: p.replace,
-		Locks: eye.locks, SHAs: r.shas, Out: r.out, Late: r.Late,
+		Locks: eye.locks, SHAs: r.shas, Out: r.out,
 	}
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
