@@ -157,17 +157,16 @@ func (s *story) fromBelow(fs []*family) {
 
 // mayEndEarly gives the end of a hold the time from a fault on that allows two
 // holders: if it met another hold, or if nobody has confirmed that Redis had it
-// to its end. The call's answer may have come after the fault.
+// to its end. The call's answer may have come
+// after the fault, and its grant too: a place in the queue passes on the rest of
+// a lease from before.
 func (s *story) mayEndEarly(h *ops) {
 	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
 		return
 	}
-	last, granted := h.take.c.end(), h.take.from
-	if h.take.c.met {
-		granted = h.take.c.began // a place in the queue from before the fault passes its lease on to the grant
-	}
+	last := h.take.c.end()
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && granted <= f.until && last <= f.limit(h.take.c.ttl) {
+		if f.allowsOverlap() && f.t <= last && h.take.c.began <= f.until && last <= f.limit(h.take.c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}
