@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate torture mutants
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -25,6 +25,15 @@ short: ## the tests alone; those that need redis-server are skipped without one
 # Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
+
+# make torture FOR=30m SEED=7 DIR=/some/where; a seed repeats the schedule of faults.
+FOR ?= 5m
+torture: ## processes, real servers and faults, judged from their histories
+	cd torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
+
+# Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
+mutants: ## break the locks on purpose, and see the torture rig find it
+	cd torture && go run . mutants
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -114,6 +114,7 @@ func (r *rig) open() (err error) {
 	if err = os.MkdirAll(filepath.Join(r.Dir, "servers"), 0o700); err != nil {
 		return err
 	}
+	_ = os.Remove(r.socket()) // of a run that was killed
 	if r.store, err = store.Listen(r.socket(), effects); err != nil {
 		return err
 	}
