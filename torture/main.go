@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *loads != "" {
 		o.Actors = map[string]int{}
-		for _, name := range strings.Split(*loads, ",") {
+		for name := range strings.SplitSeq(*loads, ",") {
 			o.Actors[name] = 6
 		}
 	}

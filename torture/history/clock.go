@@ -19,11 +19,14 @@ func Now() int64 {
 	return ts.Nano()
 }
 
-// base is one instant on both clocks.
-var base = func() (both struct {
+// both is one instant on both clocks.
+type both struct {
 	boot int64
 	mono time.Time
-}) {
+}
+
+var base = func() both {
+	var both both
 	for range 1000 {
 		both.boot, both.mono = Now(), time.Now()
 		if Now()-both.boot < int64(20*time.Microsecond) {

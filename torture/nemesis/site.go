@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -225,8 +224,8 @@ func (s *Site) force(ctx context.Context, step Step, e history.Event) error {
 	defer cancel()
 	_, err := lock.ForceUnlock(ctx)
 	s.note(e) // an error does not mean that it has not worked
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil // a server is down at the moment
+	if err != nil && s.Deployment.Primary().RDB.Ping(ctx).Err() != nil {
+		return nil // a server is down: that is another fault's
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -150,22 +151,33 @@ func nodeID(ctx context.Context, r *Redis) string {
 	return id
 }
 
+// sides returns who serves a slot, and who is to.
 func (d *Deployment) sides(ctx context.Context, primaries []*Redis, slot int) (from, to *Redis, err error) {
-	ranges, err := primaries[0].RDB.ClusterSlots(ctx).Result()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range ranges {
-		if slot < r.Start || slot > r.End || len(r.Nodes) == 0 {
-			continue
+	for i, p := range primaries {
+		nodes, err := p.RDB.ClusterNodes(ctx).Result()
+		if err != nil {
+			return nil, nil, err
 		}
-		for i, p := range primaries {
-			if p.Addr() == r.Nodes[0].Addr {
+		for line := range strings.Lines(nodes) {
+			if fields := strings.Fields(line); len(fields) > 8 && strings.Contains(fields[2], "myself") && serves(fields[8:], slot) {
 				return p, primaries[(i+1)%len(primaries)], nil
 			}
 		}
 	}
 	return nil, nil, errors.New("nobody serves the slot")
+}
+
+// serves says whether a slot is in one of the ranges that CLUSTER NODES shows.
+func serves(ranges []string, slot int) bool {
+	return slices.ContainsFunc(ranges, func(r string) bool {
+		first, last, isRange := strings.Cut(r, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		return err == nil && err2 == nil && from <= slot && slot <= to
+	})
 }
 
 // moveKeys moves the keys of a slot one by one, with a pause before each: in

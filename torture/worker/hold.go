@@ -25,7 +25,7 @@ type idKey struct{}
 // hooks note what only the library sees.
 func (w *worker) hooks() relock.Hooks {
 	return relock.Hooks{
-		Waiting: func(ctx context.Context, e relock.Event) {
+		Waiting: func(ctx context.Context, _ relock.Event) {
 			if common, ok := ctx.Value(idKey{}).(history.Event); ok {
 				common.What = history.Queued
 				w.out.Add(common)
