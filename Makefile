@@ -11,7 +11,7 @@ TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench model fuzz vuln explore
+.PHONY: help deps fmt fmtcheck vet lint race test short demo mutate bench model fuzz vuln explore torture mutants
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -63,6 +63,15 @@ vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerabilit
 RELOCK_EXPLORE_FOR ?= 10m
 explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
 	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' .
+
+# make torture FOR=30m SEED=7 DIR=/some/where; a seed repeats the schedule of faults.
+FOR ?= 5m
+torture: ## processes, real servers and faults, judged from their histories
+	cd torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
+
+# Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
+mutants: ## break the locks on purpose, and see the torture rig find it
+	cd torture && go run . mutants
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -1,0 +1,108 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/relock-go/relock/torture/history"
+)
+
+// Minimums are what must have happened in a run for its silence to mean something.
+type Minimums struct {
+	Grants    int
+	Faults    int
+	Kinds     map[string]int // faults of each kind
+	Sides     map[string]int // grants of each kind and mode, as "fair w"
+	Effects   int
+	Stale     int // effects that were stale, and refused
+	Ambiguous int
+	Cancelled int
+	Losses    int
+	Reentries int
+	Orders    int
+	Waits     int
+	Overlaps  map[string]int // seen after faults of these kinds
+	Swept     []string       // what must have been looked for after the end
+}
+
+// full is the run that the published numbers are for.
+const full = 30 * time.Minute
+
+// Kinds are the kinds of faults, each of which a run must have.
+var Kinds = []string{
+	history.KillWorker, history.StopWorker, history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay,
+	history.ClientKill, history.ScriptFlush, history.FlushAll, history.KillServer, history.RestartEmpty, history.StopServer,
+	history.Failover, history.Migrate, history.ClockForward, history.ClockBack, history.Maxmemory, history.ForceUnlock,
+}
+
+// MinimumsFor scales what half an hour must show to another length.
+func MinimumsFor(d time.Duration) *Minimums {
+	part := func(n int) int { return int(int64(n) * int64(d/time.Second) / int64(full/time.Second)) }
+	m := &Minimums{
+		Grants: part(1_000_000), Faults: part(2_000), Kinds: map[string]int{}, Sides: map[string]int{}, Effects: part(200_000),
+		Stale: 1, Ambiguous: max(1, part(100)), Cancelled: max(1, part(10_000)), Losses: max(1, part(100)),
+		Reentries: max(1, part(10_000)), Orders: max(1, part(10_000)), Waits: max(1, part(10_000)), Overlaps: map[string]int{},
+		Swept: []string{history.LeftKey, history.LeftGoroutine, history.LeftConnection},
+	}
+	for _, kind := range Kinds {
+		m.Kinds[kind] = part(50)
+	}
+	for _, side := range []string{"plain w", "fair w", "rw w", "rw r", "fair rw w", "fair rw r"} {
+		m.Sides[side] = part(20_000)
+	}
+	if d >= 10*time.Minute {
+		for _, kind := range []string{history.FlushAll, history.RestartEmpty, history.Failover, history.ClockForward, history.ForceUnlock} {
+			m.Overlaps[kind] = 1
+		}
+	}
+	return m
+}
+
+// count fails a run in which too little happened.
+func (k *checker) count() {
+	m, r := k.opts.Minimums, &k.report
+	if m == nil {
+		m = MinimumsFor(r.Duration)
+	}
+	short := func(what string, n, least int) {
+		if n < least {
+			k.violation(&story{}, TooLittle, 0, 0, "%s: %d, at least %d are asked for", what, n, least)
+		}
+	}
+	each := func(what string, n, least map[string]int) {
+		for _, kind := range slices.Sorted(maps.Keys(least)) {
+			short(fmt.Sprintf(what, kind), n[kind], least[kind])
+		}
+	}
+	short("grants", r.Total(), m.Grants)
+	each("grants of %s", r.Grants, m.Sides)
+	short("faults", sum(r.Faults), m.Faults)
+	each("faults of kind %s", r.Faults, m.Kinds)
+	each("lease overlaps after %s", r.Overlaps, m.Overlaps)
+	short("effects", r.Effects, m.Effects)
+	short("stale effects refused", r.Stale, m.Stale)
+	short("ambiguous outcomes", r.Ambiguous, m.Ambiguous)
+	short("calls cancelled", r.Cancelled, m.Cancelled)
+	short("holds lost", r.Losses, m.Losses)
+	short("re-entries", r.Reentries, m.Reentries)
+	short("turns on fair locks", r.Orders, m.Orders)
+	short("waits for a free lock", r.Waits+r.Probes, m.Waits)
+	for _, what := range m.Swept {
+		short("inspections for a "+what+" left", r.Swept[what], 1)
+	}
+}
+
+// leaks reports what the rig found after the end.
+func (k *checker) leaks() {
+	for _, e := range k.sweeps {
+		k.report.Swept[e.Fault]++
+		if e.By > 0 {
+			k.violation(&story{name: e.Lock}, Leaked, e.T, e.T, "%s has %d of kind %s left: %s", e.On, e.By, e.Fault, e.Err)
+		}
+	}
+	for _, e := range k.leaked {
+		k.violation(&story{name: e.Lock}, Leaked, e.T, e.T, "%s: %s", e.On, e.Err)
+	}
+}

@@ -1,0 +1,208 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A family is all holds with one token: a grant.
+type family struct {
+	token     int64
+	ops       []*ops // of its holds
+	exclusive bool   // its holds exclude all other families', from the first to the last
+	hidden    bool   // a call that we see no hold of may have founded it, so that its takes may come after later grants
+	began     int64  // its first take is not before
+	acquired  int64  // nor after
+}
+
+// ops is what one hold did: a take or blip, a downgrade, an end.
+type ops struct {
+	take, down, end *op
+}
+
+// ops are the operations of a story's holds, in the order of their beginnings,
+// with their times narrowed.
+func (s *story) ops() []op {
+	var all []op
+	for _, c := range s.calls {
+		if c.acquired != 0 {
+			all = append(all, s.hold(c)...)
+		}
+	}
+	fs := families(all, s.ghosts())
+	s.fromBelow(fs)
+	fromAbove(fs)
+	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
+	return all
+}
+
+// hold is what one hold did.
+func (s *story) hold(c *call) []op {
+	if !c.certain() {
+		return []op{{deed: blip, c: c, from: c.began, to: c.acquired}}
+	}
+	done := []op{{deed: take, c: c, from: c.began, to: c.acquired}}
+	last := c.end()
+	if c.downgraded > c.acquired && c.downgraded < last {
+		done = append(done, op{deed: downgrade, c: c, from: c.downgraded, to: c.downgraded})
+	}
+	e := op{deed: end, c: c, from: last, to: last}
+	if c.confirmed && last == c.releasing {
+		e.to = c.released
+	}
+	return append(done, e)
+}
+
+// families brings the operations together by token, in its order.
+func families(all []op, ghosts map[string][]*call) []*family {
+	byToken := map[int64]*family{}
+	holds := map[*call]*ops{}
+	var fs []*family
+	for i := range all {
+		o := &all[i]
+		if o.deed == take || o.deed == blip {
+			f := byToken[o.c.token]
+			if f == nil {
+				f = &family{token: o.c.token, exclusive: true, began: never, acquired: never}
+				byToken[f.token], fs = f, append(fs, f)
+			}
+			h := &ops{take: o}
+			holds[o.c] = h
+			f.ops = append(f.ops, h)
+			f.began, f.acquired = min(f.began, o.c.began), min(f.acquired, o.c.acquired)
+			f.exclusive = f.exclusive && !o.c.read
+			continue
+		}
+		h := holds[o.c]
+		if o.deed == downgrade {
+			h.down = o
+			f := byToken[o.c.token]
+			f.exclusive = false
+			continue
+		}
+		h.end = o
+	}
+	for _, f := range fs {
+		f.rejoin(ghosts)
+	}
+	slices.SortFunc(fs, func(a, b *family) int { return compare(a.token, b.token) })
+	follows := int64(0)
+	for _, f := range fs {
+		for _, h := range f.ops {
+			h.take.follows = follows
+		}
+		if !f.hidden {
+			follows = f.token
+		}
+	}
+	return fs
+}
+
+// rejoin marks the takes that may join a grant of which we see no hold: one that
+// has lapsed for us and not in Redis yet, or a ghost's.
+func (f *family) rejoin(ghosts map[string][]*call) {
+	for _, h := range f.ops {
+		c := h.take.c
+		if c.owner == "" {
+			continue
+		}
+		ghost := keeps(ghosts[c.owner], c.began, c.acquired)
+		f.hidden = f.hidden || ghost && !f.exclusive
+		h.take.rejoins = ghost || slices.ContainsFunc(f.ops, func(g *ops) bool {
+			d := g.take.c
+			return c != d && c.sameOwner(d) && !d.confirmed && d.began <= c.acquired && d.end() <= c.acquired
+		})
+	}
+}
+
+// fromBelow and fromAbove take from the operations' times what no legal order
+// can use, since tokens grow from grant to grant: a grant comes after all that
+// have smaller tokens, and after the ends of those that it excludes. Without it,
+// calls that wait for one lock together would leave no instant to cut a history
+// at. An operation to which this leaves no time keeps the time it had: porcupine
+// is to find that it is illegal.
+func (s *story) fromBelow(fs []*family) {
+	began, ended, wrote := int64(0), int64(0), int64(0) // of families before: latest first take, end, and end of writing
+	for _, f := range fs {
+		for _, h := range f.ops {
+			after := max(began, ended)
+			if h.take.c.read {
+				after = max(began, wrote)
+			}
+			if after <= h.take.to {
+				h.take.from = max(h.take.from, after)
+			}
+			s.mayEndEarly(h)
+		}
+		if f.hidden {
+			continue
+		}
+		began = max(began, f.began)
+		if !f.exclusive && len(f.ops) > 1 {
+			continue
+		}
+		for _, h := range f.ops {
+			if h.end == nil {
+				continue
+			}
+			ended = max(ended, h.end.from)
+			if h.down != nil {
+				wrote = max(wrote, min(h.down.from, h.end.from))
+			} else if !h.take.c.read {
+				wrote = max(wrote, h.end.from)
+			}
+		}
+	}
+}
+
+// mayEndEarly gives the end of a hold the time from a fault on that allows two
+// holders: if it met another hold, or if nobody has confirmed that Redis had it
+// to its end. The call's answer may have come
+// after the fault, and its grant too: a place in the queue passes on the rest of
+// a lease from before.
+func (s *story) mayEndEarly(h *ops) {
+	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
+		return
+	}
+	last := h.take.c.end()
+	for _, f := range s.faults {
+		if f.allowsOverlap() && f.t <= last && h.take.c.began <= f.until && last <= f.limit(h.take.c.ttl) {
+			h.end.from = min(h.end.from, max(f.t, h.take.from))
+		}
+	}
+}
+
+// fromAbove is the other direction.
+func fromAbove(fs []*family) {
+	next, nextWrite := int64(never), int64(never) // of families after: earliest return of a take, and of one that writes
+	for _, f := range slices.Backward(fs) {
+		if f.hidden {
+			continue
+		}
+		if f.exclusive || len(f.ops) == 1 {
+			for _, h := range f.ops {
+				h.before(next, nextWrite)
+			}
+		}
+		next = min(next, f.acquired)
+		if f.exclusive || len(f.ops) == 1 && !f.ops[0].take.c.read {
+			nextWrite = min(nextWrite, f.acquired)
+		}
+	}
+}
+
+// before moves the ends of a hold's operations to where the next grants need them.
+func (h *ops) before(next, nextWrite int64) {
+	if next >= h.take.from {
+		h.take.to = min(h.take.to, next)
+	}
+	if h.end == nil {
+		return
+	}
+	if !h.take.c.read && h.down == nil {
+		nextWrite = next
+	}
+	if nextWrite >= h.end.from {
+		h.end.to = min(h.end.to, nextWrite)
+	}
+}

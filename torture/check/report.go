@@ -1,0 +1,207 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock/torture/history"
+)
+
+// Name is the name of a violation.
+type Name string
+
+// What a run can violate.
+const (
+	LeaseOverlap  Name = "lease overlap"        // two valid holds that exclude each other, and no fault for which that may be
+	StaleEffect   Name = "stale effect"         // the store took a write with a token smaller than one before
+	FreshRefused  Name = "fresh effect refused" // the store refused a token though it had seen none that is larger
+	HolderRefused Name = "holder refused"       // a valid holder's token was too small
+	TokenRepeated Name = "token repeated"       // two grants have one token
+	TokenFell     Name = "token fell"           // a later grant has a smaller token
+	ReentryToken  Name = "re-entry token"       // a re-entry did not share the token of the grant
+	Overtaken     Name = "overtaken"            // a fair lock was granted out of the order of arrival
+	LostWakeup    Name = "lost wake-up"         // a call waited for a lock that nobody held
+	Leaked        Name = "leak"                 // a key, goroutine or connection was left
+	NoOrder       Name = "no legal order"       // porcupine: the calls have no order that the model allows
+	Undecided     Name = "undecided"            // porcupine ran out of time
+	Malformed     Name = "malformed history"    // the history cannot be believed
+	TooLittle     Name = "too little happened"  // the run shows nothing
+)
+
+// A Violation is something that must not be.
+type Violation struct {
+	Name   Name   `json:"name"`
+	Lock   string `json:"lock,omitempty"`
+	From   int64  `json:"from,omitempty"` // on the history's clock, ns
+	To     int64  `json:"to,omitempty"`
+	Detail string `json:"detail"`
+	Seed   int64  `json:"seed"`
+	File   string `json:"file,omitempty"` // the events around it
+}
+
+func (v Violation) String() string {
+	text := fmt.Sprintf("%s: %s", v.Name, v.Detail)
+	if v.Lock != "" {
+		text += fmt.Sprintf(" [lock %s, t %d to %d]", v.Lock, v.From, v.To)
+	}
+	if v.File != "" {
+		text += ": " + v.File
+	}
+	return text
+}
+
+// kept is how many violations of one name are described; all are counted.
+const kept = 100
+
+// A Report is what a run showed.
+type Report struct {
+	Seed     int64         `json:"seed"`
+	Duration time.Duration `json:"duration"`
+	Files    int           `json:"files"`
+	Torn     int           `json:"torn"` // files whose last line was cut short
+	Events   int           `json:"events"`
+	Locks    int           `json:"locks"`
+
+	Calls     int            `json:"calls"`
+	Grants    map[string]int `json:"grants"` // by kind and mode
+	Reentries int            `json:"reentries"`
+	Cancelled int            `json:"cancelled"`
+	Failed    map[string]int `json:"failed"` // by other reasons
+	Ambiguous int            `json:"ambiguous"`
+	Losses    int            `json:"losses"`
+
+	Stalls         int            `json:"stalls"` // of a loaded machine
+	Faults         map[string]int `json:"faults"`
+	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
+	LongestOverlap time.Duration  `json:"longestOverlap"`
+	TokensFell     int            `json:"tokensFell"` // where a counter was lost while its clock was behind
+
+	Effects int `json:"effects"`
+	Stale   int `json:"stale"` // of these refused, rightly
+
+	Orders      int           `json:"orders"` // calls of fair locks whose turn was checked
+	Waits       int           `json:"waits"`  // calls that waited for a free lock for some time
+	Probes      int           `json:"probes"`
+	LongestWake time.Duration `json:"longestWake"`
+
+	Operations  int `json:"operations"` // checked with porcupine
+	Segments    int `json:"segments"`
+	NotModelled int `json:"notModelled"` // locks whose tokens fell
+
+	Swept map[string]int `json:"swept"` // inspections after the end, by what they counted
+
+	Violations []Violation  `json:"violations"`
+	Counts     map[Name]int `json:"counts"` // of violations
+}
+
+func newReport(in *input) Report {
+	r := Report{
+		Seed: in.seed, Files: in.files, Torn: in.torn, Events: in.events,
+		Grants: map[string]int{}, Failed: map[string]int{}, Faults: map[string]int{}, Overlaps: map[string]int{},
+		Swept: map[string]int{}, Counts: map[Name]int{},
+	}
+	if in.begun < in.until {
+		r.Duration = time.Duration(in.until - in.begun)
+	}
+	if in.planned > 0 {
+		r.Duration = in.planned
+	}
+	for _, f := range in.faults {
+		if f.kind == history.Stall {
+			r.Stalls++ // the machine's, not the rig's
+			continue
+		}
+		r.Faults[f.kind]++
+	}
+	return r
+}
+
+func (k *checker) violation(s *story, name Name, from, to int64, format string, args ...any) {
+	r := &k.report
+	r.Counts[name]++
+	if r.Counts[name] <= kept {
+		r.Violations = append(r.Violations, Violation{
+			Name: name, Lock: s.name, From: from, To: to, Detail: fmt.Sprintf(format, args...), Seed: r.Seed,
+		})
+	}
+}
+
+// OK says that nothing was violated, in a run in which enough happened.
+func (r *Report) OK() bool { return len(r.Counts) == 0 }
+
+func (r *Report) finish() {
+	slices.SortStableFunc(r.Violations, func(a, b Violation) int { return strings.Compare(string(a.Name), string(b.Name)) })
+}
+
+// Total is the number of grants.
+func (r *Report) Total() int { return sum(r.Grants) }
+
+func sum(m map[string]int) (n int) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+// Markdown is the report as tables.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	row := func(cells ...any) {
+		for _, c := range cells {
+			fmt.Fprintf(&b, "| %v ", c)
+		}
+		b.WriteString("|\n")
+	}
+	verdict := "PASSED"
+	if !r.OK() {
+		verdict = "FAILED"
+	}
+	fmt.Fprintf(&b, "**%s**, seed %d, %v\n\n", verdict, r.Seed, r.Duration.Round(time.Second))
+	row("what", "how many")
+	row("---", "---:")
+	row("events", fmt.Sprintf("%d in %d files, %d cut short", r.Events, r.Files, r.Torn))
+	row("locks", r.Locks)
+	row("calls", r.Calls)
+	row("grants", r.Total())
+	for _, side := range slices.Sorted(maps.Keys(r.Grants)) {
+		row("grants, "+side, r.Grants[side])
+	}
+	row("re-entries checked", r.Reentries)
+	row("calls cancelled", r.Cancelled)
+	row("ambiguous outcomes", r.Ambiguous)
+	row("holds lost", r.Losses)
+	for _, why := range slices.Sorted(maps.Keys(r.Failed)) {
+		row("calls failed: "+why, r.Failed[why])
+	}
+	row("operations checked with porcupine", fmt.Sprintf("%d in %d segments; %d locks left out", r.Operations, r.Segments, r.NotModelled))
+	row("turns on fair locks checked", r.Orders)
+	row("waits for a free lock checked", fmt.Sprintf("%d, and %d probes; longest %v", r.Waits, r.Probes, r.LongestWake))
+	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
+	row("tokens that fell with a lost counter and a clock behind", r.TokensFell)
+	row("inspections for leaks", sum(r.Swept))
+
+	fmt.Fprintf(&b, "\n| faults | how many | lease overlaps after it |\n| --- | ---: | ---: |\n")
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		row(kind, r.Faults[kind], r.Overlaps[kind])
+	}
+	row("all", sum(r.Faults), fmt.Sprintf("%d, longest %v", sum(r.Overlaps), r.LongestOverlap))
+
+	fmt.Fprintf(&b, "\n| violation | how many |\n| --- | ---: |\n")
+	row("lease overlap outside the named faults", r.Counts[LeaseOverlap])
+	row("fenced effect that was stale", r.Counts[StaleEffect])
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		if name != LeaseOverlap && name != StaleEffect {
+			row(name, r.Counts[name])
+		}
+	}
+	if len(r.Violations) > 0 {
+		b.WriteString("\n")
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "- %s\n", v)
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package check
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock/torture/history"
+)
+
+// A call is a lock call and the hold it made, if any. Times are 0 where what
+// they are of did not happen.
+type call struct {
+	id     int64
+	worker int
+	owner  string
+	read   bool
+	kind   string
+	ttl    time.Duration
+
+	began, queued, failed             int64
+	acquired, until, lost, downgraded int64 // until: the latest trust that is known of
+	releasing, released, died         int64
+	token                             int64
+	confirmed                         bool // Released without an error
+	why                               string
+	met                               bool // by a later grant, after a fault for which that may be
+}
+
+// never is later than all events.
+const never = math.MaxInt64
+
+// end is the last instant at which the hold was certainly valid: errors go to
+// the early side. It is not after acquired for a hold that was never certain.
+func (c *call) end() int64 {
+	end := c.until
+	for _, t := range [...]int64{c.lost, c.releasing, c.died} {
+		if t != 0 {
+			end = min(end, t)
+		}
+	}
+	return end
+}
+
+// certain says that the hold was valid for some time that is known.
+func (c *call) certain() bool { return c.acquired != 0 && c.acquired < c.end() }
+
+// over is when the call itself had returned, or its process was gone.
+func (c *call) over() int64 {
+	switch {
+	case c.acquired != 0:
+		return c.acquired
+	case c.failed != 0:
+		return c.failed
+	case c.died != 0:
+		return c.died
+	}
+	return never
+}
+
+// gone is when nothing of a confirmed hold is left in Redis, else never.
+func (c *call) gone() int64 {
+	if c.confirmed {
+		return c.released
+	}
+	return never
+}
+
+// sameOwner says that the two may hold together whatever they do.
+func (c *call) sameOwner(d *call) bool { return c.owner != "" && c.owner == d.owner }
+
+// A effect is what the store was asked, in the order in which it decided.
+type effect struct {
+	t, id, token int64
+	worker       int
+	read         bool
+	owner        string
+	err          string
+}
+
+// A story is all that happened to one lock.
+type story struct {
+	name    string
+	calls   []*call
+	effects []effect
+	frees   []history.Event
+	ttl     time.Duration // the longest that was asked for
+	faults  []*fault      // that befell its servers
+	fell    bool          // a token fell where it may
+}
+
+func (s *story) fair() bool {
+	return len(s.calls) > 0 && strings.Contains(s.calls[0].kind, "fair")
+}
+
+// deployment is what stands before the slash of a lock's name.
+func deployment(lock string) string {
+	d, _, _ := strings.Cut(lock, "/")
+	return d
+}
+
+// held are the calls that returned a hold, in the order of their returns.
+func (s *story) held() []*call {
+	held := make([]*call, 0, len(s.calls))
+	for _, c := range s.calls {
+		if c.acquired != 0 {
+			held = append(held, c)
+		}
+	}
+	slices.SortFunc(held, func(a, b *call) int { return compare(a.acquired, b.acquired) })
+	return held
+}

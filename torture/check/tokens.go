@@ -1,0 +1,184 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/relock-go/relock/torture/history"
+)
+
+// slack is what clocks that are read one after the other may differ by.
+const slack = int64(time.Second / time.Microsecond)
+
+// tokens checks that they grow from grant to grant, and that the holds of one
+// owner's grant share one.
+func (k *checker) tokens(s *story) {
+	held := s.held()
+	for _, c := range held {
+		if c.token <= 0 {
+			k.violation(s, Malformed, c.acquired, c.acquired, "%s has token %d", c, c.token)
+		}
+	}
+	k.repeated(s, held)
+	k.growing(s, held)
+	k.ordered(s, held)
+	k.shared(s, held)
+}
+
+// repeated finds a token that two grants have: only holds of one named owner
+// may share it, and only while some of them may be left in Redis.
+func (k *checker) repeated(s *story, held []*call) {
+	type use struct {
+		c    *call
+		gone int64 // when the last hold of the grant was gone
+	}
+	uses, ghosts := make(map[int64]*use, len(held)), s.ghosts()
+	for _, c := range held {
+		u := uses[c.token]
+		switch {
+		case u == nil:
+			uses[c.token] = &use{c, c.gone()}
+			continue
+		case !c.sameOwner(u.c):
+			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
+		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began):
+			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
+		}
+		u.gone = max(u.gone, c.gone())
+	}
+}
+
+// growing checks the order that calls prove: one had returned before the other began.
+func (k *checker) growing(s *story, held []*call) {
+	byCall := slices.Clone(held)
+	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+	js := s.joiners(held)
+	var newest *call
+	i := 0
+	for _, c := range byCall {
+		for ; i < len(held) && held[i].acquired < c.began; i++ {
+			if newest == nil || held[i].token > newest.token {
+				newest = held[i]
+			}
+		}
+		if newest != nil && c.token < newest.token && !js.joined(c, newest) {
+			k.fell(s, newest, c)
+		}
+	}
+}
+
+// joiners know which holds may have joined an older grant of their owner:
+// readers of two owners have two grants at once.
+type joiners struct {
+	family map[int64][]*call // named owners' holds, by token
+	ghosts map[string][]*call
+}
+
+func (s *story) joiners(held []*call) joiners {
+	js := joiners{map[int64][]*call{}, s.ghosts()}
+	for _, c := range held {
+		if c.owner != "" {
+			js.family[c.token] = append(js.family[c.token], c)
+		}
+	}
+	return js
+}
+
+// joined says that a hold may have joined a grant from before another hold:
+// repeated has looked whether that was left.
+func (js joiners) joined(c, than *call) bool {
+	if c.owner == "" {
+		return false
+	}
+	return keeps(js.ghosts[c.owner], c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
+		return d != c && d.sameOwner(c) && d.began <= than.acquired
+	})
+}
+
+// ordered checks the order that holding proves, also among calls that waited
+// together: the certain times of two holds that exclude each other do not meet,
+// so the one that held first was granted first.
+func (k *checker) ordered(s *story, held []*call) {
+	spans := s.spans()
+	ends := slices.Clone(spans)
+	slices.SortFunc(ends, func(a, b span) int { return compare(a.to, b.to) })
+	js := s.joiners(held)
+	var newest, newestWrite *call
+	i := 0
+	for _, b := range spans {
+		for ; i < len(ends) && ends[i].to <= b.from; i++ {
+			c := ends[i].c
+			if newest == nil || c.token > newest.token {
+				newest = c
+			}
+			if !c.read && (newestWrite == nil || c.token > newestWrite.token) {
+				newestWrite = c
+			}
+		}
+		before := newest
+		if b.c.read {
+			before = newestWrite
+		}
+		if before == nil || before == b.c || b.c.token >= before.token || before.sameOwner(b.c) {
+			continue
+		}
+		if !js.joined(b.c, before) && !s.struck(b.c.began, b.from) {
+			k.fell(s, before, b.c)
+		}
+	}
+}
+
+// struck says that a fault which allows two holders befell the lock in between.
+func (s *story) struck(from, to int64) bool {
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.allowsOverlap() && f.t <= to && f.limit(s.ttl) >= from
+	})
+}
+
+// fell reports a token that is smaller than an earlier one, unless the counter
+// was lost while the server's clock was behind, and no further than it was.
+func (k *checker) fell(s *story, before, after *call) {
+	lost, behind := false, int64(0)
+	for _, f := range s.faults {
+		if f.losesData() && f.t <= after.acquired && f.until >= before.began {
+			lost = true
+		}
+		if (f.kind == history.ClockForward || f.kind == history.ClockBack) && f.t <= after.acquired {
+			behind = max(behind, f.by/int64(time.Microsecond))
+		}
+	}
+	if lost && behind > 0 && before.token-after.token <= behind+slack {
+		k.report.TokensFell++
+		s.fell = true
+		return
+	}
+	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+}
+
+// shared checks re-entries: while one hold of an owner was certainly valid all
+// through a call of the same owner, the two have one token.
+func (k *checker) shared(s *story, held []*call) {
+	latest := map[string]*call{} // the certain hold of each owner that ends last
+	byCall := slices.Clone(held)
+	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+	i := 0
+	for _, c := range byCall {
+		for ; i < len(held) && held[i].acquired <= c.began; i++ {
+			d := held[i]
+			if d.owner == "" || !d.certain() {
+				continue
+			}
+			if l := latest[d.owner]; l == nil || d.end() > l.end() {
+				latest[d.owner] = d
+			}
+		}
+		d := latest[c.owner]
+		if c.owner == "" || d == nil || d.end() <= c.acquired {
+			continue
+		}
+		k.report.Reentries++
+		if d.token != c.token && !s.struck(d.began, c.acquired) {
+			k.violation(s, ReentryToken, d.acquired, c.acquired, "%s re-entered %s with another token", c, d)
+		}
+	}
+}

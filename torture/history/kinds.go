@@ -1,0 +1,49 @@
+package history
+
+// More that can happen.
+const (
+	// Start is the rig's first event: Until is when the run is to end, By its seed.
+	Start What = "start"
+	// Queued is a call's Waiting hook, noted when it is called: with the inbox up,
+	// its entry is in the queue by then.
+	Queued What = "queued"
+	// Downgrade is noted before the call: from then on the hold counts as a read
+	// hold, as it is that at least.
+	Downgrade What = "downgrade"
+	// Swept is one inspection after the end: On names what was inspected (worker 3,
+	// server 0), Fault is one of the Left kinds, By how many were left behind.
+	Swept What = "swept"
+)
+
+// What a Swept event counts.
+const (
+	LeftKey        = "key"        // in Redis, longer than its time to live allows, or without one
+	LeftGoroutine  = "goroutine"  // in a worker whose client is closed
+	LeftConnection = "connection" // on a server, or a subscription, after all clients are closed
+)
+
+// Kinds of faults. On names what one befell: "worker 3", "link 3" (that of
+// worker 3), or a deployment, as "sentinel", with all its servers. A lock's
+// name begins with its deployment and a slash. A fault that has Lock befell that
+// lock alone. T is taken before the fault is injected, Until after it is healed.
+const (
+	KillWorker   = "kill worker"
+	StopWorker   = "stop worker"
+	Cut          = "cut"       // connections are closed, new ones refused
+	HalfOpen     = "half-open" // connections stay, and nothing passes
+	Slow         = "slow"
+	Swallow      = "swallow" // replies get lost, then the connection
+	Delay        = "delay"   // requests arrive late
+	ClientKill   = "client kill"
+	ScriptFlush  = "script flush"
+	FlushAll     = "flushall"
+	KillServer   = "kill server"   // and started again with its data
+	RestartEmpty = "restart empty" // killed, and started again without
+	StopServer   = "stop server"
+	Failover     = "failover"
+	Migrate      = "migrate" // of the lock's slot
+	ClockForward = "clock forward"
+	ClockBack    = "clock back" // By: by how much, in ns; the return from a step forward is one
+	Maxmemory    = "maxmemory"
+	ForceUnlock  = "force unlock"
+)

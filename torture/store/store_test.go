@@ -1,0 +1,52 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/relock-go/relock/torture/history"
+	"github.com/relock-go/relock/torture/store"
+)
+
+func TestStoreTakesNothingStale(t *testing.T) {
+	dir := t.TempDir()
+	out, err := history.Create(filepath.Join(dir, "effects.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Listen(filepath.Join(dir, "s"), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := store.Dial(filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	write := func(id int64, owner string, token int64) store.Effect {
+		return store.Effect{Worker: 1, ID: id, Lock: "d/l", Mode: "w", Owner: owner, Token: token}
+	}
+	read := write(4, "", 6)
+	read.Mode = "r"
+	for i, step := range []struct {
+		effect store.Effect
+		want   string
+	}{
+		{write(1, "", 5), store.Accepted},
+		{write(1, "", 5), store.Accepted}, // the same hold again
+		{write(2, "", 5), store.Twice},    // another hold with its token
+		{write(2, "", 4), store.Stale},
+		{read, store.Accepted},
+		{write(2, "", 5), store.Twice}, // a read has not advanced the maximum
+		{write(5, "o", 7), store.Accepted},
+		{write(6, "o", 7), store.Accepted}, // another hold of the same owner's grant
+		{write(6, "p", 7), store.Twice},
+		{read, store.Stale},
+	} {
+		got, err := c.Do(step.effect)
+		if err != nil || got != step.want {
+			t.Errorf("step %d: %q, %v, want %q", i, got, err, step.want)
+		}
+	}
+}

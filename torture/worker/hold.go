@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/torture/history"
+	"github.com/relock-go/relock/torture/store"
+)
+
+// held is one hold and what the history knows of it.
+type held struct {
+	*relock.Hold
+	event history.Event // what its events have in common
+	mode  string        // as it is now; of its actor alone
+	until atomic.Int64
+}
+
+// idKey is under which a call's number stands in its context, for the hooks.
+type idKey struct{}
+
+// hooks note what only the library sees.
+func (w *worker) hooks() relock.Hooks {
+	return relock.Hooks{
+		Waiting: func(ctx context.Context, _ relock.Event) {
+			if common, ok := ctx.Value(idKey{}).(history.Event); ok {
+				common.What = history.Queued
+				w.out.Add(common)
+			}
+		},
+		Renewed: func(e relock.Event) { w.renewed(e.Name) },
+	}
+}
+
+// renewed notes for each hold of a lock how long it is trusted now.
+func (w *worker) renewed(name string) {
+	w.mu.Lock()
+	all := make([]*held, 0, len(w.holds[name]))
+	for h := range w.holds[name] {
+		all = append(all, h)
+	}
+	w.mu.Unlock()
+	for _, h := range all {
+		until := history.At(h.TrustedUntil())
+		if until > h.until.Load() {
+			h.until.Store(until)
+			w.note(h.event, history.Trusted, func(e *history.Event) { e.Until = until })
+		}
+	}
+}
+
+func (w *worker) note(e history.Event, what history.What, more func(*history.Event)) {
+	e.What = what
+	if more != nil {
+		more(&e)
+	}
+	w.out.Add(e)
+}
+
+func (w *worker) track(h *held) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.holds[h.event.Lock]
+	if of == nil {
+		of = map[*held]struct{}{}
+		w.holds[h.event.Lock] = of
+	}
+	of[h] = struct{}{}
+}
+
+func (w *worker) untrack(h *held) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.holds[h.event.Lock], h)
+}
+
+// An actor is one goroutine that locks.
+type actor struct {
+	*worker
+	store  *store.Client
+	client *relock.Client
+	name   string
+	rand   *rand.Rand
+	locks  map[string]*handles
+}
+
+// handles are an actor's own on one lock.
+type handles struct {
+	lock *relock.Lock   // exclusive, or the writing side
+	read *relock.Lock   // nil: there is no reading side
+	rw   *relock.RWLock // nil: it is none
+	ttl  time.Duration
+	kind string
+}
+
+// handle returns the actor's handle on a lock of that kind.
+func (a *actor) handle(name, kind string, ttl time.Duration) (string, *handles) {
+	name = a.Prefix + "/" + name
+	if h := a.locks[name]; h != nil {
+		return name, h
+	}
+	opts := []relock.LockOption{relock.TTL(ttl)}
+	if kind == "fair" || kind == "fair rw" {
+		opts = append(opts, relock.Fair())
+	}
+	h := &handles{ttl: ttl, kind: kind}
+	if kind == "rw" || kind == "fair rw" {
+		h.rw = a.client.NewRWLock(name, opts...)
+		h.lock, h.read = h.rw.WLocker(), h.rw.RLocker()
+	} else {
+		h.lock = a.client.NewLock(name, opts...)
+	}
+	a.locks[name] = h
+	return name, h
+}
+
+// A try is how one call asks.
+type try struct {
+	owner string
+	read  bool
+	once  bool // TryAcquire
+	wait  time.Duration
+}
+
+// acquire makes the call and notes it.
+func (a *actor) acquire(ctx context.Context, name string, hs *handles, t try) *held {
+	e := history.Event{
+		Worker: a.N, ID: a.ids.Add(1), Lock: name, Kind: hs.kind, Mode: "w", Owner: t.owner, TTL: hs.ttl.Milliseconds(),
+	}
+	lock := hs.lock
+	if t.read {
+		e.Mode, lock = "r", hs.read
+	}
+	if t.owner != "" {
+		ctx = relock.WithOwner(ctx, t.owner)
+	}
+	ctx = context.WithValue(ctx, idKey{}, e)
+	a.note(e, history.Call, nil)
+	a.out.Flush()
+	var h *relock.Hold
+	var err error
+	if t.once {
+		h, err = lock.TryAcquire(ctx, t.wait)
+	} else {
+		h, err = lock.Acquire(ctx)
+	}
+	if err != nil {
+		a.note(e, history.Failed, func(e *history.Event) { e.Err = short(err) })
+		return nil
+	}
+	e.Token = h.Token()
+	held := &held{Hold: h, event: e, mode: e.Mode}
+	a.track(held)
+	until := max(1, history.At(h.TrustedUntil())) // 1: it was lost before this line
+	held.until.Store(until)
+	a.note(e, history.Acquired, func(e *history.Event) { e.Until = until })
+	return held
+}
+
+// effect asks the store, without a look at the hold: as code does that was
+// paused just before.
+func (a *actor) effect(h *held) {
+	a.out.Flush()
+	e := h.event
+	_, err := a.store.Do(store.Effect{Worker: e.Worker, ID: e.ID, Lock: e.Lock, Kind: e.Kind, Mode: h.mode, Owner: e.Owner, Token: e.Token})
+	if err != nil {
+		panic(err) // the store outlives all workers
+	}
+}
+
+// keep holds for some time, or until the loss is seen.
+func (a *actor) keep(h *held, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-h.Lost():
+	}
+}
+
+// release ends the hold and notes it. The history says "releasing" before
+// anybody else can have the lock, also when this process is killed right after.
+func (a *actor) release(h *held) {
+	before := history.Now()
+	if h.Err() != nil {
+		a.note(h.event, history.Lost, nil)
+	}
+	a.note(h.event, history.Releasing, func(e *history.Event) { e.T = before })
+	a.out.Flush()
+	a.untrack(h)
+	err := h.Release()
+	a.note(h.event, history.Released, func(e *history.Event) { e.Err = short(err) })
+}
+
+// rest is a pause between two calls.
+func (a *actor) rest(upTo time.Duration) {
+	if upTo <= 0 {
+		return
+	}
+	over := time.NewTimer(time.Duration(a.rand.Int64N(int64(upTo))))
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-a.stop:
+	}
+}
+
+// downgrade makes a write hold a read hold.
+func (a *actor) downgrade(ctx context.Context, hs *handles, h *held) {
+	a.note(h.event, history.Downgrade, nil)
+	a.out.Flush()
+	_ = hs.rw.Downgrade(ctx) // an error is one that the hold tells too
+	h.mode = "r"
+	a.section(h, a.shortly())
+}
