@@ -38,7 +38,9 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	} else {
 		n.writes++
 	}
-	gone := s.phase != held
+	// While the turn was waited for, the last write hold may have become a read
+	// hold: others may read by now, and Redis has to be asked.
+	gone := s.phase != held || !w.lock.read && s.intent.writes == 0
 	if !gone && n.total() <= maxHolds {
 		s.intent = n
 	}
