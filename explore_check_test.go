@@ -74,13 +74,13 @@ func (w *world) returned(a *wish) {
 		}
 	}
 	if a.hold.Err() == nil {
-		w.order2(h)
+		w.judgeToken(h)
 	}
 	w.holds = append(w.holds, h)
 }
 
-// order2 checks a new hold's token against those before.
-func (w *world) order2(h *holding) {
+// judgeToken checks a new hold's token against those before.
+func (w *world) judgeToken(h *holding) {
 	if w.now() < w.amnesty[h.name] {
 		return
 	}
