@@ -74,13 +74,13 @@ func (w *world) returned(a *wish) {
 		}
 	}
 	if a.hold.Err() == nil {
-		w.order2(h)
+		w.judgeToken(h)
 	}
 	w.holds = append(w.holds, h)
 }
 
-// order2 checks a new hold's token against those before.
-func (w *world) order2(h *holding) {
+// judgeToken checks a new hold's token against those before.
+func (w *world) judgeToken(h *holding) {
 	if w.now() < w.amnesty[h.name] {
 		return
 	}
@@ -221,7 +221,8 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 		if _, held := had[nonce]; held {
 			continue
 		}
-		if _, again := owners[owner]; again {
+		// Who holds re-enters past the queue, also when it came to hold in this very step.
+		if _, again := owners[owner]; again || f.joins(nonce, owner, has) {
 			continue
 		}
 		for _, other := range old {
@@ -245,10 +246,33 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 	w.judgeIdle(f, after, now)
 }
 
+// joins reports whether a nonce's owner got the lock under another nonce, which the
+// command does not ask for.
+func (f *flight) joins(nonce, owner string, has map[string]string) bool {
+	for other, its := range has {
+		if its == owner && other != nonce && f.asks(nonce) && !f.asks(other) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *flight) asks(nonce string) bool {
+	for _, r := range f.requests() {
+		if r.nonce == nonce {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeIdle checks that a step that serves the queue leaves nobody waiting who could hold.
 func (w *world) judgeIdle(f *flight, after stored, now int64) {
 	if f.err != nil || f.script != "release" && f.script != "force" && f.script != "downgrade" || len(after.queue) == 0 {
 		return
+	}
+	if raw, _ := f.reply.([]any); f.script == "downgrade" && len(raw) > 0 && raw[0] == int64(0) {
+		return // it found nothing to downgrade, and served nobody
 	}
 	head, writing, reading := after.queue[0], false, false
 	for _, g := range after.live(now) {

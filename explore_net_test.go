@@ -151,7 +151,7 @@ func (w *world) execute(f *flight) {
 	var reply any
 	var err error
 	if sha, ok := f.args[1].(string); f.args[0] == "evalsha" && ok && !w.known[sha] {
-		err = noScript{}
+		err = noScriptError{}
 	} else {
 		// Always by its text: the server need not parse that again for each world.
 		text := slices.Clone(f.args)
@@ -176,10 +176,10 @@ func (w *world) execute(f *flight) {
 	}
 }
 
-type noScript struct{}
+type noScriptError struct{}
 
-func (noScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
-func (noScript) RedisError()   {}
+func (noScriptError) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
+func (noScriptError) RedisError()   {}
 
 func (w *world) forget(f *flight) {
 	w.mu.Lock()

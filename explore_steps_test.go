@@ -29,7 +29,7 @@ func decodeSetup(n uint32) setup {
 	if n/192%4 == 3 {
 		s.names = 2
 	}
-	s.ttl = []time.Duration{301, 301, 907, 2903}[n/768%4] * time.Millisecond
+	s.ttl = time.Duration([]int{301, 301, 907, 2903}[n/768%4]) * time.Millisecond
 	return s
 }
 
@@ -327,10 +327,7 @@ func (w *world) write(n int) bool {
 
 // tick lets a little time pass, up to the next thing that comes.
 func (w *world) tick(n int) bool {
-	d := []time.Duration{w.setup.ttl / 3, w.setup.ttl / 9, 1, 7}[n%4]
-	if n%4 > 1 {
-		d *= time.Millisecond
-	}
+	d := []time.Duration{w.setup.ttl / 3, w.setup.ttl / 9, time.Millisecond, 7 * time.Millisecond}[n%4]
 	if w.setup.risk == 0 {
 		w.pump() // nothing is ever late
 	}

@@ -62,21 +62,21 @@ type census struct {
 	seen  map[string]int
 }
 
-func (t *census) count(what string) {
-	if t.seen == nil {
-		t.seen = map[string]int{}
+func (c *census) count(what string) {
+	if c.seen == nil {
+		c.seen = map[string]int{}
 	}
-	t.seen[what]++
+	c.seen[what]++
 }
 
-func (t *census) add(o census) {
-	t.schedules += o.schedules
+func (c *census) add(o census) {
+	c.schedules += o.schedules
 	for i, n := range o.steps {
-		t.steps[i] += n
+		c.steps[i] += n
 	}
 	for what, n := range o.seen {
-		t.count(what)
-		t.seen[what] += n - 1
+		c.count(what)
+		c.seen[what] += n - 1
 	}
 }
 

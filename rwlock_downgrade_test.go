@@ -268,3 +268,31 @@ func TestRenewalThatArrivesAfterTheDowngradeIsNoLoss(t *testing.T) {
 		g.ok(me.RUnlock())
 	})
 }
+
+// It was told that it writes, beside readers.
+func TestWriteThatWaitedForADowngradeOfItsOwnerIsAnUpgrade(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		p, other := s.actor(), s.actor()
+		ctx := relock.WithOwner(t.Context(), "w")
+		h, err := p.NewRWLock("l").WLocker().Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := make(chan struct{})
+		p.fate("hold", 1, redistest.Hold(late))
+		read := s.beginAs("w", p.NewRWLock("l").RLocker())
+		done := make(chan error, 1)
+		go func() { done <- h.Release() }()
+		synctest.Wait()
+		write := s.beginAs("w", p.NewRWLock("l").WLocker())
+		close(late)
+		endHold(t, s.take(other.NewRWLock("l").RLocker()))
+		if <-write.done; !errors.Is(write.err, relock.ErrUpgrade) {
+			t.Errorf("a write of an owner that reads: got %v, want ErrUpgrade", write.err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		endHold(t, read.holds())
+	})
+}

@@ -37,7 +37,9 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 		more = counts{reads: 1}
 	}
 	n := s.claimsAnd(more)
-	gone := s.phase != held
+	// While the turn was waited for, the last write hold may have become a read
+	// hold: others may read by now, and Redis has to be asked.
+	gone := s.phase != held || !w.lock.read && s.intent.writes == 0
 	if !gone && n.total() <= maxHolds {
 		s.intent = n
 		s.joining = w.lock.terms.replicas // from now on trust rests on no less
