@@ -46,7 +46,10 @@ var replicatedDeployments = map[string]func(t *testing.T) *replicated{
 		c := redistest.StartCluster(t)
 		slot := func(name string) int { return c.Slot(key.For("relock", name).Hash) }
 		return &replicated{
-			rdb:     func(t testing.TB) redisClient { return c.Client(t) },
+			rdb: func(t testing.TB) redisClient {
+				// As docs/operations.md has it: go-redis may ask the node that hangs for the layout.
+				return c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second })
+			},
 			primary: func(name string) *redistest.RealServer { return c.Serving(slot(name)) },
 			replicas: func(name string) []*redistest.RealServer {
 				return []*redistest.RealServer{c.Replica(c.Serving(slot(name)))}

@@ -97,6 +97,7 @@ func TestLockOnEveryDeployment(t *testing.T) {
 			for what, do := range suite {
 				for _, lock := range []string{"job: " + what, "{tenant}: " + what} {
 					t.Run(lock, func(t *testing.T) {
+						t.Parallel()
 						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 						defer cancel()
 						do(&deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, name: lock})
@@ -194,10 +195,10 @@ func (d *deployed) readersAndWriter() {
 }
 
 func (d *deployed) renewal() {
-	const ttl = 300 * time.Millisecond
+	const ttl = time.Second
 	h := mustAcquire(d, d.a.NewLock(d.name, relock.TTL(ttl)))
-	if ok, err := d.b.NewLock(d.name, relock.TTL(ttl)).TryLock(d.ctx, 3*ttl); ok || err != nil {
-		d.Errorf("TryLock for three leases = %v, %v", ok, err)
+	if ok, err := d.b.NewLock(d.name, relock.TTL(ttl)).TryLock(d.ctx, 2*ttl); ok || err != nil {
+		d.Errorf("TryLock for two leases = %v, %v", ok, err)
 	}
 	must(d, h.Err())
 	must(d, h.Release())
