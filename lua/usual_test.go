@@ -99,8 +99,10 @@ func TestTheUsualCaseAnswersAsTheGeneralCaseDoes(t *testing.T) {
 		switch rng.IntN(5) {
 		case 0, 1:
 			name = "acquire"
-			args = []any{"inbox:", kind, client, now.UnixMilli() + int64(rng.IntN(10_000)) - 500, 60000, rng.IntN(2),
-				nonce, 1 + rng.IntN(9), owner, rng.IntN(2), "w", 300 + rng.IntN(900), 1 + 32*rng.IntN(2), rng.IntN(2) - 1}
+			args = []any{
+				"inbox:", kind, client, now.UnixMilli() + int64(rng.IntN(10_000)) - 500, 60000, rng.IntN(2),
+				nonce, 1 + rng.IntN(9), owner, rng.IntN(2), "w", 300 + rng.IntN(900), 1 + 32*rng.IntN(2), rng.IntN(2) - 1,
+			}
 		case 2:
 			name, with = "hold", keys[:1]
 			args = []any{client, nonce, owner, 1 + rng.IntN(30), 1 + rng.IntN(3), rng.IntN(2), rng.IntN(900), 60000}

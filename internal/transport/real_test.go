@@ -256,7 +256,7 @@ func BenchmarkDoConcurrent(b *testing.B) {
 				b.SetParallelism(max(n/runtime.GOMAXPROCS(0), 1))
 				if n == 1 {
 					for b.Loop() {
-						benchDo(b, ctx, tr, "k")
+						benchDo(ctx, b, tr, "k")
 					}
 					return
 				}
@@ -264,7 +264,7 @@ func BenchmarkDoConcurrent(b *testing.B) {
 				b.RunParallel(func(pb *testing.PB) {
 					key := "k" + strconv.FormatInt(keys.Add(1), 10)
 					for pb.Next() {
-						benchDo(b, ctx, tr, key)
+						benchDo(ctx, b, tr, key)
 					}
 				})
 			})
@@ -272,7 +272,7 @@ func BenchmarkDoConcurrent(b *testing.B) {
 	}
 }
 
-func benchDo(b *testing.B, ctx context.Context, tr *transport.Transport, key string) {
+func benchDo(ctx context.Context, b *testing.B, tr *transport.Transport, key string) {
 	if _, err := tr.Do(ctx, 10*time.Second, call(key)); err != nil {
 		b.Error(err)
 	}
