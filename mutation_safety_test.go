@@ -73,6 +73,11 @@ var safetyRules = []mutation{
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast"},
 	},
 	{
+		"no lease is trusted for longer than was asked for", "session.go",
+		"remaining = min(remaining, s.lasts())", "_ = s",
+		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
+	},
+	{
 		"a grant is believed for a known nonce", "watchdog.go",
 		"\tif s == nil {\n\t\tif m.verb", "\tif s == nil {\n\t\tc.mu.Lock()\n\t\tfor _, s = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif s == nil {\n\t\tif m.verb",
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
