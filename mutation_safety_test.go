@@ -5,8 +5,8 @@ package relock_test
 var safetyRules = []mutation{
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
-		"  if request.grant and (state.shared or state.owner == request.owner) then\n",
-		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  if request.grant and (state.shared or state.owner == request.owner) then\n",
+		"  local joined = request.grant and",
+		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  local joined = request.grant and",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
 	},
 	{
