@@ -74,6 +74,41 @@ var livenessRules = []mutation{
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
 	},
 	{
+		"a client that remembers asks who serves", "released.go",
+		"if !w.on {", "if false {",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a server without the inbox is another one", "released.go",
+		"moved := where == whereNot && ", "moved := false && ",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"an inbox that stays elsewhere is told once", "released.go",
+		"where == whereNot && !w.elsewhere", "where == whereNot",
+		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
+	},
+	{
+		"a lock of another server is released there", "released.go",
+		"n.epoch == epoch && n.server == server", "n.epoch == epoch",
+		[]string{"TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a repeat that fails is repeated", "released.go",
+		"\t\t\tok = false\n\t\t\tcontinue\n", "",
+		[]string{"TestF16ReleaseIsSentAgainUntilItIsAnswered"},
+	},
+	{
+		"a repeat names the time of late copies", "released.go",
+		"calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, 0)",
+		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
+	},
+	{
+		"who remembers nothing asks nothing", "released.go",
+		"w.running, w.on = false, len(w.released) > 0", "w.running, w.on = false, true",
+		[]string{"TestF16ClientAsksWhileItRemembers"},
+	},
+	{
 		"a nested lease lasts as long as it was asked for", "session.go",
 		"return max(s.terms.ttl, s.longest)", "return s.terms.ttl",
 		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
@@ -84,8 +119,8 @@ var livenessRules = []mutation{
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
 	},
 	{
-		"releases are sent again for a lease only", "locker.go",
-		"c.lookup(r.nonce) == nil && !c.clock.Now().Reached(r.until)", "c.lookup(r.nonce) == nil",
+		"releases are sent again for a lease only", "released.go",
+		"c.sessions[n.nonce] == nil && !now.Reached(n.until)", "c.sessions[n.nonce] == nil",
 		[]string{"TestF16ReleaseIsNotSentAgainAfterItsLease"},
 	},
 	{
