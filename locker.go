@@ -54,6 +54,7 @@ type Client struct {
 	echoTask    renewal.Task
 	watchTask   renewal.Task // the next round of what is released again
 	permitted   atomic.Bool  // the user may run all that scripts need
+	acked       atomic.Bool  // and WAIT, which Replicas needs
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc

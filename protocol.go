@@ -212,6 +212,10 @@ const (
 	whereHere    = 1
 )
 
+func whereCall(c *Client, keys key.Keys) transport.Call {
+	return transport.Call{Script: scriptWhere, Keys: []string{keys.Hash}, Args: []any{c.inboxPrefix + c.id}}
+}
+
 func decodeWhere(raw []any) (where int64, err error) {
 	cur := scriptWhere.Read(raw)
 	where = cur.Within("where", whereUnknown, whereHere)

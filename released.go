@@ -228,7 +228,6 @@ func (c *Client) repeated(n repeat) {
 // lock is another server's then. Elsewhere one server has everything, and who
 // answers without having the inbox has taken over. ok: all have answered.
 func (c *Client) askServers(ctx context.Context) (ok bool) {
-	channel := key.Inbox(c.cfg.prefix, c.id)
 	all, _ := c.repeats()
 	var calls []transport.Call
 	asked, layout := map[string]bool{}, false
@@ -236,7 +235,7 @@ func (c *Client) askServers(ctx context.Context) (ok bool) {
 		if server := c.transport.Server(n.keys.Hash); !asked[server] {
 			asked[server] = true
 			layout = layout || server != ""
-			calls = append(calls, transport.Call{Script: scriptWhere, Keys: []string{n.keys.Hash}, Args: []any{channel}})
+			calls = append(calls, whereCall(c, n.keys))
 		}
 	}
 	ok = true
