@@ -3,6 +3,8 @@ package relock_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,46 @@ func TestEveryMissingPermissionIsNamedAtTheFirstCall(t *testing.T) {
 			})
 		}
 	}
+}
+
+// replicasGrant is what the page adds for Replicas.
+var replicasGrant = regexp.MustCompile("With the option `Replicas` add `(\\S+)`")
+
+// TestPermissionForReplicasIsNamedAtTheFirstCall has a user without it, who takes
+// nothing, and one with it, who needs no more.
+func TestPermissionForReplicasIsNamedAtTheFirstCall(t *testing.T) {
+	r := redistest.StartReplication(t, 1)
+	admin := r.Primary.Client(t)
+	page, err := os.ReadFile("docs/operations.md")
+	must(t, err)
+	added := replicasGrant.FindStringSubmatch(string(page))
+	if added == nil {
+		t.Fatal("docs/operations.md does not say what Replicas needs")
+	}
+	permit(t, admin, documentedACL(t))
+	asUser := func(o *redis.Options) { o.Username, o.Password = "app", "secret" }
+	lockOf := func() *relock.Lock {
+		return open(t, r.Primary.Client(t, asUser)).NewLock("job", relock.Replicas(1, time.Second))
+	}
+	if err := lockOf().Lock(t.Context()); err == nil || !strings.Contains(err.Error(), "may not run: wait") {
+		t.Errorf("the first call says %v, want what is missing: wait", err)
+	}
+	if keys := admin.Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("%q are left of a call that was refused before it took anything", keys)
+	}
+	permit(t, admin, "ACL SETUSER app "+added[1])
+	first, second := lockOf(), lockOf()
+	must(t, first.Lock(t.Context()))
+	waits := start(func() error { return second.Lock(t.Context()) })
+	soon(t, func() string {
+		if info, err := first.Info(t.Context()); err != nil || info.Waiters != 1 {
+			return fmt.Sprint(info, err)
+		}
+		return ""
+	})
+	must(t, first.Unlock())
+	must(t, <-waits)
+	must(t, second.Unlock())
 }
 
 func refusedNaming(t *testing.T, srv *redistest.RealServer, kind, missing string, taken bool) {

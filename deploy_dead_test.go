@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +141,52 @@ func wantShortScripts(t *testing.T, admin *redis.Client) {
 		t.Errorf("%d scripts stopped the server for %v each, want %v", len(took), median, stall)
 	}
 	t.Logf("%d scripts, median %v, longest %v", len(took), took[len(took)/2], took[len(took)-1])
+}
+
+// TestDeadEntriesStopTheServerForNoLongerThanAStep counts the processor time that
+// each call takes of the server, which other programs do not add to.
+func TestDeadEntriesStopTheServerForNoLongerThanAStep(t *testing.T) {
+	srv := redistest.Real(t)
+	release := script.MustLoad(lua.FS, "release")
+	for state, lease := range map[string]time.Duration{"past their leases": -time.Hour, "within their leases": time.Hour} {
+		t.Run(state, func(t *testing.T) {
+			c := &deadCrowd{t: t, rdb: srv.Client(t), keys: key.For("relock", state)}
+			c.buryUntil(1, lease)
+			var longest time.Duration
+			for calls, more := 1, true; more; calls++ {
+				before := worked(t, c.rdb)
+				reply, err := c.rdb.Eval(t.Context(), release.Source, []string{c.keys.Hash, c.keys.Queue},
+					key.Inbox("relock", ""), "client", "nobody's", "", 0, 600_000).Int64Slice()
+				must(t, err)
+				longest = max(longest, worked(t, c.rdb)-before)
+				if more = reply[2] == 1; calls > deadEntries {
+					t.Fatal("there is no end to it")
+				}
+			}
+			if n := c.entries(); n != 0 {
+				t.Errorf("%d entries are left", n)
+			}
+			if longest > stall {
+				t.Errorf("a call kept the server for %v, want %v", longest, stall)
+			}
+			t.Logf("the longest call took %v", longest)
+		})
+	}
+}
+
+// worked is how long the server's main thread has worked.
+func worked(t *testing.T, rdb *redis.Client) (total time.Duration) {
+	t.Helper()
+	info, err := rdb.Info(t.Context(), "cpu").Result()
+	must(t, err)
+	for _, mode := range []string{"user", "sys"} {
+		_, rest, ok := strings.Cut(info, "used_cpu_"+mode+"_main_thread:")
+		line, _, _ := strings.Cut(rest, "\r\n")
+		seconds, err := strconv.ParseFloat(line, 64)
+		if !ok || err != nil {
+			t.Fatalf("no time of the main thread in %q", info)
+		}
+		total += time.Duration(seconds * float64(time.Second))
+	}
+	return total
 }

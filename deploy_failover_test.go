@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,9 @@ type replicated struct {
 	replicas func(name string) []*redistest.RealServer
 	promoted func(name string, old *redistest.RealServer) *redistest.RealServer
 	failover func(name string) // in order
+	// apart names a lock that is not on the server that has the client's inbox,
+	// if there is another one.
+	apart func(c *relock.Client) (name string)
 }
 
 var replicatedDeployments = map[string]func(t *testing.T) *replicated{
@@ -40,6 +44,7 @@ var replicatedDeployments = map[string]func(t *testing.T) *replicated{
 			replicas: func(string) []*redistest.RealServer { return s.Replicas },
 			promoted: func(_ string, old *redistest.RealServer) *redistest.RealServer { return s.Promoted(old) },
 			failover: func(string) { s.Failover() },
+			apart:    func(*relock.Client) string { return "job" },
 		}
 	},
 	"cluster": func(t *testing.T) *replicated {
@@ -58,6 +63,13 @@ var replicatedDeployments = map[string]func(t *testing.T) *replicated{
 				return c.Promoted(slot(name), old)
 			},
 			failover: func(name string) { c.Failover(c.Serving(slot(name))) },
+			apart: func(client *relock.Client) (name string) {
+				inbox := c.Serving(c.Slot(key.Inbox("relock", client.ID())))
+				for i := 0; name == "" || c.Serving(slot(name)) == inbox; i++ {
+					name = fmt.Sprint("job ", i)
+				}
+				return name
+			},
 		}
 	},
 }
@@ -184,6 +196,127 @@ func TestWaitersGoOnAfterAFailover(t *testing.T) {
 					return ""
 				})
 				t.Logf("%d grants; all went on %v after the new primary", c.grants.Load(), time.Since(back))
+			})
+		}
+	}
+}
+
+// cutReplication makes a primary refuse its replicas from now on, and returns when
+// they are gone: what it writes is lost when it fails.
+func cutReplication(t *testing.T, primary *redistest.RealServer) {
+	t.Helper()
+	admin := primary.Client(t)
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "default", "-psync", "-sync").Err())
+	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
+	soon(t, func() string {
+		info, err := admin.Info(t.Context(), "replication").Result()
+		if err != nil || !strings.Contains(info, "connected_slaves:0") {
+			return fmt.Sprint(info, err)
+		}
+		return ""
+	})
+}
+
+// holder is what a server has of who holds a lock.
+func holder(t *testing.T, rdb redis.Cmdable, name string) string {
+	t.Helper()
+	v, err := rdb.HGet(t.Context(), key.For("relock", name).Hash, "holder").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err.Error()
+	}
+	return v
+}
+
+// TestReleasedLockDoesNotComeBackAfterAFailover has a client that only holds, and
+// whose releases the new primary does not know.
+func TestReleasedLockDoesNotComeBackAfterAFailover(t *testing.T) {
+	for where, deploy := range replicatedDeployments {
+		for _, how := range []string{"killed", "hung"} {
+			t.Run(where+", primary "+how, func(t *testing.T) {
+				t.Parallel()
+				r := deploy(t)
+				holds := open(t, r.rdb(t), relock.Defaults(relock.TTL(time.Minute)))
+				name := r.apart(holds)
+				l := holds.NewLock(name)
+				must(t, l.Lock(t.Context()))
+				token := l.Token()
+				var replicas []*redis.Client
+				for _, replica := range r.replicas(name) {
+					rdb := replica.Client(t, func(o *redis.Options) {
+						o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+							_ = cn.ReadOnly(ctx) // a replica of a Cluster demands it, others refuse it
+							return nil
+						}
+					})
+					replicas = append(replicas, rdb)
+					soon(t, func() string {
+						if holder(t, rdb, name) == "" {
+							return "the replica does not know the hold"
+						}
+						return ""
+					})
+				}
+				cutReplication(t, r.primary(name))
+				must(t, l.Unlock())
+				for _, rdb := range replicas {
+					if holder(t, rdb, name) == "" {
+						t.Fatal("the replica knows of the release: there is nothing to come back")
+					}
+				}
+				primary := r.promoted(name, ends[how](r, name))
+				back := time.Now()
+				rdb := primary.Client(t)
+				within(t, goOn, back, func() string { return holder(t, rdb, name) })
+				other := open(t, r.rdb(t)).NewLock(name)
+				must(t, other.Lock(t.Context()))
+				wantLater(t, token, other.Token())
+				t.Logf("free %v after the new primary", time.Since(back))
+				must(t, other.Unlock())
+			})
+		}
+	}
+}
+
+// TestDeadHoldersLeaseEndsAcrossAFailover kills the primary under a hold that
+// nobody renews any more, and that somebody waits for.
+func TestDeadHoldersLeaseEndsAcrossAFailover(t *testing.T) {
+	const ttl = 4 * time.Second
+	for where, deploy := range replicatedDeployments {
+		for _, how := range []string{"killed", "hung"} {
+			t.Run(where+", primary "+how, func(t *testing.T) {
+				t.Parallel()
+				r := deploy(t)
+				dead := open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl)))
+				name := r.apart(dead)
+				token := mustAcquire(t, dead.NewLock(name)).Token()
+				ends := ends[how]
+				lease := time.Now()
+				must(t, dead.Close())
+				waiter := open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl))).NewLock(name)
+				waits := start(func() error { return waiter.Lock(t.Context()) })
+				soon(t, func() string {
+					if info, err := waiter.Info(t.Context()); err != nil || info.Waiters != 1 {
+						return fmt.Sprint(info, err)
+					}
+					return ""
+				})
+				r.promoted(name, ends(r, name))
+				back := time.Now()
+				must(t, <-waits)
+				held := time.Now()
+				due := lease.Add(ttl)
+				if back.After(due) {
+					due = back
+				}
+				if late := held.Sub(due); late > goOn {
+					t.Errorf("held %v after the lease's end and the new primary, want %v", late, goOn)
+				}
+				if early := lease.Add(ttl - time.Second).Sub(held); early > 0 {
+					t.Errorf("held %v before the lease's end", early)
+				}
+				wantLater(t, token, waiter.Token())
+				t.Logf("held %v after it could", held.Sub(due))
+				must(t, waiter.Unlock())
 			})
 		}
 	}

@@ -27,7 +27,7 @@ func init() {
 // scripts are all that a client sends.
 var scripts = map[string]*script.Script{
 	"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
-	"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters,
+	"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
 }
 
 // Scripts returns the scripts by name.

@@ -9,6 +9,7 @@ import (
 // called before c is used.
 func (c *Client) SetClock(k *clock.Clock) {
 	c.permitted.Store(true)
+	c.acked.Store(true)
 	c.clock = k
 	c.watchdog = renewal.New(k, c.runDue)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -38,9 +37,6 @@ type Locker interface {
 
 var _ Locker = (*Lock)(nil)
 
-// remembered bounds how many releases are kept to be sent again after a failover.
-const remembered = 10_000
-
 // A Client makes locks in one Redis. It has one subscription and one watchdog
 // goroutine for all its locks, both started on first use. Its methods may be
 // called from any goroutine.
@@ -56,7 +52,9 @@ type Client struct {
 	clock       *clock.Clock
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
 	echoTask    renewal.Task
-	permitted   atomic.Bool // the user may run all that scripts need
+	watchTask   renewal.Task // the next round of what is released again
+	permitted   atomic.Bool  // the user may run all that scripts need
+	acked       atomic.Bool  // and WAIT, which Replicas needs
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -68,9 +66,9 @@ type Client struct {
 	mu         sync.Mutex // guards the following fields; taken after a room's mu
 	rooms      map[roomKey]*room
 	sessions   map[string]*session // by nonce: asking, queued, held, or being released
-	released   []releasedNonce     // the latest, oldest first
-	tasks      int                 // spawned and not ended
-	idle       chan struct{}       // closed and replaced when something ends that Shutdown waits for
+	watch      releaseWatch
+	tasks      int           // spawned and not ended
+	idle       chan struct{} // closed and replaced when something ends that Shutdown waits for
 	draining   bool
 	ending     bool // Close has been called: nothing is granted any more
 	closed     bool
@@ -80,13 +78,6 @@ type Client struct {
 
 type roomKey struct {
 	hash, kind string
-}
-
-// A releasedNonce may come back: a failover can lose the release that ended it.
-type releasedNonce struct {
-	keys         key.Keys
-	nonce, owner string
-	until        instant // when its lease would have ended
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
@@ -229,72 +220,6 @@ func (c *Client) lookup(nonce string) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sessions[nonce]
-}
-
-// remember keeps a release for a lease, in case a failover undoes it. It needs s.room.mu.
-func (c *Client) remember(s *session) {
-	now := c.clock.Now()
-	n := releasedNonce{s.room.keys, s.nonce, s.owner, now.Add(s.lasts())}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.released = append(c.released, n)
-	for len(c.released) > remembered || now.Reached(c.released[0].until) {
-		c.released = c.released[1:]
-	}
-}
-
-// releaseAgain repeats the releases of the last lease: a new primary may not
-// have them, and nobody else would end those holds before their leases do.
-func (c *Client) releaseAgain(ctx context.Context) {
-	c.mu.Lock()
-	again := append([]releasedNonce(nil), c.released...)
-	c.mu.Unlock()
-	for len(again) > 0 && ctx.Err() == nil {
-		n := min(len(again), batchSize)
-		var calls []transport.Call
-		for _, r := range again[:n] {
-			if c.lookup(r.nonce) == nil && !c.clock.Now().Reached(r.until) {
-				calls = append(calls, releaseCall(c, r.keys, r.nonce, r.owner, 0))
-			}
-		}
-		for _, result := range c.transport.DoAll(ctx, 2*time.Second, calls) {
-			if result.Err != nil {
-				c.cfg.log.Warn("releasing again after a reconnect failed", slog.Any("err", result.Err))
-			}
-		}
-		again = again[n:]
-	}
-}
-
-// disown releases a nonce of ours that Redis has granted and that nobody here
-// waits for or holds: its client gave it up, or a failover brought it back.
-// Where the lock is not known from r, it is one of those released of late.
-func (c *Client) disown(nonce string, r *room) {
-	c.mu.Lock()
-	if c.sessions[nonce] != nil {
-		c.mu.Unlock()
-		return
-	}
-	var call transport.Call
-	if r != nil {
-		call = releaseCall(c, r.keys, nonce, "", 0)
-	}
-	for _, n := range c.released {
-		if n.nonce == nonce {
-			call = releaseCall(c, n.keys, nonce, n.owner, 0)
-		}
-	}
-	c.mu.Unlock()
-	if call.Script == nil {
-		return
-	}
-	c.background(lateAfter, func(ctx context.Context) {
-		for try := 1; ; try++ {
-			if _, err := c.transport.Do(ctx, 2*time.Second, call); err == nil || isClosed(err) || !pause(ctx, nil, backoff(try)) {
-				return
-			}
-		}
-	})
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.

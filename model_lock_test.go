@@ -451,7 +451,7 @@ func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64)
 }
 
 func (m *modelLock) release(client, nonce, owner string, until int64) []any {
-	was := int64(0)
+	was, anybody := int64(0), owner == ""
 	g := m.grantOf(owner)
 	if m.holder != "" && !m.held() {
 		m.dropHolder()
@@ -490,10 +490,10 @@ func (m *modelLock) release(client, nonce, owner string, until int64) []any {
 			m.ended = append(m.ended, modelEnded{nonce, until})
 		}
 	}
+	if anybody {
+		m.sweep()
+	}
 	if len(m.queue) > 0 {
-		if was == 0 {
-			m.sweep()
-		}
 		m.settle()
 	}
 	return []any{was, m.now, int64(0)}

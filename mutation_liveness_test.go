@@ -60,7 +60,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a release that leaves the lock held settles", "lua/release.lua",
-		"local more = 0\nif state.queued > 0 then", "local more = 0\nif state.queued > 0 and not state.owner then",
+		"if state.queued > 0 or budget <= 0 then", "if state.queued > 0 and not state.owner or budget <= 0 then",
 		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
 	},
 	{
@@ -74,6 +74,41 @@ var livenessRules = []mutation{
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
 	},
 	{
+		"a client that remembers asks who serves", "released.go",
+		"if !w.on {\n\t\tw.on = true\n", "if false {\n",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a server without the inbox is another one", "released.go",
+		"moved := where == whereNot && ", "moved := false && ",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"an inbox that stays elsewhere is told once", "released.go",
+		"where == whereNot && !w.elsewhere", "where == whereNot",
+		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
+	},
+	{
+		"a lock of another server is released there", "released.go",
+		"n.epoch == epoch && n.server == server", "n.epoch == epoch",
+		[]string{"TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a repeat that fails is repeated", "released.go",
+		"\t\t\tok = false\n\t\t\tcontinue\n", "",
+		[]string{"TestF16ReleaseIsSentAgainUntilItIsAnswered"},
+	},
+	{
+		"a repeat names the time of late copies", "released.go",
+		"calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, 0)",
+		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
+	},
+	{
+		"who remembers nothing asks nothing", "released.go",
+		"w.running, w.on = false, len(w.released) > 0", "w.running, w.on = false, true",
+		[]string{"TestF16ClientAsksWhileItRemembers"},
+	},
+	{
 		"a nested lease lasts as long as it was asked for", "session.go",
 		"return max(s.terms.ttl, s.longest)", "return s.terms.ttl",
 		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
@@ -84,18 +119,18 @@ var livenessRules = []mutation{
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
 	},
 	{
-		"releases are sent again for a lease only", "locker.go",
-		"c.lookup(r.nonce) == nil && !c.clock.Now().Reached(r.until)", "c.lookup(r.nonce) == nil",
+		"releases are sent again for a lease only", "released.go",
+		"c.sessions[n.nonce] == nil && !now.Reached(n.until)", "c.sessions[n.nonce] == nil",
 		[]string{"TestF16ReleaseIsNotSentAgainAfterItsLease"},
 	},
 	{
 		"a call drops a bounded number of entries", "lua/shared_settle.lua",
 		"local budget = 250", "local budget = 200000",
-		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall"},
+		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall", "TestDeadEntriesStopTheServerForNoLongerThanAStep"},
 	},
 	{
-		"who goes on where a heartbeat stopped sweeps", "lua/release.lua",
-		"budget = budget - sweep(budget)", "",
+		"who goes on for a heartbeat sweeps", "lua/release.lua",
+		"if ARGV[4] == '' and KEYS[2] then", "if false then",
 		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
 	},
 	{

@@ -12,7 +12,7 @@ var safetyRules = []mutation{
 	{
 		"a session is found by client and nonce", "lua/shared_state.lua",
 		"session.client == client and session.nonce == nonce", "session.client == client",
-		[]string{"TestF01ReleaseSentAgainDoesNotEndTheNextHoldOfItsOwner"},
+		[]string{"TestF01ReleaseSentAgainDoesNotEndTheNextHoldOfItsOwner", "TestF16ReleaseSentAgainFreesNoLaterHold"},
 	},
 	{
 		"an owner is not a session", "lua/shared_state.lua",

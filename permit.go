@@ -4,16 +4,25 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// permit asks, until it has been answered once, whether the user may run what the
+// permit asks what the call needs, of that what has not been answered yet.
+func (c *Client) permit(w *waiting, keys key.Keys) error {
+	if err := c.mayRun(w, keys); err != nil {
+		return err
+	}
+	return c.mayWait(w, keys)
+}
+
+// mayRun asks, until it has been answered once, whether the user may run what the
 // scripts need: a lock that could be taken and not be given back is not taken. An
 // error says what is refused. Where Redis does not answer, the call that follows
 // will find out.
-func (c *Client) permit(w *waiting, keys key.Keys) error {
+func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	if c.permitted.Load() {
 		return nil
 	}
@@ -37,6 +46,22 @@ func (c *Client) permit(w *waiting, keys key.Keys) error {
 		return err
 	}
 	c.permitted.Store(true)
+	return nil
+}
+
+// mayWait asks the same for what Replicas needs besides: scripts may not run WAIT,
+// so none can say whether the user may.
+func (c *Client) mayWait(w *waiting, keys key.Keys) error {
+	if w.lock.terms.replicas.n == 0 || c.acked.Load() {
+		return nil
+	}
+	err := c.transport.DoAcked(w.ctx, attempt(w.lock.terms.ttl), 0, time.Millisecond, whereCall(c, keys))[0].Err
+	if err != nil && isRefused(err) {
+		return fmt.Errorf("the user may not run: wait, which Replicas needs; docs/operations.md lists what is needed: %w", err)
+	}
+	if err == nil {
+		c.acked.Store(true)
+	}
 	return nil
 }
 

@@ -36,6 +36,7 @@ var (
 	scriptPermit    = script.MustLoad(lua.FS, "permit")
 	scriptInfo      = script.MustLoad(lua.FS, "info")
 	scriptWaiters   = script.MustLoad(lua.FS, "waiters")
+	scriptWhere     = script.MustLoad(lua.FS, "where")
 )
 
 // The places that a request can ask for; any other is a ticket it has.
@@ -202,6 +203,23 @@ func decodeRelease(raw []any) (was, now int64, more bool, err error) {
 	was, now, more = cur.Within("was", answerQueueKey, wasHeld), serverTime(cur), yes(cur, "more")
 	cur.Check(was >= wasNothing || was == answerQueueKey, "was")
 	return was, now, more, cur.End()
+}
+
+// What a server says of where the inbox is.
+const (
+	whereUnknown = -1
+	whereNot     = 0 // on another server
+	whereHere    = 1
+)
+
+func whereCall(c *Client, keys key.Keys) transport.Call {
+	return transport.Call{Script: scriptWhere, Keys: []string{keys.Hash}, Args: []any{c.inboxPrefix + c.id}}
+}
+
+func decodeWhere(raw []any) (where int64, err error) {
+	cur := scriptWhere.Read(raw)
+	where = cur.Within("where", whereUnknown, whereHere)
+	return where, cur.End()
 }
 
 // A message is what a script publishes to this client's inbox.

@@ -410,7 +410,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		c.expectEcho(sent)
 	}
 	if reply.more {
-		c.settle(r)
+		c.settle(r.keys)
 	}
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	if a.code == answerHeld && acks < need.n && s.phase != held {

@@ -28,7 +28,7 @@ import (
 // scriptNames finds a script's name by what EVALSHA sends.
 var scriptNames = func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "hold", "release", "force", "info", "waiters"} {
+	for _, name := range []string{"acquire", "hold", "release", "force", "info", "waiters", "where"} {
 		names[script.MustLoad(lua.FS, name).SHA] = name
 	}
 	return names
@@ -101,7 +101,7 @@ func realActor(t *testing.T, srv *redistest.RealServer, opts ...relock.Option) *
 	return a
 }
 
-func newActor(t *testing.T, rdb *redis.Client, link *redistest.Link, opts ...relock.Option) *actor {
+func newActor(t *testing.T, rdb redis.UniversalClient, link *redistest.Link, opts ...relock.Option) *actor {
 	t.Helper()
 	c, err := relock.New(rdb, opts...)
 	if err != nil {

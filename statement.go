@@ -289,7 +289,7 @@ func (s *session) releaseLater(until int64) {
 func (s *session) release(ctx context.Context, until int64) (was bool, err error) {
 	c := s.room.c
 	s.room.mu.Lock()
-	c.remember(s)
+	c.remember(s, until)
 	s.room.mu.Unlock()
 	call := releaseCall(c, s.room.keys, s.nonce, s.owner, until)
 	lost := false // an earlier try went unanswered

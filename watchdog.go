@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -31,7 +32,12 @@ func (c *Client) runDue(due []*renewal.Task) {
 	polls := make(map[*room][]poll)
 	for _, t := range due {
 		s, ok := t.Of.(*session)
-		if !ok {
+		switch {
+		case ok:
+		case t == &c.watchTask:
+			c.watchDue()
+			continue
+		default:
 			c.checkEcho()
 			continue
 		}
@@ -189,16 +195,16 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		r.mu.Unlock()
 	}
 	if reply.more {
-		c.settle(r)
+		c.settle(r.keys)
 	}
 }
 
 // settle goes on where a script stopped because the queue was too long for one
 // call: nobody whom it has served can be relied on to ask again. A nonce that
 // nobody has is released, which changes nothing but that.
-func (c *Client) settle(r *room) {
+func (c *Client) settle(keys key.Keys) {
 	c.background(lateAfter, func(ctx context.Context) {
-		call := releaseCall(c, r.keys, newNonce(), "", 0)
+		call := releaseCall(c, keys, newNonce(), "", 0)
 		for try := 1; ; {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
 			if err == nil {
@@ -224,7 +230,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 		// scheduled then. Or over, and nothing is.
 		s.schedule(now)
 	case err != nil && hopeless(err):
-		c.remember(s) // its place stays: a grant that comes for it is handed back
+		c.remember(s, s.doubt) // its place stays: a grant that comes for it is handed back
 		s.fail(&requestError{err})
 	case err != nil:
 		s.retry(now)
@@ -315,14 +321,14 @@ func (c *Client) linked() {
 	}
 	first := !c.linkedOnce
 	c.linkedOnce = true
+	if !first {
+		c.suspectServer(c.clock.Now())
+	}
 	c.mu.Unlock()
 	for _, s := range sessions {
 		s.room.mu.Lock()
 		s.kick(c.clock.Now())
 		s.room.mu.Unlock()
-	}
-	if !first {
-		c.spawn(c.releaseAgain)
 	}
 }
 

@@ -75,11 +75,11 @@ if until_ms > now then
   cover(lease, keep)
 end
 local more = 0
-if state.queued > 0 then
-  if was == 0 then
-    -- A client goes on where a heartbeat ran out of budget among dead waiters.
-    budget = budget - sweep(budget)
-  end
+if ARGV[4] == '' and KEYS[2] then
+  -- Who goes on where a heartbeat stopped: the dead behind the head go as well.
+  budget = budget - sweep(budget)
+end
+if state.queued > 0 or budget <= 0 then
   more = settle()
 elseif state.shared and KEYS[2] then
   sweep_readers(budget)

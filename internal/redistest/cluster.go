@@ -127,10 +127,20 @@ func (c *Cluster) Client(t testing.TB, mod ...func(*redis.ClusterOptions)) *redi
 }
 
 // Slot returns the slot of a key, as a server counts it.
-func (c *Cluster) Slot(key string) int {
+func (c *Cluster) Slot(key string) (slot int) {
 	c.t.Helper()
-	n, _ := c.nodes[0].must("CLUSTER", "KEYSLOT", key).(int64)
-	return int(n)
+	awaitState(c.t, "a server counts the slot", func(ctx context.Context) string {
+		var err error
+		for _, n := range c.nodes { // some may be stopped
+			var v any
+			if v, err = n.call(ctx, "CLUSTER", "KEYSLOT", key); err == nil {
+				slot = int(v.(int64))
+				return ""
+			}
+		}
+		return err.Error()
+	})
+	return slot
 }
 
 // Serving returns the primary of a slot, as most of the other servers that answer see it.

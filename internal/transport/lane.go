@@ -55,6 +55,17 @@ func (t *Transport) server(c Call) (name string, known bool) {
 	return node.Options().Addr, true
 }
 
+// Server names the server that has the key, by what a Cluster client knows of the
+// layout at this moment; "" where there is but one, or nothing is known yet. It
+// does no I/O.
+func (t *Transport) Server(key string) string {
+	if t.many == nil {
+		return ""
+	}
+	name, _ := t.server(Call{Keys: []string{key}})
+	return name
+}
+
 // lane needs t.mu.
 func (t *Transport) lane(server string, known bool) *lane {
 	l := t.lanes[server]

@@ -1,0 +1,304 @@
+package relock
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// This file sends releases again that a failover may have undone: the new primary
+// lacks what the old one had not replicated, and nobody else would end those
+// holds before their leases do.
+
+const (
+	// remembered bounds how many releases are kept to be sent again.
+	remembered = 10_000
+	// watchEvery is how often a client that remembers any asks the servers
+	// concerned whether they are still the ones that have them.
+	watchEvery = 2 * time.Second
+	// askWithin bounds the wait for such an answer, and for that of releases
+	// sent again: a server that hangs must not keep them from its successor.
+	askWithin = time.Second
+	// layoutGrace is for a Cluster client to read the layout that an answer has
+	// sent it for.
+	layoutGrace = 300 * time.Millisecond
+)
+
+// A releasedNonce may come back.
+type releasedNonce struct {
+	keys         key.Keys
+	nonce, owner string
+	doubt        int64   // server ms until which a copy of its acquire may act; 0: none can
+	until        instant // when its lease would have ended
+	server       string  // that it was last sent to, by the redis client's word; "": not known
+	epoch        int     // of the client when it was last sent
+}
+
+// A releaseWatch repeats releases. Client.mu guards it.
+type releaseWatch struct {
+	released  []releasedNonce // the latest, oldest first
+	trimmed   int             // how many were before those
+	epoch     int             // grows when the server may have become another one
+	elsewhere bool            // the inbox is not on the server that runs scripts, by its last word
+	on        bool            // a round is scheduled or under way
+	running   bool            // a round is under way
+	fails     int             // rounds that met an error, since the last that did not
+}
+
+// remember keeps a release for a lease, in case a failover undoes it. It is called
+// before the release is sent: what has changed by then is noticed later. It
+// needs s.room.mu.
+func (c *Client) remember(s *session, doubt int64) {
+	now := c.clock.Now()
+	n := releasedNonce{
+		keys: s.room.keys, nonce: s.nonce, owner: s.owner, doubt: doubt,
+		until: now.Add(s.lasts()), server: c.transport.Server(s.room.keys.Hash),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &c.watch
+	n.epoch = w.epoch
+	w.released = append(w.released, n)
+	w.trim(now)
+	if !w.on {
+		w.on = true
+		c.watchdog.Set(&c.watchTask, now.Add(watchEvery))
+	}
+}
+
+func (w *releaseWatch) trim(now instant) {
+	for len(w.released) > 0 && (len(w.released) > remembered || now.Reached(w.released[0].until)) {
+		w.released = w.released[1:]
+		w.trimmed++
+	}
+}
+
+// suspectServer makes all that is remembered due again: the server may have become
+// another one. It needs c.mu.
+func (c *Client) suspectServer(now instant) {
+	w := &c.watch
+	w.epoch++
+	w.trim(now)
+	if len(w.released) > 0 {
+		w.on = true
+		c.watchdog.Set(&c.watchTask, now)
+	}
+}
+
+// watchDue begins a round, on the schedule's goroutine.
+func (c *Client) watchDue() {
+	c.mu.Lock()
+	begin := !c.watch.running
+	c.watch.running = true
+	c.mu.Unlock()
+	if begin { // else the one under way looks whether anything has changed
+		c.spawn(c.watchReleases)
+	}
+}
+
+// watchReleases is a round: what is due is sent again, before and after the
+// servers have been asked.
+func (c *Client) watchReleases(ctx context.Context) {
+	c.mu.Lock()
+	epoch := c.watch.epoch
+	c.mu.Unlock()
+	ok := c.releaseAgain(ctx)
+	ok = c.askServers(ctx) && ok
+	ok = c.releaseAgain(ctx) && ok
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, now := &c.watch, c.clock.Now()
+	w.trim(now)
+	w.running, w.on = false, len(w.released) > 0
+	if !w.on {
+		w.released, w.fails = nil, 0
+		return
+	}
+	next := now.Add(watchEvery)
+	switch {
+	case !ok:
+		w.fails++
+		next = now.Add(backoff(w.fails + 4)) // from 160 ms
+	case w.epoch != epoch:
+		next = now
+	default:
+		w.fails = 0
+	}
+	c.watchdog.Set(&c.watchTask, next)
+}
+
+// A repeat is a release that may have to be sent again.
+type repeat struct {
+	releasedNonce
+	place int // among all that were ever remembered
+}
+
+// repeats returns the releases that still matter, oldest first, and the epoch.
+// Sessions that are being released have somebody who repeats that.
+func (c *Client) repeats() (all []repeat, epoch int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	for i, n := range c.watch.released {
+		if c.sessions[n.nonce] == nil && !now.Reached(n.until) {
+			all = append(all, repeat{n, c.watch.trimmed + i})
+		}
+	}
+	return all, c.watch.epoch
+}
+
+// releaseAgain repeats the releases whose server may have become another one
+// since, and reports whether none is left to be repeated.
+func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
+	all, epoch := c.repeats()
+	parts := make(map[string][]repeat)
+	var servers []string
+	for _, n := range all {
+		server := c.transport.Server(n.keys.Hash)
+		if n.epoch == epoch && n.server == server {
+			continue
+		}
+		n.epoch, n.server = epoch, server
+		if parts[server] == nil {
+			servers = append(servers, server)
+		}
+		parts[server] = append(parts[server], n)
+	}
+	var wg sync.WaitGroup
+	var failed atomic.Bool
+	for _, server := range servers {
+		wg.Go(func() { // a server that hangs holds up no other's
+			for batch := range slices.Chunk(parts[server], batchSize) {
+				if !c.releaseBatch(ctx, batch) {
+					failed.Store(true)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return !failed.Load()
+}
+
+func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
+	calls := make([]transport.Call, len(batch))
+	for i, n := range batch {
+		calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)
+	}
+	ok = true
+	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {
+		n, err := batch[i], result.Err
+		more := false
+		if err == nil {
+			_, _, more, err = decodeRelease(result.Reply)
+		}
+		if err != nil {
+			c.cfg.log.Warn("releasing again failed", slog.String("lock", n.keys.Hash), slog.Any("err", err))
+		}
+		if more {
+			c.settle(n.keys)
+		}
+		if result.Err != nil && !hopeless(result.Err) {
+			ok = false
+			continue
+		}
+		c.repeated(n)
+	}
+	return ok
+}
+
+// repeated notes to which server a release was sent again.
+func (c *Client) repeated(n repeat) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := n.place - c.watch.trimmed; i >= 0 {
+		c.watch.released[i].server, c.watch.released[i].epoch = n.server, n.epoch
+	}
+}
+
+// askServers asks each server that has releases whether it still is the one. A
+// Cluster client learns by that of a layout that has changed, and so do we: its
+// lock is another server's then. Elsewhere one server has everything, and who
+// answers without having the inbox has taken over. ok: all have answered.
+func (c *Client) askServers(ctx context.Context) (ok bool) {
+	all, _ := c.repeats()
+	var calls []transport.Call
+	asked, layout := map[string]bool{}, false
+	for _, n := range all {
+		if server := c.transport.Server(n.keys.Hash); !asked[server] {
+			asked[server] = true
+			layout = layout || server != ""
+			calls = append(calls, whereCall(c, n.keys))
+		}
+	}
+	ok = true
+	for _, r := range c.transport.DoAll(ctx, askWithin, calls) {
+		if r.Err == nil {
+			c.answeredWhere(r.Reply)
+		}
+		ok = ok && (r.Err == nil || hopeless(r.Err))
+	}
+	if layout {
+		pause(ctx, nil, layoutGrace)
+	}
+	return ok
+}
+
+// answeredWhere takes the answer of a server that has all locks.
+func (c *Client) answeredWhere(raw []any) {
+	where, err := decodeWhere(raw)
+	if err != nil || where == whereUnknown || !c.inbox.Up() {
+		return // a new link is to come, if there is none, and says the same
+	}
+	c.mu.Lock()
+	w := &c.watch
+	moved := where == whereNot && !w.elsewhere
+	w.elsewhere = where == whereNot
+	if moved {
+		w.epoch++
+	}
+	c.mu.Unlock()
+	if moved {
+		// Once: an inbox that is elsewhere again is so by the design of the redis client.
+		c.cfg.log.Warn("the inbox is not on the server that runs the scripts, connecting again")
+		c.inbox.Suspect()
+	}
+}
+
+// disown releases a nonce of ours that Redis has granted and that nobody here
+// waits for or holds: its client gave it up, or a failover brought it back.
+// Where the lock is not known from r, it is one of those released of late.
+func (c *Client) disown(nonce string, r *room) {
+	c.mu.Lock()
+	if c.sessions[nonce] != nil {
+		c.mu.Unlock()
+		return
+	}
+	var call transport.Call
+	if r != nil {
+		call = releaseCall(c, r.keys, nonce, "", 0)
+	}
+	for _, n := range c.watch.released {
+		if n.nonce == nonce {
+			call = releaseCall(c, n.keys, nonce, n.owner, n.doubt)
+		}
+	}
+	c.mu.Unlock()
+	if call.Script == nil {
+		return
+	}
+	c.background(lateAfter, func(ctx context.Context) {
+		for try := 1; ; try++ {
+			if _, err := c.transport.Do(ctx, 2*time.Second, call); err == nil || isClosed(err) || !pause(ctx, nil, backoff(try)) {
+				return
+			}
+		}
+	})
+}
