@@ -25,7 +25,7 @@ type ops struct {
 func (s *story) ops() []op {
 	var all []op
 	for _, c := range s.calls {
-		if c.acquired != 0 {
+		if c.acquired != 0 && !c.unknown {
 			all = append(all, s.hold(c)...)
 		}
 	}
@@ -123,7 +123,8 @@ func (f *family) rejoin(ghosts map[string][]*call) {
 // is to find that it is illegal.
 func (s *story) fromBelow(fs []*family) {
 	began, ended, wrote := int64(0), int64(0), int64(0) // of families before: latest first take, end, and end of writing
-	for _, f := range fs {
+	later := laterGrants(fs)
+	for i, f := range fs {
 		for _, h := range f.ops {
 			after := max(began, ended)
 			if h.take.c.read {
@@ -132,7 +133,7 @@ func (s *story) fromBelow(fs []*family) {
 			if after <= h.take.to {
 				h.take.from = max(h.take.from, after)
 			}
-			s.mayEndEarly(h)
+			s.mayEndEarly(h, later[i])
 		}
 		if f.hidden {
 			continue
@@ -156,20 +157,34 @@ func (s *story) fromBelow(fs []*family) {
 }
 
 // mayEndEarly gives the end of a hold the time from a fault on that allows two
-// holders: if it met another hold, or if nobody has confirmed that Redis had it
-// to its end. The call's answer may have come
-// after the fault, and its grant too: a place in the queue passes on the rest of
-// a lease from before.
-func (s *story) mayEndEarly(h *ops) {
-	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
+// holders: if it met another hold, if nobody has confirmed that Redis had it
+// to its end, or if a later grant was known of before. The last is how a grant
+// looks that was on its way when the fault came, and was passed on within its
+// process. The call's answer may have come after the fault, and its grant too:
+// a place in the queue passes on the rest of a lease from before.
+func (s *story) mayEndEarly(h *ops, later int64) {
+	if h.end == nil || h.take.c.confirmed && !h.take.c.met && later >= h.take.c.end() {
 		return
 	}
-	last := h.take.c.end()
+	c, last := h.take.c, h.take.c.end()
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && h.take.c.began <= f.until && last <= f.limit(h.take.c.ttl) {
+		if f.allowsOverlap() && f.t <= last && c.since <= f.until && last <= f.limit(c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}
+}
+
+// laterGrants returns for each family when the first grant with a larger token was
+// known of. Readers' do not count: they may hold beside each other.
+func laterGrants(fs []*family) []int64 {
+	all, first := make([]int64, len(fs)), int64(never)
+	for i, f := range slices.Backward(fs) {
+		all[i] = first
+		if f.exclusive {
+			first = min(first, f.acquired)
+		}
+	}
+	return all
 }
 
 // fromAbove is the other direction.

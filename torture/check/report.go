@@ -78,6 +78,7 @@ type Report struct {
 	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
 	LongestOverlap time.Duration  `json:"longestOverlap"`
 	TokensFell     int            `json:"tokensFell"` // where a counter was lost while its clock was behind
+	PassedOn       int            `json:"passedOn"`   // holds passed on in a process that had lost the lock
 
 	Effects int `json:"effects"`
 	Stale   int `json:"stale"` // of these refused, rightly
@@ -181,6 +182,7 @@ func (r *Report) Markdown() string {
 	row("waits for a free lock checked", fmt.Sprintf("%d, and %d probes; longest %v", r.Waits, r.Probes, r.LongestWake))
 	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
 	row("tokens that fell with a lost counter and a clock behind", r.TokensFell)
+	row("holds passed on in a process that did not know of its loss yet", r.PassedOn)
 	row("inspections for leaks", sum(r.Swept))
 
 	fmt.Fprintf(&b, "\n| faults | how many | lease overlaps after it |\n| --- | ---: | ---: |\n")

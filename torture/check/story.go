@@ -26,6 +26,9 @@ type call struct {
 	confirmed                         bool // Released without an error
 	why                               string
 	met                               bool // by a later grant, after a fault for which that may be
+
+	since   int64 // of a hold: when the call began that brought the lock into its process
+	unknown bool  // to Redis: passed on within a process that had lost the lock
 }
 
 // never is later than all events.

@@ -19,21 +19,25 @@ func (k *checker) tokens(s *story) {
 			k.violation(s, Malformed, c.acquired, c.acquired, "%s has token %d", c, c.token)
 		}
 	}
-	k.repeated(s, held)
-	k.growing(s, held)
+	byCall := slices.Clone(held)
+	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+	s.passing(held)
+	k.repeated(s, byCall)
+	k.growing(s, held, byCall)
 	k.ordered(s, held)
-	k.shared(s, held)
+	k.shared(s, held, byCall)
 }
 
 // repeated finds a token that two grants have: only holds of one named owner
-// may share it, and only while some of them may be left in Redis.
-func (k *checker) repeated(s *story, held []*call) {
+// may share it, and only while some of them may be left in Redis. That may also
+// be one whose answer came late: it goes by when the calls began.
+func (k *checker) repeated(s *story, byCall []*call) {
 	type use struct {
 		c    *call
 		gone int64 // when the last hold of the grant was gone
 	}
-	uses, ghosts := make(map[int64]*use, len(held)), s.ghosts()
-	for _, c := range held {
+	uses, ghosts := make(map[int64]*use, len(byCall)), s.ghosts()
+	for _, c := range byCall {
 		u := uses[c.token]
 		switch {
 		case u == nil:
@@ -49,9 +53,7 @@ func (k *checker) repeated(s *story, held []*call) {
 }
 
 // growing checks the order that calls prove: one had returned before the other began.
-func (k *checker) growing(s *story, held []*call) {
-	byCall := slices.Clone(held)
-	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+func (k *checker) growing(s *story, held, byCall []*call) {
 	js := s.joiners(held)
 	var newest *call
 	i := 0
@@ -61,7 +63,12 @@ func (k *checker) growing(s *story, held []*call) {
 				newest = held[i]
 			}
 		}
-		if newest != nil && c.token < newest.token && !js.joined(c, newest) {
+		switch {
+		case newest == nil || c.token >= newest.token || js.joined(c, newest):
+		case s.passedOn(c, newest):
+			c.unknown = true
+			k.report.PassedOn++
+		default:
 			k.fell(s, newest, c)
 		}
 	}
@@ -157,10 +164,8 @@ func (k *checker) fell(s *story, before, after *call) {
 
 // shared checks re-entries: while one hold of an owner was certainly valid all
 // through a call of the same owner, the two have one token.
-func (k *checker) shared(s *story, held []*call) {
+func (k *checker) shared(s *story, held, byCall []*call) {
 	latest := map[string]*call{} // the certain hold of each owner that ends last
-	byCall := slices.Clone(held)
-	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
 	i := 0
 	for _, c := range byCall {
 		for ; i < len(held) && held[i].acquired <= c.began; i++ {

@@ -1,0 +1,56 @@
+package check
+
+import "github.com/relock-go/relock/torture/history"
+
+// onItsWay is a hold of worker 1, and another of it that comes later and ends
+// early; between them worker 2 is granted the lock, is told so late, and passes it
+// on to another call of its own.
+func onItsWay(call int64) *tale {
+	return plain().brief(1, 1, 10).
+		hold(held{w: 2, token: 2, call: call, got: 31, releasing: 33, released: 33}).
+		hold(held{w: 2, token: 3, call: call, got: 33, releasing: 34, released: 36, why: "lost"}).
+		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 32})
+}
+
+// passed is a hold of worker 2 beside one of worker 1 that is granted after 24, and
+// then a hold that worker 2 passes on, or what may be taken for that.
+func passed(w int, token, call, got int64) *tale {
+	return plain().
+		hold(held{w: 2, token: 2, call: 5, got: 10, trusted: 300, releasing: 35, released: 35}).
+		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 31}).
+		hold(held{w: w, token: token, call: call, got: got, releasing: got + 1, released: got + 2, why: "lost"})
+}
+
+// joinedLate is a hold of an owner, another one whose answer comes at 100, and a
+// third that was asked for when the first had ended.
+func joinedLate(second int64) *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 1, got: 2, releasing: 20, released: 21}).
+		hold(held{w: 2, id: 2, owner: "a", token: 1, call: second, got: 100, releasing: 110, released: 111}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 50, got: 51, releasing: 60, released: 61})
+}
+
+func init() {
+	tales = append(tales, []struct {
+		name string
+		want Name
+		tale *tale
+	}{
+		{"a grant that was on its way when a flush came", "", onItsWay(5).fault(24, 25, history.FlushAll, "one")},
+		{"a grant that was on its way when a server was killed", NoOrder, onItsWay(5).fault(24, 25, history.KillServer, "one")},
+		{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
+		{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on after a flush", "", passed(2, 3, 33, 36).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33, 36).fault(24, 25, history.StopServer, "one")},
+		{"a hold of another process after a flush", TokenFell, passed(3, 3, 33, 36).fault(24, 25, history.FlushAll, "one")},
+		{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33, 36).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033, 1036).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that joined in time and was told late", "", joinedLate(15)},
+		{"a hold that began when the grant had ended", TokenRepeated, joinedLate(30)},
+		{
+			"two holders for longer than a clock was behind", LeaseOverlap,
+			plain().hold(held{w: 1, token: 1, call: 1, got: 2, trusted: 2500, releasing: 3300, released: 3301}).
+				add(100, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockForward, On: "one", By: 1e9}).
+				hold(held{w: 2, token: 2, call: 110, got: 111, trusted: 2500, releasing: 3200, released: 3201}),
+		},
+	}...)
+}
