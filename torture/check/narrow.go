@@ -29,7 +29,7 @@ func (s *story) ops() []op {
 			all = append(all, s.hold(c)...)
 		}
 	}
-	fs := families(all, s.ghosts())
+	fs := s.families(all, s.ghosts())
 	s.fromBelow(fs)
 	fromAbove(fs)
 	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
@@ -54,7 +54,7 @@ func (s *story) hold(c *call) []op {
 }
 
 // families brings the operations together by token, in its order.
-func families(all []op, ghosts map[string][]*call) []*family {
+func (s *story) families(all []op, ghosts map[string][]*call) []*family {
 	byToken := map[int64]*family{}
 	holds := map[*call]*ops{}
 	var fs []*family
@@ -83,7 +83,7 @@ func families(all []op, ghosts map[string][]*call) []*family {
 		h.end = o
 	}
 	for _, f := range fs {
-		f.rejoin(ghosts)
+		s.rejoin(f, ghosts)
 	}
 	slices.SortFunc(fs, func(a, b *family) int { return compare(a.token, b.token) })
 	follows := int64(0)
@@ -99,8 +99,9 @@ func families(all []op, ghosts map[string][]*call) []*family {
 }
 
 // rejoin marks the takes that may join a grant of which we see no hold: one that
-// has lapsed for us and not in Redis yet, or a ghost's.
-func (f *family) rejoin(ghosts map[string][]*call) {
+// has lapsed for us and not in Redis yet, one that a failover brought back, or a
+// ghost's.
+func (s *story) rejoin(f *family, ghosts map[string][]*call) {
 	for _, h := range f.ops {
 		c := h.take.c
 		if c.owner == "" {
@@ -108,10 +109,16 @@ func (f *family) rejoin(ghosts map[string][]*call) {
 		}
 		ghost := keeps(ghosts[c.owner], c.began, c.acquired)
 		f.hidden = f.hidden || ghost && !f.exclusive
-		h.take.rejoins = ghost || slices.ContainsFunc(f.ops, func(g *ops) bool {
+		h.take.rejoins = ghost
+		for _, g := range f.ops {
 			d := g.take.c
-			return c != d && c.sameOwner(d) && !d.confirmed && d.began <= c.acquired && d.end() <= c.acquired
-		})
+			if c == d || !c.sameOwner(d) || d.began > c.acquired || d.end() > c.acquired {
+				continue
+			}
+			back := d.confirmed && d.released < c.began && s.cameBack(d.released, c)
+			f.hidden = f.hidden || back
+			h.take.rejoins = h.take.rejoins || back || !d.confirmed
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package check
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/relock-go/relock/torture/history"
+)
 
 // passing finds out which calls were given the lock within their process, without
 // Redis: anonymous ones in one process, with tokens that follow each other. They
@@ -24,5 +28,13 @@ func (s *story) passing(held []*call) {
 func (s *story) passedOn(c, other *call) bool {
 	return c.since < c.began && slices.ContainsFunc(s.faults, func(f *fault) bool {
 		return f.allowsOverlap() && c.since <= f.until && f.t <= other.acquired && c.acquired <= f.limit(c.ttl)
+	})
+}
+
+// cameBack says that a call may have joined a grant of its owner that had ended:
+// a failover lost the release, and the lease went on.
+func (s *story) cameBack(gone int64, c *call) bool {
+	return c.owner != "" && c.began <= gone+int64(c.ttl) && slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.kind == history.Failover && f.until >= gone && f.t <= c.acquired
 	})
 }

@@ -29,6 +29,14 @@ func joinedLate(second int64) *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 50, got: 51, releasing: 60, released: 61})
 }
 
+// back is a hold of an owner, one of another owner, and again one with the token
+// of the first.
+func back(call int64) *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 1, got: 2, releasing: 20, released: 21}).
+		hold(held{w: 2, id: 2, owner: "b", token: 2, call: 3, got: 22, lost: 380, releasing: 381, released: 382, why: "lost"}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: call, got: call + 1, releasing: call + 10, released: call + 11})
+}
+
 func init() {
 	tales = append(tales, []struct {
 		name string
@@ -45,6 +53,10 @@ func init() {
 		{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33, 36).fault(24, 25, history.FlushAll, "one")},
 		{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033, 1036).fault(24, 25, history.FlushAll, "one")},
 		{"a hold that joined in time and was told late", "", joinedLate(15)},
+		{"a hold of a grant whose release a failover lost", "", back(400).fault(30, 350, history.Failover, "one")},
+		{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
+		{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
+		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
 		{"a hold that began when the grant had ended", TokenRepeated, joinedLate(30)},
 		{
 			"two holders for longer than a clock was behind", LeaseOverlap,

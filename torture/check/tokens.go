@@ -45,7 +45,7 @@ func (k *checker) repeated(s *story, byCall []*call) {
 			continue
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
-		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began):
+		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began) && !s.cameBack(u.gone, c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
 		}
 		u.gone = max(u.gone, c.gone())
