@@ -25,7 +25,7 @@ type ops struct {
 func (s *story) ops() []op {
 	var all []op
 	for _, c := range s.calls {
-		if c.acquired != 0 && !c.unknown {
+		if c.acquired != 0 && !c.unknown && !s.parted[c.token] {
 			all = append(all, s.hold(c)...)
 		}
 	}
@@ -169,11 +169,11 @@ func (s *story) fromBelow(fs []*family) {
 // looks that was on its way when the fault came, and was passed on within its
 // process. The call's answer may have come after the fault, and its grant too:
 // a place in the queue passes on the rest of a lease from before.
-func (s *story) mayEndEarly(h *ops, later int64) {
-	if h.end == nil || h.take.c.confirmed && !h.take.c.met && later >= h.take.c.end() {
+func (s *story) mayEndEarly(h *ops, l later) {
+	c, last := h.take.c, h.take.c.end()
+	if h.end == nil || c.confirmed && !c.met && !l.contradicts(c) {
 		return
 	}
-	c, last := h.take.c, h.take.c.end()
 	for _, f := range s.faults {
 		if f.allowsOverlap() && f.t <= last && c.since <= f.until && last <= f.limit(c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
@@ -181,17 +181,32 @@ func (s *story) mayEndEarly(h *ops, later int64) {
 	}
 }
 
-// laterGrants returns for each family when the first grant with a larger token was
-// known of. Readers' do not count: they may hold beside each other.
-func laterGrants(fs []*family) []int64 {
-	all, first := make([]int64, len(fs)), int64(never)
+// A later is when the first grant with a larger token was known of.
+type later struct{ any, write int64 }
+
+func laterGrants(fs []*family) []later {
+	all, first := make([]later, len(fs)), later{never, never}
 	for i, f := range slices.Backward(fs) {
 		all[i] = first
+		first.any = min(first.any, f.acquired)
 		if f.exclusive {
-			first = min(first, f.acquired)
+			first.write = min(first.write, f.acquired)
 		}
 	}
 	return all
+}
+
+// contradicts says that a later grant was known of while the hold, which excludes
+// it, had not ended.
+func (l later) contradicts(c *call) bool {
+	wrote := c.end()
+	switch {
+	case c.read:
+		wrote = 0
+	case c.downgraded != 0:
+		wrote = min(wrote, c.downgraded)
+	}
+	return l.any < wrote || l.write < c.end()
 }
 
 // fromAbove is the other direction.

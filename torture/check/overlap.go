@@ -3,6 +3,8 @@ package check
 import (
 	"slices"
 	"time"
+
+	"github.com/relock-go/relock/torture/history"
 )
 
 // A span is a time in which a hold was certainly valid in one mode.
@@ -76,6 +78,9 @@ func (k *checker) overlap(s *story, a, b span) {
 			elder = b.c // its answer came later
 		}
 		elder.met = true
+		if f.kind == history.Failover {
+			s.part(a.c, b.c)
+		}
 		k.report.LongestOverlap = max(k.report.LongestOverlap, time.Duration(to-from))
 		return
 	}
