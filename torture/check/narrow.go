@@ -189,8 +189,10 @@ func laterGrants(fs []*family) []later {
 	for i, f := range slices.Backward(fs) {
 		all[i] = first
 		first.any = min(first.any, f.acquired)
-		if f.exclusive {
-			first.write = min(first.write, f.acquired)
+		for _, h := range f.ops {
+			if !h.take.c.read {
+				first.write = min(first.write, h.take.c.acquired)
+			}
 		}
 	}
 	return all
