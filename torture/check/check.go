@@ -101,6 +101,7 @@ func (k *checker) tally(s *story) {
 		switch {
 		case c.acquired != 0:
 			r.Grants[c.side()]++
+			r.form(s.name).Grants++
 			if c.until == 0 {
 				k.violation(s, Malformed, c.acquired, c.acquired, "%s does not say until when it is trusted", c)
 			}

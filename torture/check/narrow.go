@@ -165,7 +165,7 @@ func (s *story) fromBelow(fs []*family) {
 
 // mayEndEarly gives the end of a hold the time from a fault on that allows two
 // holders: if it met another hold, if nobody has confirmed that Redis had it
-// to its end, or if a later grant was known of before. The last is how a grant
+// to its end, or if a later grant was made before. The last is how a grant
 // looks that was on its way when the fault came, and was passed on within its
 // process. The call's answer may have come after the fault, and its grant too:
 // a place in the queue passes on the rest of a lease from before.
@@ -181,25 +181,27 @@ func (s *story) mayEndEarly(h *ops, l later) {
 	}
 }
 
-// A later is when the first grant with a larger token was known of.
+// A later is when the first grant with a larger token must have been made.
 type later struct{ any, write int64 }
 
 func laterGrants(fs []*family) []later {
 	all, first := make([]later, len(fs)), later{never, never}
 	for i, f := range slices.Backward(fs) {
 		all[i] = first
-		first.any = min(first.any, f.acquired)
+		if !f.hidden {
+			first.any = min(first.any, f.acquired)
+		}
 		for _, h := range f.ops {
-			if !h.take.c.read {
-				first.write = min(first.write, h.take.c.acquired)
+			if !h.take.c.read { // it came before all that have larger tokens
+				first.write = min(first.write, first.any, h.take.c.acquired)
 			}
 		}
 	}
 	return all
 }
 
-// contradicts says that a later grant was known of while the hold, which excludes
-// it, had not ended.
+// contradicts says that a later grant was made while the hold, which excludes it,
+// had not ended.
 func (l later) contradicts(c *call) bool {
 	wrote := c.end()
 	switch {

@@ -72,7 +72,7 @@ func (k *checker) overlap(s *story, a, b span) {
 		return
 	}
 	if f := s.excuse(from, to, max(a.c.ttl, b.c.ttl)); f != nil {
-		k.report.Overlaps[f.kind]++
+		k.report.overlap(s, f)
 		elder := a.c
 		if b.c.token < elder.token {
 			elder = b.c // its answer came later

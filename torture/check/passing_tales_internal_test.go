@@ -37,6 +37,20 @@ func back(call int64) *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: call, got: call + 1, releasing: call + 10, released: call + 11})
 }
 
+// parted is a hold of an owner, one of another owner beside it, and a re-entry of
+// the first when the second has ended.
+func parted() *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 11, got: 12, releasing: 50, released: 51}).
+		hold(held{w: 2, id: 2, owner: "b", token: 5, call: 15, got: 20, releasing: 30, released: 31}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 33, got: 34, releasing: 36, released: 37})
+}
+
+// toldLate is a reader that is told of its grant when a later writer has come and gone.
+func toldLate() *tale {
+	return kind("rw").hold(held{w: 1, mode: "r", token: 2, call: 5, got: 31, releasing: 33, released: 34}).
+		hold(held{w: 2, token: 3, call: 8, got: 22, down: 25, releasing: 26, released: 27})
+}
+
 func init() {
 	tales = append(tales, []struct {
 		name string
@@ -57,6 +71,11 @@ func init() {
 		{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
 		{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
 		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
+		{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
+		{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 40, history.FlushAll, "one")},
+		{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},
+		{"a reader that is told late of what a flush took", "", toldLate().fault(20, 24, history.FlushAll, "one")},
+		{"a reader that is told late of what nobody took", NoOrder, toldLate().fault(20, 24, history.StopServer, "one")},
 		{"a hold that began when the grant had ended", TokenRepeated, joinedLate(30)},
 		{
 			"two holders for longer than a clock was behind", LeaseOverlap,
