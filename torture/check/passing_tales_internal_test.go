@@ -13,12 +13,15 @@ func onItsWay(call int64) *tale {
 }
 
 // passed is a hold of worker 2 beside one of worker 1 that is granted after 24, and
-// then a hold that worker 2 passes on, or what may be taken for that.
-func passed(w int, token, call, got int64) *tale {
+// then one that worker 2 passes on, or what may be taken for that. It is lost when
+// the call returns.
+func passed(w int, token, call int64) *tale { return passedFrom(5, w, token, call) }
+
+func passedFrom(first int64, w int, token, call int64) *tale {
 	return plain().
-		hold(held{w: 2, token: 2, call: 5, got: 10, trusted: 300, releasing: 35, released: 35}).
+		hold(held{w: 2, token: 2, call: first, got: first + 2, trusted: 300, releasing: 35, released: 35}).
 		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 31}).
-		hold(held{w: w, token: token, call: call, got: got, releasing: got + 1, released: got + 2, why: "lost"})
+		hold(held{w: w, token: token, call: call, got: call + 3, until: call, releasing: call + 4, released: call + 5, why: "lost"})
 }
 
 // joinedLate is a hold of an owner, another one whose answer comes at 100, and a
@@ -61,13 +64,22 @@ func init() {
 		{"a grant that was on its way when a server was killed", NoOrder, onItsWay(5).fault(24, 25, history.KillServer, "one")},
 		{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
 		{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on after a flush", "", passed(2, 3, 33, 36).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33, 36).fault(24, 25, history.StopServer, "one")},
-		{"a hold of another process after a flush", TokenFell, passed(3, 3, 33, 36).fault(24, 25, history.FlushAll, "one")},
-		{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33, 36).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033, 1036).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on after a flush", "", passed(2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33).fault(24, 25, history.StopServer, "one")},
+		{"a hold that is passed on, and a flush after the other holder", TokenFell, passed(2, 3, 33).fault(29, 32, history.FlushAll, "one")},
+		{"a hold that is passed on under a grant from after the flush", TokenFell, passedFrom(26, 2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+		{"a hold of another process after a flush", TokenFell, passed(3, 3, 33).fault(24, 25, history.FlushAll, "one")},
+		{"a hold of another process during a long flush", TokenFell, passed(3, 3, 33).fault(24, 40, history.FlushAll, "one")},
+		{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33).fault(24, 25, history.FlushAll, "one")},
+		{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033).fault(24, 25, history.FlushAll, "one")},
 		{"a hold that joined in time and was told late", "", joinedLate(15)},
 		{"a hold of a grant whose release a failover lost", "", back(400).fault(30, 350, history.Failover, "one")},
+		{
+			"a hold of a grant whose release a failover lost, and the grants that it lost", "",
+			back(400).fault(30, 350, history.Failover, "one").
+				hold(held{w: 4, token: 3, call: 10, got: 420, until: 410, releasing: 421, released: 422, why: "lost"}).
+				hold(held{w: 5, token: 4, call: 10, got: 305, until: 300, releasing: 306, released: 307, why: "lost"}),
+		},
 		{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
 		{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
 		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
