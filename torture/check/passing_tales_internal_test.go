@@ -54,6 +54,14 @@ func toldLate() *tale {
 		hold(held{w: 2, token: 3, call: 8, got: 22, down: 25, releasing: 26, released: 27})
 }
 
+// behind is a holder that is refused for the token of an earlier one, with the
+// server's clock behind.
+func behind() *tale {
+	return plain().brief(1, 2000, 2).effect(5, 1, 2000, "").
+		add(1300, history.Event{What: history.Fault, Fault: history.ClockBack, On: "one", By: 3e9}).
+		brief(2, 1000, 1310).effect(1315, 2, 1000, "stale")
+}
+
 func init() {
 	tales = append(tales, []struct {
 		name string
@@ -83,6 +91,8 @@ func init() {
 		{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
 		{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
 		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
+		{"a holder that is refused as its token fell with a clock behind", "", behind().fault(20, 21, history.FlushAll, "one")},
+		{"a holder that is refused with a clock behind", HolderRefused, behind().fault(20, 21, history.KillServer, "one")},
 		{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 		{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 40, history.FlushAll, "one")},
 		{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},

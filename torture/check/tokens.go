@@ -142,9 +142,19 @@ func (s *story) struck(from, to int64) bool {
 	})
 }
 
-// fell reports a token that is smaller than an earlier one, unless the counter
-// was lost while the server's clock was behind, and no further than it was.
+// fell reports a token that is smaller than an earlier one, unless it may be.
 func (k *checker) fell(s *story, before, after *call) {
+	if s.mayFall(before, after) {
+		k.report.TokensFell++
+		s.fell = true
+		return
+	}
+	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+}
+
+// mayFall says that the counter was lost while the server's clock was behind, and
+// the token fell no further than that.
+func (s *story) mayFall(before, after *call) bool {
 	lost, behind := false, int64(0)
 	for _, f := range s.faults {
 		if f.losesData() && f.t <= after.acquired && f.until >= before.began {
@@ -154,12 +164,7 @@ func (k *checker) fell(s *story, before, after *call) {
 			behind = max(behind, f.by/int64(time.Microsecond))
 		}
 	}
-	if lost && behind > 0 && before.token-after.token <= behind+slack {
-		k.report.TokensFell++
-		s.fell = true
-		return
-	}
-	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+	return lost && behind > 0 && before.token-after.token <= behind+slack
 }
 
 // shared checks re-entries: while one hold of an owner was certainly valid all

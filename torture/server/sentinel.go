@@ -125,12 +125,12 @@ func (d *Deployment) agreed(ctx context.Context) (*Redis, error) {
 	return primary, nil
 }
 
-// The ways in which a primary that Sentinels watch stops being one.
+// The ways in which a primary that Sentinels watch stops being one. Half of the
+// times it is relieved in order, and serves until it is told: so that two hold.
 const (
-	killed   = iota
-	hung     // it goes on when another one has been promoted, and does not know
-	relieved // in order; it serves until it is told
-	ways
+	killed = iota
+	hung   // it goes on when another one has been promoted, and does not know
+	ways   = 4
 )
 
 // FailOver ends a primary in one of these ways, and returns when another has its place.
@@ -143,7 +143,7 @@ func (d *Deployment) FailOver(ctx context.Context, way int) error {
 		old.Kill()
 	case hung:
 		old.Stop()
-	case relieved:
+	default:
 		err := until(ctx, startWithin, func() error {
 			return d.watchers[0].RDB.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
 		})
