@@ -55,7 +55,7 @@ func (s *Site) promoted(ctx context.Context, since int64) {
 	if known {
 		return
 	}
-	if err := s.Deployment.Settled(ctx); err != nil {
+	if err := s.Deployment.Settled(context.WithoutCancel(ctx)); err != nil {
 		s.fail(Step{Kind: history.Failover}, err)
 	}
 	s.note(history.Event{T: since, Fault: history.Failover, On: s.Deployment.Name, Err: "by itself"})
