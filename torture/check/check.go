@@ -83,6 +83,7 @@ func (k *checker) story(s *story) {
 			s.faults = append(s.faults, f)
 		}
 	}
+	k.findGhosts(s)
 	k.tally(s)
 	k.overlaps(s)
 	k.tokens(s)

@@ -29,7 +29,7 @@ func (s *story) ops() []op {
 			all = append(all, s.hold(c)...)
 		}
 	}
-	fs := s.families(all, s.ghosts())
+	fs := s.families(all)
 	s.fromBelow(fs)
 	fromAbove(fs)
 	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
@@ -54,7 +54,7 @@ func (s *story) hold(c *call) []op {
 }
 
 // families brings the operations together by token, in its order.
-func (s *story) families(all []op, ghosts map[string][]*call) []*family {
+func (s *story) families(all []op) []*family {
 	byToken := map[int64]*family{}
 	holds := map[*call]*ops{}
 	var fs []*family
@@ -83,7 +83,7 @@ func (s *story) families(all []op, ghosts map[string][]*call) []*family {
 		h.end = o
 	}
 	for _, f := range fs {
-		s.rejoin(f, ghosts)
+		s.rejoin(f)
 	}
 	slices.SortFunc(fs, func(a, b *family) int { return compare(a.token, b.token) })
 	follows := int64(0)
@@ -101,13 +101,13 @@ func (s *story) families(all []op, ghosts map[string][]*call) []*family {
 // rejoin marks the takes that may join a grant of which we see no hold: one that
 // has lapsed for us and not in Redis yet, one that a failover brought back, or a
 // ghost's.
-func (s *story) rejoin(f *family, ghosts map[string][]*call) {
+func (s *story) rejoin(f *family) {
 	for _, h := range f.ops {
 		c := h.take.c
 		if c.owner == "" {
 			continue
 		}
-		ghost := keeps(ghosts[c.owner], c.began, c.acquired)
+		ghost := s.haunted(c, c.began, c.acquired)
 		f.hidden = f.hidden || ghost && !f.exclusive
 		h.take.rejoins = ghost
 		for _, g := range f.ops {

@@ -62,6 +62,14 @@ func behind() *tale {
 		brief(2, 1000, 1310).effect(1315, 2, 1000, "stale")
 }
 
+// robbed is two holds of one grant with a gap between them, and a call of their
+// owner that waits over the gap and gets a later grant.
+func robbed() *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 1, got: 2, releasing: 20, released: 21}).
+		hold(held{w: 2, id: 2, owner: "a", token: 5, call: 10, got: 60, releasing: 65, released: 66}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 30, got: 31, releasing: 35, released: 36})
+}
+
 func init() {
 	tales = append(tales, []struct {
 		name string
@@ -93,6 +101,9 @@ func init() {
 		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
 		{"a holder that is refused as its token fell with a clock behind", "", behind().fault(20, 21, history.FlushAll, "one")},
 		{"a holder that is refused with a clock behind", HolderRefused, behind().fault(20, 21, history.KillServer, "one")},
+		{"a hold of a grant that a waiter kept until the flush", "", robbed().fault(40, 41, history.FlushAll, "one")},
+		{"a hold of a grant that a waiter kept, with no flush after it", TokenRepeated, robbed().fault(40, 41, history.StopServer, "one")},
+		{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
 		{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 		{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 40, history.FlushAll, "one")},
 		{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},

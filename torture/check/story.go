@@ -91,6 +91,7 @@ type story struct {
 	ttl     time.Duration // the longest that was asked for
 	faults  []*fault      // that befell its servers
 	fell    bool          // a token fell where it may
+	ghosts  map[string][]ghost
 
 	parted map[int64]bool // grants, by token, of which two were valid at once when a primary had relieved another
 }

@@ -36,7 +36,7 @@ func (k *checker) repeated(s *story, byCall []*call) {
 		c    *call
 		gone int64 // when the last hold of the grant was gone
 	}
-	uses, ghosts := make(map[int64]*use, len(byCall)), s.ghosts()
+	uses := make(map[int64]*use, len(byCall))
 	for _, c := range byCall {
 		u := uses[c.token]
 		switch {
@@ -45,7 +45,7 @@ func (k *checker) repeated(s *story, byCall []*call) {
 			continue
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
-		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began) && !s.cameBack(u.gone, c):
+		case u.gone < c.began && !s.haunted(c, u.gone, c.began) && !s.cameBack(u.gone, c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
 		}
 		u.gone = max(u.gone, c.gone())
@@ -77,12 +77,12 @@ func (k *checker) growing(s *story, held, byCall []*call) {
 // joiners know which holds may have joined an older grant of their owner:
 // readers of two owners have two grants at once.
 type joiners struct {
+	*story
 	family map[int64][]*call // named owners' holds, by token
-	ghosts map[string][]*call
 }
 
 func (s *story) joiners(held []*call) joiners {
-	js := joiners{map[int64][]*call{}, s.ghosts()}
+	js := joiners{s, map[int64][]*call{}}
 	for _, c := range held {
 		if c.owner != "" {
 			js.family[c.token] = append(js.family[c.token], c)
@@ -97,7 +97,7 @@ func (js joiners) joined(c, than *call) bool {
 	if c.owner == "" {
 		return false
 	}
-	return keeps(js.ghosts[c.owner], c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
+	return js.haunted(c, c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
 		return d != c && d.sameOwner(c) && d.began <= than.acquired
 	})
 }
