@@ -50,7 +50,7 @@ func here(t *testing.T) string {
 
 func TestShortTortureFindsNothing(t *testing.T) {
 	need(t, "redis-server", "redis-cli", "gcc")
-	dir := t.TempDir()
+	dir := t.ArtifactDir() // go test -artifacts keeps the histories
 	bin, err := mutant.Mutant{Name: "none"}.Build(t.Context(), here(t), filepath.Dir(here(t)), dir)
 	if err != nil {
 		t.Fatal(err)
