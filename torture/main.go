@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.Round, "round", 0, "how long each deployment is used")
 	flags.IntVar(&o.Workers, "workers", 0, "processes")
 	flags.BoolVar(&o.Calm, "calm", false, "no faults")
-	forms := flags.String("forms", "", "deployments, by comma: standalone, replicated, cluster")
+	forms := flags.String("forms", "", "deployments, by comma: standalone, replicated, cluster, sentinel")
 	loads := flags.String("loads", "", "workloads, by comma; empty: all")
 	_ = flags.Parse(args)
 	if *forms != "" {

@@ -49,8 +49,8 @@ func here(t *testing.T) string {
 }
 
 func TestShortTortureFindsNothing(t *testing.T) {
-	need(t, "redis-server", "gcc")
-	dir := t.TempDir()
+	need(t, "redis-server", "redis-cli", "gcc")
+	dir := t.ArtifactDir() // go test -artifacts keeps the histories
 	bin, err := mutant.Mutant{Name: "none"}.Build(t.Context(), here(t), filepath.Dir(here(t)), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	o := rig.Options{
-		For: 18 * time.Second, Round: 9 * time.Second, Seed: uint64(time.Now().UnixNano()) % 1_000_000, Bin: bin,
-		Dir: filepath.Join(dir, "run"), Forms: []string{server.Standalone, server.Replicated}, Log: t.Output(),
+		For: 48 * time.Second, Round: 7 * time.Second, Seed: uint64(time.Now().UnixNano()) % 1_000_000, Bin: bin,
+		Dir: filepath.Join(dir, "run"), Forms: []string{server.Standalone, server.Replicated, server.Cluster, server.Sentinel}, Log: t.Output(),
 	}
 	t.Logf("seed %d", o.Seed)
 	if _, err := rig.Run(ctx, o); err != nil {

@@ -12,7 +12,8 @@ const (
 	minPause    = 20 * time.Millisecond // after the first failure
 	maxPause    = time.Second           // also: a link that lived this long was a good one
 	refusePause = 5 * time.Second       // after a refusal, which only an operator ends
-	ackTimeout  = 10 * time.Second      // from the start of an attempt to its acknowledgement
+	dialTimeout = 10 * time.Second      // from the start of an attempt to its subscription
+	ackTimeout  = 2 * time.Second       // from there to the acknowledgement: waiters stand still that long
 )
 
 var (
@@ -99,11 +100,14 @@ func (l *link) close() {
 
 // wait returns why l has to go.
 func (l *link) wait(ctx context.Context) error {
-	late := time.NewTimer(ackTimeout)
+	late := time.NewTimer(dialTimeout)
 	defer late.Stop()
-	acked, expired := l.acked, late.C
+	dialled, acked, expired := l.dialled, l.acked, late.C
 	for {
 		select {
+		case <-dialled:
+			dialled = nil
+			late.Reset(ackTimeout)
 		case <-acked:
 			acked, expired = nil, nil
 		case <-expired:

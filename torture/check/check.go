@@ -83,6 +83,7 @@ func (k *checker) story(s *story) {
 			s.faults = append(s.faults, f)
 		}
 	}
+	k.findGhosts(s)
 	k.tally(s)
 	k.overlaps(s)
 	k.tokens(s)
@@ -101,6 +102,7 @@ func (k *checker) tally(s *story) {
 		switch {
 		case c.acquired != 0:
 			r.Grants[c.side()]++
+			r.form(s.name).Grants++
 			if c.until == 0 {
 				k.violation(s, Malformed, c.acquired, c.acquired, "%s does not say until when it is trusted", c)
 			}

@@ -31,7 +31,7 @@ func (k *checker) fenced(s *story) {
 			}
 			continue
 		}
-		k.refused(s, e, newest, c)
+		k.refused(s, e, newest, c, holds[holdID{newest.worker, newest.id}])
 	}
 }
 
@@ -52,7 +52,8 @@ func (e effect) sameGrant(d effect) bool {
 	return e.worker == d.worker && e.id == d.id
 }
 
-func (k *checker) refused(s *story, e, newest effect, c *call) {
+// refused judges a refusal of a hold's write for another hold's newest.
+func (k *checker) refused(s *story, e, newest effect, c, other *call) {
 	switch {
 	case e.err != "stale":
 		k.violation(s, TokenRepeated, newest.t, e.t, "the store refused token %d of worker %d: %s", e.token, e.worker, e.err)
@@ -62,6 +63,9 @@ func (k *checker) refused(s *story, e, newest effect, c *call) {
 		return
 	}
 	k.report.Stale++
+	if c != nil && other != nil && s.mayFall(other, c) {
+		return
+	}
 	if c != nil && c.certain() && c.acquired <= e.t && e.t < c.end() && s.excuse(e.t, e.t, c.ttl) == nil {
 		k.violation(s, HolderRefused, c.acquired, e.t, "%s was valid, and its write was refused for token %d of worker %d", c, newest.token, newest.worker)
 	}

@@ -8,22 +8,44 @@ import (
 // notAfter is how long after it was sent a request may still be granted.
 const notAfter = 10 * time.Second
 
-// ghosts are the calls of named owners that made no hold that anybody knows of.
-// Such a call may have joined its owner's grant all the same, and keep that alive.
-func (s *story) ghosts() map[string][]*call {
-	all := map[string][]*call{}
-	for _, c := range s.calls {
-		if c.acquired == 0 && c.owner != "" {
-			all[c.owner] = append(all[c.owner], c)
-		}
-	}
-	return all
+// A ghost is when a call may have had a hold that nobody knows of.
+type ghost struct {
+	reign
+	token int64 // that the call was granted in the end; 0: none
 }
 
-// keeps says that one of the calls may have had a lease in Redis between two times.
-func keeps(ghosts []*call, from, to int64) bool {
-	return slices.ContainsFunc(ghosts, func(g *call) bool {
-		over := g.over()
-		return g.began <= to && (over == never || over+int64(notAfter)+int64(g.ttl) >= from)
+// findGhosts finds when calls of named owners may have had a hold in Redis that
+// nobody knows of. Such a call may have joined its owner's grant all the same, and
+// kept that alive. It is one that made no hold, or one that waited while a fault
+// took from it what it had been granted and not been told of, and that was
+// granted the lock once more.
+func (k *checker) findGhosts(s *story) {
+	s.ghosts = map[string][]ghost{}
+	for _, c := range s.calls {
+		if c.owner == "" {
+			continue
+		}
+		to := c.over()
+		if c.acquired != 0 && !s.robbed(c) {
+			continue
+		}
+		if c.acquired == 0 && to != never {
+			to += int64(notAfter) + int64(c.ttl)
+		}
+		s.ghosts[c.owner] = append(s.ghosts[c.owner], ghost{reign{c.began, to}, c.token})
+	}
+}
+
+// robbed says that a fault that takes holds came while the call waited.
+func (s *story) robbed(c *call) bool {
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.allowsOverlap() && f.t <= c.acquired && f.until >= c.began
+	})
+}
+
+// haunted says that a ghost may have kept a call's grant between two times.
+func (s *story) haunted(c *call, from, to int64) bool {
+	return c.owner != "" && slices.ContainsFunc(s.ghosts[c.owner], func(g ghost) bool {
+		return g.token != c.token && g.from <= to && g.to >= from
 	})
 }

@@ -24,6 +24,8 @@ type Minimums struct {
 	Orders    int
 	Waits     int
 	Overlaps  map[string]int // seen after faults of these kinds
+	Failovers map[string]int // of each form of deployment
+	Parted    map[string]int // overlaps after those
 	Swept     []string       // what must have been looked for after the end
 }
 
@@ -44,6 +46,7 @@ func MinimumsFor(d time.Duration) *Minimums {
 		Grants: part(1_000_000), Faults: part(2_000), Kinds: map[string]int{}, Sides: map[string]int{}, Effects: part(200_000),
 		Stale: 1, Ambiguous: max(1, part(100)), Cancelled: max(1, part(10_000)), Losses: max(1, part(100)),
 		Reentries: max(1, part(10_000)), Orders: max(1, part(10_000)), Waits: max(1, part(10_000)), Overlaps: map[string]int{},
+		Failovers: map[string]int{}, Parted: map[string]int{},
 		Swept: []string{history.LeftKey, history.LeftGoroutine, history.LeftConnection},
 	}
 	for _, kind := range Kinds {
@@ -52,7 +55,11 @@ func MinimumsFor(d time.Duration) *Minimums {
 	for _, side := range []string{"plain w", "fair w", "rw w", "rw r", "fair rw w", "fair rw r"} {
 		m.Sides[side] = part(20_000)
 	}
+	for _, form := range []string{"sentinel", "cluster", "replicated"} {
+		m.Failovers[form] = part(10)
+	}
 	if d >= 10*time.Minute {
+		m.Parted["sentinel"] = 1
 		for _, kind := range []string{history.FlushAll, history.RestartEmpty, history.Failover, history.ClockForward, history.ForceUnlock} {
 			m.Overlaps[kind] = 1
 		}
@@ -81,6 +88,10 @@ func (k *checker) count() {
 	short("faults", sum(r.Faults), m.Faults)
 	each("faults of kind %s", r.Faults, m.Kinds)
 	each("lease overlaps after %s", r.Overlaps, m.Overlaps)
+	for _, form := range slices.Sorted(maps.Keys(m.Failovers)) {
+		short("failovers, "+form, r.form(form).Failovers, m.Failovers[form])
+		short("lease overlaps after a failover, "+form, r.form(form).Overlaps, m.Parted[form])
+	}
 	short("effects", r.Effects, m.Effects)
 	short("stale effects refused", r.Stale, m.Stale)
 	short("ambiguous outcomes", r.Ambiguous, m.Ambiguous)

@@ -25,11 +25,11 @@ type ops struct {
 func (s *story) ops() []op {
 	var all []op
 	for _, c := range s.calls {
-		if c.acquired != 0 {
+		if c.acquired != 0 && !c.unknown && !s.parted[c.token] {
 			all = append(all, s.hold(c)...)
 		}
 	}
-	fs := families(all, s.ghosts())
+	fs := s.families(all)
 	s.fromBelow(fs)
 	fromAbove(fs)
 	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
@@ -54,7 +54,7 @@ func (s *story) hold(c *call) []op {
 }
 
 // families brings the operations together by token, in its order.
-func families(all []op, ghosts map[string][]*call) []*family {
+func (s *story) families(all []op) []*family {
 	byToken := map[int64]*family{}
 	holds := map[*call]*ops{}
 	var fs []*family
@@ -83,7 +83,7 @@ func families(all []op, ghosts map[string][]*call) []*family {
 		h.end = o
 	}
 	for _, f := range fs {
-		f.rejoin(ghosts)
+		s.rejoin(f)
 	}
 	slices.SortFunc(fs, func(a, b *family) int { return compare(a.token, b.token) })
 	follows := int64(0)
@@ -99,19 +99,26 @@ func families(all []op, ghosts map[string][]*call) []*family {
 }
 
 // rejoin marks the takes that may join a grant of which we see no hold: one that
-// has lapsed for us and not in Redis yet, or a ghost's.
-func (f *family) rejoin(ghosts map[string][]*call) {
+// has lapsed for us and not in Redis yet, one that a failover brought back, or a
+// ghost's.
+func (s *story) rejoin(f *family) {
 	for _, h := range f.ops {
 		c := h.take.c
 		if c.owner == "" {
 			continue
 		}
-		ghost := keeps(ghosts[c.owner], c.began, c.acquired)
+		ghost := s.haunted(c, c.began, c.acquired)
 		f.hidden = f.hidden || ghost && !f.exclusive
-		h.take.rejoins = ghost || slices.ContainsFunc(f.ops, func(g *ops) bool {
+		h.take.rejoins = ghost
+		for _, g := range f.ops {
 			d := g.take.c
-			return c != d && c.sameOwner(d) && !d.confirmed && d.began <= c.acquired && d.end() <= c.acquired
-		})
+			if c == d || !c.sameOwner(d) || d.began > c.acquired || d.end() > c.acquired {
+				continue
+			}
+			back := d.confirmed && d.released < c.began && s.cameBack(d.released, c)
+			f.hidden = f.hidden || back
+			h.take.rejoins = h.take.rejoins || back || !d.confirmed
+		}
 	}
 }
 
@@ -123,7 +130,8 @@ func (f *family) rejoin(ghosts map[string][]*call) {
 // is to find that it is illegal.
 func (s *story) fromBelow(fs []*family) {
 	began, ended, wrote := int64(0), int64(0), int64(0) // of families before: latest first take, end, and end of writing
-	for _, f := range fs {
+	later := laterGrants(fs)
+	for i, f := range fs {
 		for _, h := range f.ops {
 			after := max(began, ended)
 			if h.take.c.read {
@@ -132,7 +140,7 @@ func (s *story) fromBelow(fs []*family) {
 			if after <= h.take.to {
 				h.take.from = max(h.take.from, after)
 			}
-			s.mayEndEarly(h)
+			s.mayEndEarly(h, later[i])
 		}
 		if f.hidden {
 			continue
@@ -156,20 +164,53 @@ func (s *story) fromBelow(fs []*family) {
 }
 
 // mayEndEarly gives the end of a hold the time from a fault on that allows two
-// holders: if it met another hold, or if nobody has confirmed that Redis had it
-// to its end. The call's answer may have come
-// after the fault, and its grant too: a place in the queue passes on the rest of
-// a lease from before.
-func (s *story) mayEndEarly(h *ops) {
-	if h.end == nil || h.take.c.confirmed && !h.take.c.met {
+// holders: if it met another hold, if nobody has confirmed that Redis had it
+// to its end, or if a later grant was made before. The last is how a grant
+// looks that was on its way when the fault came, and was passed on within its
+// process. The call's answer may have come after the fault, and its grant too:
+// a place in the queue passes on the rest of a lease from before.
+func (s *story) mayEndEarly(h *ops, l later) {
+	c, last := h.take.c, h.take.c.end()
+	if h.end == nil || c.confirmed && !c.met && !l.contradicts(c) {
 		return
 	}
-	last := h.take.c.end()
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && h.take.c.began <= f.until && last <= f.limit(h.take.c.ttl) {
+		if f.allowsOverlap() && f.t <= last && c.since <= f.until && last <= f.limit(c.ttl) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}
+}
+
+// A later is when the first grant with a larger token must have been made.
+type later struct{ any, write int64 }
+
+func laterGrants(fs []*family) []later {
+	all, first := make([]later, len(fs)), later{never, never}
+	for i, f := range slices.Backward(fs) {
+		all[i] = first
+		if !f.hidden {
+			first.any = min(first.any, f.acquired)
+		}
+		for _, h := range f.ops {
+			if !h.take.c.read { // it came before all that have larger tokens
+				first.write = min(first.write, first.any, h.take.c.acquired)
+			}
+		}
+	}
+	return all
+}
+
+// contradicts says that a later grant was made while the hold, which excludes it,
+// had not ended.
+func (l later) contradicts(c *call) bool {
+	wrote := c.end()
+	switch {
+	case c.read:
+		wrote = 0
+	case c.downgraded != 0:
+		wrote = min(wrote, c.downgraded)
+	}
+	return l.any < wrote || l.write < c.end()
 }
 
 // fromAbove is the other direction.

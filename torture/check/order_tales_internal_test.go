@@ -83,7 +83,8 @@ func TestRunsInWhichTooLittleHappenedFail(t *testing.T) {
 	}
 	for _, want := range slices.Concat(Kinds, []string{
 		"grants: 2,", "grants of plain w", "grants of fair w", "grants of rw r", "grants of fair rw r", "faults: 0", "stale", "ambiguous", "cancelled", "holds lost", "re-entries",
-		"turns", "waits", "effects", "lease overlaps after flushall", "lease overlaps after failover", "a key left", "a goroutine left", "a connection left",
+		"turns", "waits", "effects", "lease overlaps after flushall", "lease overlaps after failover", "failovers, cluster", "failovers, sentinel", "lease overlaps after a failover, sentinel",
+		"a key left", "a goroutine left", "a connection left",
 	}) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("nothing is said of %q", want)

@@ -3,6 +3,8 @@ package check
 import (
 	"slices"
 	"time"
+
+	"github.com/relock-go/relock/torture/history"
 )
 
 // A span is a time in which a hold was certainly valid in one mode.
@@ -70,12 +72,15 @@ func (k *checker) overlap(s *story, a, b span) {
 		return
 	}
 	if f := s.excuse(from, to, max(a.c.ttl, b.c.ttl)); f != nil {
-		k.report.Overlaps[f.kind]++
+		k.report.overlap(s, f)
 		elder := a.c
 		if b.c.token < elder.token {
 			elder = b.c // its answer came later
 		}
 		elder.met = true
+		if f.kind == history.Failover {
+			s.part(a.c, b.c)
+		}
 		k.report.LongestOverlap = max(k.report.LongestOverlap, time.Duration(to-from))
 		return
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/relock-go/relock/torture/history"
 )
 
 // Name is the name of a violation.
@@ -73,11 +71,14 @@ type Report struct {
 	Ambiguous int            `json:"ambiguous"`
 	Losses    int            `json:"losses"`
 
+	Forms map[string]*Form `json:"forms"` // of deployments
+
 	Stalls         int            `json:"stalls"` // of a loaded machine
 	Faults         map[string]int `json:"faults"`
 	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
 	LongestOverlap time.Duration  `json:"longestOverlap"`
 	TokensFell     int            `json:"tokensFell"` // where a counter was lost while its clock was behind
+	PassedOn       int            `json:"passedOn"`   // holds passed on in a process that had lost the lock
 
 	Effects int `json:"effects"`
 	Stale   int `json:"stale"` // of these refused, rightly
@@ -101,7 +102,7 @@ func newReport(in *input) Report {
 	r := Report{
 		Seed: in.seed, Files: in.files, Torn: in.torn, Events: in.events,
 		Grants: map[string]int{}, Failed: map[string]int{}, Faults: map[string]int{}, Overlaps: map[string]int{},
-		Swept: map[string]int{}, Counts: map[Name]int{},
+		Swept: map[string]int{}, Counts: map[Name]int{}, Forms: map[string]*Form{},
 	}
 	if in.begun < in.until {
 		r.Duration = time.Duration(in.until - in.begun)
@@ -110,11 +111,7 @@ func newReport(in *input) Report {
 		r.Duration = in.planned
 	}
 	for _, f := range in.faults {
-		if f.kind == history.Stall {
-			r.Stalls++ // the machine's, not the rig's
-			continue
-		}
-		r.Faults[f.kind]++
+		r.fault(f)
 	}
 	return r
 }
@@ -181,6 +178,7 @@ func (r *Report) Markdown() string {
 	row("waits for a free lock checked", fmt.Sprintf("%d, and %d probes; longest %v", r.Waits, r.Probes, r.LongestWake))
 	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
 	row("tokens that fell with a lost counter and a clock behind", r.TokensFell)
+	row("holds passed on in a process that did not know of its loss yet", r.PassedOn)
 	row("inspections for leaks", sum(r.Swept))
 
 	fmt.Fprintf(&b, "\n| faults | how many | lease overlaps after it |\n| --- | ---: | ---: |\n")
@@ -188,6 +186,11 @@ func (r *Report) Markdown() string {
 		row(kind, r.Faults[kind], r.Overlaps[kind])
 	}
 	row("all", sum(r.Faults), fmt.Sprintf("%d, longest %v", sum(r.Overlaps), r.LongestOverlap))
+
+	fmt.Fprintf(&b, "\n| deployment | grants | failovers | lease overlaps after one |\n| --- | ---: | ---: | ---: |\n")
+	for _, name := range slices.Sorted(maps.Keys(r.Forms)) {
+		row(name, r.Forms[name].Grants, r.Forms[name].Failovers, r.Forms[name].Overlaps)
+	}
 
 	fmt.Fprintf(&b, "\n| violation | how many |\n| --- | ---: |\n")
 	row("lease overlap outside the named faults", r.Counts[LeaseOverlap])

@@ -26,6 +26,9 @@ type call struct {
 	confirmed                         bool // Released without an error
 	why                               string
 	met                               bool // by a later grant, after a fault for which that may be
+
+	since   int64 // of a hold: when the call began that brought the lock into its process
+	unknown bool  // to Redis: passed on within a process that had lost the lock
 }
 
 // never is later than all events.
@@ -88,6 +91,20 @@ type story struct {
 	ttl     time.Duration // the longest that was asked for
 	faults  []*fault      // that befell its servers
 	fell    bool          // a token fell where it may
+	ghosts  map[string][]ghost
+
+	parted map[int64]bool // grants, by token, of which two were valid at once when a primary had relieved another
+}
+
+// part notes that two grants were made by two primaries: what each of them went
+// on to grant and to end is beyond one order.
+func (s *story) part(holds ...*call) {
+	if s.parted == nil {
+		s.parted = map[int64]bool{}
+	}
+	for _, c := range holds {
+		s.parted[c.token] = true
+	}
 }
 
 func (s *story) fair() bool {

@@ -19,21 +19,25 @@ func (k *checker) tokens(s *story) {
 			k.violation(s, Malformed, c.acquired, c.acquired, "%s has token %d", c, c.token)
 		}
 	}
-	k.repeated(s, held)
-	k.growing(s, held)
+	byCall := slices.Clone(held)
+	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+	s.passing(held)
+	k.repeated(s, byCall)
+	k.growing(s, held, byCall)
 	k.ordered(s, held)
-	k.shared(s, held)
+	k.shared(s, held, byCall)
 }
 
 // repeated finds a token that two grants have: only holds of one named owner
-// may share it, and only while some of them may be left in Redis.
-func (k *checker) repeated(s *story, held []*call) {
+// may share it, and only while some of them may be left in Redis. That may also
+// be one whose answer came late: it goes by when the calls began.
+func (k *checker) repeated(s *story, byCall []*call) {
 	type use struct {
 		c    *call
 		gone int64 // when the last hold of the grant was gone
 	}
-	uses, ghosts := make(map[int64]*use, len(held)), s.ghosts()
-	for _, c := range held {
+	uses := make(map[int64]*use, len(byCall))
+	for _, c := range byCall {
 		u := uses[c.token]
 		switch {
 		case u == nil:
@@ -41,7 +45,7 @@ func (k *checker) repeated(s *story, held []*call) {
 			continue
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
-		case u.gone < c.began && !keeps(ghosts[c.owner], u.gone, c.began):
+		case u.gone < c.began && !s.haunted(c, u.gone, c.began) && !s.cameBack(u.gone, c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
 		}
 		u.gone = max(u.gone, c.gone())
@@ -49,9 +53,7 @@ func (k *checker) repeated(s *story, held []*call) {
 }
 
 // growing checks the order that calls prove: one had returned before the other began.
-func (k *checker) growing(s *story, held []*call) {
-	byCall := slices.Clone(held)
-	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
+func (k *checker) growing(s *story, held, byCall []*call) {
 	js := s.joiners(held)
 	var newest *call
 	i := 0
@@ -61,7 +63,12 @@ func (k *checker) growing(s *story, held []*call) {
 				newest = held[i]
 			}
 		}
-		if newest != nil && c.token < newest.token && !js.joined(c, newest) {
+		switch {
+		case newest == nil || c.token >= newest.token || js.joined(c, newest):
+		case s.passedOn(c, newest):
+			c.unknown = true
+			k.report.PassedOn++
+		default:
 			k.fell(s, newest, c)
 		}
 	}
@@ -70,12 +77,12 @@ func (k *checker) growing(s *story, held []*call) {
 // joiners know which holds may have joined an older grant of their owner:
 // readers of two owners have two grants at once.
 type joiners struct {
+	*story
 	family map[int64][]*call // named owners' holds, by token
-	ghosts map[string][]*call
 }
 
 func (s *story) joiners(held []*call) joiners {
-	js := joiners{map[int64][]*call{}, s.ghosts()}
+	js := joiners{s, map[int64][]*call{}}
 	for _, c := range held {
 		if c.owner != "" {
 			js.family[c.token] = append(js.family[c.token], c)
@@ -90,7 +97,7 @@ func (js joiners) joined(c, than *call) bool {
 	if c.owner == "" {
 		return false
 	}
-	return keeps(js.ghosts[c.owner], c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
+	return js.haunted(c, c.began, than.acquired) || slices.ContainsFunc(js.family[c.token], func(d *call) bool {
 		return d != c && d.sameOwner(c) && d.began <= than.acquired
 	})
 }
@@ -135,9 +142,19 @@ func (s *story) struck(from, to int64) bool {
 	})
 }
 
-// fell reports a token that is smaller than an earlier one, unless the counter
-// was lost while the server's clock was behind, and no further than it was.
+// fell reports a token that is smaller than an earlier one, unless it may be.
 func (k *checker) fell(s *story, before, after *call) {
+	if s.mayFall(before, after) {
+		k.report.TokensFell++
+		s.fell = true
+		return
+	}
+	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+}
+
+// mayFall says that the counter was lost while the server's clock was behind, and
+// the token fell no further than that.
+func (s *story) mayFall(before, after *call) bool {
 	lost, behind := false, int64(0)
 	for _, f := range s.faults {
 		if f.losesData() && f.t <= after.acquired && f.until >= before.began {
@@ -147,20 +164,13 @@ func (k *checker) fell(s *story, before, after *call) {
 			behind = max(behind, f.by/int64(time.Microsecond))
 		}
 	}
-	if lost && behind > 0 && before.token-after.token <= behind+slack {
-		k.report.TokensFell++
-		s.fell = true
-		return
-	}
-	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+	return lost && behind > 0 && before.token-after.token <= behind+slack
 }
 
 // shared checks re-entries: while one hold of an owner was certainly valid all
 // through a call of the same owner, the two have one token.
-func (k *checker) shared(s *story, held []*call) {
+func (k *checker) shared(s *story, held, byCall []*call) {
 	latest := map[string]*call{} // the certain hold of each owner that ends last
-	byCall := slices.Clone(held)
-	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
 	i := 0
 	for _, c := range byCall {
 		for ; i < len(held) && held[i].acquired <= c.began; i++ {

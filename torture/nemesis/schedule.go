@@ -49,15 +49,17 @@ func decks(form string) map[string]map[string]int {
 	}
 	switch form {
 	case server.Standalone:
-		d["servers"][history.RestartEmpty] = 3
+		d["servers"][history.RestartEmpty] = 4
 	case server.Replicated:
 		d["servers"][history.RestartEmpty] = 1
 		d["servers"][history.Failover] = 6
 	case server.Cluster:
-		d["servers"][history.Failover] = 1
-		d["servers"][history.Migrate] = 6
+		d["servers"][history.Failover] = 2
+		d["servers"][history.Migrate] = 7
 		d["servers"][history.KillServer] = 1
 		d["servers"][history.StopServer] = 1
+	case server.Sentinel:
+		d["servers"][history.Failover] = 9
 	}
 	return d
 }

@@ -54,6 +54,10 @@ func (s *Site) server(ctx context.Context, step Step, e history.Event) error {
 		err := d.TakeOver(ctx, step.Target, step.Arg%2 == 0)
 		s.note(e)
 		return err
+	case step.Kind == history.Failover && d.Form == server.Sentinel:
+		err := d.FailOver(ctx, step.Arg)
+		s.note(e)
+		return err
 	case step.Kind == history.Failover:
 		err := d.Promote(ctx, step.Arg%2 == 0)
 		s.note(e)
@@ -72,8 +76,8 @@ func (s *Site) server(ctx context.Context, step Step, e history.Event) error {
 	return s.process(ctx, step, e, primaries[step.Target%len(primaries)])
 }
 
-// process stops or kills one primary. In a cluster its replica may take over
-// meanwhile: then that was the fault.
+// process stops or kills one primary. Its replica may take over meanwhile: then
+// that was the fault.
 func (s *Site) process(ctx context.Context, step Step, e history.Event, r *server.Redis) (err error) {
 	d := s.Deployment
 	if step.Kind == history.StopServer {
@@ -88,7 +92,7 @@ func (s *Site) process(ctx context.Context, step Step, e history.Event, r *serve
 	if d.Form != server.Standalone {
 		err = errors.Join(err, d.Settled(ctx))
 	}
-	if d.Form == server.Cluster && !slices.Contains(d.Primaries(ctx), r) {
+	if d.FailsOver() && !slices.Contains(d.Primaries(ctx), r) {
 		e.Fault = history.Failover
 	}
 	s.note(e)

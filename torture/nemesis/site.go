@@ -31,9 +31,12 @@ type Site struct {
 	SHAs       []string             // of the scripts
 	Out        *history.Writer
 
-	mu     sync.Mutex // guards the following fields
-	counts map[string]int
-	failed []error
+	turn chan struct{} // of who changes servers, or looks at what has changed
+
+	mu        sync.Mutex // guards the following fields
+	counts    map[string]int
+	failed    []error
+	failovers []span
 }
 
 // The weather of a round: faults come in storms, and between two storms the
@@ -51,7 +54,13 @@ func storms(since, quiet time.Duration) bool {
 
 // Run injects what the lanes say, until ctx ends. Every fault is healed when it returns.
 func (s *Site) Run(ctx context.Context, lanes Lanes, quiet time.Duration) {
-	var running sync.WaitGroup
+	s.turn = make(chan struct{}, 1)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running, watch sync.WaitGroup
+	defer func() { stop(); watch.Wait() }()
+	if s.Deployment.FailsOver() {
+		watch.Go(func() { s.watchRoles(watching) })
+	}
 	begin := time.Now()
 	for _, steps := range lanes {
 		running.Go(func() {
@@ -100,6 +109,9 @@ func (s *Site) note(e history.Event) {
 	if s.counts == nil {
 		s.counts = map[string]int{}
 	}
+	if e.Fault == history.Failover {
+		s.failovers = append(s.failovers, span{e.T, e.Until})
+	}
 	s.counts[e.Fault]++
 }
 
@@ -129,7 +141,9 @@ func (s *Site) inject(ctx context.Context, step Step) {
 	case history.ForceUnlock:
 		err = s.force(ctx, step, e)
 	default:
+		s.turn <- struct{}{}
 		err = s.server(ctx, step, e)
+		<-s.turn
 	}
 	if err != nil {
 		s.fail(step, err)

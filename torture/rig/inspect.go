@@ -132,7 +132,8 @@ func leftKeys(ctx context.Context, d *server.Deployment) (left []string) {
 	return left
 }
 
-// leftConnections returns the connections to all nodes that are not the rig's.
+// leftConnections returns the connections to all nodes that are neither the rig's
+// nor those of the servers among themselves.
 func leftConnections(ctx context.Context, d *server.Deployment) (left []string) {
 	for _, node := range d.Nodes {
 		for _, kind := range []string{"normal", "pubsub"} {
@@ -141,7 +142,7 @@ func leftConnections(ctx context.Context, d *server.Deployment) (left []string) 
 				return []string{err.Error()}
 			}
 			for line := range strings.Lines(list) {
-				if !strings.Contains(line, " name="+server.ClientName+" ") {
+				if !server.Own(line) {
 					left = append(left, line)
 				}
 			}

@@ -64,8 +64,11 @@ func (p *pool) hire() (*member, error) {
 		N: m.n, Seed: p.rig.Seed, Prefix: p.d.Name, Mode: worker.Standalone, Link: link.Addr(),
 		Store: p.rig.socket(), Dir: p.rig.Dir, Actors: p.rig.Actors, Clients: 2,
 	}
-	if p.d.Form == server.Cluster {
+	switch p.d.Form {
+	case server.Cluster:
 		cfg.Mode, cfg.Addrs = worker.Cluster, p.d.Addrs()
+	case server.Sentinel:
+		cfg.Mode, cfg.Addrs = worker.Sentinel, p.d.WatcherAddrs()
 	}
 	text, err := json.Marshal(cfg)
 	if err != nil {

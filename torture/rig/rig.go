@@ -37,7 +37,7 @@ type Options struct {
 
 // DefaultForms are the deployments of a run, in turn.
 func DefaultForms() []string {
-	return []string{server.Standalone, server.Replicated, server.Standalone, server.Cluster}
+	return []string{server.Standalone, server.Cluster, server.Sentinel, server.Standalone, server.Cluster, server.Replicated}
 }
 
 func (o Options) withDefaults() Options {

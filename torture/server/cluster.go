@@ -35,6 +35,15 @@ func (d *Deployment) cluster(ctx context.Context) error {
 
 // Settled waits until every slot is served and every replica is linked.
 func (d *Deployment) Settled(ctx context.Context) error {
+	if d.Form == Sentinel {
+		return until(ctx, startWithin, func() error {
+			primary, err := d.agreed(ctx)
+			if err == nil {
+				d.primary.Store(primary)
+			}
+			return err
+		})
+	}
 	return until(ctx, startWithin, func() error {
 		primaries := 0
 		for _, r := range d.Nodes {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ const (
 	Standalone = "standalone" // one server
 	Replicated = "replicated" // a primary and a replica, which the rig promotes
 	Cluster    = "cluster"    // three primaries with a replica each
+	Sentinel   = "sentinel"   // a primary with two replicas, which three Sentinels watch
 )
 
 // A Deployment is a set of servers that clients take for one Redis.
@@ -29,6 +31,8 @@ type Deployment struct {
 	Nodes []*Redis
 	dir   string
 	clock *Clock
+
+	watchers []*Redis // the Sentinels
 
 	mu      sync.Mutex // serialises what changes the roles
 	primary atomic.Pointer[Redis]
@@ -50,6 +54,8 @@ func Deploy(ctx context.Context, form, name, dir string, clock *Clock) (*Deploym
 		}
 	case Cluster:
 		err = d.cluster(ctx)
+	case Sentinel:
+		err = d.sentinel(ctx)
 	default:
 		err = errors.New("no such form: " + form)
 	}
@@ -85,11 +91,14 @@ func (d *Deployment) Primary() *Redis { return d.primary.Load() }
 
 // Client returns a client past every proxy.
 func (d *Deployment) Client() redis.UniversalClient {
-	if d.Form == Cluster {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: d.Addrs(), ReadTimeout: time.Second, DialTimeout: time.Second, ClientName: ClientName})
+	switch d.Form {
+	case Cluster:
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: d.Addrs(), ReadTimeout: quick, DialTimeout: quick, ClientName: ClientName})
+	case Sentinel:
+		return d.sentinelClient()
 	}
 	return redis.NewClient(&redis.Options{
-		Addr: "primary:0", ReadTimeout: time.Second, DialTimeout: time.Second, DialerRetries: 1,
+		Addr: "primary:0", ReadTimeout: quick, DialTimeout: quick, DialerRetries: 1,
 		Dialer: d.dial, ClientName: ClientName,
 	})
 }
@@ -117,15 +126,30 @@ func (d *Deployment) Primaries(ctx context.Context) (all []*Redis) {
 }
 
 func isPrimary(ctx context.Context, r *Redis) bool {
-	role, err := r.RDB.Do(ctx, "ROLE").Slice()
-	return err == nil && len(role) > 0 && role[0] == "master"
+	is, err := r.IsPrimary(ctx)
+	return err == nil && is
 }
+
+// IsPrimary asks the server what it takes itself for.
+func (r *Redis) IsPrimary(ctx context.Context) (bool, error) {
+	role, err := r.RDB.Do(ctx, "ROLE").Slice()
+	return err == nil && len(role) > 0 && role[0] == "master", err
+}
+
+// FailsOver says that the servers choose a new primary by themselves.
+func (d *Deployment) FailsOver() bool { return d.Form == Cluster || d.Form == Sentinel }
 
 // Close ends all servers.
 func (d *Deployment) Close() {
-	for _, r := range d.Nodes {
+	for _, r := range slices.Concat(d.watchers, d.Nodes) {
 		r.Close()
 	}
+}
+
+// Own says that a line of CLIENT LIST is of a connection of the rig, of a Sentinel,
+// or of a server that has migrated keys.
+func Own(line string) bool {
+	return strings.Contains(line, " name="+ClientName+" ") || strings.Contains(line, " name=sentinel-") || strings.Contains(line, " cmd=restore")
 }
 
 // follow makes replica one of primary, and waits until it has its data.

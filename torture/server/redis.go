@@ -31,6 +31,8 @@ type Redis struct {
 	clock *Clock
 	proc  *Process
 	RDB   *redis.Client // past every proxy
+
+	command func() ([]string, error) // what redis-server is started with; nil: to keep data
 }
 
 // ClientName is that of the rig's own connections.
@@ -41,25 +43,33 @@ const ClientName = "rig"
 // and never waits for the disk.
 func Start(ctx context.Context, dir, name string, clock *Clock, args ...string) (*Redis, error) {
 	r := &Redis{Name: name, dir: filepath.Join(dir, name), clock: clock, args: args}
+	return r, r.launch(ctx)
+}
+
+// quick is the time-out of the rig's own connections.
+const quick = time.Second
+
+// launch finds a port, and starts the server there.
+func (r *Redis) launch(ctx context.Context) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	const attempts = 5 // the port found free may be taken before the server binds it
 	var err error
 	for range attempts {
 		if r.port, err = freePort(); err != nil {
-			return nil, err
+			return err
 		}
 		r.RDB = redis.NewClient(&redis.Options{
 			Addr: r.Addr(), MaxRetries: 3, DialerRetries: 1, PoolSize: 16, ClientName: ClientName,
-			DialTimeout: time.Second, ReadTimeout: time.Second,
+			DialTimeout: quick, ReadTimeout: quick,
 		})
 		if err = r.start(ctx); err == nil {
-			return r, nil
+			return nil
 		}
 		_ = r.RDB.Close()
 	}
-	return nil, fmt.Errorf("redis-server %s: %w", name, err)
+	return fmt.Errorf("redis-server %s: %w", r.Name, err)
 }
 
 // freePort returns a port that is free, and so is the one of a cluster's bus.
@@ -78,13 +88,14 @@ func freePort() (string, error) {
 }
 
 func (r *Redis) start(ctx context.Context) error {
-	cmd := exec.Command("redis-server", append([]string{
-		"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
-		"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
-		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
-		"--logfile", filepath.Join(r.dir, "log"), "--enable-debug-command", "local",
-		"--maxmemory-policy", "noeviction",
-	}, r.args...)...)
+	args, err := r.keepsData()
+	if r.command != nil {
+		args, err = r.command()
+	}
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("redis-server", args...)
 	cmd.Env = append(os.Environ(), r.clock.env()...)
 	proc, err := Run(cmd)
 	if err != nil {
@@ -96,6 +107,16 @@ func (r *Redis) start(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func (r *Redis) keepsData() ([]string, error) {
+	return append([]string{
+		"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
+		"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
+		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+		"--logfile", filepath.Join(r.dir, "log"), "--enable-debug-command", "local",
+		"--maxmemory-policy", "noeviction",
+	}, r.args...), nil
 }
 
 func (r *Redis) awaitPong(ctx context.Context) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/torture/history"
 	"github.com/relock-go/relock/torture/proxy"
+	"github.com/relock-go/relock/torture/server"
 	"github.com/relock-go/relock/torture/store"
 )
 
@@ -35,9 +36,6 @@ const (
 	Cluster    = "cluster"
 	Sentinel   = "sentinel"
 )
-
-// MasterName is what the sentinels call the primary.
-const MasterName = "main"
 
 // Config says who a worker is.
 type Config struct {
@@ -174,7 +172,7 @@ func (w *worker) connect() redis.UniversalClient {
 		})
 	case Sentinel:
 		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: MasterName, SentinelAddrs: w.Addrs, Dialer: proxy.Dialer(w.Link, ""), PoolSize: 32,
+			MasterName: server.MasterName, SentinelAddrs: w.Addrs, Dialer: proxy.Dialer(w.Link, ""), PoolSize: 32,
 			DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1,
 		})
 	}

@@ -1,0 +1,40 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/relock-go/relock/torture/history"
+)
+
+// passing finds out which calls were given the lock within their process, without
+// Redis: anonymous ones in one process, with tokens that follow each other. They
+// hold by the lease of the first.
+func (s *story) passing(held []*call) {
+	byToken := slices.Clone(held)
+	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
+	for i, c := range byToken {
+		c.since = c.began
+		if i == 0 || c.owner != "" {
+			continue
+		}
+		if d := byToken[i-1]; d.owner == "" && d.worker == c.worker && d.token == c.token-1 {
+			c.since = min(c.began, d.since)
+		}
+	}
+}
+
+// passedOn says that a hold came from one that a fault had taken from its
+// process, which did not know it yet, before the other was granted the lock.
+func (s *story) passedOn(c, other *call) bool {
+	return c.since < c.began && slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.allowsOverlap() && c.since <= f.until && f.t <= other.acquired && c.acquired <= f.limit(c.ttl)
+	})
+}
+
+// cameBack says that a call may have joined a grant of its owner that had ended:
+// a failover lost the release, and the lease went on.
+func (s *story) cameBack(gone int64, c *call) bool {
+	return c.owner != "" && c.began <= gone+int64(c.ttl) && slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.kind == history.Failover && f.until >= gone && f.t <= c.acquired
+	})
+}
