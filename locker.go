@@ -52,11 +52,13 @@ type Client struct {
 	inboxPrefix string
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
+	shards      *inbox.Shards // instead of the inbox; nil without the option
+	ear         *ear          // the inbox's
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
-	echoTask    renewal.Task
-	permitted   atomic.Bool // the user may run all that scripts need
+	permitted   atomic.Bool  // the user may run all that scripts need
+	linkedOnce  atomic.Bool  // the inbox has been subscribed
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -65,17 +67,15 @@ type Client struct {
 	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
-	mu         sync.Mutex // guards the following fields; taken after a room's mu
-	rooms      map[roomKey]*room
-	sessions   map[string]*session // by nonce: asking, queued, held, or being released
-	released   []releasedNonce     // the latest, oldest first
-	tasks      int                 // spawned and not ended
-	idle       chan struct{}       // closed and replaced when something ends that Shutdown waits for
-	draining   bool
-	ending     bool // Close has been called: nothing is granted any more
-	closed     bool
-	linkedOnce bool
-	echoSince  instant
+	mu       sync.Mutex // guards the following fields; taken after a room's mu
+	rooms    map[roomKey]*room
+	sessions map[string]*session // by nonce: asking, queued, held, or being released
+	released []releasedNonce     // the latest, oldest first
+	tasks    int                 // spawned and not ended
+	idle     chan struct{}       // closed and replaced when something ends that Shutdown waits for
+	draining bool
+	ending   bool // Close has been called: nothing is granted any more
+	closed   bool
 }
 
 type roomKey struct {
@@ -85,6 +85,7 @@ type roomKey struct {
 // A releasedNonce may come back: a failover can lose the release that ended it.
 type releasedNonce struct {
 	keys         key.Keys
+	channel      string // on which its client would have heard of it
 	nonce, owner string
 	until        instant // when its lease would have ended
 }
@@ -113,22 +114,31 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[string]*session),
 		idle:      make(chan struct{}),
 	}
+	if cfg.sharded {
+		c.id = shardedMark + c.id
+		c.shards = c.newShards(rdb)
+	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
+	channel := key.Inbox(cfg.prefix, c.id)
 	c.inbox = inbox.New(inbox.Config{
 		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
 			// The link before may have broken with a node that is gone.
 			c.transport.Reload()
 			return rdb.Subscribe(ctx, channels...)
 		},
-		Channel: key.Inbox(cfg.prefix, c.id),
+		Channel: channel,
 		Deliver: c.deliver,
-		Linked:  c.linked,
-		Spread:  spread,
+		Linked: func() {
+			again := c.linkedOnce.Swap(true)
+			c.linked(channel, !again)
+		},
+		Spread: spread,
 	})
+	c.ear = newEar(channel, c.inbox)
 	return c, nil
 }
 
@@ -184,7 +194,7 @@ func (c *Client) enter(keys key.Keys, kind string) *room {
 	k := roomKey{keys.Hash, kind}
 	r := c.rooms[k]
 	if r == nil {
-		r = &room{c: c, keys: keys, kind: kind}
+		r = &room{c: c, keys: keys, kind: kind, ear: c.earFor(keys)}
 		c.rooms[k] = r
 	}
 	r.refs++
@@ -234,7 +244,7 @@ func (c *Client) lookup(nonce string) *session {
 // remember keeps a release for a lease, in case a failover undoes it. It needs s.room.mu.
 func (c *Client) remember(s *session) {
 	now := c.clock.Now()
-	n := releasedNonce{s.room.keys, s.nonce, s.owner, now.Add(s.lasts())}
+	n := releasedNonce{s.room.keys, s.room.ear.channel, s.nonce, s.owner, now.Add(s.lasts())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.released = append(c.released, n)
@@ -243,11 +253,17 @@ func (c *Client) remember(s *session) {
 	}
 }
 
-// releaseAgain repeats the releases of the last lease: a new primary may not
-// have them, and nobody else would end those holds before their leases do.
-func (c *Client) releaseAgain(ctx context.Context) {
+// releaseAgain repeats the releases of the last lease, of locks that are heard
+// of on the channel: a new primary may not have them, and nobody else would end
+// those holds before their leases do.
+func (c *Client) releaseAgain(ctx context.Context, channel string) {
 	c.mu.Lock()
-	again := append([]releasedNonce(nil), c.released...)
+	var again []releasedNonce
+	for _, n := range c.released {
+		if n.channel == channel {
+			again = append(again, n)
+		}
+	}
 	c.mu.Unlock()
 	for len(again) > 0 && ctx.Err() == nil {
 		n := min(len(again), batchSize)
@@ -412,6 +428,9 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.watchdog.Close()
 	c.inbox.Close()
+	if c.shards != nil {
+		c.shards.Close()
+	}
 	c.wg.Wait()
 	c.transport.Wait()
 	return nil
