@@ -199,6 +199,7 @@ func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
 			w.room.leaveLine(p, spot)
 		}
 	}()
+	w.listen() // it may be the next to ask
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.ttl / 3)
 	defer hint.Stop()

@@ -88,7 +88,7 @@ func (e *ear) needs() string {
 	if e.shard == nil {
 		return "subscribe"
 	}
-	return "ssubscribe"
+	return "ssubscribe, sunsubscribe"
 }
 
 // subscribing says of err, the end of a wait for the ear, what was waited for.

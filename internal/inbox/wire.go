@@ -24,17 +24,19 @@ type wire struct {
 	cancel context.CancelFunc
 	work   chan struct{} // room for one: there is something to send
 
-	mu   sync.Mutex // protects following fields
-	err  error      // why it has ended
-	taps map[string]*tap
-	todo []order // to be sent
-	sent []order // and not answered: the server answers in this order
+	mu     sync.Mutex // protects following fields
+	err    error      // why it has ended
+	taps   map[string]*tap
+	todo   []order // to be sent
+	sent   []order // and not answered: the server answers in this order
+	probed bool    // an unsubscription has been tried
 }
 
 // order is one command for one channel.
 type order struct {
 	channel string
-	tap     *tap // who subscribes; nil: unsubscribe
+	ends    bool // unsubscribe, not subscribe
+	tap     *tap // whom a refusal ends; nil: nobody
 }
 
 // newWire needs s.mu.
@@ -55,15 +57,21 @@ func (s *Shards) retire(w *wire) {
 	}
 }
 
-// add subscribes a tap, unless w has ended.
+// add subscribes a tap, unless w has ended, or the tap's inbox has just given up
+// a link over w: that one may not have left yet.
 func (w *wire) add(t *tap) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
+	if before := w.taps[t.channel]; w.err != nil || before != nil && before.box == t.box {
 		return false
 	}
 	w.taps[t.channel] = t
-	w.do(order{t.channel, t})
+	if !w.probed {
+		// Who may subscribe and not unsubscribe learns it now, and not when it matters.
+		w.probed = true
+		w.do(order{t.channel, true, t})
+	}
+	w.do(order{t.channel, false, t})
 	return true
 }
 
@@ -83,7 +91,7 @@ func (w *wire) leave(t *tap) bool {
 		w.mu.Unlock()
 		return false // ended with its wire, or the next link of its channel is here already
 	}
-	w.do(order{t.channel, nil})
+	w.do(order{t.channel, true, nil})
 	left := w.drop(t)
 	w.mu.Unlock()
 	w.endIf(left)
@@ -118,10 +126,10 @@ func (w *wire) write() {
 			break
 		}
 		var err error
-		if o.tap != nil {
-			err = w.ps.SSubscribe(w.ctx, o.channel)
-		} else {
+		if o.ends {
 			err = w.ps.SUnsubscribe(w.ctx, o.channel)
+		} else {
+			err = w.ps.SSubscribe(w.ctx, o.channel)
 		}
 		if err != nil {
 			w.fail(err)
@@ -196,7 +204,7 @@ func (w *wire) take(frame any) {
 func (w *wire) acknowledged(channel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answered(channel, true)
+	w.answered(channel, false)
 	if t := w.taps[channel]; t != nil {
 		t.push(&redis.Subscription{Kind: "subscribe", Channel: channel})
 	}
@@ -206,7 +214,7 @@ func (w *wire) acknowledged(channel string) {
 func (w *wire) unsubscribed(channel string) {
 	w.mu.Lock()
 	t := w.taps[channel]
-	if w.answered(channel, false) || t == nil {
+	if w.answered(channel, true) || t == nil {
 		w.mu.Unlock()
 		return
 	}
@@ -219,9 +227,9 @@ func (w *wire) unsubscribed(channel string) {
 
 // answered takes the order off that an acknowledgement is for, if there is one.
 // It needs w.mu.
-func (w *wire) answered(channel string, subscribed bool) bool {
+func (w *wire) answered(channel string, ends bool) bool {
 	for i, o := range w.sent {
-		if o.channel == channel && (o.tap != nil) == subscribed {
+		if o.channel == channel && o.ends == ends {
 			w.sent = append(w.sent[:i:i], w.sent[i+1:]...)
 			return true
 		}
