@@ -20,9 +20,19 @@ import (
 const long = time.Hour
 
 func TestShardedLockOnEveryDeployment(t *testing.T) {
-	for _, name := range []string{"standalone", "sentinel", "cluster"} {
+	for name, deploy := range map[string]func(t *testing.T) func() redis.UniversalClient{
+		"standalone": deployments["standalone"],
+		"RESP2": func(t *testing.T) func() redis.UniversalClient {
+			srv := redistest.Real(t)
+			return func() redis.UniversalClient {
+				return srv.Client(t, func(o *redis.Options) { o.Protocol = 2 })
+			}
+		},
+		"sentinel":                   deployments["sentinel"],
+		"cluster, least permissions": shardedCluster,
+	} {
 		t.Run(name, func(t *testing.T) {
-			rdb := deployments[name](t)
+			rdb := deploy(t)
 			a, b := open(t, rdb(), relock.ShardedPubSub()), open(t, rdb(), relock.ShardedPubSub())
 			for what, do := range suite {
 				if what == "a removed hold is told" {
@@ -33,12 +43,30 @@ func TestShardedLockOnEveryDeployment(t *testing.T) {
 						t.Parallel()
 						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 						defer cancel()
-						do(&deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, name: lock})
+						do(&deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, opts: []relock.Option{relock.ShardedPubSub()}, name: lock})
 					})
 				}
 			}
 		})
 	}
+}
+
+// shardedCluster is one whose clients may do what the option needs, and no more.
+func shardedCluster(t *testing.T) func() redis.UniversalClient {
+	c := redistest.StartCluster(t)
+	must(t, c.Client(t).ForEachShard(t.Context(), func(_ context.Context, node *redis.Client) error {
+		permit(t, node, withSharded(t, documentedLine(t, clusterLine)))
+		return nil
+	}))
+	return func() redis.UniversalClient {
+		return c.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "cluster", "secret" })
+	}
+}
+
+// withSharded is a documented line with what the option changes in it.
+func withSharded(t *testing.T, line string) string {
+	t.Helper()
+	return strings.Replace(line, " +subscribe ", " ", 1) + " " + strings.Join(shardedWords(t), " ")
 }
 
 // shardedQueue is locks that one client holds and others wait for.
@@ -268,7 +296,7 @@ func TestShardedPermissionsAreEnoughAndEachIsNamed(t *testing.T) {
 	srv := redistest.Real(t)
 	admin := srv.Client(t)
 	words := shardedWords(t)
-	full := strings.Replace(documentedACL(t), " +subscribe ", " ", 1) + " " + strings.Join(words, " ")
+	full := withSharded(t, documentedACL(t))
 	user := func(t *testing.T) *relock.Client {
 		return open(t, srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }), relock.ShardedPubSub())
 	}

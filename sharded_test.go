@@ -55,8 +55,13 @@ func TestShardedWaiterIsWokenByMessage(t *testing.T) {
 				waiter := s.begin(b)
 				s.until(s.now() + 101*time.Millisecond)
 				waiter.waits()
+				asked := pair[1].sent("acquire")
 				endHold(t, held)
-				endHold(t, waiter.holds())
+				held = waiter.holds()
+				if n := pair[1].sent("acquire") - asked; n > 0 {
+					t.Errorf("the waiter has asked %d times, want it to be told that it holds", n)
+				}
+				endHold(t, held)
 			}
 		}
 		if n := len(s.rdb.PubSubChannels(t.Context(), "*").Val()); n != 2 {
@@ -86,6 +91,21 @@ func TestShardedChannelIsSubscribedWhileSomebodyWaits(t *testing.T) {
 		s.until(s.now() + 10*time.Second)
 		s.channels(0)
 		endHold(t, held)
+	})
+}
+
+// Fails when it is not asked who hears on a sharded channel.
+func TestShardedWaiterThatIsGoneIsPassedOver(t *testing.T) {
+	playSharded(t, func(t *testing.T, s *shardedScene) {
+		a, dead, live := s.actor(), s.sharded(), s.sharded()
+		held := s.take(a.NewLock("l"))
+		s.begin(dead.NewLock("l"))
+		s.until(101 * time.Millisecond)
+		waiter := s.begin(live.NewLock("l"))
+		dead.link.Cut()
+		s.until(203 * time.Millisecond)
+		endHold(t, held)
+		endHold(t, waiter.holds())
 	})
 }
 
