@@ -2,8 +2,10 @@ package relock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,6 +163,25 @@ func subscribed(t *testing.T, rdb *redis.ClusterClient) (most, channels int) {
 	return int(worst.Load()), int(all.Load())
 }
 
+// published is how many messages the primaries have sent to other servers.
+func published(t *testing.T, rdb *redis.ClusterClient) (plain, shard int64) {
+	t.Helper()
+	var sent [2]atomic.Int64
+	eachPrimary(t, rdb, func(node *redis.Client) error {
+		info, err := node.ClusterInfo(t.Context()).Result()
+		for line := range strings.Lines(info) {
+			for i, name := range []string{"publish_sent:", "publishshard_sent:"} {
+				if n, ok := strings.CutPrefix(strings.TrimSpace(line), "cluster_stats_messages_"+name); ok {
+					count, _ := strconv.ParseInt(n, 10, 64)
+					sent[i].Add(count)
+				}
+			}
+		}
+		return err
+	})
+	return sent[0].Load(), sent[1].Load()
+}
+
 func TestShardedWaitersInCluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	client := func(t *testing.T, opts ...relock.Option) *relock.Client {
@@ -168,7 +189,14 @@ func TestShardedWaitersInCluster(t *testing.T) {
 	}
 	t.Run("are woken by message", func(t *testing.T) {
 		names := append(numbered("woken ", 10), "{tag}: a", "{tag}: b", "}{", "a b", "日本")
-		queueUp(t, client(t), client(t), names...).pass()
+		q, admin := queueUp(t, client(t), client(t), names...), c.Client(t)
+		plain, shard := published(t, admin)
+		q.pass()
+		plainAfter, shardAfter := published(t, admin)
+		if plainAfter != plain || shardAfter == shard {
+			t.Errorf("the servers have sent each other %d plain and %d sharded messages, want none and some",
+				plainAfter-plain, shardAfter-shard)
+		}
 	})
 	t.Run("wake others and are woken by others", func(t *testing.T) {
 		plain, sharded := open(t, c.Client(t)), client(t)
@@ -188,7 +216,9 @@ func TestShardedWaitersInCluster(t *testing.T) {
 		q = queueUp(t, client(t), waiter, numbered("many ", 10)...)
 		must(t, waiter.Close())
 		for i, wait := range q.waits {
-			<-wait
+			if err := <-wait; !errors.Is(err, relock.ErrClosed) {
+				t.Errorf("Lock of a closed client = %v", err)
+			}
 			must(t, q.holds[i].Release())
 		}
 		soon(t, func() string {

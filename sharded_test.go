@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -248,11 +249,15 @@ func TestShardedClientClosesItsSubscriptions(t *testing.T) {
 		waiter.pending(t, "Lock")
 		s.channels(2)
 		stop()
-		<-lingers
+		if err := <-lingers; !errors.Is(err, context.Canceled) {
+			t.Errorf("Lock whose context has ended = %v", err)
+		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		<-waiter
+		if err := <-waiter; !errors.Is(err, relock.ErrClosed) {
+			t.Errorf("Lock of a closed client = %v", err)
+		}
 		s.channels(0)
 		endHold(t, held)
 	})

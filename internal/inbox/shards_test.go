@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -149,7 +150,7 @@ func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
 		if c.Up() || !c.Heard().IsZero() || x.nodes[0].net.dials.Load() > 0 {
 			t.Error("subscribed before it was joined")
 		}
-		if err := c.Ready(t.Context()); err != inbox.ErrClosed {
+		if err := c.Ready(t.Context()); !errors.Is(err, inbox.ErrClosed) {
 			t.Errorf("Ready of a channel nobody has joined = %v", err)
 		}
 		_, leave := x.join("a")
@@ -374,7 +375,7 @@ func TestCloseEndsShardsInEveryState(t *testing.T) {
 				x.connections(0, 0)
 				c := x.Channel("a")
 				c.Join()()
-				if err := c.Ready(t.Context()); err != inbox.ErrClosed || c.Up() {
+				if err := c.Ready(t.Context()); !errors.Is(err, inbox.ErrClosed) || c.Up() {
 					t.Errorf("after Close: Ready = %v, Up = %v", err, c.Up())
 				}
 			})
