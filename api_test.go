@@ -57,6 +57,7 @@ var (
 	_ func() relock.LockOption                                                                              = relock.LocalReentry
 	_ func(int, time.Duration) relock.LockOption                                                            = relock.Replicas
 	_ func(...relock.LockOption) relock.Option                                                              = relock.Defaults
+	_ func() relock.Option                                                                                  = relock.ShardedPubSub
 	_ func(string) relock.Option                                                                            = relock.KeyPrefix
 	_ func(time.Duration) relock.Option                                                                     = relock.ReleaseTimeout
 	_ func(*slog.Logger) relock.Option                                                                      = relock.Logger

@@ -106,10 +106,14 @@ type traffic struct {
 }
 
 func drive(t *testing.T, rdb func(testing.TB) redisClient, names ...string) *traffic {
+	return driveWith(t, rdb, nil, names...)
+}
+
+func driveWith(t *testing.T, rdb func(testing.TB) redisClient, opts []relock.Option, names ...string) *traffic {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &traffic{t: t, end: cancel, tokens: map[string]int64{}, last: map[string]time.Time{}}
 	for range 2 {
-		client := open(t, rdb(t), relock.Defaults(relock.TTL(2*time.Second)), relock.ReleaseTimeout(time.Second))
+		client := open(t, rdb(t), append(opts, relock.Defaults(relock.TTL(2*time.Second)), relock.ReleaseTimeout(time.Second))...)
 		for i, name := range names {
 			opts := [][]relock.LockOption{nil, {relock.Fair()}}[i%2]
 			for range 2 {

@@ -75,7 +75,8 @@ type deployed struct {
 	ctx  context.Context
 	a, b *relock.Client
 	rdb  func() redis.UniversalClient
-	name string // of the case's lock
+	opts []relock.Option // of further clients
+	name string          // of the case's lock
 }
 
 // suite is what a lock does on every deployment.
@@ -221,7 +222,7 @@ func (d *deployed) deadWaiter() {
 	const ttl = time.Second
 	holder := d.a.NewLock(d.name, relock.TTL(ttl))
 	must(d, holder.Lock(d.ctx))
-	dead := open(d, d.rdb())
+	dead := open(d, d.rdb(), d.opts...)
 	gone := start(func() error { return dead.NewLock(d.name, relock.TTL(ttl)).Lock(d.ctx) })
 	d.waiting(holder, 1)
 	next := d.b.NewLock(d.name, relock.TTL(ttl))
@@ -238,7 +239,7 @@ func (d *deployed) deadWaiter() {
 
 func (d *deployed) deadHolder() {
 	const ttl = 500 * time.Millisecond
-	dead := open(d, d.rdb())
+	dead := open(d, d.rdb(), d.opts...)
 	token := mustAcquire(d, dead.NewLock(d.name, relock.TTL(ttl))).Token()
 	must(d, dead.Close())
 	next := d.b.NewLock(d.name, relock.TTL(ttl))

@@ -48,13 +48,15 @@ type Client struct {
 	inboxPrefix string
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
+	shards      *inbox.Shards // instead of the inbox; nil without the option
+	ear         *ear          // the inbox's
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
-	echoTask    renewal.Task
 	watchTask   renewal.Task // the next round of what is released again
 	permitted   atomic.Bool  // the user may run all that scripts need
 	acked       atomic.Bool  // and WAIT, which Replicas needs
+	linkedOnce  atomic.Bool  // the inbox has been subscribed
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -63,17 +65,15 @@ type Client struct {
 	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
-	mu         sync.Mutex // guards the following fields; taken after a room's mu
-	rooms      map[roomKey]*room
-	sessions   map[string]*session // by nonce: asking, queued, held, or being released
-	watch      releaseWatch
-	tasks      int           // spawned and not ended
-	idle       chan struct{} // closed and replaced when something ends that Shutdown waits for
-	draining   bool
-	ending     bool // Close has been called: nothing is granted any more
-	closed     bool
-	linkedOnce bool
-	echoSince  instant
+	mu       sync.Mutex // guards the following fields; taken after a room's mu
+	rooms    map[roomKey]*room
+	sessions map[string]*session // by nonce: asking, queued, held, or being released
+	watch    releaseWatch
+	tasks    int           // spawned and not ended
+	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
+	draining bool
+	ending   bool // Close has been called: nothing is granted any more
+	closed   bool
 }
 
 type roomKey struct {
@@ -104,22 +104,31 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[string]*session),
 		idle:      make(chan struct{}),
 	}
+	if cfg.sharded {
+		c.id = shardedMark + c.id
+		c.shards = c.newShards(rdb)
+	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
+	channel := key.Inbox(cfg.prefix, c.id)
 	c.inbox = inbox.New(inbox.Config{
 		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
 			// The link before may have broken with a node that is gone.
 			c.transport.Reload()
 			return rdb.Subscribe(ctx, channels...)
 		},
-		Channel: key.Inbox(cfg.prefix, c.id),
+		Channel: channel,
 		Deliver: c.deliver,
-		Linked:  c.linked,
-		Spread:  spread,
+		Linked: func() {
+			again := c.linkedOnce.Swap(true)
+			c.linked(channel, !again)
+		},
+		Spread: spread,
 	})
+	c.ear = newEar(channel, c.inbox)
 	return c, nil
 }
 
@@ -175,7 +184,7 @@ func (c *Client) enter(keys key.Keys, kind string) *room {
 	k := roomKey{keys.Hash, kind}
 	r := c.rooms[k]
 	if r == nil {
-		r = &room{c: c, keys: keys, kind: kind}
+		r = &room{c: c, keys: keys, kind: kind, ear: c.earFor(keys)}
 		c.rooms[k] = r
 	}
 	r.refs++
@@ -337,6 +346,9 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.watchdog.Close()
 	c.inbox.Close()
+	if c.shards != nil {
+		c.shards.Close()
+	}
 	c.wg.Wait()
 	c.transport.Wait()
 	return nil

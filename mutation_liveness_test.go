@@ -153,4 +153,29 @@ var livenessRules = []mutation{
 		"touch(lease, keep)\n", "",
 		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
 	},
+	{
+		"a sharded channel is of the lock's slot", "internal/key/key.go",
+		`return Inbox(prefix, "{"+tag+"}"+client)`, `return Inbox(prefix, "{"+tag+"x}"+client)`,
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"a sharded channel that was taken away is subscribed anew", "internal/inbox/wire.go",
+		"	left := w.drop(t)\n	t.end(errUnsubscribed)\n", "	left := false\n",
+		[]string{"TestShardedGrantThatWasMissedIsFoundAfterTheNewSubscription"},
+	},
+	{
+		"a sharded channel without an echo gets another connection", "watchdog.go",
+		"e.Suspect()", "_ = 0",
+		[]string{"TestShardedWaiterHearsAgainAfter"},
+	},
+	{
+		"a sharded waiter is subscribed", "pubsub_wait.go",
+		"w.listen()", "_ = 0",
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"who hears on a sharded channel is asked there", "lua/shared_queue.lua",
+		"'SHARDNUMSUB'", "'NUMSUB'",
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
 }

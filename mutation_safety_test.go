@@ -127,7 +127,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"an inbox without an echo is replaced", "watchdog.go",
-		"c.inbox.Suspect()", "_ = 0",
+		"e.Suspect()", "_ = 0",
 		[]string{"TestF05HalfOpenInboxIsReplaced"},
 	},
 	{

@@ -37,6 +37,7 @@ type config struct {
 	tokenKeep      time.Duration
 	log            *slog.Logger
 	hooks          Hooks
+	sharded        bool // waiters are woken over sharded pub/sub
 }
 
 // terms are what a handle asks of Redis for each of its holds.

@@ -26,8 +26,12 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	if c.permitted.Load() {
 		return nil
 	}
+	shard := ""
+	if c.shards != nil {
+		shard = w.room.ear.channel
+	}
 	raw, err := c.transport.Do(w.ctx, attempt(w.lock.terms.ttl), transport.Call{
-		Script: scriptPermit, Keys: []string{keys.Hash, keys.Queue}, Args: []any{key.Inbox(c.cfg.prefix, c.id)}, InFull: true,
+		Script: scriptPermit, Keys: []string{keys.Hash, keys.Queue}, Args: []any{key.Inbox(c.cfg.prefix, c.id), shard}, InFull: true,
 	})
 	if err != nil {
 		if isRefused(err) {
@@ -37,7 +41,11 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	}
 	var refused []string
 	for cur := scriptPermit.Read(raw); cur.More(); {
-		refused = append(refused, cur.Str("refused"))
+		name := cur.Str("refused")
+		if name == "unknown" {
+			return errNotSharded
+		}
+		refused = append(refused, name)
 	}
 	if len(refused) > 0 {
 		return fmt.Errorf("the user may not run: %s; docs/operations.md lists what is needed", strings.Join(refused, ", "))
@@ -70,8 +78,10 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 func (c *Client) mayHear(w *waiting) error {
 	ctx, cancel := context.WithTimeout(w.ctx, attempt(w.lock.terms.ttl))
 	defer cancel()
-	if err := c.inbox.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
-		return fmt.Errorf("subscribing to the inbox %s: %w (needed: subscribe, and the channel)", key.Inbox(c.cfg.prefix, c.id), err)
+	e := w.room.ear
+	defer e.join()()
+	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
+		return fmt.Errorf("%w (needed: %s, and the channel)", e.subscribing(err), e.needs())
 	}
 	return nil
 }

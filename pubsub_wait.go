@@ -46,6 +46,7 @@ type room struct {
 	c    *Client
 	keys key.Keys
 	kind string
+	ear  *ear
 	refs int // guarded by c.mu: calls and sessions that use the room
 
 	mu       sync.Mutex    // guards the following fields and all sessions' and holds' state
@@ -89,12 +90,14 @@ type waiting struct {
 	owner string // "" for a new one
 	once  bool   // one attempt, no waiting
 	began clock.Instant
-	told  bool // the Waiting hook has been called
-	self  bool // the handle itself holds the lock for somebody else, and has for long
+	told  bool   // the Waiting hook has been called
+	self  bool   // the handle itself holds the lock for somebody else, and has for long
+	leave func() // ends what listen began; nil: it has not
 }
 
 // acquire returns a hold, or errGone if it was lost at once.
 func (w *waiting) acquire() (*Hold, error) {
+	defer w.unlisten()
 	r := w.room
 	if w.owner != "" {
 		if s := r.heldBy(w.owner, w.lock.read); s != nil {
@@ -196,6 +199,7 @@ func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
 			w.room.leaveLine(p, spot)
 		}
 	}()
+	w.listen() // it may be the next to ask
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.ttl / 3)
 	defer hint.Stop()
@@ -281,15 +285,17 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 // ask makes one request for the session, and a second one once the inbox hears
 // if the first found the lock taken before that: a waiter must be reachable.
 func (w *waiting) ask(s *session, ticket int64) (answer, error) {
-	c := w.room.c
-	c.inbox.Start()
+	c, e := w.room.c, w.room.ear
+	if e.shard == nil {
+		c.inbox.Start()
+	}
 	if err := c.permit(w, s.room.keys); err != nil {
 		return answer{}, &requestError{err}
 	}
 	if w.once {
 		return w.request(s, placeNone)
 	}
-	if !c.inbox.Up() {
+	if !e.Up() {
 		a, err := w.request(s, placeNone)
 		if err != nil || a.code != answerBusy {
 			return a, err
@@ -299,16 +305,18 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 			return answer{}, err
 		}
 	}
+	w.listen()
 	return w.request(s, ticket)
 }
 
-// reachable waits until the inbox hears.
+// reachable waits until messages for the lock are heard.
 func (w *waiting) reachable() error {
 	c := w.room.c
+	w.listen()
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()
-	err := c.inbox.Ready(ctx)
+	err := w.room.ear.Ready(ctx)
 	switch {
 	case err == nil:
 		return nil
@@ -317,7 +325,7 @@ func (w *waiting) reachable() error {
 	case c.isClosing():
 		return ErrClosed
 	}
-	return &requestError{fmt.Errorf("subscribing to the inbox %s: %w", key.Inbox(c.cfg.prefix, c.id), err)}
+	return &requestError{w.room.ear.subscribing(err)}
 }
 
 // overOr returns the context's error if that has ended, with err as what was
@@ -381,7 +389,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	sent := c.clock.Now()
 	op, notAfter := s.send(sent)
 	// An inbox that has been silent is asked to prove that it hears.
-	echo := ticket >= placeNew && time.Since(c.inbox.Heard()) > s.terms.ttl/3
+	echo := ticket >= placeNew && time.Since(r.ear.Heard()) > s.terms.ttl/3
 	call := acquireCall(c, r.keys, r.kind, notAfter, echo, s.request(op, ticket))
 	if s.oneKey {
 		call.Keys = call.Keys[:1]
@@ -407,7 +415,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	c.sample(reply.now)
 	a := reply.answers[0]
 	if echo && a.code == answerQueued {
-		c.expectEcho(sent)
+		c.expectEcho(r.ear, sent)
 	}
 	if reply.more {
 		c.settle(r.keys)
@@ -462,6 +470,7 @@ func (w *waiting) await(s *session) (got *session, err error) {
 			s.giveUp()
 		}
 	}()
+	w.listen() // a place that was handed over is heard of by who has it now
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.ttl / 3)
 	defer hint.Stop()

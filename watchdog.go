@@ -31,14 +31,16 @@ func (c *Client) runDue(due []*renewal.Task) {
 	statements := make(map[lot][]statement)
 	polls := make(map[*room][]poll)
 	for _, t := range due {
-		s, ok := t.Of.(*session)
-		switch {
-		case ok:
-		case t == &c.watchTask:
+		if t == &c.watchTask {
 			c.watchDue()
 			continue
-		default:
-			c.checkEcho()
+		}
+		if e, ok := t.Of.(*ear); ok {
+			c.checkEcho(e)
+			continue
+		}
+		s, ok := t.Of.(*session)
+		if !ok {
 			continue
 		}
 		s.room.mu.Lock()
@@ -178,7 +180,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 	if err == nil {
 		c.sample(reply.now)
 		if slices.ContainsFunc(reply.answers, func(a answer) bool { return a.code == answerQueued }) {
-			c.expectEcho(waiters[0].sent)
+			c.expectEcho(r.ear, waiters[0].sent)
 		}
 	} else {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.keys.Hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
@@ -310,17 +312,18 @@ func (s *session) granted(m message, now instant) {
 	s.handed = true
 }
 
-// linked is called when the inbox has a new connection: any message may have
+// linked is called when a channel has a new connection: any message may have
 // been missed, and the server may be another one, which has lost the latest
-// writes. Every waiter asks, and what was released of late is released again.
-func (c *Client) linked() {
+// writes. Every waiter who would have heard of them there asks, and what was
+// released of late is released again.
+func (c *Client) linked(channel string, first bool) {
 	c.mu.Lock()
 	sessions := make([]*session, 0, len(c.sessions))
 	for _, s := range c.sessions {
-		sessions = append(sessions, s)
+		if s.room.ear.channel == channel {
+			sessions = append(sessions, s)
+		}
 	}
-	first := !c.linkedOnce
-	c.linkedOnce = true
 	if !first {
 		c.suspectServer(c.clock.Now())
 	}
@@ -333,27 +336,28 @@ func (c *Client) linked() {
 }
 
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.
-func (c *Client) expectEcho(sent instant) {
+func (c *Client) expectEcho(e *ear, sent instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.echoSince.IsZero() {
+	if e.since.IsZero() {
 		// Only the oldest is waited for: heartbeats that follow each other
 		// closely must not put the verdict off.
-		c.echoSince = sent
-		c.watchdog.Set(&c.echoTask, c.clock.Now().Add(echoGrace))
+		e.since = sent
+		c.watchdog.Set(&e.echo, c.clock.Now().Add(echoGrace))
 	}
 }
 
-// checkEcho gives up an inbox that did not hear what was published to it: its
-// connection is half open, and waiting on it would be in vain.
-func (c *Client) checkEcho() {
+// checkEcho gives up a connection that did not hear what was published to it: it
+// is half open, or with a server that serves the lock no more, and waiting on it
+// would be in vain.
+func (c *Client) checkEcho(e *ear) {
 	c.mu.Lock()
-	since := c.echoSince
-	c.echoSince = instant{}
+	since := e.since
+	e.since = instant{}
 	c.mu.Unlock()
-	if c.inbox.Heard().Before(since.Time()) {
+	if e.Heard().Before(since.Time()) {
 		c.cfg.log.Warn("inbox does not hear, connecting again")
-		c.inbox.Suspect()
+		e.Suspect()
 	}
 }
 

@@ -4,7 +4,9 @@
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] channel the client's own inbox
--- RETURNS the names of the commands that are refused, or of the channel
+-- ARGV[2] shard the sharded channel on which it hears of the lock; '': on none
+-- RETURNS the names of the commands that are refused, or of the channel; 'unknown'
+--   where the server does not know sharded channels
 local refused = {}
 
 local function try(name, reply)
@@ -32,4 +34,12 @@ try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
 try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
 try('cluster|myid', redis.pcall('CLUSTER', 'MYID'))
 try('publish, or the channel ' .. ARGV[1], redis.pcall('PUBLISH', ARGV[1], 'echo'))
+if ARGV[2] ~= '' then
+  local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
+  if type(sent) == 'table' and string.find(sent.err, 'nknown Redis command', 1, true) then
+    refused[#refused + 1] = 'unknown'
+  end
+  try('spublish, or the channel ' .. ARGV[2], sent)
+  try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
+end
 return refused

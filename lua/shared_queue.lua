@@ -32,10 +32,25 @@ local function check_queue()
   end
 end
 
+-- A client whose ID begins with 's.' hears of a lock on a sharded channel that has
+-- the lock's hash tag, and so its slot; any other on a channel for all its locks.
+-- The second result says whether it is a sharded one.
+local function channel(client)
+  if string.sub(client, 1, 2) == 's.' then
+    return inbox .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
+  end
+  return inbox .. client, false
+end
+
 -- A publish that is refused is no reason to stop half way: the entry's lease
 -- and the waiter's next heartbeat stand in for the message.
 local function tell(client, message)
-  redis.pcall('PUBLISH', inbox .. client, message)
+  local name, sharded = channel(client)
+  if sharded then
+    redis.pcall('SPUBLISH', name, message)
+  else
+    redis.pcall('PUBLISH', name, message)
+  end
 end
 
 -- A node of a cluster does not know who is subscribed to the others.
@@ -44,9 +59,16 @@ local clustered
 -- Whether a client is certain not to hear. Asked before a grant is sent and not
 -- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
 -- counted and hears, so a grant that was sent has to be stored. Who may not ask
--- counts as one that hears.
+-- counts as one that hears. In a cluster everybody does, on sharded channels too:
+-- while a slot migrates, its subscribers are where its keys have been.
 local function deaf(client)
-  local heard = redis.pcall('PUBSUB', 'NUMSUB', inbox .. client)
+  local name, sharded = channel(client)
+  local heard
+  if sharded then
+    heard = redis.pcall('PUBSUB', 'SHARDNUMSUB', name)
+  else
+    heard = redis.pcall('PUBSUB', 'NUMSUB', name)
+  end
   if heard.err or heard[2] > 0 then
     return false
   end

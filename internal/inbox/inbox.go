@@ -46,7 +46,8 @@ type Config struct {
 // Inbox is a subscription that outlives its connections. Create one with [New].
 type Inbox struct {
 	cfg  Config
-	base time.Time // what heard counts from
+	open func(ctx context.Context) feed // a new one for each link
+	base time.Time                      // what heard counts from
 
 	wg    sync.WaitGroup
 	turn  chan struct{}        // holds a token while Deliver, Linked or a change of cur runs
@@ -66,12 +67,16 @@ func New(cfg Config) *Inbox {
 	if cfg.Spread == nil {
 		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
 	}
-	return &Inbox{
+	b := &Inbox{
 		cfg:     cfg,
 		base:    time.Now(),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
 	}
+	b.open = func(ctx context.Context) feed {
+		return cfg.Subscribe(ctx) // without a channel: no I/O yet, and no error swallowed
+	}
+	return b
 }
 
 // Ready waits until the subscription is acknowledged, and starts it on first

@@ -22,11 +22,18 @@ var (
 	errUnsubscribed = errors.New("unsubscribed by the server")
 )
 
+// A feed is what a link reads from: a connection of its own, or a part in one.
+type feed interface {
+	Subscribe(ctx context.Context, channels ...string) error
+	Receive(ctx context.Context) (any, error)
+	Close() error
+}
+
 // link is one connection, from its dial to its end. A link that breaks is never
 // mended: what go-redis reconnects and resubscribes by itself is dropped with
 // the rest, so that no gap goes unseen.
 type link struct {
-	ps      *redis.PubSub
+	ps      feed
 	dialled chan struct{} // closed by the reader when Subscribe has returned
 	acked   chan struct{} // closed by the reader at the first acknowledgement
 	ended   chan error    // the reader's last word; room for one, so that it never waits
@@ -71,7 +78,7 @@ func (b *Inbox) run(ctx context.Context) {
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &link{
-		ps:      b.cfg.Subscribe(ctx), // without a channel: no I/O yet, and no error swallowed
+		ps:      b.open(ctx),
 		dialled: make(chan struct{}),
 		acked:   make(chan struct{}),
 		ended:   make(chan error, 1),

@@ -44,6 +44,15 @@ func For(prefix, name string) Keys {
 // Inbox returns the name of the channel on which a client is told of grants.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 
+// ShardInbox returns the name of the sharded channel on which a client is told
+// of grants of a lock. It has the lock's hash tag, and so its slot; the scripts
+// make the same name of the hash's key. Locks with one tag share it.
+func ShardInbox(prefix string, keys Keys, client string) string {
+	_, rest, _ := strings.Cut(keys.Hash, "{")
+	tag, _, _ := strings.Cut(rest, "}")
+	return Inbox(prefix, "{"+tag+"}"+client)
+}
+
 // escaper leaves no brace, so that the tag of a key ends where the name does.
 // The percent sign is escaped too: else "{" and "%7B" would be one name.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")

@@ -42,6 +42,7 @@ type Server struct {
 	cut   bool
 	gate  chan struct{} // non-nil while stalled; closed to resume
 	fails []*failure
+	shard *Shard // nil: SSUBSCRIBE and its like are unknown
 }
 
 // served is the server's end of a connection.
@@ -88,6 +89,15 @@ func (s *Server) stop() {
 
 // before runs ahead of every command, also of those a script calls.
 func (s *Server) before(p *server.Peer, name string, args ...string) (done bool) {
+	if name == "PUBSUB" && len(args) > 0 && strings.EqualFold(args[0], "SHARDNUMSUB") {
+		s.mu.Lock()
+		shard := s.shard
+		s.mu.Unlock()
+		if shard != nil {
+			shard.count(p, args[1:])
+			return true
+		}
+	}
 	if p == s.own || nested(p) {
 		// The script that calls holds miniredis' lock, and its keys have aged.
 		return false
@@ -167,7 +177,7 @@ func (s *Server) Dial(_ context.Context, network, _ string) (net.Conn, error) {
 // and message, so an acknowledgement begins a write.
 func (c *served) Write(p []byte) (int, error) {
 	if _, reply, ok := bytes.Cut(p, []byte("\r\n")); ok {
-		for _, ack := range []string{"$9\r\nsubscribe\r\n", "$10\r\npsubscribe\r\n"} {
+		for _, ack := range []string{"$9\r\nsubscribe\r\n", "$10\r\npsubscribe\r\n", "$10\r\nssubscribe\r\n"} {
 			if bytes.HasPrefix(reply, []byte(ack)) {
 				c.pubsub.Store(true)
 			}

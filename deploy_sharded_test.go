@@ -1,0 +1,348 @@
+package relock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// long is a lease whose heartbeats come too late for any test: who holds was woken.
+const long = time.Hour
+
+func TestShardedLockOnEveryDeployment(t *testing.T) {
+	for name, deploy := range map[string]func(t *testing.T) func() redis.UniversalClient{
+		"standalone": deployments["standalone"],
+		"RESP2": func(t *testing.T) func() redis.UniversalClient {
+			srv := redistest.Real(t)
+			return func() redis.UniversalClient {
+				return srv.Client(t, func(o *redis.Options) { o.Protocol = 2 })
+			}
+		},
+		"sentinel":                   deployments["sentinel"],
+		"cluster, least permissions": shardedCluster,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb := deploy(t)
+			a, b := open(t, rdb(), relock.ShardedPubSub()), open(t, rdb(), relock.ShardedPubSub())
+			for what, do := range suite {
+				if what == "a removed hold is told" {
+					continue // by its next renewal: TestShardedHolderIsToldOfItsRemoval
+				}
+				for _, lock := range []string{"job: " + what, "{tenant}: " + what} {
+					t.Run(lock, func(t *testing.T) {
+						t.Parallel()
+						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+						defer cancel()
+						do(&deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, opts: []relock.Option{relock.ShardedPubSub()}, name: lock})
+					})
+				}
+			}
+		})
+	}
+}
+
+// shardedCluster is one whose clients may do what the option needs, and no more.
+func shardedCluster(t *testing.T) func() redis.UniversalClient {
+	c := redistest.StartCluster(t)
+	must(t, c.Client(t).ForEachShard(t.Context(), func(_ context.Context, node *redis.Client) error {
+		permit(t, node, withSharded(t, documentedLine(t, clusterLine)))
+		return nil
+	}))
+	return func() redis.UniversalClient {
+		return c.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "cluster", "secret" })
+	}
+}
+
+// withSharded is a documented line with what the option changes in it.
+func withSharded(t *testing.T, line string) string {
+	t.Helper()
+	return strings.Replace(line, " +subscribe ", " ", 1) + " " + strings.Join(shardedWords(t), " ")
+}
+
+// shardedQueue is locks that one client holds and others wait for.
+type shardedQueue struct {
+	t     *testing.T
+	ctx   context.Context
+	locks []*relock.Lock
+	holds []*relock.Hold
+	waits []going
+}
+
+// queueUp has waiter wait for locks that holder has.
+func queueUp(t *testing.T, holder, waiter *relock.Client, names ...string) *shardedQueue {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	t.Cleanup(cancel)
+	q := &shardedQueue{t: t, ctx: ctx}
+	for _, name := range names {
+		l := holder.NewLock(name, relock.TTL(long))
+		q.locks = append(q.locks, l)
+		q.holds = append(q.holds, mustAcquire(t, l))
+		q.waits = append(q.waits, start(func() error {
+			l := waiter.NewLock(name, relock.TTL(long))
+			if err := l.Lock(ctx); err != nil {
+				return err
+			}
+			return l.Unlock()
+		}))
+	}
+	for _, l := range q.locks {
+		soon(t, func() string {
+			if info, err := l.Info(ctx); err != nil || info.Waiters != 1 {
+				return fmt.Sprint(info, err)
+			}
+			return ""
+		})
+	}
+	return q
+}
+
+// pass releases all, and fails unless every waiter is woken.
+func (q *shardedQueue) pass() {
+	q.t.Helper()
+	began := time.Now()
+	for _, h := range q.holds {
+		must(q.t, h.Release())
+	}
+	late := time.NewTimer(promptly)
+	defer late.Stop()
+	for i, wait := range q.waits {
+		select {
+		case err := <-wait:
+			must(q.t, err)
+		case <-late.C:
+			q.t.Fatalf("%q: not woken", q.locks[i].Name())
+		}
+	}
+	q.t.Logf("%d waiters were woken within %v", len(q.waits), time.Since(began))
+}
+
+func numbered(what string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(what, i))
+	}
+	return names
+}
+
+// eachPrimary runs f for each of them.
+func eachPrimary(t *testing.T, rdb *redis.ClusterClient, f func(node *redis.Client) error) {
+	t.Helper()
+	must(t, rdb.ForEachMaster(context.WithoutCancel(t.Context()), func(_ context.Context, node *redis.Client) error { return f(node) }))
+}
+
+// subscribed is how many connections there are for pub/sub, at most to one primary, and
+// how many sharded channels on all.
+func subscribed(t *testing.T, rdb *redis.ClusterClient) (most, channels int) {
+	t.Helper()
+	var worst, all atomic.Int64
+	eachPrimary(t, rdb, func(node *redis.Client) error {
+		ctx := context.WithoutCancel(t.Context())
+		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		if err != nil {
+			return err
+		}
+		n := int64(strings.Count(list, "\n"))
+		for old := worst.Load(); n > old && !worst.CompareAndSwap(old, n); old = worst.Load() {
+		}
+		names, err := node.PubSubShardChannels(ctx, "*").Result()
+		all.Add(int64(len(names)))
+		return err
+	})
+	return int(worst.Load()), int(all.Load())
+}
+
+// published is how many messages the primaries have sent to other servers.
+func published(t *testing.T, rdb *redis.ClusterClient) (plain, shard int64) {
+	t.Helper()
+	var sent [2]atomic.Int64
+	eachPrimary(t, rdb, func(node *redis.Client) error {
+		info, err := node.ClusterInfo(t.Context()).Result()
+		for line := range strings.Lines(info) {
+			for i, name := range []string{"publish_sent:", "publishshard_sent:"} {
+				if n, ok := strings.CutPrefix(strings.TrimSpace(line), "cluster_stats_messages_"+name); ok {
+					count, _ := strconv.ParseInt(n, 10, 64)
+					sent[i].Add(count)
+				}
+			}
+		}
+		return err
+	})
+	return sent[0].Load(), sent[1].Load()
+}
+
+func TestShardedWaitersInCluster(t *testing.T) {
+	c := redistest.StartCluster(t)
+	client := func(t *testing.T, opts ...relock.Option) *relock.Client {
+		return open(t, c.Client(t), append(opts, relock.ShardedPubSub())...)
+	}
+	t.Run("are woken by message", func(t *testing.T) {
+		names := append(numbered("woken ", 10), "{tag}: a", "{tag}: b", "}{", "a b", "日本")
+		q, admin := queueUp(t, client(t), client(t), names...), c.Client(t)
+		plain, shard := published(t, admin)
+		q.pass()
+		plainAfter, shardAfter := published(t, admin)
+		if plainAfter != plain || shardAfter == shard {
+			t.Errorf("the servers have sent each other %d plain and %d sharded messages, want none and some",
+				plainAfter-plain, shardAfter-shard)
+		}
+	})
+	t.Run("wake others and are woken by others", func(t *testing.T) {
+		plain, sharded := open(t, c.Client(t)), client(t)
+		queueUp(t, plain, sharded, numbered("one way ", 6)...).pass()
+		queueUp(t, sharded, plain, numbered("other way ", 6)...).pass()
+	})
+	t.Run("share a connection to each server and leave none", func(t *testing.T) {
+		admin, waiter := c.Client(t), client(t)
+		q := queueUp(t, client(t), waiter, numbered("many ", 100)...)
+		soon(t, func() string { // the holder's first call has seen whether it may hear, which lingers
+			if most, channels := subscribed(t, admin); most != 1 || channels != 100 {
+				return fmt.Sprintf("%d connections to a server, want 1, and %d channels, want 100", most, channels)
+			}
+			return ""
+		})
+		q.pass()
+		q = queueUp(t, client(t), waiter, numbered("many ", 10)...)
+		must(t, waiter.Close())
+		for i, wait := range q.waits {
+			if err := <-wait; !errors.Is(err, relock.ErrClosed) {
+				t.Errorf("Lock of a closed client = %v", err)
+			}
+			must(t, q.holds[i].Release())
+		}
+		soon(t, func() string {
+			if most, channels := subscribed(t, admin); most > 0 || channels > 0 {
+				return fmt.Sprintf("%d connections to a server and %d channels are left", most, channels)
+			}
+			return ""
+		})
+	})
+	t.Run("hear again when their connections were killed", func(t *testing.T) {
+		q := queueUp(t, client(t), client(t), numbered("killed ", 12)...)
+		for range 3 {
+			eachPrimary(t, c.Client(t), func(node *redis.Client) error {
+				return node.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err()
+			})
+		}
+		q.pass()
+	})
+	t.Run("go with their slot", func(t *testing.T) { migrateSharded(t, c, client) })
+}
+
+// migrateSharded moves the slot of locks that are waited for, beside others of
+// the same server, and then has a grant made while the slot is between two.
+func migrateSharded(t *testing.T, c *redistest.Cluster, client func(*testing.T, ...relock.Option) *relock.Client) {
+	slot := c.Slot("moving")
+	beside := ""
+	for i := 0; beside == ""; i++ {
+		if name := fmt.Sprint("beside ", i); c.Serving(c.Slot(key.For("relock", name).Hash)) == c.Serving(slot) {
+			beside = name
+		}
+	}
+	waiter := client(t)
+	q := queueUp(t, client(t), waiter, "{moving} 1", "{moving} 2", beside)
+	m := c.Migrate(slot)
+	m.Begin()
+	m.MoveKeys()
+	m.End()
+	q.pass()
+
+	q = queueUp(t, client(t), waiter, "{moving} 1", "{moving} 2")
+	m = c.Migrate(slot)
+	m.Begin()
+	m.MoveKeys()
+	for _, h := range q.holds {
+		must(t, h.Release()) // at the new server, where nobody is subscribed yet
+	}
+	q.holds = nil
+	m.End()
+	q.pass()
+}
+
+func TestShardedWaitersGoOnAfterAFailover(t *testing.T) {
+	for how, end := range ends {
+		t.Run("primary "+how, func(t *testing.T) {
+			r := replicatedDeployments["cluster"](t)
+			names := []string{"a", "b", "c", "d"}
+			load := driveWith(t, r.rdb, []relock.Option{relock.ShardedPubSub()}, names...)
+			defer load.disperse()
+			soon(t, func() string {
+				if n := load.grants.Load(); n < 200 {
+					return fmt.Sprint(n, " grants")
+				}
+				return ""
+			})
+			old := end(r, "a")
+			r.promoted("a", old)
+			back := time.Now()
+			within(t, goOn, back, func() string {
+				if names := load.quiet(back); len(names) > 0 {
+					return fmt.Sprint("nobody has got ", names)
+				}
+				return ""
+			})
+			t.Logf("%d grants; all went on %v after the new primary", load.grants.Load(), time.Since(back))
+		})
+	}
+}
+
+// TestShardedWaiterIsWokenAfterAFailover has waiters whose heartbeats come too late.
+func TestShardedWaiterIsWokenAfterAFailover(t *testing.T) {
+	for how, end := range ends {
+		if how == "hung" {
+			continue // a connection that is silent is found by a heartbeat's echo
+		}
+		t.Run("primary "+how, func(t *testing.T) {
+			r := replicatedDeployments["cluster"](t)
+			q := queueUp(t, open(t, r.rdb(t), relock.ShardedPubSub()), open(t, r.rdb(t), relock.ShardedPubSub()), "a", "b", "c", "d")
+			r.promoted("a", end(r, "a"))
+			q.pass()
+		})
+	}
+}
+
+// shardedWords are the permissions that docs/operations.md adds for the option.
+func shardedWords(t *testing.T) []string {
+	t.Helper()
+	words := strings.Fields(strings.Trim(documentedLine(t, shardedGrants), "`"))
+	if !slices.Contains(words, "+ssubscribe") {
+		t.Fatalf("documented for the option: %q", words)
+	}
+	return words
+}
+
+func TestShardedPermissionsAreEnoughAndEachIsNamed(t *testing.T) {
+	srv := redistest.Real(t)
+	admin := srv.Client(t)
+	words := shardedWords(t)
+	full := withSharded(t, documentedACL(t))
+	user := func(t *testing.T) *relock.Client {
+		return open(t, srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }), relock.ShardedPubSub())
+	}
+	permit(t, admin, full)
+	queueUp(t, user(t), user(t), "a", "b").pass()
+	for _, word := range append(words, "&relock:*") {
+		t.Run(word, func(t *testing.T) {
+			must(t, admin.Do(t.Context(), "ACL", "DELUSER", "app").Err())
+			permit(t, admin, strings.Replace(full+" ", " "+word+" ", " ", 1))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			err := user(t).NewLock("l").Lock(ctx)
+			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), strings.Trim(word, "+&*")) {
+				t.Errorf("the first call says %v, want what is missing: %s", err, word)
+			}
+			everyKeyHasATTL(t, admin)
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package inbox
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ShardsConfig says where sharded channels are served, and whom to tell.
+//
+// Deliver and Linked are called one at a time for one channel, and at the same
+// time for several. They must not block, and must not call Close.
+type ShardsConfig struct {
+	// Node returns a client of the server that serves the channel, and a name
+	// that tells it from others: "" if there is only one.
+	Node func(ctx context.Context, channel string) (name string, node Node, err error)
+	// Moved is called when a channel may be served by another server than
+	// Node said.
+	Moved func()
+	// Deliver is handed every message.
+	Deliver func(payload string)
+	// Linked is called at every acknowledged subscription of a channel, before
+	// any message that follows it: messages may have been missed until now.
+	// first says that it has not been subscribed since it was joined.
+	Linked func(channel string, first bool)
+	// Linger is how long a channel stays subscribed that nobody wants.
+	Linger time.Duration
+	// Spread is as in [Config].
+	Spread func(time.Duration) time.Duration
+}
+
+// A Node is a redis client of one server.
+type Node interface {
+	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// Shards keeps a client subscribed to sharded channels, to each while somebody
+// wants it: every channel is an [Inbox], and those that one server serves share
+// a connection.
+//
+// go-redis does not mend such subscriptions: it does not come after a slot that
+// moves, and subscribes to channels of several slots in one command, which is
+// refused. So each connection is used until its first failure, and each channel
+// subscribed by a command of its own.
+type Shards struct {
+	cfg    ShardsConfig
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // all goroutines but those of the inboxes
+
+	mu     sync.Mutex // protects following fields
+	closed bool
+	boxes  map[string]*box
+	wires  map[string]*wire // by server: where new subscriptions go
+	gone   map[string]Node  // by server: the client that had been closed
+}
+
+// box is one channel that is wanted, or was of late.
+type box struct {
+	*Inbox
+	users  int         // guarded by Shards.mu
+	linger *time.Timer // guarded by Shards.mu; nil while it is wanted
+	ending bool        // guarded by Shards.mu; its links are no more to be judged
+	linked bool        // has been subscribed; for Linked, one call at a time
+}
+
+// NewShards returns a Shards. It starts nothing: the first [Channel.Join] does.
+func NewShards(cfg ShardsConfig) *Shards {
+	s := &Shards{cfg: cfg, boxes: make(map[string]*box), wires: make(map[string]*wire), gone: make(map[string]Node)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Channel returns a handle on the channel of that name.
+func (s *Shards) Channel(name string) *Channel { return &Channel{s, name} }
+
+// Close ends all subscriptions and returns when their goroutines have ended,
+// within the timeouts of the redis client.
+func (s *Shards) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, b := range s.boxes {
+		b.ending = true
+		if b.linger != nil {
+			b.linger.Stop()
+		}
+		s.wg.Go(b.Close)
+	}
+	clear(s.boxes)
+	s.mu.Unlock()
+	s.cancel()
+	s.wg.Wait()
+}
+
+// A Channel is a handle on one sharded channel. It costs nothing by itself.
+type Channel struct {
+	s    *Shards
+	name string
+}
+
+// Join keeps the channel subscribed until leave is called, and beyond that for
+// the time it lingers. It does not wait.
+func (c *Channel) Join() (leave func()) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return func() {}
+	}
+	b := s.boxes[c.name]
+	if b == nil {
+		b = s.newBox(c.name)
+		s.boxes[c.name] = b
+	}
+	b.users++
+	if b.linger != nil {
+		b.linger.Stop()
+		b.linger = nil
+	}
+	b.Start()
+	return sync.OnceFunc(func() { s.leave(c.name, b) })
+}
+
+func (s *Shards) newBox(channel string) *box {
+	b := &box{}
+	b.Inbox = New(Config{
+		Channel: channel,
+		Deliver: s.cfg.Deliver,
+		Linked: func() {
+			first := !b.linked
+			b.linked = true
+			s.cfg.Linked(channel, first)
+		},
+		Spread: s.cfg.Spread,
+	})
+	b.open = func(context.Context) feed {
+		return &tap{s: s, box: b, channel: channel, news: make(chan struct{}, 1)}
+	}
+	return b
+}
+
+func (s *Shards) leave(channel string, b *box) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.users--
+	if b.users == 0 && !s.closed {
+		b.linger = time.AfterFunc(s.cfg.Linger, func() { s.expire(channel, b) })
+	}
+}
+
+// expire ends a channel that has lingered. It runs on a timer's goroutine.
+func (s *Shards) expire(channel string, b *box) {
+	s.mu.Lock()
+	if s.closed || b.users > 0 || s.boxes[channel] != b {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.boxes, channel)
+	b.ending = true
+	s.wg.Go(b.Close)
+	s.mu.Unlock()
+}
+
+func (c *Channel) box() *box {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.s.boxes[c.name]
+}
+
+// Ready is [Inbox.Ready] of a channel that has been joined; else it returns
+// ErrClosed.
+func (c *Channel) Ready(ctx context.Context) error {
+	if b := c.box(); b != nil {
+		return b.Ready(ctx)
+	}
+	return ErrClosed
+}
+
+// Up is [Inbox.Up]; false while the channel is not subscribed.
+func (c *Channel) Up() bool {
+	b := c.box()
+	return b != nil && b.Up()
+}
+
+// Heard is [Inbox.Heard]; the zero time while the channel is not subscribed.
+func (c *Channel) Heard() time.Time {
+	if b := c.box(); b != nil {
+		return b.Heard()
+	}
+	return time.Time{}
+}
+
+// Suspect is [Inbox.Suspect]: the channel gets a new connection. The others of
+// its server stay where they are until they are suspected, too.
+func (c *Channel) Suspect() {
+	if b := c.box(); b != nil {
+		b.Suspect()
+	}
+}

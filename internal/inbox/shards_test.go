@@ -1,0 +1,447 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+const linger = 5 * time.Second
+
+// shardNode is one server of a cluster.
+type shardNode struct {
+	name  string
+	shard *redistest.Shard
+	net   *network
+	rdb   atomic.Pointer[redis.Client] // the subscriber's
+	pub   *redis.Client
+}
+
+// cluster is a subscriber's shards and two servers, in one bubble.
+type cluster struct {
+	*inbox.Shards
+	t     *testing.T
+	nodes []*shardNode
+	moved atomic.Int64
+	asked atomic.Int64 // how often the layout was
+
+	mu     sync.Mutex // protects following fields
+	layout map[string]int
+	events map[string][]string // of each channel
+}
+
+func sharded(t *testing.T, f func(*testing.T, *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		x := &cluster{t: t, layout: map[string]int{}, events: map[string][]string{}}
+		for i := range 2 {
+			srv := redistest.Start(t)
+			n := &shardNode{name: fmt.Sprint("node ", i), shard: srv.Shard(), net: &network{srv: srv}, pub: srv.Client(t)}
+			n.rdb.Store(srv.Client(t, func(o *redis.Options) { o.Dialer = n.net.dial }))
+			x.nodes = append(x.nodes, n)
+		}
+		x.Shards = inbox.NewShards(inbox.ShardsConfig{
+			Node:    x.node,
+			Moved:   func() { x.moved.Add(1) },
+			Deliver: x.deliver,
+			Linked: func(channel string, first bool) {
+				x.note(channel, map[bool]string{true: "first", false: "again"}[first])
+			},
+			Linger: linger,
+		})
+		t.Cleanup(x.Close)
+		f(t, x)
+	})
+}
+
+func (x *cluster) node(_ context.Context, channel string) (string, inbox.Node, error) {
+	x.asked.Add(1)
+	n := x.serving(channel)
+	return n.name, n.rdb.Load(), nil
+}
+
+func (x *cluster) serving(channel string) *shardNode {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.nodes[x.layout[channel]]
+}
+
+func (x *cluster) move(channel string, node int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.layout[channel] = node
+}
+
+// deliver takes messages that begin with their channel.
+func (x *cluster) deliver(payload string) {
+	channel, message, _ := strings.Cut(payload, " ")
+	x.note(channel, message)
+}
+
+func (x *cluster) note(channel, event string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.events[channel] = append(x.events[channel], event)
+}
+
+func (x *cluster) join(name string) (c *inbox.Channel, leave func()) {
+	x.t.Helper()
+	c = x.Channel(name)
+	leave = c.Join()
+	x.ready(c)
+	return c, leave
+}
+
+func (x *cluster) ready(c *inbox.Channel) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil || !c.Up() {
+		x.t.Fatalf("Ready = %v, Up = %v", err, c.Up())
+	}
+}
+
+func (x *cluster) publish(channel, message string) {
+	x.t.Helper()
+	if err := x.serving(channel).pub.SPublish(x.t.Context(), channel, channel+" "+message).Err(); err != nil {
+		x.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (x *cluster) saw(channel string, want ...string) {
+	x.t.Helper()
+	synctest.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if got := x.events[channel]; !slices.Equal(got, want) {
+		x.t.Errorf("events of %s = %q, want %q", channel, got, want)
+	}
+}
+
+func (x *cluster) connections(want ...int) {
+	x.t.Helper()
+	synctest.Wait()
+	for i, n := range x.nodes {
+		if got := n.shard.Connections(); got != want[i] {
+			x.t.Errorf("%d connections to node %d are subscribed, want %d", got, i, want[i])
+		}
+	}
+}
+
+func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		c := x.Channel("a")
+		c.Suspect()
+		time.Sleep(time.Minute)
+		if c.Up() || !c.Heard().IsZero() || x.nodes[0].net.dials.Load() > 0 {
+			t.Error("subscribed before it was joined")
+		}
+		if err := c.Ready(t.Context()); !errors.Is(err, inbox.ErrClosed) {
+			t.Errorf("Ready of a channel nobody has joined = %v", err)
+		}
+		_, leave := x.join("a")
+		_, other := x.join("a")
+		x.publish("a", "m1")
+		leave()
+		leave()
+		time.Sleep(2 * linger)
+		x.publish("a", "m2")
+		other()
+		time.Sleep(linger - time.Second)
+		_, leave = x.join("a")
+		time.Sleep(2 * linger)
+		x.publish("a", "m3")
+		if n := x.nodes[0].net.dials.Load(); n != 1 {
+			t.Errorf("%d dials, want 1", n)
+		}
+		leave()
+		time.Sleep(linger + time.Second)
+		x.connections(0, 0)
+		x.publish("a", "lost")
+		x.saw("a", "first", "m1", "m2", "m3")
+		x.join("a")
+		x.saw("a", "first", "m1", "m2", "m3", "first")
+	})
+}
+
+func TestShardsOfAServerShareOneConnection(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		var leaves []func()
+		for i := range 100 {
+			name := fmt.Sprint("c", i)
+			x.move(name, i%2)
+			leaves = append(leaves, x.Channel(name).Join())
+		}
+		for i := range 100 {
+			x.ready(x.Channel(fmt.Sprint("c", i)))
+		}
+		x.connections(1, 1)
+		for i, n := range x.nodes {
+			if n.net.dials.Load() != 1 || n.shard.Channels() != 50 {
+				t.Errorf("node %d: %d dials, %d channels", i, n.net.dials.Load(), n.shard.Channels())
+			}
+		}
+		for _, leave := range leaves[:98] {
+			leave()
+		}
+		time.Sleep(linger + time.Second)
+		x.connections(1, 1)
+		if n := x.nodes[0].shard.Channels(); n != 1 {
+			t.Errorf("%d channels are left, want 1", n)
+		}
+		x.publish("c98", "m1")
+		x.saw("c98", "first", "m1")
+	})
+}
+
+func TestShardFollowsItsSlot(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		moving, _ := x.join("moving")
+		x.join("staying")
+		x.move("moving", 1)
+		x.nodes[0].shard.MoveAway("moving")
+		synctest.Wait()
+		if x.moved.Load() == 0 {
+			t.Error("nobody was told that the layout has changed")
+		}
+		time.Sleep(100 * time.Millisecond)
+		x.ready(moving)
+		x.connections(1, 1)
+		x.publish("moving", "m1")
+		x.publish("staying", "m1")
+		x.saw("moving", "first", "again", "m1")
+		x.saw("staying", "first", "m1")
+	})
+}
+
+// The layout is out of date for a while: the old server sends the subscriber away.
+func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.join("staying")
+		x.nodes[0].shard.Refuse(func(channel string) string {
+			if channel == "moving" {
+				return "MOVED 1234 192.0.2.9:6379"
+			}
+			return ""
+		})
+		moving := x.Channel("moving")
+		defer moving.Join()()
+		x.asked.Store(0)
+		time.Sleep(20 * time.Second)
+		if n := x.asked.Load(); n < 15 || n > 60 {
+			t.Errorf("%d attempts within 20 s", n)
+		}
+		if x.moved.Load() < x.asked.Load() {
+			t.Error("an attempt was sent away, and the layout not asked for")
+		}
+		x.move("moving", 1)
+		time.Sleep(2 * time.Second)
+		x.ready(moving)
+		x.publish("moving", "m1")
+		x.publish("staying", "m1")
+		x.saw("moving", "first", "m1")
+		x.saw("staying", "first", "m1")
+		if n := x.nodes[0].net.dials.Load(); n != 1 {
+			t.Errorf("%d dials of the old server, want 1", n)
+		}
+	})
+}
+
+func TestShardThatIsRefusedSaysSo(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.nodes[0].shard.Refuse(func(string) string { return "NOPERM this user has no permissions" })
+		c := x.Channel("a")
+		defer c.Join()()
+		wantText(t, c.Ready(t.Context()), "NOPERM")
+		x.nodes[0].shard.Refuse(nil)
+		time.Sleep(10 * time.Second)
+		x.ready(c)
+	})
+}
+
+func TestBrokenConnectionSubscribesAllShardsAnew(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			x.join(name)
+		}
+		for range 2 {
+			time.Sleep(time.Minute)
+			x.nodes[0].net.srv.KillSubscribers()
+			time.Sleep(100 * time.Millisecond)
+		}
+		x.connections(1, 0)
+		for _, name := range names {
+			x.publish(name, "m1")
+			x.saw(name, "first", "again", "again", "m1")
+		}
+	})
+}
+
+func TestSuspectedShardGetsAnotherConnectionAndTheOthersFollow(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		a, _ := x.join("a")
+		b, _ := x.join("b")
+		time.Sleep(time.Minute)
+		x.nodes[0].net.deafen()
+		x.publish("a", "lost")
+		a.Suspect()
+		synctest.Wait()
+		x.ready(a)
+		x.publish("a", "m1")
+		x.saw("a", "first", "again", "m1")
+		x.saw("b", "first")
+		b.Suspect()
+		synctest.Wait()
+		x.ready(b)
+		x.publish("b", "m1")
+		x.saw("b", "first", "again", "m1")
+		x.saw("a", "first", "again", "m1")
+		if n := x.nodes[0].net.dials.Load(); n != 2 {
+			t.Errorf("%d dials, want 2", n)
+		}
+		x.connections(1, 0)
+	})
+}
+
+func TestShardsOfAClosedClientAreClosed(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		c, _ := x.join("a")
+		_ = x.nodes[0].rdb.Load().Close()
+		time.Sleep(5 * time.Second)
+		wantText(t, c.Ready(t.Context()), redis.ErrClosed.Error())
+	})
+}
+
+// A Cluster client closes its clients of nodes that are gone, and makes new ones.
+func TestShardOutlivesTheClientOfItsNode(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		c, _ := x.join("a")
+		n := x.nodes[0]
+		old := n.rdb.Swap(n.net.srv.Client(t, func(o *redis.Options) { o.Dialer = n.net.dial }))
+		_ = old.Close()
+		time.Sleep(5 * time.Second)
+		x.ready(c)
+		x.publish("a", "m1")
+		x.saw("a", "first", "again", "m1")
+	})
+}
+
+func TestCloseEndsShardsInEveryState(t *testing.T) {
+	for name, reach := range map[string]func(x *cluster){
+		"unused":     func(*cluster) {},
+		"subscribed": func(x *cluster) { x.join("a") },
+		"lingering":  func(x *cluster) { _, leave := x.join("a"); leave() },
+		"expiring": func(x *cluster) {
+			_, leave := x.join("a")
+			leave()
+			time.Sleep(linger)
+		},
+		"dialling": func(x *cluster) {
+			x.nodes[0].net.hang.Store(true)
+			x.Channel("a").Join()
+			x.Channel("b").Join()
+			synctest.Wait()
+		},
+		"refused": func(x *cluster) {
+			x.nodes[0].shard.Refuse(func(string) string { return "CLUSTERDOWN" })
+			x.Channel("a").Join()
+			time.Sleep(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sharded(t, func(t *testing.T, x *cluster) {
+				reach(x)
+				began := time.Now()
+				x.Close()
+				x.Close()
+				if took := time.Since(began); took > 0 {
+					t.Errorf("Close took %v", took)
+				}
+				x.connections(0, 0)
+				c := x.Channel("a")
+				c.Join()()
+				if err := c.Ready(t.Context()); !errors.Is(err, inbox.ErrClosed) || c.Up() {
+					t.Errorf("after Close: Ready = %v, Up = %v", err, c.Up())
+				}
+			})
+		})
+	}
+}
+
+// Whatever happens in whatever order, who has joined hears in the end, and
+// nothing is left after the last has gone.
+func TestShardsHearAfterAnyDisturbance(t *testing.T) {
+	for seed := range uint64(20) {
+		sharded(t, func(t *testing.T, x *cluster) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			var users sync.WaitGroup
+			for i := range 12 {
+				name, mine := fmt.Sprint("c", i%6), rand.New(rand.NewPCG(seed, uint64(i)+2))
+				users.Go(func() {
+					for range 20 {
+						c := x.Channel(name)
+						leave := c.Join()
+						time.Sleep(time.Duration(mine.Int64N(int64(2 * time.Second))))
+						if mine.IntN(4) == 0 {
+							c.Suspect()
+						}
+						leave()
+						time.Sleep(time.Duration(mine.Int64N(int64(2 * linger))))
+					}
+				})
+			}
+			for range 60 {
+				time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+				name, node := fmt.Sprint("c", r.IntN(6)), x.nodes[r.IntN(2)]
+				switch r.IntN(4) {
+				case 0:
+					node.net.srv.KillSubscribers()
+				case 1:
+					old := x.serving(name)
+					x.move(name, r.IntN(2))
+					old.shard.MoveAway(name)
+				case 2:
+					node.shard.MoveAway(name)
+				case 3:
+					node.shard.Refuse(func(string) string { return "MOVED 1 192.0.2.9:6379" })
+					time.AfterFunc(time.Second, func() { node.shard.Refuse(nil) })
+				}
+			}
+			users.Wait()
+			time.Sleep(10 * time.Second)
+			var leaves []func()
+			for i := range 6 {
+				name := fmt.Sprint("c", i)
+				_, leave := x.join(name)
+				leaves = append(leaves, leave)
+				x.publish(name, "heard")
+				x.mu.Lock()
+				events := x.events[name]
+				if len(events) == 0 || events[len(events)-1] != "heard" {
+					t.Errorf("seed %d: %s is not heard", seed, name)
+				}
+				x.mu.Unlock()
+			}
+			for _, leave := range leaves {
+				leave()
+			}
+			time.Sleep(2 * linger)
+			x.connections(0, 0)
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var errNodeClosed = errors.New("the redis client of the node has been closed")
+
+// tap is one channel's part in a wire: the feed of one link.
+type tap struct {
+	s       *Shards
+	box     *box
+	channel string
+	news    chan struct{} // room for one: there are frames, or an end
+	wire    *wire         // set by Subscribe
+
+	mu     sync.Mutex // protects following fields
+	frames []any
+	err    error // why there will be no more
+}
+
+// Subscribe finds the channel's server and asks for the subscription. It waits
+// for what Node does, and for nothing else.
+func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
+	s := t.s
+	name, node, err := s.cfg.Node(ctx, t.channel)
+	if err != nil {
+		s.cfg.Moved()
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A Cluster client closes those of nodes that are gone. Only one that is still
+	// said to serve has been closed for good, by its owner.
+	if old, ok := s.gone[name]; ok {
+		if name == "" || old == node {
+			return redis.ErrClosed
+		}
+		delete(s.gone, name)
+	}
+	w := s.wires[name]
+	if w == nil || !w.add(t) {
+		w = s.newWire(name, node)
+		w.add(t)
+		s.wires[name] = w
+	}
+	t.wire = w
+	return nil
+}
+
+// Receive waits for the next frame, and after the last returns why it was the last.
+func (t *tap) Receive(ctx context.Context) (any, error) {
+	for {
+		t.mu.Lock()
+		if len(t.frames) > 0 {
+			frame := t.frames[0]
+			t.frames = t.frames[1:]
+			t.mu.Unlock()
+			return frame, nil
+		}
+		err := t.err
+		t.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-t.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close takes the channel off the wire. A link that its inbox gives up while the
+// channel is wanted has heard nothing when it should have: nobody else is put on
+// that wire.
+func (t *tap) Close() error {
+	if t.wire == nil {
+		return nil
+	}
+	t.s.mu.Lock()
+	wanted := !t.box.ending
+	t.s.mu.Unlock()
+	if t.wire.leave(t) && wanted {
+		t.s.retire(t.wire)
+		t.s.cfg.Moved()
+	}
+	return nil
+}
+
+// push hands on a frame without waiting: whoever takes frames does not block.
+func (t *tap) push(frame any) {
+	t.mu.Lock()
+	t.frames = append(t.frames, frame)
+	t.mu.Unlock()
+	t.wake()
+}
+
+func (t *tap) end(err error) {
+	t.mu.Lock()
+	t.err = err
+	t.mu.Unlock()
+	t.wake()
+}
+
+func (t *tap) wake() {
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
+}

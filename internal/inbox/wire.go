@@ -1,0 +1,294 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var errLeft = errors.New("nobody is subscribed over this connection any more")
+
+// wire is one connection to one server, over which any number of channels are
+// subscribed. One goroutine writes, one reads.
+//
+// A wire that breaks ends all its taps. It is not used after that, whatever
+// go-redis makes of it.
+type wire struct {
+	s      *Shards
+	name   string
+	node   Node
+	ps     *redis.PubSub
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   chan struct{} // room for one: there is something to send
+
+	mu     sync.Mutex // protects following fields
+	err    error      // why it has ended
+	taps   map[string]*tap
+	todo   []order // to be sent
+	sent   []order // and not answered: the server answers in this order
+	probed bool    // an unsubscription has been tried
+}
+
+// order is one command for one channel.
+type order struct {
+	channel string
+	ends    bool // unsubscribe, not subscribe
+	tap     *tap // whom a refusal ends; nil: nobody
+}
+
+// newWire needs s.mu.
+func (s *Shards) newWire(name string, node Node) *wire {
+	w := &wire{s: s, name: name, node: node, work: make(chan struct{}, 1), taps: make(map[string]*tap)}
+	w.ctx, w.cancel = context.WithCancel(s.ctx)
+	w.ps = node.SSubscribe(w.ctx) // without a channel: no I/O yet
+	s.wg.Go(w.write)
+	return w
+}
+
+// retire lets nobody else use w.
+func (s *Shards) retire(w *wire) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wires[w.name] == w {
+		delete(s.wires, w.name)
+	}
+}
+
+// add subscribes a tap, unless w has ended, or the tap's inbox has just given up
+// a link over w: that one may not have left yet.
+func (w *wire) add(t *tap) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before := w.taps[t.channel]; w.err != nil || before != nil && before.box == t.box {
+		return false
+	}
+	w.taps[t.channel] = t
+	if !w.probed {
+		// Who may subscribe and not unsubscribe learns it now, and not when it matters.
+		w.probed = true
+		w.do(order{t.channel, true, t})
+	}
+	w.do(order{t.channel, false, t})
+	return true
+}
+
+// do needs w.mu.
+func (w *wire) do(o order) {
+	w.todo = append(w.todo, o)
+	select {
+	case w.work <- struct{}{}:
+	default:
+	}
+}
+
+// leave unsubscribes a tap, and reports whether it was there.
+func (w *wire) leave(t *tap) bool {
+	w.mu.Lock()
+	if w.taps[t.channel] != t {
+		w.mu.Unlock()
+		return false // ended with its wire, or the next link of its channel is here already
+	}
+	w.do(order{t.channel, true, nil})
+	left := w.drop(t)
+	w.mu.Unlock()
+	w.endIf(left)
+	return true
+}
+
+// drop takes a tap off, and reports whether it was the last: then endIf is to be
+// called without the mutex. It needs w.mu.
+func (w *wire) drop(t *tap) (left bool) {
+	delete(w.taps, t.channel)
+	if len(w.taps) > 0 || w.err != nil {
+		return false
+	}
+	w.err = errLeft
+	return true
+}
+
+func (w *wire) endIf(left bool) {
+	if left {
+		w.s.retire(w)
+		w.cancel()
+	}
+}
+
+// write sends what there is to be sent; the first command dials. It also ends
+// the connection: go-redis holds the mutex that its Close needs while it dials.
+func (w *wire) write() {
+	reading := false
+	for {
+		o, ok := w.next()
+		if !ok {
+			break
+		}
+		var err error
+		if o.ends {
+			err = w.ps.SUnsubscribe(w.ctx, o.channel)
+		} else {
+			err = w.ps.SSubscribe(w.ctx, o.channel)
+		}
+		if err != nil {
+			w.fail(err)
+			break
+		}
+		if !reading {
+			reading = true
+			w.s.wg.Go(w.read)
+		}
+	}
+	_ = w.ps.Close()
+}
+
+// next returns what to send, or false when w has ended.
+func (w *wire) next() (order, bool) {
+	for {
+		w.mu.Lock()
+		if w.err != nil {
+			w.mu.Unlock()
+			return order{}, false
+		}
+		if len(w.todo) > 0 {
+			o := w.todo[0]
+			w.todo = w.todo[1:]
+			w.sent = append(w.sent, o) // before it is sent: its answer may overtake what follows
+			w.mu.Unlock()
+			return o, true
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.work:
+		case <-w.ctx.Done():
+			return order{}, false
+		}
+	}
+}
+
+// read hands what comes in to the taps. ctx has no deadline, as in Inbox.read.
+func (w *wire) read() {
+	for {
+		frame, err := w.ps.Receive(w.ctx)
+		switch {
+		case err == nil:
+			w.take(frame)
+		case !w.refused(err):
+			w.fail(err)
+			return
+		}
+	}
+}
+
+// take acts on one inbound frame.
+func (w *wire) take(frame any) {
+	switch v := frame.(type) {
+	case *redis.Message:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if t := w.taps[v.Channel]; t != nil {
+			t.push(v)
+		}
+	case *redis.Subscription:
+		if v.Kind == "ssubscribe" {
+			w.acknowledged(v.Channel)
+		} else {
+			w.unsubscribed(v.Channel)
+		}
+	}
+}
+
+// acknowledged tells the tap, also where it did not ask: then go-redis has
+// connected anew without a word.
+func (w *wire) acknowledged(channel string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered(channel, false)
+	if t := w.taps[channel]; t != nil {
+		t.push(&redis.Subscription{Kind: "subscribe", Channel: channel})
+	}
+}
+
+// unsubscribed ends a tap that did not ask for it: its slot has moved away.
+func (w *wire) unsubscribed(channel string) {
+	w.mu.Lock()
+	t := w.taps[channel]
+	if w.answered(channel, true) || t == nil {
+		w.mu.Unlock()
+		return
+	}
+	left := w.drop(t)
+	t.end(errUnsubscribed)
+	w.mu.Unlock()
+	w.endIf(left)
+	w.s.cfg.Moved()
+}
+
+// answered takes the order off that an acknowledgement is for, if there is one.
+// It needs w.mu.
+func (w *wire) answered(channel string, ends bool) bool {
+	for i, o := range w.sent {
+		if o.channel == channel && o.ends == ends {
+			w.sent = append(w.sent[:i:i], w.sent[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// refused reports whether err is the server's answer to one order, which ends
+// that order's tap alone. It is not where go-redis connects anew because of it.
+func (w *wire) refused(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) || redis.IsReadOnlyError(err) || redis.HasErrorPrefix(err, "CROSSSLOT") {
+		return false
+	}
+	if addr, moved := redis.IsMovedError(err); moved && addr == w.name {
+		return false
+	}
+	w.mu.Lock()
+	if len(w.sent) == 0 {
+		w.mu.Unlock()
+		return false
+	}
+	o, left := w.sent[0], false
+	w.sent = w.sent[1:]
+	if o.tap != nil && w.taps[o.channel] == o.tap {
+		left = w.drop(o.tap)
+		o.tap.end(err)
+	}
+	w.mu.Unlock()
+	w.endIf(left)
+	w.s.cfg.Moved()
+	return true
+}
+
+// fail ends w and all its taps.
+func (w *wire) fail(err error) {
+	closed := errors.Is(err, redis.ErrClosed)
+	if closed {
+		err = errNodeClosed
+	}
+	w.mu.Lock()
+	ours := w.err != nil // so it is we who have closed the connection
+	if !ours {
+		w.err = err
+	}
+	for _, t := range w.taps {
+		t.end(err)
+	}
+	clear(w.taps)
+	w.mu.Unlock()
+	w.cancel()
+	if ours {
+		return
+	}
+	w.s.retire(w)
+	if closed {
+		w.s.mu.Lock()
+		w.s.gone[w.name] = w.node
+		w.s.mu.Unlock()
+	}
+	w.s.cfg.Moved()
+}

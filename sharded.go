@@ -1,0 +1,139 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/renewal"
+)
+
+const (
+	// shardedMark begins the ID of a client that hears on sharded channels: who
+	// tells it something knows how by that. No other ID has a dot.
+	shardedMark = "s."
+	// shardLinger is how long a lock's channel stays subscribed that nobody
+	// waits for: longer than an echo takes, and than a hand-over within the process.
+	shardLinger = 5 * time.Second
+)
+
+// ShardedPubSub has waiters woken over sharded pub/sub. In a Cluster a message
+// then goes to the one server that serves the lock's slot, where plain pub/sub
+// sends it to all. The client keeps a subscription for each lock that somebody
+// waits for here, and one connection for those of a server. Others may have
+// the option or not: clients of both sorts wake each other.
+//
+// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that
+// ForceUnlock ends is told of it by its next renewal only, unless somebody
+// waits here for the same lock.
+func ShardedPubSub() Option {
+	return option(func(c *config) error {
+		c.sharded = true
+		return nil
+	})
+}
+
+// hearing is a subscription that may be up, or be coming.
+type hearing interface {
+	Ready(ctx context.Context) error
+	Up() bool
+	Heard() time.Time
+	Suspect()
+}
+
+// An ear is where a client hears of a lock: its inbox, which it has for all, or
+// a channel of the lock's own slot.
+type ear struct {
+	hearing
+	channel string
+	shard   *inbox.Channel // nil: the inbox
+	echo    renewal.Task   // looks whether an echo has come
+	since   instant        // guarded by Client.mu: since when one is awaited
+}
+
+func newEar(channel string, h hearing) *ear {
+	e := &ear{hearing: h, channel: channel}
+	e.echo.Of = e
+	return e
+}
+
+// earFor returns the ear for a lock.
+func (c *Client) earFor(keys key.Keys) *ear {
+	if c.shards == nil {
+		return c.ear
+	}
+	channel := key.ShardInbox(c.cfg.prefix, keys, c.id)
+	shard := c.shards.Channel(channel)
+	e := newEar(channel, shard)
+	e.shard = shard
+	return e
+}
+
+// join makes the ear hear for a while: a sharded channel is subscribed for who
+// waits. The inbox is subscribed for life.
+func (e *ear) join() (leave func()) {
+	if e.shard == nil {
+		return func() {}
+	}
+	return e.shard.Join()
+}
+
+// needs is what the user must be permitted for the ear to hear.
+func (e *ear) needs() string {
+	if e.shard == nil {
+		return "subscribe"
+	}
+	return "ssubscribe, sunsubscribe"
+}
+
+// subscribing says of err, the end of a wait for the ear, what was waited for.
+func (e *ear) subscribing(err error) error {
+	return fmt.Errorf("subscribing to the inbox %s: %w", e.channel, err)
+}
+
+// newShards returns what a client with the option hears by.
+func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
+	return inbox.NewShards(inbox.ShardsConfig{
+		Node: func(ctx context.Context, channel string) (string, inbox.Node, error) {
+			many, ok := rdb.(interface {
+				MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+			})
+			if !ok {
+				return "", rdb, nil
+			}
+			// Not rdb.SSubscribe: that may be on a replica, and goes by a layout of its own.
+			node, err := many.MasterForKey(ctx, channel)
+			if err != nil {
+				return "", nil, err
+			}
+			return node.Options().Addr, node, nil
+		},
+		Moved:   c.transport.Reload,
+		Deliver: c.deliver,
+		Linked:  c.linked,
+		Linger:  shardLinger,
+		Spread:  spread,
+	})
+}
+
+// listen keeps the call's lock heard of until the call is over.
+func (w *waiting) listen() {
+	if w.room.ear.shard != nil && w.leave == nil {
+		w.leave = w.room.ear.join()
+	}
+}
+
+func (w *waiting) unlisten() {
+	if w.leave != nil {
+		w.leave()
+		w.leave = nil
+	}
+}
+
+// errNotSharded is the error of servers before sharded pub/sub.
+var errNotSharded = errors.New("the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later")
