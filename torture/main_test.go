@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock/torture/mutant"
 	"github.com/relock-go/relock/torture/rig"
 	"github.com/relock-go/relock/torture/server"
+	"github.com/relock-go/relock/torture/worker"
 )
 
 // allEnv, set to 1, tries every mutant, as `make mutants` does.
@@ -48,6 +49,15 @@ func here(t *testing.T) string {
 	return dir
 }
 
+// few is every workload with half of its actors.
+func few() map[string]int {
+	actors := worker.Loads()
+	for name, n := range actors {
+		actors[name] = (n + 1) / 2
+	}
+	return actors
+}
+
 func TestShortTortureFindsNothing(t *testing.T) {
 	need(t, "redis-server", "redis-cli", "gcc")
 	dir := t.ArtifactDir() // go test -artifacts keeps the histories
@@ -60,6 +70,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	o := rig.Options{
 		For: 48 * time.Second, Round: 7 * time.Second, Seed: uint64(time.Now().UnixNano()) % 1_000_000, Bin: bin,
 		Dir: filepath.Join(dir, "run"), Forms: []string{server.Standalone, server.Replicated, server.Cluster, server.Sentinel}, Log: t.Output(),
+		Workers: 2, Actors: few(), // the machine may be busy with other tests
 	}
 	t.Logf("seed %d", o.Seed)
 	if _, err := rig.Run(ctx, o); err != nil {

@@ -23,17 +23,25 @@ type ops struct {
 // ops are the operations of a story's holds, in the order of their beginnings,
 // with their times narrowed.
 func (s *story) ops() []op {
+	all, fs := s.grants()
+	if s.partedUnseen(fs) {
+		all, fs = s.grants()
+	}
+	s.fromBelow(fs)
+	fromAbove(fs)
+	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
+	return all
+}
+
+// grants are the operations of the holds that have one order, also by grant.
+func (s *story) grants() ([]op, []*family) {
 	var all []op
 	for _, c := range s.calls {
 		if c.acquired != 0 && !c.unknown && !s.parted[c.token] {
 			all = append(all, s.hold(c)...)
 		}
 	}
-	fs := s.families(all)
-	s.fromBelow(fs)
-	fromAbove(fs)
-	slices.SortFunc(all, func(a, b op) int { return cmp.Or(compare(a.from, b.from), compare(a.to, b.to)) })
-	return all
+	return all, s.families(all)
 }
 
 // hold is what one hold did.
@@ -170,12 +178,12 @@ func (s *story) fromBelow(fs []*family) {
 // process. The call's answer may have come after the fault, and its grant too:
 // a place in the queue passes on the rest of a lease from before.
 func (s *story) mayEndEarly(h *ops, l later) {
-	c, last := h.take.c, h.take.c.end()
+	c := h.take.c
 	if h.end == nil || c.confirmed && !c.met && !l.contradicts(c) {
 		return
 	}
 	for _, f := range s.faults {
-		if f.allowsOverlap() && f.t <= last && c.since <= f.until && last <= f.limit(c.ttl) {
+		if f.tookFrom(c) {
 			h.end.from = min(h.end.from, max(f.t, h.take.from))
 		}
 	}

@@ -70,6 +70,13 @@ func robbed() *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 30, got: 31, releasing: 35, released: 36})
 }
 
+// partedUnseen is parted with no instant at which both are known to hold.
+func partedUnseen() *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 11, got: 35, releasing: 50, released: 51}).
+		hold(held{w: 2, id: 2, owner: "b", token: 5, call: 15, got: 20, releasing: 30, released: 31}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 37, got: 38, releasing: 40, released: 41})
+}
+
 func init() {
 	tales = append(tales, []struct {
 		name string
@@ -106,6 +113,8 @@ func init() {
 		{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
 		{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 		{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 40, history.FlushAll, "one")},
+		{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},
+		{"an answer that comes late after a flush, which leaves one truth", NoOrder, partedUnseen().fault(13, 50, history.FlushAll, "one")},
 		{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},
 		{"a reader that is told late of what a flush took", "", toldLate().fault(20, 24, history.FlushAll, "one")},
 		{"a reader that is told late of what nobody took", NoOrder, toldLate().fault(20, 24, history.StopServer, "one")},

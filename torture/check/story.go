@@ -96,17 +96,6 @@ type story struct {
 	parted map[int64]bool // grants, by token, of which two were valid at once when a primary had relieved another
 }
 
-// part notes that two grants were made by two primaries: what each of them went
-// on to grant and to end is beyond one order.
-func (s *story) part(holds ...*call) {
-	if s.parted == nil {
-		s.parted = map[int64]bool{}
-	}
-	for _, c := range holds {
-		s.parted[c.token] = true
-	}
-}
-
 func (s *story) fair() bool {
 	return len(s.calls) > 0 && strings.Contains(s.calls[0].kind, "fair")
 }

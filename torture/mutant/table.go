@@ -71,7 +71,7 @@ var All = []Mutant{
 	},
 	{
 		Name:  "the queue is served from its tail",
-		Edits: []Edit{{"lua/shared_queue.lua", "redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 1)[1]", "redis.call('ZREVRANGEBYSCORE', KEYS[2], '+inf', '(0', 'LIMIT', 0, 1)[1]"}},
+		Edits: []Edit{{"lua/shared_queue.lua", "('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)", "('ZREVRANGEBYSCORE', KEYS[2], '+inf', '(0', 'LIMIT', 0, 2)"}},
 		Loads: fair, Want: []check.Name{check.Overtaken},
 	},
 	{
@@ -85,7 +85,7 @@ var All = []Mutant{
 	{
 		Name: "tokens do not go on from the counter",
 		Edits: []Edit{
-			{"lua/shared_state.lua", "math.max(state.token, high - size) + 1", "high - size + 1"},
+			{"lua/shared_read.lua", "math.max(last, high - size) + 1", "high - size + 1"},
 		},
 		Loads: exclusive, Kinds: []string{history.ClockBack, history.ClockForward},
 		Want: []check.Name{check.TokenFell, check.TokenRepeated, check.HolderRefused},

@@ -88,12 +88,12 @@ func freePort() (string, error) {
 }
 
 func (r *Redis) start(ctx context.Context) error {
-	args, err := r.keepsData()
+	args := r.keepsData()
 	if r.command != nil {
-		args, err = r.command()
-	}
-	if err != nil {
-		return err
+		var err error
+		if args, err = r.command(); err != nil {
+			return err
+		}
 	}
 	cmd := exec.Command("redis-server", args...)
 	cmd.Env = append(os.Environ(), r.clock.env()...)
@@ -109,14 +109,14 @@ func (r *Redis) start(ctx context.Context) error {
 	return nil
 }
 
-func (r *Redis) keepsData() ([]string, error) {
+func (r *Redis) keepsData() []string {
 	return append([]string{
 		"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
 		"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
 		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		"--logfile", filepath.Join(r.dir, "log"), "--enable-debug-command", "local",
 		"--maxmemory-policy", "noeviction",
-	}, r.args...), nil
+	}, r.args...)
 }
 
 func (r *Redis) awaitPong(ctx context.Context) error {

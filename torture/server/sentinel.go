@@ -143,15 +143,13 @@ func (d *Deployment) FailOver(ctx context.Context, way int) error {
 		old.Kill()
 	case hung:
 		old.Stop()
-	default:
-		err := until(ctx, startWithin, func() error {
-			return d.watchers[0].RDB.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
-		})
-		if err != nil {
-			return err
-		}
 	}
-	err := until(ctx, startWithin, func() error { return d.promoted(ctx, old) })
+	err := until(ctx, startWithin, func() error {
+		if way := way % ways; way != killed && way != hung {
+			d.relieve(ctx, old)
+		}
+		return d.promoted(ctx, old)
+	})
 	switch way % ways {
 	case killed:
 		err = errors.Join(err, old.Restart(ctx, true))
@@ -159,6 +157,14 @@ func (d *Deployment) FailOver(ctx context.Context, way int) error {
 		old.Continue()
 	}
 	return errors.Join(err, d.Settled(ctx))
+}
+
+// relieve asks for a failover, unless one is under way or has been: a Sentinel
+// gives it up in silence where it does not know yet how a replica is.
+func (d *Deployment) relieve(ctx context.Context, old *Redis) {
+	if primary, settled, err := d.watched(ctx, d.watchers[0]); err == nil && settled && primary == old {
+		_ = d.watchers[0].RDB.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
+	}
 }
 
 func (d *Deployment) promoted(ctx context.Context, old *Redis) error {
