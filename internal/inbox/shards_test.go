@@ -268,6 +268,27 @@ func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
 	})
 }
 
+// Channels of several slots in one command are what go-redis sends when it has
+// connected anew by itself: none of them is subscribed then.
+func TestRefusalOfManyShardsAtOnceBreaksTheConnection(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.join("a")
+		x.nodes[0].shard.Refuse(func(channel string) string {
+			if channel == "b" {
+				return "CROSSSLOT Keys in request don't hash to the same slot"
+			}
+			return ""
+		})
+		b := x.Channel("b")
+		defer b.Join()()
+		synctest.Wait()
+		x.nodes[0].shard.Refuse(nil)
+		time.Sleep(time.Second)
+		x.ready(b)
+		x.saw("a", "first", "again")
+	})
+}
+
 func TestShardThatIsRefusedSaysSo(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
 		x.nodes[0].shard.Refuse(func(string) string { return "NOPERM this user has no permissions" })
@@ -312,8 +333,12 @@ func TestSuspectedShardGetsAnotherConnectionAndTheOthersFollow(t *testing.T) {
 		x.publish("a", "m1")
 		x.saw("a", "first", "again", "m1")
 		x.saw("b", "first")
+		before := x.moved.Load()
 		b.Suspect()
 		synctest.Wait()
+		if x.moved.Load() == before {
+			t.Error("the layout was not asked for: the channel may have moved unnoticed")
+		}
 		x.ready(b)
 		x.publish("b", "m1")
 		x.saw("b", "first", "again", "m1")
