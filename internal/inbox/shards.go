@@ -62,8 +62,8 @@ type box struct {
 	*Inbox
 	users  int         // guarded by Shards.mu
 	linger *time.Timer // guarded by Shards.mu; nil while it is wanted
-	ending bool        // guarded by Shards.mu; its links are no more to be judged
 	linked bool        // has been subscribed; for Linked, one call at a time
+	last   *tap        // guarded by Shards.mu; of the latest link that found its server
 }
 
 // NewShards returns a Shards. It starts nothing: the first [Channel.Join] does.
@@ -82,7 +82,6 @@ func (s *Shards) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, b := range s.boxes {
-		b.ending = true
 		if b.linger != nil {
 			b.linger.Stop()
 		}
@@ -158,7 +157,6 @@ func (s *Shards) expire(channel string, b *box) {
 		return
 	}
 	delete(s.boxes, channel)
-	b.ending = true
 	s.wg.Go(b.Close)
 	s.mu.Unlock()
 }

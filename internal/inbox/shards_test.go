@@ -28,6 +28,7 @@ type shardNode struct {
 	net   *network
 	rdb   atomic.Pointer[redis.Client] // the subscriber's
 	pub   *redis.Client
+	stale atomic.Pointer[redis.Client] // said to be the subscriber's, once
 }
 
 // cluster is a subscriber's shards and two servers, in one bubble.
@@ -70,6 +71,9 @@ func sharded(t *testing.T, f func(*testing.T, *cluster)) {
 func (x *cluster) node(_ context.Context, channel string) (string, inbox.Node, error) {
 	x.asked.Add(1)
 	n := x.serving(channel)
+	if stale := n.stale.Swap(nil); stale != nil {
+		return n.name, stale, nil
+	}
 	return n.name, n.rdb.Load(), nil
 }
 
@@ -175,6 +179,9 @@ func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
 		x.saw("a", "first", "m1", "m2", "m3")
 		x.join("a")
 		x.saw("a", "first", "m1", "m2", "m3", "first")
+		if n := x.nodes[0].net.dials.Load(); n != 2 {
+			t.Errorf("%d dials, want 2: nobody was subscribed over the first any more", n)
+		}
 	})
 }
 
@@ -261,6 +268,27 @@ func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
 	})
 }
 
+// Channels of several slots in one command are what go-redis sends when it has
+// connected anew by itself: none of them is subscribed then.
+func TestRefusalOfManyShardsAtOnceBreaksTheConnection(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.join("a")
+		x.nodes[0].shard.Refuse(func(channel string) string {
+			if channel == "b" {
+				return "CROSSSLOT Keys in request don't hash to the same slot"
+			}
+			return ""
+		})
+		b := x.Channel("b")
+		defer b.Join()()
+		synctest.Wait()
+		x.nodes[0].shard.Refuse(nil)
+		time.Sleep(time.Second)
+		x.ready(b)
+		x.saw("a", "first", "again")
+	})
+}
+
 func TestShardThatIsRefusedSaysSo(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
 		x.nodes[0].shard.Refuse(func(string) string { return "NOPERM this user has no permissions" })
@@ -305,8 +333,12 @@ func TestSuspectedShardGetsAnotherConnectionAndTheOthersFollow(t *testing.T) {
 		x.publish("a", "m1")
 		x.saw("a", "first", "again", "m1")
 		x.saw("b", "first")
+		before := x.moved.Load()
 		b.Suspect()
 		synctest.Wait()
+		if x.moved.Load() == before {
+			t.Error("the layout was not asked for: the channel may have moved unnoticed")
+		}
 		x.ready(b)
 		x.publish("b", "m1")
 		x.saw("b", "first", "again", "m1")
@@ -324,6 +356,21 @@ func TestShardsOfAClosedClientAreClosed(t *testing.T) {
 		_ = x.nodes[0].rdb.Load().Close()
 		time.Sleep(5 * time.Second)
 		wantText(t, c.Ready(t.Context()), redis.ErrClosed.Error())
+	})
+}
+
+func TestShardOutlivesAClientThatIsClosedBeforeItDials(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		n := x.nodes[0]
+		closed := n.net.srv.Client(t)
+		_ = closed.Close()
+		n.stale.Store(closed)
+		c := x.Channel("a")
+		defer c.Join()()
+		time.Sleep(time.Second)
+		x.ready(c)
+		x.publish("a", "m1")
+		x.saw("a", "first", "m1")
 	})
 }
 

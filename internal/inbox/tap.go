@@ -27,6 +27,10 @@ type tap struct {
 // for what Node does, and for nothing else.
 func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	s := t.s
+	doubted := s.doubted(t.box)
+	if doubted != nil {
+		s.cfg.Moved()
+	}
 	name, node, err := s.cfg.Node(ctx, t.channel)
 	if err != nil {
 		s.cfg.Moved()
@@ -34,6 +38,9 @@ func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err() // Node took so long that the next link is under way, maybe with this wire
+	}
 	// A Cluster client closes those of nodes that are gone. Only one that is still
 	// said to serve has been closed for good, by its owner.
 	if old, ok := s.gone[name]; ok {
@@ -43,13 +50,29 @@ func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 		delete(s.gone, name)
 	}
 	w := s.wires[name]
-	if w == nil || !w.add(t) {
+	if w == nil || w == doubted || !w.add(t) {
 		w = s.newWire(name, node)
 		w.add(t)
 		s.wires[name] = w
 	}
-	t.wire = w
+	t.wire, t.box.last = w, t
 	return nil
+}
+
+// doubted returns the wire of the last link, if that was given up by the inbox: it
+// has heard nothing when it should have.
+func (s *Shards) doubted(b *box) *wire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.last == nil {
+		return nil
+	}
+	b.last.mu.Lock()
+	defer b.last.mu.Unlock()
+	if b.last.err != nil {
+		return nil // the wire has ended it: moved away, refused, broken
+	}
+	return b.last.wire
 }
 
 // Receive waits for the next frame, and after the last returns why it was the last.
@@ -75,19 +98,10 @@ func (t *tap) Receive(ctx context.Context) (any, error) {
 	}
 }
 
-// Close takes the channel off the wire. A link that its inbox gives up while the
-// channel is wanted has heard nothing when it should have: nobody else is put on
-// that wire.
+// Close takes the channel off the wire.
 func (t *tap) Close() error {
-	if t.wire == nil {
-		return nil
-	}
-	t.s.mu.Lock()
-	wanted := !t.box.ending
-	t.s.mu.Unlock()
-	if t.wire.leave(t) && wanted {
-		t.s.retire(t.wire)
-		t.s.cfg.Moved()
+	if t.wire != nil {
+		t.wire.leave(t)
 	}
 	return nil
 }

@@ -57,12 +57,11 @@ func (s *Shards) retire(w *wire) {
 	}
 }
 
-// add subscribes a tap, unless w has ended, or the tap's inbox has just given up
-// a link over w: that one may not have left yet.
+// add subscribes a tap, unless w has ended.
 func (w *wire) add(t *tap) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before := w.taps[t.channel]; w.err != nil || before != nil && before.box == t.box {
+	if w.err != nil {
 		return false
 	}
 	w.taps[t.channel] = t
@@ -84,18 +83,17 @@ func (w *wire) do(o order) {
 	}
 }
 
-// leave unsubscribes a tap, and reports whether it was there.
-func (w *wire) leave(t *tap) bool {
+// leave unsubscribes a tap.
+func (w *wire) leave(t *tap) {
 	w.mu.Lock()
 	if w.taps[t.channel] != t {
 		w.mu.Unlock()
-		return false // ended with its wire, or the next link of its channel is here already
+		return // ended with its wire, or its channel has been joined anew
 	}
 	w.do(order{t.channel, true, nil})
 	left := w.drop(t)
 	w.mu.Unlock()
 	w.endIf(left)
-	return true
 }
 
 // drop takes a tap off, and reports whether it was the last: then endIf is to be

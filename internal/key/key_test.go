@@ -46,6 +46,22 @@ func TestTaggedNameSharesTheUsersSlot(t *testing.T) {
 	}
 }
 
+func TestShardedChannelIsInTheLocksSlot(t *testing.T) {
+	for _, name := range []string{"job", "{tenant}:job", "a{b}c{d}", "{", "}", "{}", "{}x{a}", "x{", "}{", "{{a}}", "%7B", "日本", "a b"} {
+		keys := key.For(prefix, name)
+		channel := key.ShardInbox(prefix, keys, "s.c1")
+		if slot(channel) != slot(keys.Hash) {
+			t.Errorf("name %q: channel %s is in slot %d, the hash in %d", name, channel, slot(channel), slot(keys.Hash))
+		}
+		if !strings.HasPrefix(channel, key.Inbox(prefix, "")) {
+			t.Errorf("channel %s is not among those that a user is permitted", channel)
+		}
+	}
+	if got, want := key.ShardInbox(prefix, key.For(prefix, "orders"), "s.c1"), "relock:inbox:{orders}s.c1"; got != want {
+		t.Errorf("ShardInbox = %q, want %q", got, want)
+	}
+}
+
 // Every string over a small alphabet: each key belongs to one name and part.
 func TestShortNamesNeverShareAKey(t *testing.T) {
 	seen := make(map[string]string)
