@@ -13,6 +13,7 @@ import (
 )
 
 func TestLockKeepsToOneSlotAndMovesWithIt(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	for _, name := range []string{"job", "{tenant}:job", "a{b}c{d}", "{", "}", "{}", "{}x", "x{", "x}{y", "{{a}}", "%7B", "日本", "a b"} {
 		keys := key.For("relock", name)

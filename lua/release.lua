@@ -75,11 +75,7 @@ if until_ms > now then
   cover(lease, keep)
 end
 local more = 0
-if ARGV[4] == '' and KEYS[2] then
-  -- Who goes on where a heartbeat stopped: the dead behind the head go as well.
-  budget = budget - sweep(budget)
-end
-if state.queued > 0 or budget <= 0 then
+if state.queued > 0 then
   more = settle()
 elseif state.shared and KEYS[2] then
   sweep_readers(budget)
