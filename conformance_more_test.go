@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -208,8 +209,10 @@ func TestJTREG_TimedAcquireLeak(t *testing.T) {
 			return now <= before+2, fmt.Sprintf("%d goroutines, %d before", now, before)
 		})
 		keys := key.For("relock", g.name)
-		if n := g.rdb.HLen(t.Context(), keys.Hash).Val(); n > 6 {
-			t.Errorf("%d fields are left: %v", n, g.rdb.HGetAll(t.Context(), keys.Hash).Val())
+		fields := g.rdb.HGetAll(t.Context(), keys.Hash).Val()
+		maps.DeleteFunc(fields, func(f, _ string) bool { return f[:2] == "e:" || f[:2] == "n:" }) // ended nonces, for 10 s
+		if len(fields) > 6 {
+			t.Errorf("fields are left: %v", fields)
 		}
 		if n := g.rdb.ZCard(t.Context(), keys.Queue).Val(); n != 0 {
 			t.Errorf("%d members are left in the queue", n)

@@ -128,14 +128,14 @@ func TestRevokedPermissionLeavesNoKeyWithoutTTL(t *testing.T) {
 		t.Run(m[0], func(t *testing.T) {
 			must(t, admin.FlushAll(t.Context()).Err())
 			permit(t, admin, full)
-			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-			defer cancel()
 			user := func(o *redis.Options) { o.Username, o.Password = "app", "secret" }
 			terms := []relock.Option{relock.Defaults(relock.TTL(200 * time.Millisecond)), relock.ReleaseTimeout(100 * time.Millisecond)}
 			a, b := open(t, srv.Client(t, user), terms...), open(t, srv.Client(t, user), terms...)
-			must(t, a.NewLock("warm").Lock(ctx))
-			must(t, b.NewRWLock("warm too").RLock(ctx))
-			must(t, admin.Do(ctx, "ACL", "SETUSER", "app", strings.Replace(m[0], "+", "-", 1)).Err())
+			must(t, a.NewLock("warm", relock.TTL(10*time.Second)).Lock(t.Context()))
+			must(t, b.NewRWLock("warm too", relock.TTL(10*time.Second)).RLock(t.Context()))
+			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+			defer cancel()
+			must(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", strings.Replace(m[0], "+", "-", 1)).Err())
 			for i := range 4 {
 				rw, l := a.NewRWLock(fmt.Sprint("rw ", i%2)), a.NewLock(fmt.Sprint("plain ", i%2), relock.Fair())
 				_ = rw.RLock(ctx)

@@ -68,6 +68,12 @@ func (p *process) land(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
+// alone hides which client it is. Of one that it does not know the transport
+// cannot say where commands go, and sends each by itself: which of them share a
+// pipeline, and so wait for each other, is up to the Go scheduler and would not
+// be the same in the next run of a schedule.
+type alone struct{ redis.UniversalClient }
+
 // The hooks of a process' client stand in for its connections.
 
 // DialHook leaves dialling, which only the inbox does, as it is.

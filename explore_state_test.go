@@ -19,7 +19,6 @@ type stored struct {
 	token  int64
 	queued int64 // as the hash says
 	holder string
-	ended  string
 	grants map[string]storedGrant // by owner
 	queue  []storedWaiter         // those with a record, in order
 	places int                    // members of the queue that are places
@@ -59,7 +58,7 @@ func number(text string) int64 {
 func decodeLock(hash map[string]string, members map[string]float64) stored {
 	s := stored{
 		exists: len(hash) > 0, kind: hash["kind"], token: number(hash["token"]), queued: number(hash["queued"]),
-		ended: hash["ended"], grants: map[string]storedGrant{},
+		grants: map[string]storedGrant{},
 	}
 	if _, rest, ok := strings.Cut(hash["holder"], " "); ok {
 		if parts := strings.SplitN(rest, " ", 3); len(parts) == 3 {

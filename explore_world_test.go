@@ -150,7 +150,7 @@ func (w *world) addProcess() {
 		Addr: "192.0.2.1:6379", Dialer: p.dial, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 	})
 	p.rdb.AddHook(p)
-	c, err := relock.New(p.rdb, relock.ReleaseTimeout(2*w.setup.ttl), relock.TokenKeep(time.Minute))
+	c, err := relock.New(alone{p.rdb}, relock.ReleaseTimeout(2*w.setup.ttl), relock.TokenKeep(time.Minute))
 	if err != nil {
 		panic(err)
 	}

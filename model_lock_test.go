@@ -17,7 +17,6 @@ type modelLock struct {
 
 	kind   string
 	token  int64
-	issued int64  // the largest in the running script: not stored if nobody hears of it
 	holder string // owner of the exclusive grant
 	until  int64  // its longest deadline, and whose that is:
 	client string
@@ -46,7 +45,6 @@ func isShared(kind string) bool { return strings.HasSuffix(kind, "rw") }
 
 func (m *modelLock) begin(micros int64) {
 	m.micros, m.now = micros, micros/1000
-	m.issued = m.token
 	m.sent, m.asking, m.shared = nil, map[string]*[3]int64{}, isShared(m.kind)
 }
 
@@ -105,21 +103,19 @@ func (m *modelLock) readers() (until int64) {
 	return until
 }
 
-func (m *modelLock) tell(client, text string) bool {
-	if m.deaf[client] {
-		return false
+func (m *modelLock) tell(client, text string) {
+	if !m.deaf[client] {
+		m.sent = append(m.sent, client+" "+text)
 	}
-	m.sent = append(m.sent, client+" "+text)
-	return true
 }
 
 func (m *modelLock) issue(size int64) (low, high int64) {
 	high = m.micros
-	if low = max(m.issued, high-size) + 1; low > high {
-		low = m.issued + 1
+	if low = max(m.token, high-size) + 1; low > high {
+		low = m.token + 1
 		high = low
 	}
-	m.issued = high
+	m.token = high
 	return low, high
 }
 
@@ -136,6 +132,13 @@ func (m *modelLock) drop(nonce string) {
 	if q := m.waiter(nonce); q != nil {
 		m.queue = slices.DeleteFunc(m.queue, func(o *storedWaiter) bool { return o == q })
 		m.byName[q.owner] = slices.DeleteFunc(m.byName[q.owner], func(n string) bool { return n == nonce })
+	}
+}
+
+// forget drops ended nonces whose time has passed, from the oldest on.
+func (m *modelLock) forget() {
+	for len(m.ended) > 0 && m.ended[0].until <= m.now {
+		m.ended = m.ended[1:]
 	}
 }
 
@@ -186,6 +189,9 @@ func (m *modelLock) settle() {
 
 func (m *modelLock) grant(q *storedWaiter) {
 	m.drop(q.nonce)
+	if m.asking[q.nonce] == nil && m.deaf[q.client] {
+		return
+	}
 	var g *storedGrant
 	if q.mode == "r" && q.named {
 		g = m.grantOf(q.owner)
@@ -196,10 +202,9 @@ func (m *modelLock) grant(q *storedWaiter) {
 	}
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}
-	} else if !m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)) {
-		return
+	} else {
+		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high))
 	}
-	m.token = m.issued
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
 	if q.mode == "r" {
 		s.writes, s.reads = 0, 1
@@ -247,15 +252,17 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo bool, requ
 	if m.holder == "" && len(m.queue) > 0 || m.shared && echo {
 		m.settle()
 	}
-	reply := []any{m.now, int64(0)}
+	reply, waits := []any{m.now, int64(0)}, false
 	for i, r := range requests {
 		a := answers[i]
 		if a.code == 2 || a.code == 3 {
 			a = m.conclude(client, r, a)
 		}
+		waits = waits || a.code == 2
 		reply = append(reply, a.code, a.x, a.y, a.z, a.ghost)
 	}
-	if echo {
+	if echo && waits {
+		m.forget()
 		m.tell(client, "echo")
 	}
 	return reply
@@ -286,7 +293,6 @@ func (m *modelLock) ask(kind, client string, r modelRequest) modelAnswer {
 	if len(m.queue) == 0 && (r.mode == "r" && m.holder == "" || r.mode == "w" && m.blocked() == 0) {
 		low, high := m.issue(r.block)
 		g := &storedGrant{mode: r.mode, low: low, high: high, sessions: []storedSession{s}}
-		m.token = m.issued
 		if m.kind = kind; r.mode == "w" {
 			m.exclusive(r.owner, g)
 		} else {
@@ -477,12 +483,17 @@ func (m *modelLock) release(client, nonce, owner string, until int64) []any {
 		m.drop(nonce)
 	}
 	if until > m.now {
-		for len(m.ended) > 0 && m.ended[0].until <= m.now {
-			m.ended = m.ended[1:]
+		m.forget()
+		if i := slices.IndexFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce }); i >= 0 {
+			m.ended[i].until = until
+		} else {
+			m.ended = append(m.ended, modelEnded{nonce, until})
 		}
-		m.ended = append(m.ended, modelEnded{nonce, until})
 	}
 	if len(m.queue) > 0 {
+		if was == 0 {
+			m.sweep()
+		}
 		m.settle()
 	}
 	return []any{was, m.now, int64(0)}

@@ -134,6 +134,11 @@ var livenessRules = []mutation{
 		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
 	},
 	{
+		"who goes on where a heartbeat stopped sweeps", "lua/release.lua",
+		"budget = budget - sweep(budget)", "",
+		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
+	},
+	{
 		"heartbeats sweep", "lua/acquire.lua",
 		"budget = budget - sweep(budget)", "",
 		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},

@@ -5,8 +5,8 @@ package relock_test
 var safetyRules = []mutation{
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
-		"  if request.grant and (state.shared or state.owner == request.owner) then\n",
-		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  if request.grant and (state.shared or state.owner == request.owner) then\n",
+		"  local joined = request.grant and",
+		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  local joined = request.grant and",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
 	},
 	{
@@ -71,6 +71,11 @@ var safetyRules = []mutation{
 		"trust is shorter than the lease", "session.go",
 		"{ return lease/100 + 2*time.Millisecond }", "{ return 0 * lease }",
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast"},
+	},
+	{
+		"no lease is trusted for longer than was asked for", "session.go",
+		"remaining = min(remaining, s.lasts())", "_ = s",
+		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},
 	{
 		"a grant is believed for a known nonce", "watchdog.go",

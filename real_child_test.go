@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 )
 
 // childEnv holds the server's address and makes the test binary a child.
@@ -141,6 +142,9 @@ func (c *child) do(o order) response {
 func (c *child) signal(sig syscall.Signal) {
 	c.t.Helper()
 	must(c.t, c.cmd.Process.Signal(sig))
+	if sig == syscall.SIGSTOP {
+		redistest.AwaitStopped(c.t, c.cmd.Process.Pid)
+	}
 }
 
 // kill ends the child without a chance to say goodbye, and waits for that.

@@ -85,7 +85,7 @@ func TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- b.NewLock("l", relock.TTL(3*time.Second)).Lock(t.Context()) }()
 	awaitWaiters(t, a.NewLock("l"), 1)
-	before := b.sent("acquire")
+	before := b.sent("release")
 	c.bury(time.Now().Add(time.Hour).UnixMicro())
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -94,7 +94,7 @@ func TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays(t *testing.T) {
 			t.Fatalf("%d entries, want that of the living waiter alone", c.entries())
 		}
 	}
-	if n := b.sent("acquire") - before; n < dead/perCall {
+	if n := b.sent("release") - before; n < dead/perCall-1 { // a heartbeat was first
 		t.Errorf("%d entries went with %d calls, want up to %d in one", dead, n, perCall)
 	}
 	endHold(t, held)

@@ -113,6 +113,27 @@ func TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal(t *testin
 	})
 }
 
+// Fails when a lease that looks longer than it was asked for, since the server's
+// clock was set back, is trusted for longer: the clock may be put right.
+func TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a, c := s.actor(), s.actor()
+		held := s.take(a.NewLock("l"))
+		s.until(5 * time.Second)
+		s.srv.StepClock(-time.Hour)
+		s.until(11 * time.Second) // renewed at 10 s
+		if left := time.Until(held.TrustedUntil()); left > 30*time.Second {
+			t.Errorf("trusted for another %v of a lease of 30 s", left)
+		}
+		a.link.Cut()
+		s.srv.StepClock(time.Hour) // the lease is that of the acquire again: it ends at 30 s
+		s.until(40 * time.Second)
+		next := s.take(c.NewLock("l"))
+		notTrusted(t, held)
+		endHold(t, next)
+	})
+}
+
 // Fails when hold.lua renews a lease that has passed.
 func TestF03dLeaseThatHasPassedIsNotRevived(t *testing.T) {
 	play(t, func(t *testing.T, s *scene) {

@@ -197,7 +197,7 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 // many replicas have acknowledged. False: the lease has already run out, as
 // after a pause. It needs room.mu.
 func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Duration, now clock.Instant, acks int) bool {
-	trust := sent.Add(remaining - margin(remaining))
+	trust := s.trusted(sent, remaining)
 	if s.phase >= held {
 		s.extend(sent, trust, acks)
 		return s.phase == held
@@ -219,6 +219,15 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	close(s.done)
 	s.schedule(now)
 	return true
+}
+
+// trusted returns how long a lease of which a request sent at the given time was
+// told the rest can be trusted. No lease is longer than was ever asked for; it
+// only looks so while the server's clock is behind the one it was granted by,
+// and it ends at once when that clock is put right. It needs room.mu.
+func (s *session) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
+	remaining = min(remaining, s.lasts())
+	return sent.Add(remaining - margin(remaining))
 }
 
 // extend moves trust, never backwards: an older answer may arrive later. It

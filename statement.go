@@ -154,7 +154,7 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 		tell = s.lose(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
 		err = errGone
 	default:
-		if !s.extend(sent, sent.Add(reply.remaining-margin(reply.remaining)), acks) {
+		if !s.extend(sent, s.trusted(sent, reply.remaining), acks) {
 			err = s.need().short(acks)
 			break
 		}

@@ -9,7 +9,7 @@ import (
 // outside of every mutex of the library: a caller's, the watchdog's, the inbox'.
 // A hook that blocks delays that goroutine, and must not call Close. Any may be nil.
 type Hooks struct {
-	// Waiting: the call has to wait for the lock.
+	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
 	Waiting func(context.Context, Event)
 	// Acquired: the call has a hold, after Event.Waited.
 	Acquired func(context.Context, Event)

@@ -129,9 +129,6 @@ end
 
 -- Judges one request; a queued one may still be granted by the settle that follows.
 local function ask(request)
-  if has_ended(request.nonce) then
-    return { -4, 0, 0, 0, '' }
-  end
   if not state.owner and state.queued > 0 and request.place <= 0 then
     -- Whoever waits comes first; that may be an earlier copy of this request.
     asking[request.nonce] = true
@@ -141,11 +138,9 @@ local function ask(request)
     end
     request.grant = redis.call('HGET', KEYS[1], 'o:' .. request.owner)
   end
-  if request.grant and (state.shared or state.owner == request.owner) then
-    local joined = join(request)
-    if joined then
-      return joined
-    end
+  local joined = request.grant and (state.shared or state.owner == request.owner) and join(request)
+  if joined then
+    return joined
   end
   if state.queued == 0 and not (request.mode == 'r' and state.owner or request.mode == 'w' and blocked()) then
     return take(request)
@@ -214,12 +209,12 @@ state.more = 0
 
 local answers = {}
 for i, request in ipairs(requests) do
-  request.grant, request.waiter = state.grant, state.waiter
+  request.grant, request.waiter, request.ended = state.grant, state.waiter, state.ended
   if i > 1 then
-    local own = redis.call('HMGET', KEYS[1], 'o:' .. request.owner, 'w:' .. request.nonce)
-    request.grant, request.waiter = own[1], own[2]
+    local own = redis.call('HMGET', KEYS[1], 'o:' .. request.owner, 'w:' .. request.nonce, 'e:' .. request.nonce)
+    request.grant, request.waiter, request.ended = own[1], own[2], own[3]
   end
-  answers[i] = ask(request)
+  answers[i] = request.ended and { -4, 0, 0, 0, '' } or ask(request)
 end
 if ARGV[6] == '1' and KEYS[2] then
   budget = budget - sweep(budget)
@@ -241,6 +236,7 @@ for i, request in ipairs(requests) do
 end
 close()
 if ARGV[6] == '1' and waits then
+  forget_ended()
   tell(client, 'echo')
 end
 return reply

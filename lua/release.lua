@@ -76,6 +76,10 @@ if until_ms > now then
 end
 local more = 0
 if state.queued > 0 then
+  if was == 0 then
+    -- A client goes on where a heartbeat ran out of budget among dead waiters.
+    budget = budget - sweep(budget)
+  end
   more = settle()
 elseif state.shared and KEYS[2] then
   sweep_readers(budget)

@@ -12,7 +12,7 @@ local function open()
   state.token = tonumber(fields[2] or 0)
   state.queued = tonumber(fields[3] or 0)
   state.stored = state.queued
-  state.ended = fields[5] or ''
+  state.ended = fields[5]
   state.grant = fields[6]
   state.waiter = fields[7]
   if fields[4] then
@@ -98,24 +98,33 @@ local function drop_grant()
   state.owner = nil
 end
 
--- A nonce in 'ended' belongs to a request that its client has ended while a
--- copy of it was unanswered: whenever that copy arrives, it grants nothing.
-local function has_ended(nonce)
-  return state.ended ~= '' and string.find(state.ended, nonce, 1, true) ~= nil
-end
-
--- They come in nearly the order of their deadlines. Only the front is dropped,
--- so that a crowd of abandoned requests does not cost its square.
-local function keep_ended(nonce, until_ms)
-  local from = 1
-  while true do
-    local _, last, deadline = string.find(state.ended, '^%S+ (%d+) ?', from)
-    if not last or tonumber(deadline) > now then
+-- An ended nonce is that of a request that its client has given up while a copy of
+-- it was unanswered: whenever that copy arrives, it grants nothing. They are
+-- forgotten when no copy counts any more, in the order in which they came, which
+-- is nearly that of their times. Returns the list's first and next number.
+local function forget_ended()
+  local first, last = string.match(redis.call('HGET', KEYS[1], 'ended') or '0 0', '^(%d+) (%d+)$')
+  first, last = tonumber(first), tonumber(last)
+  local before = first
+  for number = first, math.min(last, first + 100) - 1 do
+    local nonce = redis.call('HGET', KEYS[1], 'n:' .. number) or ''
+    if tonumber(redis.call('HGET', KEYS[1], 'e:' .. nonce) or 0) > now then
       break
     end
-    from = last + 1
+    redis.call('HDEL', KEYS[1], 'n:' .. number, 'e:' .. nonce)
+    first = number + 1
   end
-  local kept = string.sub(state.ended, from)
-  state.ended = kept .. (kept == '' and '' or ' ') .. nonce .. ' ' .. until_ms
-  redis.call('HSET', KEYS[1], 'ended', state.ended)
+  if first > before then
+    redis.call('HSET', KEYS[1], 'ended', first .. ' ' .. last)
+  end
+  return first, last
+end
+
+local function keep_ended(nonce, until_ms)
+  local first, last = forget_ended()
+  if redis.call('HSET', KEYS[1], 'e:' .. nonce, until_ms) == 1 then
+    redis.call('HSET', KEYS[1], 'n:' .. last, nonce)
+    last = last + 1
+  end
+  redis.call('HSET', KEYS[1], 'ended', first .. ' ' .. last)
 end

@@ -3,16 +3,15 @@ package redistest_test
 import (
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock/internal/redistest"
 )
 
 func TestSentinelPromotesAReplicaWhenThePrimaryDies(t *testing.T) {
 	s := redistest.StartSentinel(t)
-	rdb := s.Client(t)
-	if err := rdb.Set(t.Context(), "k", "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
 	s.AwaitReplicas(2)
+	setOnReplicas(t, s.Client(t), 2)
 	old := s.Now()
 	old.Kill()
 	promoted := s.Promoted(old)
@@ -26,14 +25,24 @@ func TestSentinelPromotesAReplicaWhenThePrimaryDies(t *testing.T) {
 	s.AwaitReplicas(2)
 }
 
-func TestClusterPromotesTheReplicaWhenAPrimaryDies(t *testing.T) {
-	c := redistest.StartCluster(t)
-	rdb := c.Client(t)
-	if err := rdb.Set(t.Context(), "k", "1", 0).Err(); err != nil {
+// setOnReplicas sets k, and waits until n replicas have it.
+func setOnReplicas(t *testing.T, rdb *redis.Client, n int) {
+	t.Helper()
+	conn := rdb.Conn()
+	defer func() { _ = conn.Close() }()
+	if err := conn.Set(t.Context(), "k", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
+	if got, err := conn.Do(t.Context(), "wait", n, 5000).Int(); err != nil || got < n {
+		t.Fatalf("%d replicas have k: %v", got, err)
+	}
+}
+
+func TestClusterPromotesTheReplicaWhenAPrimaryDies(t *testing.T) {
+	c := redistest.StartCluster(t)
 	slot := c.Slot("k")
 	old := c.Serving(slot)
+	setOnReplicas(t, old.Client(t), 1)
 	old.Kill()
 	if promoted := c.Promoted(slot, old); promoted == old {
 		t.Fatal("the dead server serves the slot")

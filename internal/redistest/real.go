@@ -194,7 +194,11 @@ func (r *RealServer) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func (r *RealServer) PID() int { return r.proc.cmd.Process.Pid }
 
 // Pause stops the process without closing its connections, as a host that hangs.
-func (r *RealServer) Pause() { r.signal(syscall.SIGSTOP) }
+func (r *RealServer) Pause() {
+	r.t.Helper()
+	r.signal(syscall.SIGSTOP)
+	AwaitStopped(r.t, r.PID())
+}
 
 // Resume continues a paused process.
 func (r *RealServer) Resume() { r.signal(syscall.SIGCONT) }
