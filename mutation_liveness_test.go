@@ -129,11 +129,6 @@ var livenessRules = []mutation{
 		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall", "TestDeadEntriesStopTheServerForNoLongerThanAStep"},
 	},
 	{
-		"a heartbeat that did not suffice is repeated", "watchdog.go",
-		"reply.more && a.code == answerQueued && i == 0", "false && i == 0",
-		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
-	},
-	{
 		"who goes on where a heartbeat stopped sweeps", "lua/release.lua",
 		"budget = budget - sweep(budget)", "",
 		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},

@@ -192,10 +192,6 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 			a = reply.answers[i]
 		}
 		c.polled(p, a, err)
-		if reply.more && a.code == answerQueued && i == 0 {
-			// Dead entries behind the head are a heartbeat's to clear away, so many a call.
-			p.s.kick(c.clock.Now())
-		}
 		r.mu.Unlock()
 	}
 	if reply.more {
