@@ -18,6 +18,7 @@ import (
 // TestEveryMissingPermissionIsNamedAtTheFirstCall takes each word out of the
 // documented line once.
 func TestEveryMissingPermissionIsNamedAtTheFirstCall(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Real(t)
 	admin := srv.Client(t)
 	full := documentedACL(t)
@@ -119,6 +120,7 @@ func everyKeyHasATTL(t *testing.T, rdb *redis.Client) {
 // TestRevokedPermissionLeavesNoKeyWithoutTTL takes each permission away from a
 // user in the midst of everything, and lets it try on.
 func TestRevokedPermissionLeavesNoKeyWithoutTTL(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Real(t)
 	admin := srv.Client(t)
 	full := documentedACL(t)

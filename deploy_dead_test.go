@@ -30,11 +30,12 @@ func bury(t *testing.T, rdb redis.UniversalClient, kind, name, mode string) {
 	t.Helper()
 	acquire := script.MustLoad(lua.FS, "acquire")
 	keys := key.For("relock", name)
+	must(t, rdb.ScriptLoad(t.Context(), acquire.Source).Err())
 	pipe := rdb.Pipeline()
 	for i := range deadEntries {
 		id := fmt.Sprintf("dead%018d", i)
 		notAfter := time.Now().Add(10 * time.Second).UnixMilli()
-		pipe.Eval(t.Context(), acquire.Source, []string{keys.Hash, keys.Queue},
+		pipe.EvalSha(t.Context(), acquire.SHA, []string{keys.Hash, keys.Queue},
 			key.Inbox("relock", ""), kind, id, notAfter, 600_000, 0, id, 1, "owner "+id, 0, mode, deadTTL.Milliseconds(), 1, 0)
 		if i%500 == 499 {
 			_, err := pipe.Exec(t.Context())

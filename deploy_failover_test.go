@@ -134,9 +134,20 @@ func (c *traffic) loop(ctx context.Context, l *relock.Lock) {
 			return
 		}
 		c.note(h)
+		busyFor(ctx, time.Millisecond)
 		if err := h.Release(); err != nil && !errors.Is(err, relock.ErrLost) && !errors.Is(err, relock.ErrUnconfirmed) {
 			c.t.Errorf("Release: %v", err)
 		}
+	}
+}
+
+// busyFor is what a holder does with its lock.
+func busyFor(ctx context.Context, d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -178,9 +189,11 @@ func within(t *testing.T, limit time.Duration, since time.Time, cond func() stri
 }
 
 func TestWaitersGoOnAfterAFailover(t *testing.T) {
+	t.Parallel()
 	for where, deploy := range replicatedDeployments {
 		for how, end := range ends {
 			t.Run(where+", primary "+how, func(t *testing.T) {
+				t.Parallel()
 				r := deploy(t)
 				c := drive(t, r.rdb, "a", "b", "c", "d")
 				defer c.disperse()
@@ -234,6 +247,7 @@ func holder(t *testing.T, rdb redis.Cmdable, name string) string {
 // TestReleasedLockDoesNotComeBackAfterAFailover has a client that only holds, and
 // whose releases the new primary does not know.
 func TestReleasedLockDoesNotComeBackAfterAFailover(t *testing.T) {
+	t.Parallel()
 	for where, deploy := range replicatedDeployments {
 		for _, how := range []string{"killed", "hung"} {
 			t.Run(where+", primary "+how, func(t *testing.T) {
@@ -284,6 +298,7 @@ func TestReleasedLockDoesNotComeBackAfterAFailover(t *testing.T) {
 // TestDeadHoldersLeaseEndsAcrossAFailover kills the primary under a hold that
 // nobody renews any more, and that somebody waits for.
 func TestDeadHoldersLeaseEndsAcrossAFailover(t *testing.T) {
+	t.Parallel()
 	const ttl = 4 * time.Second
 	for where, deploy := range replicatedDeployments {
 		for _, how := range []string{"killed", "hung"} {

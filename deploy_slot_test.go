@@ -63,7 +63,7 @@ func migrateUnderLoad(t *testing.T, c *redistest.Cluster) {
 // migrateStepwise moves one of the two keys of a lock that is held and waited
 // for, and the other one some renewals later.
 func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
-	const ttl = 600 * time.Millisecond
+	const ttl = time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	name := "stepwise, " + first
@@ -109,7 +109,7 @@ func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
 // migrateReadWrite asks for a read/write lock whose keys are apart, which has to
 // wait, and for a hold of one, which is not lost.
 func migrateReadWrite(t *testing.T, c *redistest.Cluster) {
-	const ttl = 600 * time.Millisecond
+	const ttl = time.Second
 	client := open(t, c.Client(t))
 	written, free := client.NewRWLock("{rw} written", relock.TTL(ttl)), client.NewRWLock("{rw} free", relock.TTL(ttl))
 	must(t, free.RLock(t.Context()))

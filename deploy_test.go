@@ -91,8 +91,10 @@ var suite = map[string]func(d *deployed){
 }
 
 func TestLockOnEveryDeployment(t *testing.T) {
+	t.Parallel()
 	for name, deploy := range deployments {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rdb := deploy(t)
 			a, b := open(t, rdb()), open(t, rdb())
 			for what, do := range suite {

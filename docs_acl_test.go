@@ -100,7 +100,7 @@ func TestPermissionsInOperationsAreEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { client.Close() })
-		return client.NewLock("job", relock.TTL(300*time.Millisecond))
+		return client.NewLock("job", relock.TTL(time.Second))
 	}
 	must := func(what string, err error) {
 		t.Helper()
@@ -113,7 +113,7 @@ func TestPermissionsInOperationsAreEnough(t *testing.T) {
 	owner := relock.WithOwner(t.Context(), "me")
 	must("lock", holder.Lock(owner))
 	must("nested lock", holder.Lock(owner))
-	if got, err := waiter.TryLock(t.Context(), time.Second); got || err != nil {
+	if got, err := waiter.TryLock(t.Context(), 3*time.Second); got || err != nil {
 		t.Fatalf("waiting for three leases: %v, %v, want false, nil", got, err)
 	}
 	_, err := holder.Info(t.Context())

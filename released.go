@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,7 +141,7 @@ type repeat struct {
 	place int // among all that were ever remembered
 }
 
-// repeats returns the releases that still matter, oldest first, and the epoch.
+// repeats returns the releases that still matter, by lock, and the epoch.
 // Sessions that are being released have somebody who repeats that.
 func (c *Client) repeats() (all []repeat, epoch int) {
 	c.mu.Lock()
@@ -151,6 +152,8 @@ func (c *Client) repeats() (all []repeat, epoch int) {
 			all = append(all, repeat{n, c.watch.trimmed + i})
 		}
 	}
+	// Those of one instant come in any order; a schedule that is repeated has one.
+	slices.SortStableFunc(all, func(a, b repeat) int { return strings.Compare(a.keys.Hash, b.keys.Hash) })
 	return all, c.watch.epoch
 }
 
