@@ -233,6 +233,10 @@ func (s *session) extend(sent, trust clock.Instant, acks int) (done bool) {
 	return true
 }
 
+// grain is how much earlier than a third of a lease a renewal may go out, so that
+// those of many locks go out together.
+func grain(lease time.Duration) time.Duration { return lease / 192 }
+
 // schedule sets what the watchdog does next for the session. It needs room.mu.
 func (s *session) schedule(now clock.Instant) {
 	w := s.room.c.watchdog
@@ -246,13 +250,14 @@ func (s *session) schedule(now clock.Instant) {
 	case s.phase == held && s.busy:
 		w.Set(&s.task, s.trust)
 	case s.phase == held:
-		due := s.trust
 		if _, ok := s.renewal(now); ok {
-			if next := s.renewed.Add(s.leased() / 3); next.Until(due) > 0 {
-				due = next
+			lease := s.leased()
+			if next := s.renewed.Add(lease / 3); next.Until(s.trust) > 0 {
+				w.SetAbout(&s.task, next, grain(lease))
+				return
 			}
 		}
-		w.Set(&s.task, due)
+		w.Set(&s.task, s.trust)
 	case s.phase == over:
 		w.Drop(&s.task)
 	}
