@@ -57,6 +57,7 @@ type Client struct {
 	skew        atomic.Int64 // server's clock less ours in ms, as last seen
 	echoTask    renewal.Task
 	permitted   atomic.Bool // the user may run all that scripts need
+	onlyOne     atomic.Bool // a script may name one lock only
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc

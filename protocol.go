@@ -30,6 +30,7 @@ const (
 var (
 	scriptAcquire   = script.MustLoad(lua.FS, "acquire")
 	scriptHold      = script.MustLoad(lua.FS, "hold")
+	scriptRenew     = script.MustLoad(lua.FS, "renew")
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
 	scriptForce     = script.MustLoad(lua.FS, "force")

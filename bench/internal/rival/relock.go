@@ -10,7 +10,9 @@ import (
 func Relock() Rival { return ours("relock", "defaults; go-redis with `ContextTimeoutEnabled`") }
 
 // RelockFair is the lock with Fair().
-func RelockFair() Rival { return ours("relock Fair()", "`Fair()`; go-redis with `ContextTimeoutEnabled`", relock.Fair()) }
+func RelockFair() Rival {
+	return ours("relock Fair()", "`Fair()`; go-redis with `ContextTimeoutEnabled`", relock.Fair())
+}
 
 func ours(name, settings string, opts ...relock.LockOption) Rival {
 	return Rival{
