@@ -50,6 +50,7 @@ type Client struct {
 	owners      atomic.Int64
 	cfg         config
 	inboxPrefix string
+	args        constants
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
 	watchdog    *renewal.Schedule
@@ -115,6 +116,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		idle:      make(chan struct{}),
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
+	c.args = constants{c.inboxPrefix, c.id, cfg.tokenKeep.Milliseconds(), cfg.terms.ttl.Milliseconds()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()

@@ -49,11 +49,12 @@ type session struct {
 
 	// turn has one place: who states a new count waits for the statement before.
 	turn chan struct{}
-	// done is closed when the session is granted, or over before that.
-	done chan struct{}
 
 	// Guarded by room.mu:
 
+	// done is closed when the session is granted, or over before that. Who waits
+	// for it makes it.
+	done   chan struct{}
 	phase  phase
 	front  bool // carries the room's claim: its anonymous holds may be passed on locally
 	op     int64
@@ -96,7 +97,7 @@ type stamp struct {
 
 // newSession needs r.mu.
 func (r *room) newSession(owner string, l *Lock) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms, done: make(chan struct{})}
+	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms}
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
 		s.turn = make(chan struct{}, 1)
 	}
@@ -216,9 +217,28 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	if s.front {
 		s.room.passes, s.room.since = 0, now
 	}
-	close(s.done)
+	s.finished()
 	s.schedule(now)
 	return true
+}
+
+// waitable returns a channel that is closed when the session is granted, or over
+// before that. It needs room.mu.
+func (s *session) waitable() <-chan struct{} {
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.phase > queued {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+// finished needs room.mu.
+func (s *session) finished() {
+	if s.done != nil {
+		close(s.done)
+	}
 }
 
 // extend moves trust, never backwards: an older answer may arrive later. It

@@ -305,7 +305,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 func (s *session) fail(why error) {
 	s.lost = why
 	s.end()
-	close(s.done)
+	s.finished()
 	s.room.c.unregister(s)
 }
 
