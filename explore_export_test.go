@@ -26,7 +26,7 @@ func init() {
 
 // scripts are all that a client sends.
 var scripts = map[string]*script.Script{
-	"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
+	"acquire": scriptAcquire, "hold": scriptHold, "renew": scriptRenew, "downgrade": scriptDowngrade, "release": scriptRelease,
 	"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
 }
 

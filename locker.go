@@ -46,6 +46,7 @@ type Client struct {
 	owners      atomic.Int64
 	cfg         config
 	inboxPrefix string
+	args        constants
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
 	shards      *inbox.Shards // instead of the inbox; nil without the option
@@ -56,6 +57,7 @@ type Client struct {
 	watchTask   renewal.Task // the next round of what is released again
 	permitted   atomic.Bool  // the user may run all that scripts need
 	acked       atomic.Bool  // and WAIT, which Replicas needs
+	onlyOne     atomic.Bool  // a script may name one lock only
 	linkedOnce  atomic.Bool  // the inbox has been subscribed
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
@@ -109,6 +111,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		c.shards = c.newShards(rdb)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
+	c.args = constants{c.inboxPrefix, c.id, cfg.tokenKeep.Milliseconds(), cfg.terms.ttl.Milliseconds()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()

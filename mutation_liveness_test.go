@@ -10,7 +10,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a release has a one-key form", "statement.go",
-		"if transport.TryAgain(err) && len(call.Keys) > 1 {", "if false {",
+		"if transport.TryAgain(err) && len(r.call.Keys) > 1 {", "if false {",
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
 	{

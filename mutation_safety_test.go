@@ -63,6 +63,16 @@ var safetyRules = []mutation{
 		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
 	},
 	{
+		"what a renewal of many leaves is stated", "renew.go",
+		"	if len(left) > 0 {\n\t\tc.restate(ctx, of, batch, left)", "	if false {\n\t\tc.restate(ctx, of, batch, left)",
+		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
+	},
+	{
+		"a lease that has passed is not renewed among others", "lua/renew.lua",
+		"and tonumber(deadline) > now and", "and",
+		[]string{"TestF03dLeasesThatHavePassedAreNotRevivedTogether"},
+	},
+	{
 		"a lease that has passed is not renewed", "lua/hold.lua",
 		"and tonumber(deadline) > now and op", "and op",
 		[]string{"TestF03dLeaseThatHasPassedIsNotRevived"},
@@ -180,12 +190,12 @@ var safetyRules = []mutation{
 	},
 	{
 		"an unanswered release may have worked", "statement.go",
-		"return was || lost || state == wasHeld, nil", "return was || lost && false || state == wasHeld, nil",
+		"r.was = r.was || r.lost || state == wasHeld", "r.was = r.was || state == wasHeld",
 		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
 	},
 	{
 		"an answered release says what it found", "statement.go",
-		"return was || lost || state == wasHeld, nil", "return true || lost, nil",
+		"r.was = r.was || r.lost || state == wasHeld", "r.was = true",
 		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
 	},
 	{
@@ -253,7 +263,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"renewals that wait for replicas are apart", "watchdog.go",
-		"of := lot{s.within(need), need}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\t\tof := lot{3 * time.Second, need}",
+		"of := lot{s.within(need), need, ttl}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\tof := lot{3 * time.Second, need, ttl}",
 		[]string{"TestReplicasOfOneLockDelayNoOther"},
 	},
 	{

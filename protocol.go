@@ -30,6 +30,7 @@ const (
 var (
 	scriptAcquire   = script.MustLoad(lua.FS, "acquire")
 	scriptHold      = script.MustLoad(lua.FS, "hold")
+	scriptRenew     = script.MustLoad(lua.FS, "renew")
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
 	scriptForce     = script.MustLoad(lua.FS, "force")
@@ -87,11 +88,40 @@ type acquireReply struct {
 	answers []answer
 }
 
+// constants are arguments that every request of a client has: made once, since each
+// costs an allocation.
+type constants struct{ inbox, id, keep, ttl any }
+
+// lease is a TTL as an argument.
+func (c *Client) lease(ttl time.Duration) any {
+	if ttl == c.cfg.terms.ttl {
+		return c.args.ttl
+	}
+	return ttl.Milliseconds()
+}
+
+func kindArg(kind string) any {
+	switch kind {
+	case kindPlain:
+		return kindPlain
+	case kindFair:
+		return kindFair
+	}
+	return kind
+}
+
+func modeArg(mode string) any {
+	if mode == modeRead {
+		return modeRead
+	}
+	return modeWrite
+}
+
 func acquireCall(c *Client, keys key.Keys, kind string, notAfter int64, echo bool, requests ...request) transport.Call {
 	args := make([]any, 0, 6+8*len(requests))
-	args = append(args, c.inboxPrefix, kind, c.id, notAfter, c.cfg.tokenKeep.Milliseconds(), flag(echo))
+	args = append(args, c.args.inbox, kindArg(kind), c.args.id, notAfter, c.args.keep, flag(echo))
 	for _, r := range requests {
-		args = append(args, r.nonce, r.op, r.owner, flag(r.named), r.mode, r.ttl.Milliseconds(), r.block, r.place)
+		args = append(args, r.nonce, r.op, r.owner, flag(r.named), modeArg(r.mode), c.lease(r.ttl), r.block, r.place)
 	}
 	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -146,7 +176,7 @@ func (n counts) total() int { return n.writes + n.reads }
 // holdCall states what a session holds. A writer's statement names one key.
 func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
 	call := transport.Call{Script: scriptHold, Keys: []string{s.room.keys.Hash}, Args: []any{
-		c.id, s.nonce, s.owner, op, n.writes, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+		c.args.id, s.nonce, s.owner, op, n.writes, n.reads, c.lease(ttl), c.args.keep,
 	}}
 	if n.writes == 0 {
 		call.Keys = append(call.Keys, s.room.keys.Queue)
@@ -194,7 +224,7 @@ const (
 
 func releaseCall(c *Client, keys key.Keys, nonce, owner string, until int64) transport.Call {
 	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		c.inboxPrefix, c.id, nonce, owner, until, c.cfg.tokenKeep.Milliseconds(),
+		c.args.inbox, c.args.id, nonce, owner, until, c.args.keep,
 	}}
 }
 

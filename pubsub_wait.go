@@ -472,11 +472,14 @@ func (w *waiting) await(s *session) (got *session, err error) {
 	}()
 	w.listen() // a place that was handed over is heard of by who has it now
 	w.waitingHook()
+	s.room.mu.Lock()
+	done := s.waitable()
+	s.room.mu.Unlock()
 	hint := time.NewTimer(w.lock.terms.ttl / 3)
 	defer hint.Stop()
 	for {
 		select {
-		case <-s.done:
+		case <-done:
 			s.room.mu.Lock()
 			err = s.lost
 			if s.phase == over && err == nil {

@@ -13,7 +13,7 @@ func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
 	r.mu.Lock()
 	s := r.newSession("", l)
 	s.phase = over
-	close(s.done)
+	s.finished()
 	r.mu.Unlock()
 	w := &waiting{ctx: ctx, lock: l, room: r, began: l.c.clock.Now()}
 	_, err := w.contend(s, placeNew)

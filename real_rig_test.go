@@ -134,7 +134,7 @@ func wantLater(t testing.TB, tokens ...int64) {
 // shas are the scripts' names by what EVALSHA sends, bodies by what EVAL sends.
 var shas, bodies = func() (shas, bodies map[string]string) {
 	shas, bodies = map[string]string{}, map[string]string{}
-	for _, name := range []string{"acquire", "hold", "release", "force", "info", "waiters", "where"} {
+	for _, name := range []string{"acquire", "hold", "renew", "release", "force", "info", "waiters", "where"} {
 		s := script.MustLoad(lua.FS, name)
 		shas[s.SHA], bodies[s.Source] = name, name
 	}

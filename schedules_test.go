@@ -28,7 +28,7 @@ import (
 // scriptNames finds a script's name by what EVALSHA sends.
 var scriptNames = func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "hold", "release", "force", "info", "waiters", "where"} {
+	for _, name := range []string{"acquire", "hold", "renew", "release", "force", "info", "waiters", "where"} {
 		names[script.MustLoad(lua.FS, name).SHA] = name
 	}
 	return names

@@ -3,6 +3,7 @@ package relock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -147,6 +148,51 @@ func TestF03dLeaseThatHasPassedIsNotRevived(t *testing.T) {
 		}
 		s.free(a.NewLock("l"))
 	})
+}
+
+// Fails when renew.lua renews a lease that has passed.
+func TestF03dLeasesThatHavePassedAreNotRevivedTogether(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a := s.actor()
+		holds := s.takeMany(a, 20)
+		s.until(5 * time.Second)
+		s.srv.JumpClock(40 * time.Second)
+		s.until(10500 * time.Millisecond)
+		for _, h := range holds {
+			if err := h.Err(); !errors.Is(err, relock.ErrLost) {
+				t.Fatalf("%s: error %v, want ErrLost: anybody could have had the lock since", h.Name(), err)
+			}
+		}
+	})
+}
+
+// Fails when nobody asks what has become of a hold that was not renewed with the others.
+func TestF03dOneOfManyHoldsThatIsGoneIsLostAlone(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a := s.actor()
+		holds := s.takeMany(a, 20)
+		s.until(5 * time.Second)
+		s.srv.Direct().Del(key.For("relock", holds[7].Name()).Hash)
+		s.until(10500 * time.Millisecond)
+		for i, h := range holds {
+			switch err := h.Err(); {
+			case i == 7 && !errors.Is(err, relock.ErrLost):
+				t.Errorf("error %v of the hold that is gone, want ErrLost", err)
+			case i != 7 && err != nil:
+				t.Error(err)
+			case i != 7 && time.Until(h.TrustedUntil()) < 25*time.Second:
+				t.Errorf("%s was not renewed", h.Name())
+			}
+		}
+	})
+}
+
+// takeMany acquires so many locks, which are then renewed together.
+func (s *scene) takeMany(a *actor, n int) (holds []*relock.Hold) {
+	for i := range n {
+		holds = append(holds, s.take(a.NewLock(fmt.Sprint("l", i))))
+	}
+	return holds
 }
 
 // Fails when nothing is taken off a lease before it is trusted.

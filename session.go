@@ -49,11 +49,12 @@ type session struct {
 
 	// turn has one place: who states a new count waits for the statement before.
 	turn chan struct{}
-	// done is closed when the session is granted, or over before that.
-	done chan struct{}
 
 	// Guarded by room.mu:
 
+	// done is closed when the session is granted, or over before that. Who waits
+	// for it makes it.
+	done   chan struct{}
 	phase  phase
 	front  bool // carries the room's claim: its anonymous holds may be passed on locally
 	op     int64
@@ -96,7 +97,7 @@ type stamp struct {
 
 // newSession needs r.mu.
 func (r *room) newSession(owner string, l *Lock) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms, done: make(chan struct{})}
+	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms}
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
 		s.turn = make(chan struct{}, 1)
 	}
@@ -216,7 +217,7 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	if s.front {
 		s.room.passes, s.room.since = 0, now
 	}
-	close(s.done)
+	s.finished()
 	s.schedule(now)
 	return true
 }
@@ -228,6 +229,25 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 func (s *session) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
 	remaining = min(remaining, s.lasts())
 	return sent.Add(remaining - margin(remaining))
+}
+
+// waitable returns a channel that is closed when the session is granted, or over
+// before that. It needs room.mu.
+func (s *session) waitable() <-chan struct{} {
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.phase > queued {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+// finished needs room.mu.
+func (s *session) finished() {
+	if s.done != nil {
+		close(s.done)
+	}
 }
 
 // extend moves trust, never backwards: an older answer may arrive later. It
@@ -242,6 +262,10 @@ func (s *session) extend(sent, trust clock.Instant, acks int) (done bool) {
 	return true
 }
 
+// grain is how much earlier than a third of a lease a renewal may go out, so that
+// those of many locks go out together.
+func grain(lease time.Duration) time.Duration { return lease / 192 }
+
 // schedule sets what the watchdog does next for the session. It needs room.mu.
 func (s *session) schedule(now clock.Instant) {
 	w := s.room.c.watchdog
@@ -255,13 +279,14 @@ func (s *session) schedule(now clock.Instant) {
 	case s.phase == held && s.busy:
 		w.Set(&s.task, s.trust)
 	case s.phase == held:
-		due := s.trust
 		if _, ok := s.renewal(now); ok {
-			if next := s.renewed.Add(s.leased() / 3); next.Until(due) > 0 {
-				due = next
+			lease := s.leased()
+			if next := s.renewed.Add(lease / 3); next.Until(s.trust) > 0 {
+				w.SetAbout(&s.task, next, grain(lease))
+				return
 			}
 		}
-		w.Set(&s.task, due)
+		w.Set(&s.task, s.trust)
 	case s.phase == over:
 		w.Drop(&s.task)
 	}

@@ -256,9 +256,20 @@ func (s *session) converge(ctx context.Context) {
 // releaseSoon releases a session that is over, and returns Unlock's verdict.
 func (s *session) releaseSoon(until int64) error {
 	c := s.room.c
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
-	defer cancel()
-	was, err := s.release(ctx, until)
+	r := s.releasing(until)
+	began := time.Now()
+	first := c.ctx
+	if c.transport.KeepsTime() {
+		// The first try has nothing to watch but the time, and so needs no goroutine
+		// but its caller's. A Close meanwhile does not cut it short.
+		first = context.Background()
+	}
+	done, err := r.try(first, min(s.attempt(), c.cfg.releaseTimeout))
+	if !done {
+		ctx, cancel := context.WithDeadline(c.ctx, began.Add(c.cfg.releaseTimeout))
+		defer cancel()
+		err = r.run(ctx, err)
+	}
 	switch {
 	case err == nil:
 	case hopeless(err):
@@ -268,7 +279,7 @@ func (s *session) releaseSoon(until int64) error {
 		s.releaseLater(until)
 		return s.unconfirmed(err)
 	}
-	if !was {
+	if !r.was {
 		return fmt.Errorf("%w: redis no longer had it", ErrLost)
 	}
 	return nil
@@ -278,57 +289,86 @@ func (s *session) releaseSoon(until int64) error {
 // When it gives up the lease has ended, and Shutdown must not wait any longer.
 func (s *session) releaseLater(until int64) {
 	s.room.c.background(s.patience(), func(ctx context.Context) {
-		_, _ = s.release(ctx, until)
+		_ = s.release(ctx, until)
 		s.room.c.unregister(s)
 	})
 }
 
 // release ends the session's nonce in Redis, whatever it has come to there.
-// was: it was held until then, as far as can be known: what a second try finds
-// gone, an unanswered first one may have released.
-func (s *session) release(ctx context.Context, until int64) (was bool, err error) {
-	c := s.room.c
+func (s *session) release(ctx context.Context, until int64) error {
+	return s.releasing(until).run(ctx, nil)
+}
+
+// A releasing is a release under way.
+type releasing struct {
+	s    *session
+	call transport.Call
+	// was: it was held until then, as far as can be known: what a second try finds
+	// gone, an unanswered first one may have released.
+	was   bool
+	lost  bool // an earlier try went unanswered
+	tries int
+}
+
+func (s *session) releasing(until int64) *releasing {
 	s.room.mu.Lock()
-	c.remember(s, until)
+	s.room.c.remember(s, until)
 	s.room.mu.Unlock()
-	call := releaseCall(c, s.room.keys, s.nonce, s.owner, until)
-	lost := false // an earlier try went unanswered
-	for try := 1; ; try++ {
-		raw, err := c.transport.Do(ctx, s.attempt(), call)
-		if err == nil {
-			state, now, more, err := decodeRelease(raw)
-			if err != nil {
-				return false, err
-			}
-			c.sample(now)
-			if state == answerQueueKey || more {
-				// With more, the lock is released, and the queue needs further calls to move on.
-				was = was || state == wasHeld
-				call.Keys = []string{s.room.keys.Hash, s.room.keys.Queue}
-				if more {
-					continue
-				}
-			} else {
-				c.unregister(s)
-				return was || lost || state == wasHeld, nil
-			}
-		} else {
-			switch transport.Classify(err) {
-			case transport.Closed, transport.Refused:
-				return false, err
-			case transport.Unknown:
-				lost = true
-			}
-			if transport.TryAgain(err) && len(call.Keys) > 1 {
-				call.Keys = call.Keys[:1]
-				continue
-			}
-			call.Keys = []string{s.room.keys.Hash, s.room.keys.Queue}
+	return &releasing{s: s, call: releaseCall(s.room.c, s.room.keys, s.nonce, s.owner, until)}
+}
+
+// run tries until it is answered or ctx ends; err is how an earlier try ended.
+func (r *releasing) run(ctx context.Context, err error) error {
+	for done := false; ; {
+		if r.tries > 0 && err != nil && !pause(ctx, nil, backoff(r.tries)) {
+			return errors.Join(ended(ctx), err)
 		}
-		if !pause(ctx, nil, backoff(try)) {
-			return false, errors.Join(ended(ctx), err)
+		if done, err = r.try(ctx, r.s.attempt()); done {
+			return err
 		}
 	}
+}
+
+// errAgain says that Redis wants to be asked again.
+var errAgain = errors.New("redis asks for another form of the request")
+
+// try makes one try. What is not done, without an error, is to be tried again at once.
+func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, err error) {
+	s, c := r.s, r.s.room.c
+	r.tries++
+	raw, err := c.transport.Do(ctx, timeout, r.call)
+	keys := []string{s.room.keys.Hash, s.room.keys.Queue}
+	if err != nil {
+		switch transport.Classify(err) {
+		case transport.Closed, transport.Refused:
+			return true, err
+		case transport.Unknown:
+			r.lost = true
+		}
+		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
+			r.call.Keys = keys[:1]
+			return false, nil
+		}
+		r.call.Keys = keys
+		return false, err
+	}
+	state, now, more, err := decodeRelease(raw)
+	if err != nil {
+		return true, err
+	}
+	c.sample(now)
+	if state != answerQueueKey && !more {
+		c.unregister(s)
+		r.was = r.was || r.lost || state == wasHeld
+		return true, nil
+	}
+	// With more, the lock is released, and the queue needs further calls to move on.
+	r.was = r.was || state == wasHeld
+	r.call.Keys = keys
+	if more {
+		return false, nil
+	}
+	return false, errAgain
 }
 
 // patience is how long the client goes on telling Redis what it has not

@@ -28,9 +28,8 @@ const (
 // ones, and notices those whose trust has ended. It runs on the schedule's
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
 func (c *Client) runDue(due []*renewal.Task) {
-	statements := make(map[lot][]statement)
-	polls := make(map[*room][]poll)
-	for _, t := range due {
+	d := dues{c: c, now: c.clock.Now()}
+	for i, t := range due {
 		if t == &c.watchTask {
 			c.watchDue()
 			continue
@@ -43,35 +42,88 @@ func (c *Client) runDue(due []*renewal.Task) {
 		if !ok {
 			continue
 		}
-		s.room.mu.Lock()
-		now := c.clock.Now()
-		tell := s.check(now)
-		switch {
-		case s.phase == queued && !s.busy:
-			s.busy, s.again = true, false
-			op, notAfter := s.send(now)
-			polls[s.room] = append(polls[s.room], poll{s, op, now, notAfter})
-		case s.phase == held && !s.busy:
-			if ttl, ok := s.renewal(now); ok {
-				s.busy = true
-				s.op++
-				need := s.need()
-				of := lot{s.within(need), need}
-				statements[of] = append(statements[of], statement{s, now, holdCall(c, s, s.op, s.intent, ttl)})
-			}
-			s.schedule(now)
-		case s.phase == held:
-			s.schedule(now)
+		if i%batchSize == 0 {
+			d.now = c.clock.Now()
 		}
-		s.room.mu.Unlock()
-		run(tell)
+		run(d.add(s))
 	}
-	for of, rest := range statements {
+	d.send()
+}
+
+// dues are what is due, sorted by what goes out together.
+type dues struct {
+	c          *Client
+	now        instant // of the latest look at the clock: no sending time is later
+	statements map[lot][]statement
+	renewals   map[lot][]renewing
+	polls      map[*room][]poll
+}
+
+// add takes up one session. Its result is to be run without a mutex.
+func (d *dues) add(s *session) (tell func()) {
+	c, now := d.c, d.now
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	tell = s.check(now)
+	switch {
+	case s.phase == queued && !s.busy:
+		s.busy, s.again = true, false
+		op, notAfter := s.send(now)
+		if d.polls == nil {
+			d.polls = make(map[*room][]poll)
+		}
+		d.polls[s.room] = append(d.polls[s.room], poll{s, op, now, notAfter})
+	case s.phase == held && !s.busy:
+		if ttl, ok := s.renewal(now); ok {
+			s.busy = true
+			need := s.need()
+			of := lot{s.within(need), need, ttl}
+			if s.plain(need) && c.transport.OneServer() && !c.onlyOne.Load() {
+				if d.renewals == nil {
+					d.renewals = make(map[lot][]renewing)
+				}
+				d.renewals[of] = append(d.renewals[of], renewing{s, now})
+			} else {
+				d.state(of, s, now)
+			}
+		}
+		s.schedule(now)
+	case s.phase == held:
+		s.schedule(now)
+	}
+	return tell
+}
+
+// state adds a renewal that goes out as a statement of its own. It needs room.mu.
+func (d *dues) state(of lot, s *session, now instant) {
+	if d.statements == nil {
+		d.statements = make(map[lot][]statement)
+	}
+	s.op++
+	d.statements[of] = append(d.statements[of], statement{s, now, holdCall(d.c, s, s.op, s.intent, of.ttl)})
+}
+
+func (d *dues) send() {
+	c := d.c
+	for of, all := range d.renewals {
+		if len(all) < fewRenewals {
+			for _, one := range all {
+				one.s.room.mu.Lock()
+				d.state(of, one.s, one.sent)
+				one.s.room.mu.Unlock()
+			}
+			continue
+		}
+		for batch := range slices.Chunk(all, renewSize) {
+			c.spawn(func(ctx context.Context) { c.renewMany(ctx, of, batch) })
+		}
+	}
+	for of, rest := range d.statements {
 		for batch := range slices.Chunk(rest, batchSize) {
 			c.spawn(func(ctx context.Context) { c.renew(ctx, of, batch) })
 		}
 	}
-	for r, waiters := range polls {
+	for r, waiters := range d.polls {
 		c.spawn(func(ctx context.Context) { c.poll(ctx, r, waiters) })
 	}
 }
@@ -81,6 +133,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 type lot struct {
 	timeout time.Duration
 	need    replicas
+	ttl     time.Duration
 }
 
 // A statement is one renewal in a batch.
@@ -260,7 +313,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 func (s *session) fail(why error) {
 	s.lost = why
 	s.end()
-	close(s.done)
+	s.finished()
 	s.room.c.unregister(s)
 }
 

@@ -14,6 +14,7 @@ const maxCodeLines = 200
 
 var (
 	declaration = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\d+)(\.\.\.)?\](.*)$`)
+	keyTail     = regexp.MustCompile(`(?m)^-- KEYS\[1\.\.\.\]`)
 	indexed     = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
 	variable    = regexp.MustCompile(`\bARGV\[[^\]]*[^\d\]][^\]]*\]|unpack\(ARGV\b`)
 	keysOther   = regexp.MustCompile(`(#?)\bKEYS\b(\[\d+\])?`)
@@ -53,6 +54,9 @@ func source(fsys fs.FS, file string) (text, code string) {
 		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "--") {
 			code += line
 		}
+	}
+	if keyTail.Match(b) { // each of the keys that the caller named is judged as the first
+		code = strings.ReplaceAll(code, "KEYS[i]", "KEYS[1]")
 	}
 	return string(b), code
 }
@@ -167,7 +171,7 @@ func (op *operation) declare(m []string) {
 	if len(strings.Fields(m[4])) < 3 {
 		op.headerProblems = append(op.headerProblems, fmt.Sprintf("%s[%d] lacks a name, a type or unit, and a meaning", m[1], n))
 	}
-	if m[3] != "" {
+	if m[3] != "" && m[1] == "ARGV" {
 		op.tail = n
 		return
 	}

@@ -92,6 +92,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"key is a literal", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', 'relock'", "PEXPIRE: its key must be"},
 		{"key is a variable", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', token", "PEXPIRE: its key must be"},
 		{"key by variable index", "op", "KEYS[2], ARGV[i]", "KEYS[i], ARGV[i]", "literal index"},
+		{"key by the index of a tail that is not declared", "op", "KEYS[2], ARGV[i]", "KEYS[1], KEYS[i]", "literal index"},
 		{"one of the keys is a literal", "op", "'PEXPIRE', KEYS[1], ARGV[1]", "'DEL', KEYS[1], ARGV[1]", "DEL: all its keys"},
 		{"unknown command", "op", "'PEXPIRE', KEYS[1]", "'OBJECT', KEYS[1]", "OBJECT is not in the table"},
 		{"command is a variable", "op", "redis.call('PEXPIRE'", "redis.call(token", "literal command"},

@@ -16,13 +16,26 @@ var hasBoottime = func() bool {
 	return ok
 }()
 
-// sinceBoot returns the reading of a clock that counts suspended time.
-func sinceBoot() time.Duration {
+var (
+	origin = time.Now() // of the monotonic clock as a number
+	spared = lead{measure: func() (before, boot, after time.Duration) {
+		before = time.Since(origin)
+		boot, _ = boottime()
+		return before, boot, time.Since(origin)
+	}}
+)
+
+// sinceBoot returns what a clock shows that counts suspended time, at the instant t
+// or later.
+func sinceBoot(t time.Time) time.Duration {
 	if !hasBoottime {
 		return wall()
 	}
-	d, _ := boottime()
-	return d
+	mono, wall := t.Sub(origin), time.Duration(t.UnixNano())
+	if ahead, ok := spared.known(mono, wall); ok {
+		return mono + ahead
+	}
+	return spared.boot(mono, wall)
 }
 
 // boottime makes the raw call: it never blocks, so the scheduler need not be told.

@@ -46,7 +46,7 @@ func New(now func() time.Time, boot func() time.Duration) *Clock {
 func (c *Clock) Now() Instant {
 	if c.now == nil {
 		mono := time.Now()
-		return Instant{mono: mono, boot: sinceBoot()}
+		return Instant{mono: mono, boot: sinceBoot(mono)}
 	}
 	mono := c.now()
 	return Instant{mono: mono, boot: c.boot()}

@@ -16,24 +16,40 @@ const tick = 50 * time.Millisecond
 
 // A Task is due at one instant at most. Its zero value, with Of set, is idle.
 type Task struct {
-	Of  any           // what the task is about, for the schedule's run function
-	due time.Duration // on the schedule's own clock
-	pos int           // 1 + index in the heap; 0: idle. Guarded by the schedule's mu.
+	Of any // what the task is about, for the schedule's run function
+
+	// Guarded by the schedule's mu:
+
+	at  *moment // when it is due; nil: idle
+	pos int     // index in the moment's tasks
+}
+
+// A moment is all that is due at one time. Renewals of many locks are: they cost
+// a place in the heap together.
+type moment struct {
+	due   time.Duration // on the schedule's own clock
+	tasks []*Task
+	pos   int // index in the heap
 }
 
 // A Schedule hands tasks that are due to its run function, each once for each
-// Set. Its goroutine starts with the first task and ends when none is left.
+// Set. Its goroutine starts with the first task, and ends a tick after none is left.
 type Schedule struct {
 	clock *clock.Clock
 	run   func(due []*Task)
 	wg    sync.WaitGroup
 
-	mu      sync.Mutex // guards the following fields and every task's due and pos
-	tasks   tasks
+	mu      sync.Mutex // guards the following fields and every task's at and pos
+	moments moments
+	byDue   map[time.Duration]*moment
+	spare   []*moment
+	waiting int           // tasks
 	base    clock.Instant // when the clock was looked at first
 	slept   time.Duration // suspensions since then
 	elapsed time.Duration // of the schedule's own clock, at the last look
+	wakeAt  time.Duration // on that clock: what is due later need not wake the goroutine
 	running bool
+	idle    bool // the goroutine has found nothing to wait for, once
 	closed  bool
 	kick    chan struct{} // cap 1: an earlier task has come, or the schedule closes
 }
@@ -42,11 +58,15 @@ type Schedule struct {
 // goroutine, one call at a time, and must not block: whatever is due
 // meanwhile waits for it.
 func New(c *clock.Clock, run func(due []*Task)) *Schedule {
-	return &Schedule{clock: c, run: run, kick: make(chan struct{}, 1)}
+	return &Schedule{clock: c, run: run, byDue: make(map[time.Duration]*moment), kick: make(chan struct{}, 1)}
 }
 
 // Set makes t due at the given instant and at no other.
-func (s *Schedule) Set(t *Task, due clock.Instant) {
+func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
+
+// SetAbout is Set for a task that may run earlier by less than grain: those of
+// about the same time run together, and all of them cost little more than one.
+func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -57,17 +77,66 @@ func (s *Schedule) Set(t *Task, due clock.Instant) {
 	if less := now.Until(due); left-less > tick {
 		left = less // a suspension came after due was made
 	}
-	t.due = s.elapsed + left
-	if t.pos == 0 {
-		heap.Push(&s.tasks, t)
-	} else {
-		heap.Fix(&s.tasks, t.pos-1)
+	at := s.elapsed + left
+	if grain > 0 && at > 0 {
+		at -= at % grain
 	}
+	if t.at == nil || t.at.due != at {
+		s.remove(t)
+		s.insert(t, at)
+	}
+	s.idle = false
 	if !s.running {
 		s.running = true
+		s.wakeAt = 0
 		s.wg.Go(s.loop)
-	} else if t.pos == 1 {
+	} else if at < s.wakeAt {
 		s.wake()
+	}
+}
+
+// insert needs s.mu.
+func (s *Schedule) insert(t *Task, due time.Duration) {
+	m := s.byDue[due]
+	if m == nil {
+		if n := len(s.spare); n > 0 {
+			m, s.spare = s.spare[n-1], s.spare[:n-1]
+		} else {
+			m = &moment{}
+		}
+		m.due = due
+		s.byDue[due] = m
+		heap.Push(&s.moments, m)
+	}
+	t.at, t.pos = m, len(m.tasks)
+	m.tasks = append(m.tasks, t)
+	s.waiting++
+}
+
+// remove makes t idle. It needs s.mu.
+func (s *Schedule) remove(t *Task) {
+	m := t.at
+	if m == nil {
+		return
+	}
+	last := m.tasks[len(m.tasks)-1]
+	m.tasks[t.pos], last.pos = last, t.pos
+	m.tasks[len(m.tasks)-1] = nil
+	m.tasks = m.tasks[:len(m.tasks)-1]
+	t.at = nil
+	s.waiting--
+	if len(m.tasks) == 0 {
+		heap.Remove(&s.moments, m.pos)
+		s.drop(m)
+	}
+}
+
+// drop keeps a moment that is not in the heap any more for another time, if it is
+// small. It needs s.mu.
+func (s *Schedule) drop(m *moment) {
+	delete(s.byDue, m.due)
+	if len(s.spare) < 16 && cap(m.tasks) <= 64 {
+		s.spare = append(s.spare, m)
 	}
 }
 
@@ -92,29 +161,26 @@ func (s *Schedule) look() clock.Instant {
 func (s *Schedule) Drop(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.pos > 0 {
-		heap.Remove(&s.tasks, t.pos-1)
-	}
-	if len(s.tasks) == 0 && s.running {
-		s.wake()
-	}
+	s.remove(t)
 }
 
 // Len returns how many tasks are waiting for their time.
 func (s *Schedule) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.tasks)
+	return s.waiting
 }
 
 // Close drops every task and returns when the goroutine has ended.
 func (s *Schedule) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for _, t := range s.tasks {
-		t.pos = 0
+	for _, m := range s.moments {
+		for _, t := range m.tasks {
+			t.at = nil
+		}
 	}
-	s.tasks = nil
+	s.moments, s.byDue, s.waiting = nil, nil, 0
 	s.wake()
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -154,41 +220,56 @@ func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.look()
-	for len(s.tasks) > 0 && s.tasks[0].due <= s.elapsed {
-		due = append(due, heap.Pop(&s.tasks).(*Task))
+	for len(s.moments) > 0 && s.moments[0].due <= s.elapsed {
+		m := heap.Pop(&s.moments).(*moment)
+		for i, t := range m.tasks {
+			t.at = nil
+			due = append(due, t)
+			m.tasks[i] = nil
+		}
+		s.waiting -= len(m.tasks)
+		m.tasks = m.tasks[:0]
+		s.drop(m)
 	}
 	if len(due) > 0 {
 		return due, 0, true
 	}
-	if len(s.tasks) == 0 {
-		// Set starts a new goroutine, with s.mu held as here: none is missed.
-		s.running = false
-		return nil, 0, false
+	if len(s.moments) == 0 {
+		if s.idle || s.closed {
+			// Set starts a new goroutine, with s.mu held as here: none is missed.
+			s.running = false
+			return nil, 0, false
+		}
+		// A lock that is taken again and again needs no new goroutine each time.
+		s.idle = true
+		s.wakeAt = s.elapsed + tick
+		return nil, tick, true
 	}
-	return nil, min(s.tasks[0].due-s.elapsed, tick), true
+	sleep = min(s.moments[0].due-s.elapsed, tick)
+	s.wakeAt = s.elapsed + sleep
+	return nil, sleep, true
 }
 
-// tasks is a heap, the earliest first.
-type tasks []*Task
+// moments is a heap, the earliest first.
+type moments []*moment
 
-func (h tasks) Len() int           { return len(h) }
-func (h tasks) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h tasks) Swap(i, j int) {
+func (h moments) Len() int           { return len(h) }
+func (h moments) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h moments) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i+1, j+1
+	h[i].pos, h[j].pos = i, j
 }
 
-func (h *tasks) Push(x any) {
-	t := x.(*Task)
-	*h = append(*h, t)
-	t.pos = len(*h)
+func (h *moments) Push(x any) {
+	m := x.(*moment)
+	m.pos = len(*h)
+	*h = append(*h, m)
 }
 
-func (h *tasks) Pop() any {
+func (h *moments) Pop() any {
 	old := *h
-	t := old[len(old)-1]
+	m := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	t.pos = 0
-	return t
+	return m
 }

@@ -23,6 +23,7 @@ type Script struct {
 	Name   string // file name without .lua
 	Source string // what EVAL sends: shared parts first, no comments, no blank lines
 	SHA    string // SHA-1 of Source in lower-case hex, what EVALSHA sends
+	Digest any    // SHA, as an argument
 }
 
 // Load reads the script name from <name>.lua in fsys. A comment line
@@ -53,7 +54,8 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 	}
 	source.WriteString(code[sent:])
 	sum := sha1.Sum([]byte(source.String()))
-	return &Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}, nil
+	sha := hex.EncodeToString(sum[:])
+	return &Script{Name: name, Source: source.String(), SHA: sha, Digest: sha}, nil
 }
 
 // MustLoad is Load for scripts that are embedded in the program. It panics

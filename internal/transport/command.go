@@ -19,11 +19,26 @@ func (once) NoRetry() bool { return true }
 // Clone overrides redis.Cmd's, whose copy would be sent again.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
+const (
+	evalsha = "evalsha"
+	eval    = "eval"
+)
+
 // command returns verb body numkeys key ... arg ..., where body is the
 // script's SHA for EVALSHA, and its source for EVAL.
-func command(ctx context.Context, verb, body string, c Call) once {
+func command(ctx context.Context, verb string, c Call) once {
+	body := c.Script.Digest
+	if verb == eval {
+		body = c.Script.Source
+	}
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, verb, body, len(c.Keys))
+	args = append(args, nil, body, len(c.Keys))
+	switch verb { // a constant as an argument costs nothing
+	case eval:
+		args[0] = eval
+	default:
+		args[0] = evalsha
+	}
 	for _, key := range c.Keys {
 		args = append(args, key)
 	}
@@ -41,12 +56,12 @@ func command(ctx context.Context, verb, body string, c Call) once {
 // not know it. If ctx has ended by then go-redis sends nothing.
 func (t *Transport) run(ctx context.Context, c Call) Result {
 	if !c.InFull {
-		cmd := command(ctx, "evalsha", c.Script.SHA, c)
+		cmd := command(ctx, evalsha, c)
 		if err := t.rdb.Process(ctx, cmd); !unknownScript(err) {
 			return t.judge(c, cmd, err)
 		}
 	}
-	cmd := command(ctx, "eval", c.Script.Source, c)
+	cmd := command(ctx, eval, c)
 	return t.judge(c, cmd, t.rdb.Process(ctx, cmd))
 }
 
@@ -59,12 +74,12 @@ func (t *Transport) send(ctx context.Context, b *batch) {
 		r.answer(t.run(ctx, r.call))
 		return
 	}
-	cold := t.exec(ctx, "evalsha", b.requests)
+	cold := t.exec(ctx, evalsha, b.requests)
 	if len(cold) == 0 {
 		return
 	}
 	cold = t.remaining(cold)
-	for _, r := range t.exec(ctx, "eval", cold) {
+	for _, r := range t.exec(ctx, eval, cold) {
 		r.answer(r.result) // it does not know what it was just told
 	}
 }
@@ -85,11 +100,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	p := t.rdb.Pipeline()
 	cmds := make([]once, len(requests))
 	for i, r := range requests {
-		body := r.call.Script.SHA
-		if verb == "eval" {
-			body = r.call.Script.Source
-		}
-		cmds[i] = command(ctx, verb, body, r.call)
+		cmds[i] = command(ctx, verb, r.call)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
 	// Its error is only for a command that has neither reply nor error of its own.

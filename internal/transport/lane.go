@@ -179,3 +179,6 @@ func (l *lane) succeed() *batch {
 	l.active--
 	return nil
 }
+
+// OneServer says that a script may name the keys of any locks: they are all on one server.
+func (t *Transport) OneServer() bool { return t.single != nil }

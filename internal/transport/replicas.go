@@ -189,9 +189,9 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 			_ = p.Process(ctx, once{redis.NewCmd(ctx, "asking")})
 		}
 		if full {
-			cmds[i] = command(ctx, "eval", c.Script.Source, c)
+			cmds[i] = command(ctx, eval, c)
 		} else {
-			cmds[i] = command(ctx, "evalsha", c.Script.SHA, c)
+			cmds[i] = command(ctx, evalsha, c)
 		}
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}

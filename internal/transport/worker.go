@@ -138,6 +138,10 @@ func (t *Transport) stepDown(l *lane) {
 	}
 }
 
+// KeepsTime says that the client itself ends a call at its timeout: one whose
+// context does not end needs no goroutine but its caller's.
+func (t *Transport) KeepsTime() bool { return t.deadlines }
+
 // unwatched returns what a call can run under on its caller's goroutine, if
 // the client alone keeps ctx and timeout.
 func (t *Transport) unwatched(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, bool) {

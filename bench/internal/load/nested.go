@@ -18,10 +18,7 @@ const (
 // NestedPairs measures a pair inside a hold of the same owner, beside a pair that
 // is not nested, by one goroutine.
 func (b *Bench) NestedPairs(ctx context.Context) error {
-	variants := []rival.Rival{{Name: Outer}, {Name: Nested}}
-	if rival.LocalReentry() != nil {
-		variants = append(variants, rival.Rival{Name: LocalReentry})
-	}
+	variants := []rival.Rival{{Name: Outer}, {Name: Nested}, {Name: LocalReentry}}
 	var fleets []*fleet
 	for _, v := range variants {
 		fleets = append(fleets, &fleet{rival: v})

@@ -7,10 +7,12 @@ import (
 )
 
 // Relock is the plain lock.
-func Relock() Rival { return ours("relock", "defaults") }
+func Relock() Rival { return ours("relock", "defaults; go-redis with `ContextTimeoutEnabled`") }
 
 // RelockFair is the lock with Fair().
-func RelockFair() Rival { return ours("relock Fair()", "`Fair()`", relock.Fair()) }
+func RelockFair() Rival {
+	return ours("relock Fair()", "`Fair()`; go-redis with `ContextTimeoutEnabled`", relock.Fair())
+}
 
 func ours(name, settings string, opts ...relock.LockOption) Rival {
 	return Rival{
@@ -33,7 +35,7 @@ type ReadLock interface{ Reading() Lock }
 func RelockRW() Rival {
 	return Rival{
 		Name:     "relock RWLock",
-		Settings: "defaults",
+		Settings: "defaults; go-redis with `ContextTimeoutEnabled`",
 		Open: func(addr string, s Setup) (Client, error) {
 			c, rdb, err := OpenRelock(addr, s)
 			if err != nil {
