@@ -19,12 +19,15 @@ func (s *story) part(holds ...*call) {
 
 // partedUnseen notes the grants of two primaries that were not certainly valid
 // at once, as the answer to one came late: a later grant was made before its end.
+// So may be what a call was granted that was under way when data was lost: the
+// same request, asked again, makes its hold anew, and that keeps its token.
 func (s *story) partedUnseen(fs []*family) (found bool) {
 	later := laterGrants(fs)
 	for i, f := range fs {
 		for _, h := range f.ops {
 			if c := h.take.c; h.end != nil && later[i].contradicts(c) && slices.ContainsFunc(s.faults, func(f *fault) bool {
-				return f.kind == history.Failover && f.tookFrom(c)
+				underWay := c.began <= f.until && c.acquired >= f.t
+				return f.tookFrom(c) && (f.kind == history.Failover || underWay)
 			}) {
 				s.part(c)
 				found = true
