@@ -3,7 +3,7 @@
 // Its contracts are those of Java's java.util.concurrent.locks, where a lock that
 // can be lost allows them.
 //
-//	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
+//	client, err := relock.New(rdb) // any redis.UniversalClient but Ring; best with ContextTimeoutEnabled
 //	lock := client.NewLock("orders/4711")
 //	err = lock.Do(ctx, func(ctx context.Context) error {
 //		... // nobody else, in any process, is here; ctx ends if the lock is lost

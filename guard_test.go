@@ -222,6 +222,36 @@ func TestRenewalsOfManyLocksShareCommands(t *testing.T) {
 	})
 }
 
+// A server that is too slow must not get more to do for it.
+// Fails when the locks of a command that was not answered are tried again one by one.
+func TestRenewalsThatAreTriedAgainShareCommands(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		const locks = 128
+		c, link := s.over()
+		for i := range locks {
+			mustAcquire(t, c.NewLock("held "+strconv.Itoa(i)))
+		}
+		var renewed, hold atomic.Int64
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch scriptOf(cmd) {
+			case "hold":
+				hold.Add(1)
+			case "renew":
+				if renewed.Add(1) == 1 {
+					return redistest.SwallowReply
+				}
+			}
+			return redistest.Pass
+		})
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		// The third is the script in full.
+		if n := renewed.Load(); n < 2 || n > 3 || hold.Load() > 0 {
+			t.Errorf("%d commands for all and %d for one lock alone, want 2 or 3, and 0", n, hold.Load())
+		}
+	})
+}
+
 // Fails with a goroutine, a timer's or another, for each lock.
 func TestHeldLocksHaveNoGoroutine(t *testing.T) {
 	c, _, _ := costly(t)

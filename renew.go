@@ -150,16 +150,22 @@ func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []i
 	}
 }
 
-// notRenewed tries again soon what may or may not have been renewed.
+// notRenewed tries again soon what may or may not have been renewed: together, or a
+// server that was too slow for one command would get one for each lock.
 func (c *Client) notRenewed(batch []renewing, err error) {
-	now := c.clock.Now()
+	var soon instant
 	for _, one := range batch {
-		one.s.room.mu.Lock()
-		one.s.busy = false
-		if one.s.phase == held {
-			one.s.retry(now)
+		s := one.s
+		s.room.mu.Lock()
+		s.busy = false
+		if s.phase == held {
+			s.fails++
+			if soon.IsZero() {
+				soon = c.clock.Now().Add(backoff(s.fails))
+			}
+			s.retryAt(soon)
 		}
-		one.s.room.mu.Unlock()
+		s.room.mu.Unlock()
 	}
 	c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
 }

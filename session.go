@@ -308,7 +308,11 @@ func (s *session) kick(now clock.Instant) {
 // retry schedules another try soon after one that failed. It needs room.mu.
 func (s *session) retry(now clock.Instant) {
 	s.fails++
-	soon := now.Add(backoff(s.fails))
+	s.retryAt(now.Add(backoff(s.fails)))
+}
+
+// retryAt needs room.mu.
+func (s *session) retryAt(soon clock.Instant) {
 	switch s.phase {
 	case queued:
 		s.heartbeat = soon
