@@ -319,10 +319,11 @@ func (s *session) releasing(until int64) *releasing {
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended.
 func (r *releasing) run(ctx context.Context, err error) error {
-	for done := false; ; {
+	for {
 		if r.tries > 0 && err != nil && !pause(ctx, nil, backoff(r.tries)) {
 			return errors.Join(ended(ctx), err)
 		}
+		var done bool
 		if done, err = r.try(ctx, r.s.attempt()); done {
 			return err
 		}

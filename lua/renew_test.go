@@ -76,8 +76,10 @@ func TestRenewDoesToEachWhatHoldDoes(t *testing.T) {
 		with := []string{keys[one], fmt.Sprint("q", one)}
 		switch rng.IntN(4) {
 		case 0, 1:
-			args := []any{"inbox:", []string{"plain", "plain", "fair", "rw"}[rng.IntN(4)], client, now.UnixMilli() + 10_000, 60000, 0,
-				nonce, 1 + rng.IntN(9), owner, 1, "w", 300 + rng.IntN(900), 1, 0}
+			args := []any{
+				"inbox:", []string{"plain", "plain", "fair", "rw"}[rng.IntN(4)], client, now.UnixMilli() + 10_000, 60000, 0,
+				nonce, 1 + rng.IntN(9), owner, 1, "w", 300 + rng.IntN(900), 1, 0,
+			}
 			for i := range servers {
 				run(i, "acquire", with, args...)
 			}
