@@ -91,6 +91,7 @@ type Report struct {
 	Operations  int `json:"operations"` // checked with porcupine
 	Segments    int `json:"segments"`
 	NotModelled int `json:"notModelled"` // locks whose tokens fell
+	LeftOut     int `json:"leftOut"`     // holds that have no one order with others, by a fault
 
 	Swept map[string]int `json:"swept"` // inspections after the end, by what they counted
 
@@ -173,7 +174,7 @@ func (r *Report) Markdown() string {
 	for _, why := range slices.Sorted(maps.Keys(r.Failed)) {
 		row("calls failed: "+why, r.Failed[why])
 	}
-	row("operations checked with porcupine", fmt.Sprintf("%d in %d segments; %d locks left out", r.Operations, r.Segments, r.NotModelled))
+	row("operations checked with porcupine", fmt.Sprintf("%d in %d segments; %d locks and %d holds left out", r.Operations, r.Segments, r.NotModelled, r.LeftOut))
 	row("turns on fair locks checked", r.Orders)
 	row("waits for a free lock checked", fmt.Sprintf("%d, and %d probes; longest %v", r.Waits, r.Probes, r.LongestWake))
 	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))

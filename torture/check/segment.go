@@ -19,8 +19,13 @@ func (k *checker) model(s *story) {
 		k.report.NotModelled++
 		return
 	}
-	st := &state{}
-	for ops := s.ops(); len(ops) > 0; {
+	st, ops := &state{}, s.ops()
+	for _, c := range s.calls {
+		if c.acquired != 0 && (c.unknown || s.parted[c.token]) {
+			k.report.LeftOut++
+		}
+	}
+	for len(ops) > 0 {
 		n := cut(ops, segmentSize)
 		k.report.Segments++
 		k.report.Operations += n

@@ -50,6 +50,7 @@ func decks(form string) map[string]map[string]int {
 	switch form {
 	case server.Standalone:
 		d["servers"][history.RestartEmpty] = 4
+		d["servers"][history.KillServer] = 3
 	case server.Replicated:
 		d["servers"][history.RestartEmpty] = 1
 		d["servers"][history.Failover] = 6
