@@ -1,14 +1,8 @@
 package inbox_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,135 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/inbox"
-	"github.com/relock-go/relock/internal/redistest"
 )
-
-const linger = 5 * time.Second
-
-// shardNode is one server of a cluster.
-type shardNode struct {
-	name  string
-	shard *redistest.Shard
-	net   *network
-	rdb   atomic.Pointer[redis.Client] // the subscriber's
-	pub   *redis.Client
-	stale atomic.Pointer[redis.Client] // said to be the subscriber's, once
-}
-
-// cluster is a subscriber's shards and two servers, in one bubble.
-type cluster struct {
-	*inbox.Shards
-	t     *testing.T
-	nodes []*shardNode
-	moved atomic.Int64
-	asked atomic.Int64 // how often the layout was
-
-	mu     sync.Mutex // protects following fields
-	layout map[string]int
-	events map[string][]string // of each channel
-}
-
-func sharded(t *testing.T, f func(*testing.T, *cluster)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		x := &cluster{t: t, layout: map[string]int{}, events: map[string][]string{}}
-		for i := range 2 {
-			srv := redistest.Start(t)
-			n := &shardNode{name: fmt.Sprint("node ", i), shard: srv.Shard(), net: &network{srv: srv}, pub: srv.Client(t)}
-			n.rdb.Store(srv.Client(t, func(o *redis.Options) { o.Dialer = n.net.dial }))
-			x.nodes = append(x.nodes, n)
-		}
-		x.Shards = inbox.NewShards(inbox.ShardsConfig{
-			Node:    x.node,
-			Moved:   func() { x.moved.Add(1) },
-			Deliver: x.deliver,
-			Linked: func(channel string, first bool) {
-				x.note(channel, map[bool]string{true: "first", false: "again"}[first])
-			},
-			Linger: linger,
-		})
-		t.Cleanup(x.Close)
-		f(t, x)
-	})
-}
-
-func (x *cluster) node(_ context.Context, channel string) (string, inbox.Node, error) {
-	x.asked.Add(1)
-	n := x.serving(channel)
-	if stale := n.stale.Swap(nil); stale != nil {
-		return n.name, stale, nil
-	}
-	return n.name, n.rdb.Load(), nil
-}
-
-func (x *cluster) serving(channel string) *shardNode {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.nodes[x.layout[channel]]
-}
-
-func (x *cluster) move(channel string, node int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.layout[channel] = node
-}
-
-// deliver takes messages that begin with their channel.
-func (x *cluster) deliver(payload string) {
-	channel, message, _ := strings.Cut(payload, " ")
-	x.note(channel, message)
-}
-
-func (x *cluster) note(channel, event string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.events[channel] = append(x.events[channel], event)
-}
-
-func (x *cluster) join(name string) (c *inbox.Channel, leave func()) {
-	x.t.Helper()
-	c = x.Channel(name)
-	leave = c.Join()
-	x.ready(c)
-	return c, leave
-}
-
-func (x *cluster) ready(c *inbox.Channel) {
-	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
-	defer cancel()
-	if err := c.Ready(ctx); err != nil || !c.Up() {
-		x.t.Fatalf("Ready = %v, Up = %v", err, c.Up())
-	}
-}
-
-func (x *cluster) publish(channel, message string) {
-	x.t.Helper()
-	if err := x.serving(channel).pub.SPublish(x.t.Context(), channel, channel+" "+message).Err(); err != nil {
-		x.t.Fatal(err)
-	}
-	synctest.Wait()
-}
-
-func (x *cluster) saw(channel string, want ...string) {
-	x.t.Helper()
-	synctest.Wait()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if got := x.events[channel]; !slices.Equal(got, want) {
-		x.t.Errorf("events of %s = %q, want %q", channel, got, want)
-	}
-}
-
-func (x *cluster) connections(want ...int) {
-	x.t.Helper()
-	synctest.Wait()
-	for i, n := range x.nodes {
-		if got := n.shard.Connections(); got != want[i] {
-			x.t.Errorf("%d connections to node %d are subscribed, want %d", got, i, want[i])
-		}
-	}
-}
 
 func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
@@ -426,69 +292,6 @@ func TestCloseEndsShardsInEveryState(t *testing.T) {
 					t.Errorf("after Close: Ready = %v, Up = %v", err, c.Up())
 				}
 			})
-		})
-	}
-}
-
-// Whatever happens in whatever order, who has joined hears in the end, and
-// nothing is left after the last has gone.
-func TestShardsHearAfterAnyDisturbance(t *testing.T) {
-	for seed := range uint64(20) {
-		sharded(t, func(t *testing.T, x *cluster) {
-			r := rand.New(rand.NewPCG(seed, 1))
-			var users sync.WaitGroup
-			for i := range 12 {
-				name, mine := fmt.Sprint("c", i%6), rand.New(rand.NewPCG(seed, uint64(i)+2))
-				users.Go(func() {
-					for range 20 {
-						c := x.Channel(name)
-						leave := c.Join()
-						time.Sleep(time.Duration(mine.Int64N(int64(2 * time.Second))))
-						if mine.IntN(4) == 0 {
-							c.Suspect()
-						}
-						leave()
-						time.Sleep(time.Duration(mine.Int64N(int64(2 * linger))))
-					}
-				})
-			}
-			for range 60 {
-				time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
-				name, node := fmt.Sprint("c", r.IntN(6)), x.nodes[r.IntN(2)]
-				switch r.IntN(4) {
-				case 0:
-					node.net.srv.KillSubscribers()
-				case 1:
-					old := x.serving(name)
-					x.move(name, r.IntN(2))
-					old.shard.MoveAway(name)
-				case 2:
-					node.shard.MoveAway(name)
-				case 3:
-					node.shard.Refuse(func(string) string { return "MOVED 1 192.0.2.9:6379" })
-					time.AfterFunc(time.Second, func() { node.shard.Refuse(nil) })
-				}
-			}
-			users.Wait()
-			time.Sleep(10 * time.Second)
-			var leaves []func()
-			for i := range 6 {
-				name := fmt.Sprint("c", i)
-				_, leave := x.join(name)
-				leaves = append(leaves, leave)
-				x.publish(name, "heard")
-				x.mu.Lock()
-				events := x.events[name]
-				if len(events) == 0 || events[len(events)-1] != "heard" {
-					t.Errorf("seed %d: %s is not heard", seed, name)
-				}
-				x.mu.Unlock()
-			}
-			for _, leave := range leaves {
-				leave()
-			}
-			time.Sleep(2 * linger)
-			x.connections(0, 0)
 		})
 	}
 }
