@@ -12,16 +12,26 @@ import (
 // Pauses are drawn from the virtual clock in a bubble, so that a schedule runs
 // the same way again.
 func init() {
-	random := spread
 	spread = func(d time.Duration) time.Duration {
 		now := time.Now()
 		if now.Year() > 2015 || d <= 0 { // a bubble's clock begins in 2000
-			return random(d)
+			return drawn(d)
 		}
 		h := fnv.New64a()
 		_, _ = h.Write(strconv.AppendInt(nil, now.UnixNano(), 10))
 		return time.Duration(h.Sum64() % uint64(d))
 	}
+}
+
+// drawn is spread as clients have it.
+var drawn = spread
+
+// DrawAtRandom has pauses drawn in bubbles as well, until restore is called. No
+// client may be in use at either call.
+func DrawAtRandom() (restore func()) {
+	before := spread
+	spread = drawn
+	return func() { spread = before }
 }
 
 // scripts are all that a client sends.

@@ -225,6 +225,7 @@ func TestRenewalsOfManyLocksShareCommands(t *testing.T) {
 // A server that is too slow must not get more to do for it.
 // Fails when the locks of a command that was not answered are tried again one by one.
 func TestRenewalsThatAreTriedAgainShareCommands(t *testing.T) {
+	t.Cleanup(relock.DrawAtRandom())
 	onStage(t, func(t *testing.T, s *stage) {
 		const locks = 128
 		c, link := s.over()
@@ -266,6 +267,9 @@ func TestHeldLocksHaveNoGoroutine(t *testing.T) {
 
 // Fails when a lock makes a map, a timer or a context that it does not need.
 func TestALockAndUnlockAllocateLittle(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
 	c, _, _ := costly(t)
 	l := c.NewLock("lean")
 	pairs(t, l, 200)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package relock_test
+
+const underRace = false
