@@ -121,7 +121,7 @@ func (r *rig) open() (err error) {
 	if r.clock, err = server.NewClock(filepath.Join(r.Dir, "servers")); err != nil {
 		return err
 	}
-	for _, name := range []string{"acquire", "hold", "renew", "release", "downgrade"} {
+	for _, name := range []string{"acquire", "hold", "renew", "release", "downgrade", "where"} {
 		r.shas = append(r.shas, script.MustLoad(lua.FS, name).SHA)
 	}
 	return nil
