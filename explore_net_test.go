@@ -99,7 +99,7 @@ func (p *process) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 			return next(ctx, cmds)
 		}
 		var first, broken error
-		for _, cmd := range cmds {
+		for _, cmd := range p.world.sorted(p, cmds) {
 			if broken != nil {
 				cmd.SetErr(broken)
 				continue
@@ -115,6 +115,21 @@ func (p *process) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 		}
 		return first
 	}
+}
+
+// sorted returns commands in an order that does not depend on which goroutine
+// came first, as that of releases that are sent again does.
+func (w *world) sorted(p *process, cmds []redis.Cmder) []redis.Cmder {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	labels := make(map[redis.Cmder]string, len(cmds))
+	for _, cmd := range cmds {
+		f := flight{from: p, args: cmd.Args(), script: scriptIn(cmd.Args())}
+		labels[cmd] = w.plain(f.text(), false)
+	}
+	cmds = slices.Clone(cmds)
+	slices.SortStableFunc(cmds, func(a, b redis.Cmder) int { return strings.Compare(labels[a], labels[b]) })
+	return cmds
 }
 
 // depart notes a command that is on its way, or returns nil where there is none.
