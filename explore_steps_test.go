@@ -248,6 +248,7 @@ func (w *world) letGo(h *holding) {
 		defer close(h.released)
 		h.result = h.hold.Release()
 	}()
+	synctest.Wait() // which of two speaks first for their session is up to the Go scheduler otherwise
 }
 
 func (w *world) downgrade(n int) bool {

@@ -5,9 +5,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
