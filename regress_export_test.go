@@ -1,7 +1,9 @@
 package relock
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -32,4 +34,18 @@ func comesFree(mu *sync.Mutex) bool {
 		runtime.Gosched()
 	}
 	return false
+}
+
+// RenewAround is a round of the watchdog that finds every session due, and in which
+// between happens after it has looked at them and before it sends anything.
+func (c *Client) RenewAround(between func()) {
+	d := dues{c: c, now: c.clock.Now()}
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, s := range all {
+		run(d.add(s))
+	}
+	between()
+	d.send()
 }

@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,36 @@ func TestReleaseThatNeverSucceedsLeavesNothing(t *testing.T) {
 		defer cancel()
 		noErr(t, c.Shutdown(ctx))
 	})
+}
+
+// A round of renewals had the session among its own, and it is released before the
+// round has sent anything. Stated then, it held nothing: Redis made a reader's grant
+// of it, where that came before the release, which then found the lock lost.
+// Fails without the fix: the round looks once more whether the session is held.
+func TestRenewalOfWhatIsReleasedMeanwhileIsNotSent(t *testing.T) {
+	for _, locks := range []int{1, 20} { // as a statement, and in one command
+		inLab(t, func(t *testing.T, x *lab) {
+			c, link := x.linked()
+			var all []*relock.Lock
+			for i := range locks {
+				all = append(all, c.NewLock(fmt.Sprint("job ", i), relock.Owner("a")))
+				noErr(t, all[i].Lock(t.Context()))
+			}
+			var before int
+			c.RenewAround(func() {
+				for _, l := range all {
+					noErr(t, l.Unlock())
+				}
+				before = len(link.Log())
+			})
+			synctest.Wait()
+			for _, args := range link.Log()[before:] {
+				if name := scriptSent(args); name == "hold" || name == "renew" {
+					t.Errorf("%d locks: sent %s %q after the release", locks, name, args)
+				}
+			}
+		})
+	}
 }
 
 // Redis refuses the release with an error that it would repeat: missing

@@ -109,7 +109,9 @@ func (d *dues) send() {
 		if len(all) < fewRenewals {
 			for _, one := range all {
 				one.s.room.mu.Lock()
-				d.state(of, one.s, one.sent)
+				if one.s.phase == held { // else it has been released since, and holds nothing
+					d.state(of, one.s, one.sent)
+				}
 				one.s.room.mu.Unlock()
 			}
 			continue
