@@ -114,6 +114,16 @@ var livenessRules = []mutation{
 		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
 	},
 	{
+		"an answer older than the release releases nothing", "released.go",
+		"if !asked.IsZero() && !asked.Reached(n.answered) {", "if false {",
+		[]string{"TestAnswerOlderThanTheReleaseReleasesNothingAgain"},
+	},
+	{
+		"what was released meanwhile is not renewed", "watchdog.go",
+		"if one.s.phase == held { // else", "if true { // else",
+		[]string{"TestRenewalOfWhatIsReleasedMeanwhileIsNotSent"},
+	},
+	{
 		"a ghost is released", "pubsub_wait.go",
 		"if a.ghost != \"\" {", "if false {",
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},

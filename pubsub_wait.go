@@ -459,7 +459,7 @@ func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer, acks 
 		s.queue(op, a, now)
 	}
 	if a.ghost != "" {
-		c.disown(a.ghost, s.room)
+		c.disown(a.ghost, s.room, sent)
 	}
 }
 

@@ -200,3 +200,45 @@ func TestWaiterThatIsRefusedAnUpgradeLeavesTheQueue(t *testing.T) {
 		endHold(t, next.holds())
 	})
 }
+
+// A heartbeat is answered while the lock is held by its own process, and released
+// before the answer arrives. Where many wait and the lock passes quickly, each of
+// their answers named a holder that was gone: it was released again for each.
+// Fails without the fix: an answer that was asked for before the release was
+// answered releases nothing.
+func TestAnswerOlderThanTheReleaseReleasesNothingAgain(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a", relock.TTL(3*time.Second))
+		noErr(t, l.Lock(x.by("first")))
+		other := beside(func() error { return x.lock("a").Lock(t.Context()) })
+		stillWaits(t, other)
+		waiter := beside(func() error { return l.Lock(x.by("last")) })
+		stillWaits(t, waiter)
+		sent := func(name string) (n int) {
+			for _, args := range link.Log() {
+				if scriptSent(args) == name {
+					n++
+				}
+			}
+			return n
+		}
+		link.Latency(20 * time.Millisecond)
+		asked := sent("acquire")
+		for range 3000 {
+			if sent("acquire") > asked {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(30 * time.Millisecond) // the answer is under way
+		link.Latency(0)
+		noErr(t, l.Unlock())
+		noErr(t, hasReturned(t, other))
+		time.Sleep(100 * time.Millisecond)
+		if n := sent("release"); n != 1 {
+			t.Errorf("%d releases of one hold", n)
+		}
+		stillWaits(t, waiter)
+	})
+}

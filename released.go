@@ -37,6 +37,7 @@ type releasedNonce struct {
 	nonce, owner string
 	doubt        int64   // server ms until which a copy of its acquire may act; 0: none can
 	until        instant // when its lease would have ended
+	answered     instant // what was asked before then may have been told that it holds
 	server       string  // that it was last sent to, by the redis client's word; "": not known
 	epoch        int     // of the client when it was last sent
 }
@@ -275,10 +276,35 @@ func (c *Client) answeredWhere(raw []any) {
 	}
 }
 
+// answered notes that a release was: its session is forgotten.
+func (c *Client) answered(s *session) {
+	now := c.clock.Now()
+	c.mu.Lock()
+	if n := c.watch.find(s.nonce); n != nil {
+		n.answered = now
+	}
+	c.mu.Unlock()
+	c.unregister(s)
+}
+
+// find needs Client.mu.
+func (w *releaseWatch) find(nonce string) *releasedNonce {
+	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
+		if w.released[i].nonce == nonce {
+			return &w.released[i]
+		}
+	}
+	return nil
+}
+
 // disown releases a nonce of ours that Redis has granted and that nobody here
 // waits for or holds: its client gave it up, or a failover brought it back.
 // Where the lock is not known from r, it is one of those released of late.
-func (c *Client) disown(nonce string, r *room) {
+// asked is when the request was sent whose answer says so; zero: a message does.
+// An answer that is older than that to the release says nothing new: where many
+// wait and the lock passes quickly, most are.
+func (c *Client) disown(nonce string, r *room, asked instant) {
+	now := c.clock.Now()
 	c.mu.Lock()
 	if c.sessions[nonce] != nil {
 		c.mu.Unlock()
@@ -288,10 +314,13 @@ func (c *Client) disown(nonce string, r *room) {
 	if r != nil {
 		call = releaseCall(c, r.keys, nonce, "", 0)
 	}
-	for _, n := range c.watch.released {
-		if n.nonce == nonce {
-			call = releaseCall(c, n.keys, nonce, n.owner, n.doubt)
+	if n := c.watch.find(nonce); n != nil {
+		if !asked.IsZero() && !asked.Reached(n.answered) {
+			c.mu.Unlock()
+			return
 		}
+		n.answered = now // this release is enough for all that have asked by now
+		call = releaseCall(c, n.keys, nonce, n.owner, n.doubt)
 	}
 	c.mu.Unlock()
 	if call.Script == nil {

@@ -359,7 +359,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	}
 	c.sample(now)
 	if state != answerQueueKey && !more {
-		c.unregister(s)
+		c.answered(s)
 		r.was = r.was || r.lost || state == wasHeld
 		return true, nil
 	}

@@ -333,7 +333,7 @@ func (c *Client) deliver(payload string) {
 	s := c.lookup(m.nonce)
 	if s == nil {
 		if m.verb == "grant" {
-			c.disown(m.nonce, nil)
+			c.disown(m.nonce, nil, instant{})
 		}
 		return
 	}
