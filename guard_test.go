@@ -163,8 +163,8 @@ func TestAHandOffBetweenClientsCostsTwoCommands(t *testing.T) {
 			inside += calls
 		}
 	}
-	if inside > 19 {
-		t.Errorf("%.2f calls in scripts a grant, want at most 19: %v", inside, got.calls)
+	if inside > 16 {
+		t.Errorf("%.2f calls in scripts a grant, want at most 16: %v", inside, got.calls)
 	}
 }
 

@@ -23,12 +23,14 @@ local nonce, owner = ARGV[7], ARGV[9]
 local not_after = tonumber(ARGV[4])
 -- uses: read
 
--- One writer asks for a lock that nobody holds or waits for: the usual case,
--- answered before the rest is defined. The records are those of shared_state.
-if not (fields.err or fields[4] or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[3] or fields[3] == '0')
-  and (kind == 'plain' or kind == 'fair') and (not fields[1] or fields[1] == kind) and not_after > now and not_after <= now + 60000 then
+-- One request for writing of an owner that has nothing here: the usual cases, of a
+-- lock that is free and of one that is held, are answered before the rest is
+-- defined. The records are those of shared_state and shared_queue.
+local usual = not (fields.err or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[1] or fields[1] == kind)
+  and (kind == 'plain' or kind == 'fair') and not_after > now and not_after <= now + 60000
+if usual and not fields[4] and (not fields[3] or fields[3] == '0') then
   local ttl, low, high = tonumber(ARGV[12]), issue(tonumber(fields[2] or 0), tonumber(ARGV[13]))
-  local deadline, lease = now + ttl, ' ' .. client .. ' ' .. nonce .. ' '
+  local deadline, lease = text(now + ttl), ' ' .. client .. ' ' .. nonce .. ' '
   local first, last = text(low), text(high)
   local covered = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 1
   redis.call('HSET', KEYS[1], 'o:' .. owner, 'w ' .. first .. ' ' .. last .. lease .. ARGV[8] .. ' 1 0 ' .. deadline,
@@ -37,6 +39,27 @@ if not (fields.err or fields[4] or fields[5] or fields[6] or fields[7] or ARGV[1
     redis.call('PEXPIRE', KEYS[1], ttl + keep, 'NX')
   end
   return { now, 0, 1, first, last, ttl, '' }
+end
+
+-- It queues behind a holder whose lease runs: a new ticket, nobody else's name, no echo.
+local busy = usual and KEYS[2] and ARGV[6] == '0' and ARGV[10] == '0' and ARGV[11] == 'w' and ARGV[14] == '0' and fields[4]
+local told, holder, ghost = string.match(busy or '', '^(%d+) (%S+) (%S+) ')
+if told and tonumber(told) > now then
+  local ttl, queued = tonumber(ARGV[12]), tonumber(fields[3] or 0)
+  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  local ticket, deadline = math.max(micros, tonumber(last[2] or 0) + 1), text(now + ttl)
+  local place = text(ticket)
+  redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT')
+  local covered = redis.call('PEXPIRE', KEYS[2], ttl + keep, 'GT') == 1
+  if redis.call('ZADD', KEYS[2], place, nonce, '-' .. deadline, '-' .. nonce) > 0 then
+    queued = queued + 1
+  end
+  if not covered then
+    redis.call('PEXPIRE', KEYS[2], ttl + keep, 'NX')
+  end
+  redis.call('HSET', KEYS[1], 'w:' .. nonce, client .. ' ' .. ARGV[8] .. ' ' .. place .. ' ' .. deadline .. ' w ' .. ARGV[13] .. ' '
+    .. told .. ' 0 ' .. owner, 'queued', queued)
+  return { now, 0, 2, ticket, told - now, queued == 1 and 1 or 0, holder == client and ghost or '' }
 end
 -- uses: state queue readers settle
 inbox = ARGV[1]

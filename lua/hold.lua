@@ -24,10 +24,14 @@ if not KEYS[2] and fields[6] then
   local low, high, last, deadline = string.match(fields[6], '^w (%d+) (%d+) %S+ %S+ (%d+) %d+ %d+ (%d+)$')
   local lease = ' ' .. client .. ' ' .. nonce .. ' '
   if low and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now and op > tonumber(last) then
-    local later = math.max(tonumber(deadline), now + ttl)
+    local later = text(math.max(tonumber(deadline), now + ttl))
+    local record = 'w ' .. low .. ' ' .. high .. lease .. ARGV[4] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. later
     redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT')
-    redis.call('HSET', KEYS[1], 'o:' .. owner, 'w ' .. low .. ' ' .. high .. lease .. op .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. later,
-      'holder', later .. lease .. owner)
+    if later == deadline then
+      redis.call('HSET', KEYS[1], 'o:' .. owner, record)
+    else
+      redis.call('HSET', KEYS[1], 'o:' .. owner, record, 'holder', later .. lease .. owner)
+    end
     return { 1, now, low, high, later - now }
   end
 end

@@ -15,14 +15,39 @@ local client, nonce, owner = ARGV[2], ARGV[3], ARGV[4]
 local until_ms, keep = tonumber(ARGV[5]), tonumber(ARGV[6])
 -- uses: read
 
--- The only session of a grant ends and nobody waits: the usual case, answered
--- before the rest is defined. The records are those of shared_state.
-if fields[6] and not fields[7] and until_ms == 0 and (not fields[3] or fields[3] == '0') then
-  local lease, deadline = string.match(fields[6], '^w %d+ %d+( %S+ %S+ )%d+ %d+ %d+ (%d+)$')
-  if lease == ' ' .. client .. ' ' .. nonce .. ' ' and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now
-    and (fields[1] == 'plain' or fields[1] == 'fair') then
-    redis.call('HDEL', KEYS[1], 'o:' .. owner, 'holder')
-    redis.call('PEXPIRE', KEYS[1], keep)
+-- The only session of a writer's grant ends, and no copy of its request counts: the
+-- usual cases, where nobody waits and where the head of the queue can have the lock
+-- at once, are answered before the rest is defined. The records are those of
+-- shared_state and shared_queue.
+local usual = fields[6] and not fields[7] and until_ms == 0 and (fields[1] == 'plain' or fields[1] == 'fair')
+local lease, deadline = string.match(usual and fields[6] or '', '^w %d+ %d+( %S+ %S+ )%d+ %d+ %d+ (%d+)$')
+usual = lease == ' ' .. client .. ' ' .. nonce .. ' ' and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now
+if usual and (not fields[3] or fields[3] == '0') then
+  redis.call('HDEL', KEYS[1], 'o:' .. owner, 'holder')
+  redis.call('PEXPIRE', KEYS[1], keep)
+  return { 2, now, 0 }
+end
+
+-- The head writes, has no name, its entry's lease runs, and it hears; who is next
+-- has not been told of a later end than that of this lease.
+local front = usual and KEYS[2] and redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2) or {}
+if front[1] then
+  local head, following = front[1], front[2]
+  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head))
+  local to, op, ends, block, heir = string.match(entries[1] or '', '^(%S+) (%d+) %d+ (%d+) w (%d+) %d+ 0 (.*)$')
+  local told = following and string.match(entries[2] or '', '^%S+ %d+ %d+ %d+ %S+ %d+ (%d+) ')
+  local heard = to and tonumber(ends) > now and not (told and tonumber(ends) < tonumber(told))
+    and redis.pcall('PUBSUB', 'NUMSUB', ARGV[1] .. to)
+  if heard and not heard.err and heard[2] > 0 then
+    local low, high = issue(tonumber(fields[2] or 0), tonumber(block))
+    local queued, tokens, next_lease = tonumber(fields[3]), text(low) .. ' ' .. text(high), ' ' .. to .. ' ' .. head .. ' '
+    if redis.call('ZREM', KEYS[2], head, '-' .. head) > 0 then
+      queued = queued - 1
+    end
+    redis.call('HDEL', KEYS[1], 'o:' .. owner, 'w:' .. head)
+    redis.pcall('PUBLISH', ARGV[1] .. to, 'grant ' .. head .. ' ' .. op .. ' ' .. tokens)
+    redis.call('HSET', KEYS[1], 'o:' .. heir, 'w ' .. tokens .. next_lease .. op .. ' 1 0 ' .. ends, 'queued', queued,
+      'holder', ends .. next_lease .. heir, 'token', text(high))
     return { 2, now, 0 }
   end
 end

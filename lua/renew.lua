@@ -25,7 +25,7 @@ for i = 1, #KEYS do
   end
   local lease, done = ' ' .. client .. ' ' .. nonce .. ' ', false
   if low and fields[1] == deadline .. lease .. owner and tonumber(deadline) > now and tonumber(op) > tonumber(last) then
-    local later = math.max(tonumber(deadline), now + ttl)
+    local later = string.format('%d', math.max(tonumber(deadline), now + ttl))
     local kept = redis.pcall('PEXPIRE', KEYS[i], ttl + keep, 'GT')
     if type(kept) == 'number' then
       local stored = redis.pcall('HSET', KEYS[i], 'o:' .. owner, 'w ' .. low .. ' ' .. high .. lease .. op .. ' ' .. counts .. ' ' .. later,

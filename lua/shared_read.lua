@@ -23,7 +23,7 @@ local fields = redis.pcall('HMGET', KEYS[1], 'kind', 'token', 'queued', 'holder'
 -- Lua prints 1.8e15 by itself: numbers of more than 14 digits, which are those in
 -- microseconds, leave as text through here.
 local function text(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 -- Tokens come from the past, so that the counter never runs ahead of the clock
