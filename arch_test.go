@@ -133,7 +133,8 @@ func walk(t *testing.T, skip func(dir string) bool) func(yield func(string) bool
 			}
 			if d.IsDir() {
 				hidden := strings.HasPrefix(name, ".") && name != "." && name != ".ci" && name != ".github"
-				if hidden || skip(name) {
+				output := filepath.Base(name) == "out" // of a bench or a torture run, which git ignores as well
+				if hidden || output || skip(name) {
 					return fs.SkipDir
 				}
 				return nil

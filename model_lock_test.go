@@ -111,6 +111,9 @@ func (m *modelLock) tell(client, text string) {
 
 func (m *modelLock) issue(size int64) (low, high int64) {
 	high = m.micros
+	if m.token == 0 {
+		size = 1
+	}
 	if low = max(m.token, high-size) + 1; low > high {
 		low = m.token + 1
 		high = low

@@ -99,7 +99,7 @@ var safetyRules = []mutation{
 	},
 	{
 		"an unknown grant is given back", "watchdog.go",
-		"c.disown(m.nonce, nil)", "_ = 0",
+		"c.disown(m.nonce, nil, instant{})", "_ = 0",
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{

@@ -18,7 +18,7 @@ import (
 const (
 	// A free lock is passed on within the process at most so often and for so
 	// long before the queue in Redis gets its turn.
-	maxPasses = 32
+	maxPasses = 128
 	maxTurn   = 10 * time.Millisecond
 
 	// lateAfter is how long after its sending a request may reach Redis and

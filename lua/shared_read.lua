@@ -27,9 +27,11 @@ local function text(number)
 end
 
 -- Tokens come from the past, so that the counter never runs ahead of the clock
--- and a counter that was lost starts above everything it had issued.
+-- and a counter that was lost starts above everything it had issued: with a block
+-- of one, since what it had issued may be some microseconds old.
 local function issue(last, size)
   local high = micros
+  size = last > 0 and size or 1
   local low = math.max(last, high - size) + 1
   if low > high then
     low = last + 1
