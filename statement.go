@@ -169,11 +169,8 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 // lower tells Redis that a session has fewer holds now, or none.
 func (s *session) lower() error {
 	c := s.room.c
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
-	defer cancel()
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
+	by := time.Now().Add(c.cfg.releaseTimeout)
+	if !s.takeTurn(by) {
 		c.background(s.patience(), func(ctx context.Context) {
 			select {
 			case s.turn <- struct{}{}:
@@ -192,7 +189,7 @@ func (s *session) lower() error {
 		<-s.turn
 		return s.releaseSoon(until)
 	}
-	err := s.state(ctx, n, 0, false)
+	err := s.stateFewer(n, by)
 	switch {
 	case err == nil:
 		s.confirmed(n)
@@ -205,6 +202,38 @@ func (s *session) lower() error {
 		err = s.unconfirmed(err)
 	}
 	return err
+}
+
+// takeTurn waits for the turn until some time, or the client is closed.
+func (s *session) takeTurn(by time.Time) bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+	}
+	ctx, cancel := context.WithDeadline(s.room.c.ctx, by)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stateFewer states what is left until some time. The first try is made as that of
+// a release is: on its caller's goroutine, if nothing but the time is to be watched.
+func (s *session) stateFewer(n counts, by time.Time) error {
+	c := s.room.c
+	if c.transport.KeepsTime() && s.attempt() <= c.cfg.releaseTimeout {
+		err := s.state(context.Background(), n, 0, true)
+		if err == nil || errors.Is(err, errGone) || hopeless(err) {
+			return err
+		}
+	}
+	ctx, cancel := context.WithDeadline(c.ctx, by)
+	defer cancel()
+	return s.state(ctx, n, 0, false)
 }
 
 // reckon decides what has to be said: n holds, or that none is left, for which
