@@ -142,15 +142,21 @@ type repeat struct {
 	place int // among all that were ever remembered
 }
 
-// repeats returns the releases that still matter, by lock, and the epoch.
-// Sessions that are being released have somebody who repeats that.
-func (c *Client) repeats() (all []repeat, epoch int) {
+// repeats returns the releases that still matter, by lock, and the epoch: those
+// that may be due, or at least one of each server. Sessions that are being released
+// have somebody who repeats that.
+func (c *Client) repeats(due bool) (all []repeat, epoch int) {
+	one := c.transport.OneServer() // then the epoch alone says what is due
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
 	for i, n := range c.watch.released {
-		if c.sessions[n.nonce] == nil && !now.Reached(n.until) {
+		settled := due && one && n.epoch == c.watch.epoch
+		if !settled && c.sessions[n.nonce] == nil && !now.Reached(n.until) {
 			all = append(all, repeat{n, c.watch.trimmed + i})
+			if one && !due {
+				break // its server is everybody's
+			}
 		}
 	}
 	// Those of one instant come in any order; a schedule that is repeated has one.
@@ -161,7 +167,7 @@ func (c *Client) repeats() (all []repeat, epoch int) {
 // releaseAgain repeats the releases whose server may have become another one
 // since, and reports whether none is left to be repeated.
 func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
-	all, epoch := c.repeats()
+	all, epoch := c.repeats(true)
 	parts := make(map[string][]repeat)
 	var servers []string
 	for _, n := range all {
@@ -232,7 +238,7 @@ func (c *Client) repeated(n repeat) {
 // lock is another server's then. Elsewhere one server has everything, and who
 // answers without having the inbox has taken over. ok: all have answered.
 func (c *Client) askServers(ctx context.Context) (ok bool) {
-	all, _ := c.repeats()
+	all, _ := c.repeats(false)
 	var calls []transport.Call
 	asked, layout := map[string]bool{}, false
 	for _, n := range all {
