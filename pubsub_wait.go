@@ -515,6 +515,9 @@ func (s *session) confirm(w *waiting) error {
 		case <-w.ctx.Done():
 			s.giveUp()
 			return ended(w.ctx)
+		case <-s.room.c.ctx.Done():
+			s.giveUp()
+			return ErrClosed // whoever has the turn may never give it back
 		}
 		defer func() { <-s.turn }()
 	}
