@@ -632,7 +632,7 @@ func (r *room) finish(s *session) error {
 	until := s.doubt
 	s.end()
 	r.mu.Unlock()
-	return s.releaseSoon(until)
+	return s.releaseSoon(until, time.Now().Add(r.c.cfg.releaseTimeout))
 }
 
 // passHold gives the lock to the next in line: bounded in number and time, so

@@ -123,3 +123,31 @@ func TestCallEndsWithItsContextThoughItHasAGrantToGiveBack(t *testing.T) {
 		x.frees("a")
 	})
 }
+
+// An unlock that had to wait for its turn to speak, and then released to a silent
+// server, waited for the whole ReleaseTimeout once more.
+// Fails without the fix: the release has what the turn has left of the time.
+func TestUnlockThatWaitsForTheTurnReturnsWithinTheReleaseTimeout(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a", relock.Owner("me"), relock.TTL(time.Hour))
+		noErr(t, l.Lock(t.Context()))
+		noErr(t, l.Lock(t.Context()))
+		stated := false
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sends(cmd, "release") || sends(cmd, "hold") && !stated {
+				stated = true
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		nested := beside(l.Unlock) // its second try is answered
+		stillWaits(t, nested)
+		began := time.Now()
+		wantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("Unlock took %v, want the 5s of the ReleaseTimeout", took)
+		}
+		noErr(t, hasReturned(t, nested))
+	})
+}

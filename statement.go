@@ -169,7 +169,8 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 // lower tells Redis that a session has fewer holds now, or none.
 func (s *session) lower() error {
 	c := s.room.c
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
+	by := time.Now().Add(c.cfg.releaseTimeout)
+	ctx, cancel := context.WithDeadline(c.ctx, by)
 	defer cancel()
 	select {
 	case s.turn <- struct{}{}:
@@ -190,7 +191,7 @@ func (s *session) lower() error {
 		return s.fate()
 	case n.total() == 0:
 		<-s.turn
-		return s.releaseSoon(until)
+		return s.releaseSoon(until, by)
 	}
 	err := s.state(ctx, n, 0, false)
 	switch {
@@ -253,20 +254,19 @@ func (s *session) converge(ctx context.Context) {
 	<-s.turn
 }
 
-// releaseSoon releases a session that is over, and returns Unlock's verdict.
-func (s *session) releaseSoon(until int64) error {
+// releaseSoon releases a session that is over, and returns Unlock's verdict, by then.
+func (s *session) releaseSoon(until int64, by time.Time) error {
 	c := s.room.c
 	r := s.releasing(until)
-	began := time.Now()
 	first := c.ctx
 	if c.transport.KeepsTime() {
 		// The first try has nothing to watch but the time, and so needs no goroutine
 		// but its caller's. A Close meanwhile does not cut it short.
 		first = context.Background()
 	}
-	done, err := r.try(first, min(s.attempt(), c.cfg.releaseTimeout))
+	done, err := r.try(first, max(min(s.attempt(), time.Until(by)), 1))
 	if !done {
-		ctx, cancel := context.WithDeadline(c.ctx, began.Add(c.cfg.releaseTimeout))
+		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()
 		err = r.run(ctx, err)
 	}
