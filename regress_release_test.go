@@ -151,3 +151,38 @@ func TestUnlockThatWaitsForTheTurnReturnsWithinTheReleaseTimeout(t *testing.T) {
 		noErr(t, hasReturned(t, nested))
 	})
 }
+
+// A grant that came while a lost hold of the handle was not unlocked yet waits for
+// that unlock. Its context ends first, and Redis does not answer: the call released
+// the grant before it returned.
+// Fails without the fix: such a grant is given back behind the call's back.
+func TestCallEndsWithItsContextThoughItsHandleIsOccupied(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a")
+		noErr(t, l.Lock(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+		call := beside(func() error { return l.Lock(ctx) })
+		stillWaits(t, call)
+		_, err := x.lock("a").ForceUnlock(t.Context())
+		noErr(t, err)
+		time.Sleep(time.Second)
+		x.refuses(x.lock("a")) // the call has it, and waits for the handle
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha", "eval") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		wantIs(t, <-call, context.DeadlineExceeded)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("the call took %v, want its context's 2s", took)
+		}
+		wantIs(t, l.Unlock(), relock.ErrLost)
+		link.OnCommand(nil)
+		time.Sleep(30 * time.Second)
+		x.frees("a")
+	})
+}
