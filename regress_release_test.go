@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,5 +185,39 @@ func TestCallEndsWithItsContextThoughItsHandleIsOccupied(t *testing.T) {
 		link.OnCommand(nil)
 		time.Sleep(30 * time.Second)
 		x.frees("a")
+	})
+}
+
+// A release that reaches Redis after the lease is a loss like any other, but not
+// one of Redis' making.
+// Fails without the fix: it is said that Redis no longer had the hold.
+func TestReleaseThatArrivesAfterTheLeaseSaysSo(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		late, gone := c.NewLock("late", relock.TTL(2*time.Second), relock.NoWatchdog()), c.NewLock("gone")
+		noErr(t, late.Lock(t.Context()))
+		time.Sleep(1600 * time.Millisecond)
+		arrive := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sends(cmd, "release") {
+				return redistest.Hold(arrive)
+			}
+			return redistest.Pass
+		})
+		unlock := beside(late.Unlock)
+		time.Sleep(500 * time.Millisecond)
+		close(arrive)
+		err := <-unlock
+		wantIs(t, err, relock.ErrLost)
+		if !strings.Contains(err.Error(), "its lease ended before the release reached redis") {
+			t.Errorf("a release after the lease: %v", err)
+		}
+		noErr(t, gone.Lock(t.Context()))
+		x.srv.FlushAll()
+		err = gone.Unlock()
+		wantIs(t, err, relock.ErrLost)
+		if !strings.Contains(err.Error(), "redis no longer had it") {
+			t.Errorf("a release of what was lost: %v", err)
+		}
 	})
 }

@@ -280,9 +280,20 @@ func (s *session) releaseSoon(until int64, by time.Time) error {
 		return s.unconfirmed(err)
 	}
 	if !r.was {
-		return fmt.Errorf("%w: redis no longer had it", ErrLost)
+		return s.wasGone()
 	}
 	return nil
+}
+
+// wasGone says why a release found nothing: the hold may have been trusted when it
+// was ended, and its lease have run out on the way.
+func (s *session) wasGone() error {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if s.room.c.clock.Now().Reached(s.trust) {
+		return fmt.Errorf("%w: its lease ended before the release reached redis", ErrLost)
+	}
+	return fmt.Errorf("%w: redis no longer had it", ErrLost)
 }
 
 // releaseLater releases a session that is over, without anybody waiting for it.
