@@ -34,9 +34,10 @@ var imports = map[string][]string{
 	"internal/clock":     {},
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
-	"internal/redistest": {goredis, miniredis, "testing"},
+	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
 	"internal/renewal":   {module + "/internal/clock"},
 	"internal/script":    {},
+	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"lua":                {},
 }

@@ -194,28 +194,32 @@ func TestWaitersGoOnAfterAFailover(t *testing.T) {
 		for how, end := range ends {
 			t.Run(where+", primary "+how, func(t *testing.T) {
 				t.Parallel()
-				r := deploy(t)
-				c := drive(t, r.rdb, "a", "b", "c", "d")
-				defer c.disperse()
-				soon(t, func() string {
-					if n := c.grants.Load(); n < 200 {
-						return fmt.Sprint(n, " grants")
-					}
-					return ""
-				})
-				old := end(r, "a")
-				r.promoted("a", old)
-				back := time.Now()
-				within(t, goOn, back, func() string {
-					if names := c.quiet(back); len(names) > 0 {
-						return fmt.Sprint("nobody has got ", names)
-					}
-					return ""
-				})
-				t.Logf("%d grants; all went on %v after the new primary", c.grants.Load(), time.Since(back))
+				goOnAfterAFailover(t, deploy(t), end)
 			})
 		}
 	}
+}
+
+func goOnAfterAFailover(t *testing.T, r *replicated, end func(*replicated, string) *redistest.RealServer, opts ...relock.Option) {
+	t.Helper()
+	c := driveWith(t, r.rdb, opts, "a", "b", "c", "d")
+	defer c.disperse()
+	soon(t, func() string {
+		if n := c.grants.Load(); n < 200 {
+			return fmt.Sprint(n, " grants")
+		}
+		return ""
+	})
+	old := end(r, "a")
+	r.promoted("a", old)
+	back := time.Now()
+	within(t, goOn, back, func() string {
+		if names := c.quiet(back); len(names) > 0 {
+			return fmt.Sprint("nobody has got ", names)
+		}
+		return ""
+	})
+	t.Logf("%d grants; all went on %v after the new primary", c.grants.Load(), time.Since(back))
 }
 
 // cutReplication makes a primary refuse its replicas from now on, and returns when

@@ -254,26 +254,7 @@ func migrateSharded(t *testing.T, c *redistest.Cluster, client func(*testing.T, 
 func TestShardedWaitersGoOnAfterAFailover(t *testing.T) {
 	for how, end := range ends {
 		t.Run("primary "+how, func(t *testing.T) {
-			r := replicatedDeployments["cluster"](t)
-			names := []string{"a", "b", "c", "d"}
-			load := driveWith(t, r.rdb, []relock.Option{relock.ShardedPubSub()}, names...)
-			defer load.disperse()
-			soon(t, func() string {
-				if n := load.grants.Load(); n < 200 {
-					return fmt.Sprint(n, " grants")
-				}
-				return ""
-			})
-			old := end(r, "a")
-			r.promoted("a", old)
-			back := time.Now()
-			within(t, goOn, back, func() string {
-				if names := load.quiet(back); len(names) > 0 {
-					return fmt.Sprint("nobody has got ", names)
-				}
-				return ""
-			})
-			t.Logf("%d grants; all went on %v after the new primary", load.grants.Load(), time.Since(back))
+			goOnAfterAFailover(t, replicatedDeployments["cluster"](t), end, relock.ShardedPubSub())
 		})
 	}
 }

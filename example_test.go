@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	mini "github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
@@ -20,12 +22,18 @@ func redisAddr() string {
 	if err := server.Start(); err != nil {
 		panic(err)
 	}
-	go func() {
-		for server.TotalConnectionCount() == 0 || server.CurrentConnectionCount() > 0 {
-			time.Sleep(time.Millisecond)
+	var open atomic.Int64
+	server.Server().SetPreHook(func(c *miniserver.Peer, cmd string, _ ...string) bool {
+		if cmd == "HELLO" { // the first word on a connection
+			open.Add(1)
+			c.OnDisconnect(func() {
+				if open.Add(-1) == 0 {
+					go server.Close() // waits for the connection that calls this
+				}
+			})
 		}
-		server.Close()
-	}()
+		return false
+	})
 	return server.Addr()
 }
 

@@ -191,6 +191,25 @@ func (h *Hold) end() error {
 	return err
 }
 
+// giveBack ends a hold that its call will not return: whose context has ended does
+// not wait for the release.
+func (h *Hold) giveBack() {
+	s := h.session
+	s.room.mu.Lock()
+	h.released = true
+	s.drop(h)
+	alive := s.phase == held
+	s.room.mu.Unlock()
+	if !alive {
+		return
+	}
+	finish := s.room.finish
+	if s.turn != nil {
+		finish = (*session).lower
+	}
+	s.room.c.spawn(func(context.Context) { _ = finish(s) })
+}
+
 func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.name, Owner: h.session.owner, Token: h.token, Err: err}
 }

@@ -515,6 +515,9 @@ func (s *session) confirm(w *waiting) error {
 		case <-w.ctx.Done():
 			s.giveUp()
 			return ended(w.ctx)
+		case <-s.room.c.ctx.Done():
+			s.giveUp()
+			return ErrClosed // whoever has the turn may never give it back
 		}
 		defer func() { <-s.turn }()
 	}
@@ -629,7 +632,7 @@ func (r *room) finish(s *session) error {
 	until := s.doubt
 	s.end()
 	r.mu.Unlock()
-	return s.releaseSoon(until)
+	return s.releaseSoon(until, time.Now().Add(r.c.cfg.releaseTimeout))
 }
 
 // passHold gives the lock to the next in line: bounded in number and time, so

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -74,7 +75,8 @@ func gather(t *testing.T, srv *redistest.RealServer, named bool) *crowd {
 	w.hold = mustAcquire(t, w.l)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
-	handle := open(t, w.rdb, relock.Defaults(relock.TTL(6*time.Second))).NewLock("job")
+	log := slog.New(slog.NewTextHandler(t.Output(), nil)) // shown where the test fails
+	handle := open(t, w.rdb, relock.Defaults(relock.TTL(6*time.Second)), relock.Logger(log)).NewLock("job")
 	for i := range 1000 {
 		ctx := ctx
 		if named {
@@ -83,12 +85,25 @@ func gather(t *testing.T, srv *redistest.RealServer, named bool) *crowd {
 		go func() {
 			h, err := handle.Acquire(ctx)
 			if err == nil {
-				err = h.Release()
+				err = released(h)
 			}
 			w.done <- err
 		}()
 	}
 	return w
+}
+
+// released releases a hold, and says of an error what a lease that ended too soon
+// would have to do with it.
+func released(h *relock.Hold) error {
+	until, began := h.TrustedUntil(), time.Now()
+	err := h.Release()
+	if err == nil {
+		return nil
+	}
+	took := time.Since(began)
+	return fmt.Errorf("%w (it was trusted for another %v, its release took %v, and the wall clock went %v ahead meanwhile)",
+		err, until.Sub(began), took, time.Now().Round(0).Sub(began.Round(0))-took)
 }
 
 func (w *crowd) await(t *testing.T, entries int) {

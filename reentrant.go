@@ -153,7 +153,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, erro
 			return nil, w.explain(err)
 		}
 		if err := l.gate(w, h); err != nil {
-			_ = h.end()
+			h.giveBack()
 			return nil, err
 		}
 		w.acquired(h)

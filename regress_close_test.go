@@ -34,6 +34,30 @@ func TestReentryThatWaitsForTheTurnEndsWithClose(t *testing.T) {
 	})
 }
 
+// The same turn, and Downgrade: it waited on after Close.
+// Fails without the fix: a downgrade that waits for its turn ends with the client.
+func TestDowngradeThatWaitsForTheTurnEndsWithClose(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		ctx := relock.WithOwner(t.Context(), "me")
+		rw := c.NewRWLock("a")
+		noErr(t, rw.Lock(ctx))
+		noErr(t, rw.Lock(ctx))
+		link.Hole()
+		unlock := beside(rw.Unlock)
+		stillWaits(t, unlock)
+		ctx, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		downgrade := beside(func() error { return rw.Downgrade(ctx) })
+		stillWaits(t, downgrade)
+		closed := beside(c.Close)
+		time.Sleep(time.Minute)
+		wantIs(t, hasReturned(t, downgrade), relock.ErrLost)
+		noErr(t, hasReturned(t, closed))
+		hasReturned(t, unlock) //nolint:errcheck // of a closed client, whatever it says
+	})
+}
+
 // The same turn, and TryLock(0): one attempt, which waited for as long as the
 // unlock did.
 // Fails without the fix: one attempt waits for the turn no longer than for an answer.

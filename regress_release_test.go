@@ -3,6 +3,7 @@ package relock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,102 @@ func TestCallEndsWithItsContextThoughItHasAGrantToGiveBack(t *testing.T) {
 		link.OnCommand(nil)
 		time.Sleep(30 * time.Second)
 		x.frees("a")
+	})
+}
+
+// An unlock that had to wait for its turn to speak, and then released to a silent
+// server, waited for the whole ReleaseTimeout once more.
+// Fails without the fix: the release has what the turn has left of the time.
+func TestUnlockThatWaitsForTheTurnReturnsWithinTheReleaseTimeout(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a", relock.Owner("me"), relock.TTL(time.Hour))
+		noErr(t, l.Lock(t.Context()))
+		noErr(t, l.Lock(t.Context()))
+		stated := false
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sends(cmd, "release") || sends(cmd, "hold") && !stated {
+				stated = true
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		nested := beside(l.Unlock) // its second try is answered
+		stillWaits(t, nested)
+		began := time.Now()
+		wantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("Unlock took %v, want the 5s of the ReleaseTimeout", took)
+		}
+		noErr(t, hasReturned(t, nested))
+	})
+}
+
+// A grant that came while a lost hold of the handle was not unlocked yet waits for
+// that unlock. Its context ends first, and Redis does not answer: the call released
+// the grant before it returned.
+// Fails without the fix: such a grant is given back behind the call's back.
+func TestCallEndsWithItsContextThoughItsHandleIsOccupied(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a")
+		noErr(t, l.Lock(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+		call := beside(func() error { return l.Lock(ctx) })
+		stillWaits(t, call)
+		_, err := x.lock("a").ForceUnlock(t.Context())
+		noErr(t, err)
+		time.Sleep(time.Second)
+		x.refuses(x.lock("a")) // the call has it, and waits for the handle
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha", "eval") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		wantIs(t, <-call, context.DeadlineExceeded)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("the call took %v, want its context's 2s", took)
+		}
+		wantIs(t, l.Unlock(), relock.ErrLost)
+		link.OnCommand(nil)
+		time.Sleep(30 * time.Second)
+		x.frees("a")
+	})
+}
+
+// A release that reaches Redis after the lease is a loss like any other, but not
+// one of Redis' making.
+// Fails without the fix: it is said that Redis no longer had the hold.
+func TestReleaseThatArrivesAfterTheLeaseSaysSo(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		late, gone := c.NewLock("late", relock.TTL(2*time.Second), relock.NoWatchdog()), c.NewLock("gone")
+		noErr(t, late.Lock(t.Context()))
+		time.Sleep(1600 * time.Millisecond)
+		arrive := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sends(cmd, "release") {
+				return redistest.Hold(arrive)
+			}
+			return redistest.Pass
+		})
+		unlock := beside(late.Unlock)
+		time.Sleep(500 * time.Millisecond)
+		close(arrive)
+		err := <-unlock
+		wantIs(t, err, relock.ErrLost)
+		if !strings.Contains(err.Error(), "its lease ended before the release reached redis") {
+			t.Errorf("a release after the lease: %v", err)
+		}
+		noErr(t, gone.Lock(t.Context()))
+		x.srv.FlushAll()
+		err = gone.Unlock()
+		wantIs(t, err, relock.ErrLost)
+		if !strings.Contains(err.Error(), "redis no longer had it") {
+			t.Errorf("a release of what was lost: %v", err)
+		}
 	})
 }

@@ -114,6 +114,8 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ended(ctx)
+	case <-s.room.c.ctx.Done():
+		return h.judge() // lost: whoever has the turn may never give it back
 	}
 	n, err := h.move(rw)
 	if err != nil {

@@ -187,7 +187,7 @@ func (s *session) lower() error {
 		return s.fate()
 	case n.total() == 0:
 		<-s.turn
-		return s.releaseSoon(until)
+		return s.releaseSoon(until, by)
 	}
 	err := s.stateFewer(n, by)
 	switch {
@@ -225,7 +225,7 @@ func (s *session) takeTurn(by time.Time) bool {
 // a release is: on its caller's goroutine, if nothing but the time is to be watched.
 func (s *session) stateFewer(n counts, by time.Time) error {
 	c := s.room.c
-	if c.transport.KeepsTime() && s.attempt() <= c.cfg.releaseTimeout {
+	if c.transport.KeepsTime() && s.attempt() <= time.Until(by) {
 		err := s.state(context.Background(), n, 0, true)
 		if err == nil || errors.Is(err, errGone) || hopeless(err) {
 			return err
@@ -282,20 +282,19 @@ func (s *session) converge(ctx context.Context) {
 	<-s.turn
 }
 
-// releaseSoon releases a session that is over, and returns Unlock's verdict.
-func (s *session) releaseSoon(until int64) error {
+// releaseSoon releases a session that is over, and returns Unlock's verdict, by then.
+func (s *session) releaseSoon(until int64, by time.Time) error {
 	c := s.room.c
 	r := s.releasing(until)
-	began := time.Now()
 	first := c.ctx
 	if c.transport.KeepsTime() {
 		// The first try has nothing to watch but the time, and so needs no goroutine
 		// but its caller's. A Close meanwhile does not cut it short.
 		first = context.Background()
 	}
-	done, err := r.try(first, min(s.attempt(), c.cfg.releaseTimeout))
+	done, err := r.try(first, max(min(s.attempt(), time.Until(by)), 1))
 	if !done {
-		ctx, cancel := context.WithDeadline(c.ctx, began.Add(c.cfg.releaseTimeout))
+		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()
 		err = r.run(ctx, err)
 	}
@@ -309,9 +308,20 @@ func (s *session) releaseSoon(until int64) error {
 		return s.unconfirmed(err)
 	}
 	if !r.was {
-		return fmt.Errorf("%w: redis no longer had it", ErrLost)
+		return s.wasGone()
 	}
 	return nil
+}
+
+// wasGone says why a release found nothing: the hold may have been trusted when it
+// was ended, and its lease have run out on the way.
+func (s *session) wasGone() error {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if s.room.c.clock.Now().Reached(s.trust) {
+		return fmt.Errorf("%w: its lease ended before the release reached redis", ErrLost)
+	}
+	return fmt.Errorf("%w: redis no longer had it", ErrLost)
 }
 
 // releaseLater releases a session that is over, without anybody waiting for it.

@@ -221,13 +221,16 @@ func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
 func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 	requests := make([]request, len(waiters))
 	r.mu.Lock()
-	timeout := waiters[0].s.attempt()
+	timeout, notAfter := waiters[0].s.attempt(), waiters[0].notAfter
 	for i, p := range waiters {
 		requests[i] = p.s.request(p.op, p.s.ticket)
 		timeout = min(timeout, p.s.attempt())
+		// No session's copy may count for longer than its own doubt: the estimate of the
+		// server's clock may have moved while they were numbered.
+		notAfter = min(notAfter, p.notAfter)
 	}
 	r.mu.Unlock()
-	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys, r.kind, waiters[0].notAfter, true, requests...))
+	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys, r.kind, notAfter, true, requests...))
 	var reply acquireReply
 	if err == nil {
 		reply, err = decodeAcquire(raw, len(waiters))

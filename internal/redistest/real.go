@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/spawn"
 )
 
 // requireEnv, set to 1, turns the lack of a redis-server into a failure.
@@ -41,8 +42,8 @@ type RealServer struct {
 // process is one run of the binary.
 type process struct {
 	cmd    *exec.Cmd
-	out    bytes.Buffer  // what it printed; read it after exited only
-	exited chan struct{} // closed when the process has been waited for
+	out    bytes.Buffer // what it printed; read it after exited only
+	exited <-chan struct{}
 }
 
 // Real starts a redis-server that keeps nothing on disk, and kills it when t ends.
@@ -98,10 +99,10 @@ func freePorts(t testing.TB) (first, second string) {
 }
 
 func (r *RealServer) start() error {
-	p := &process{exited: make(chan struct{})}
-	p.cmd = exec.Command(r.bin, r.line(r)...)
+	p := &process{cmd: exec.Command(r.bin, r.line(r)...)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	if err := p.run(); err != nil {
+	var err error
+	if p.exited, err = spawn.Start(p.cmd); err != nil {
 		return err
 	}
 	r.proc = p
@@ -110,25 +111,6 @@ func (r *RealServer) start() error {
 		return fmt.Errorf("%w; it said:\n%s", err, p.out.String())
 	}
 	return nil
-}
-
-// run starts the process on a thread that lives as long as the process does: the
-// kernel kills the child when the thread that forked it ends, and that must be
-// when this program dies, however it dies, and not before.
-func (p *process) run() error {
-	dieWithParent(p.cmd)
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait()
-		}
-	}()
-	return <-started
 }
 
 func (r *RealServer) awaitPong() error {

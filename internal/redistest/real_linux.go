@@ -4,17 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
-
-// dieWithParent keeps a test that panics or times out from leaving its server behind.
-func dieWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
 
 // AwaitStopped returns when every thread of a process has obeyed SIGSTOP. That
 // takes a moment on a busy machine, in which it may do what it is told next.

@@ -2,13 +2,7 @@
 
 package redistest
 
-import (
-	"os/exec"
-	"testing"
-)
-
-// dieWithParent does nothing here: only Linux ties a child's life to its parent's.
-func dieWithParent(*exec.Cmd) {}
+import "testing"
 
 // AwaitStopped does nothing here: a process that is slow to obey SIGSTOP may do
 // what it is told next.

@@ -10,12 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/spawn"
 )
 
 // startWithin bounds the wait for a server's first answer.
@@ -173,26 +174,13 @@ func (r *Redis) Close() {
 // Process is a program that dies with this one.
 type Process struct {
 	cmd    *exec.Cmd
-	Exited chan struct{} // closed when it has been waited for
+	Exited <-chan struct{} // closed when it has been waited for
 }
 
-// Run starts cmd on a thread that lives as long as it does: the kernel kills
-// the child when the thread that forked it ends.
+// Run starts cmd.
 func Run(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p := &Process{cmd: cmd, Exited: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.Exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	return p, <-started
+	exited, err := spawn.Start(cmd)
+	return &Process{cmd: cmd, Exited: exited}, err
 }
 
 // PID returns the process' id.

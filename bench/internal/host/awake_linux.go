@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/relock-go/relock/internal/spawn"
 )
 
 // SpinFlag makes this program a spinner on the core that follows.
@@ -22,7 +24,7 @@ const schedIdle = 5
 // a core that has to be woken adds tens of microseconds to each message.
 type Spinner struct {
 	cmds   []*exec.Cmd
-	exited []chan struct{}
+	exited []<-chan struct{}
 }
 
 // KeepAwake starts one process for each core.
@@ -33,10 +35,11 @@ func KeepAwake() (*Spinner, error) {
 	}
 	s := &Spinner{}
 	for core := range runtime.NumCPU() {
-		cmd, exited := exec.Command(self, SpinFlag, strconv.Itoa(core)), make(chan struct{})
+		cmd := exec.Command(self, SpinFlag, strconv.Itoa(core))
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off")
 		cmd.Stderr = os.Stderr
-		if err := Spawn(cmd, exited); err != nil {
+		exited, err := spawn.Start(cmd)
+		if err != nil {
 			s.Stop()
 			return nil, fmt.Errorf("keeping core %d awake: %w", core, err)
 		}

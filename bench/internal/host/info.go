@@ -100,30 +100,20 @@ func (c Counts) Since(before Counts) Counts {
 // Commands is the number of commands that came over the network: those that
 // scripts cannot call, and those that the measured client says it sends and
 // its scripts do not call.
-func (c Counts) Commands(sends []string) int64 {
-	var n int64
-	for name, calls := range c.Calls {
-		if wire[name] {
-			n += calls
-		}
-	}
-	for _, name := range sends {
-		n += c.Calls[name]
-	}
-	return n
-}
+func (c Counts) Commands(sends []string) int64 { return sum(c.Calls, wire, sends) }
 
 // ServerUsec is the time that those commands took in the server, without reading
 // and writing the sockets.
-func (c Counts) ServerUsec(sends []string) float64 {
-	var us float64
-	for name, t := range c.Usec {
-		if scripts[name] {
-			us += t
+func (c Counts) ServerUsec(sends []string) float64 { return sum(c.Usec, scripts, sends) }
+
+func sum[N int64 | float64](by map[string]N, usual map[string]bool, sends []string) (all N) {
+	for name, n := range by {
+		if usual[name] {
+			all += n
 		}
 	}
 	for _, name := range sends {
-		us += c.Usec[name]
+		all += by[name]
 	}
-	return us
+	return all
 }

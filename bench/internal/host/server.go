@@ -9,11 +9,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/spawn"
 )
 
 // Server is a redis-server on a free loopback port that keeps nothing on disk.
@@ -21,7 +22,7 @@ type Server struct {
 	addr   string
 	dir    string
 	cmd    *exec.Cmd
-	exited chan struct{}
+	exited <-chan struct{}
 	out    bytes.Buffer // read it after exited only
 	// Admin is for statistics; its commands are few and its own.
 	Admin *redis.Client
@@ -55,10 +56,10 @@ func start(ctx context.Context, bin string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{addr: "127.0.0.1:" + port, dir: dir, exited: make(chan struct{})}
+	s := &Server{addr: "127.0.0.1:" + port, dir: dir}
 	s.cmd = exec.Command(bin, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "10000")
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
-	if err := Spawn(s.cmd, s.exited); err != nil {
+	if s.exited, err = spawn.Start(s.cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	s.Admin = Client(s.addr)
@@ -76,25 +77,6 @@ func freePort() (string, error) {
 	}
 	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
-}
-
-// Spawn starts cmd so that it dies with this process, however that ends, and
-// closes exited when it is gone. The kernel ties the child to the thread that
-// forked it, so that thread is kept.
-func Spawn(cmd *exec.Cmd, exited chan struct{}) error {
-	dieWithParent(cmd)
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	return <-started
 }
 
 func (s *Server) awaitPong(ctx context.Context) error {

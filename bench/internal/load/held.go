@@ -14,6 +14,7 @@ import (
 
 	"github.com/relock-go/relock/bench/internal/host"
 	"github.com/relock-go/relock/bench/internal/rival"
+	"github.com/relock-go/relock/internal/spawn"
 )
 
 // HeldLocks is a process that holds many locks and does nothing else.
@@ -102,7 +103,7 @@ func (b *Bench) after(ctx context.Context, before host.Counts) host.Counts {
 
 type child struct {
 	cmd     *exec.Cmd
-	exited  chan struct{}
+	exited  <-chan struct{}
 	in      *os.File
 	out     *bufio.Reader
 	pipes   []*os.File
@@ -127,9 +128,9 @@ func startChild(h Holding) (*child, error) {
 	if err != nil {
 		return nil, errors.Join(err, inR.Close(), inW.Close())
 	}
-	c := &child{cmd: exec.Command(self, HoldFlag, string(arg)), exited: make(chan struct{}), in: inW, out: bufio.NewReader(outR), pipes: []*os.File{inW, outR}}
+	c := &child{cmd: exec.Command(self, HoldFlag, string(arg)), in: inW, out: bufio.NewReader(outR), pipes: []*os.File{inW, outR}}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, os.Stderr
-	err = host.Spawn(c.cmd, c.exited)
+	c.exited, err = spawn.Start(c.cmd)
 	_, _ = inR.Close(), outW.Close() // the child has them
 	if err != nil {
 		return nil, err

@@ -1,0 +1,28 @@
+// Package spawn starts programs that die with this one. Tests and tools use it.
+package spawn
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// Start starts cmd so that the kernel kills it when this program ends, however it
+// does, where the kernel can; exited is closed when it is gone and has been waited for.
+//
+// The kernel kills a child when the thread that forked it ends: so that thread is
+// kept for as long as the child lives.
+func Start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
+	dieWithParent(cmd)
+	started, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(gone)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	return gone, <-started
+}
