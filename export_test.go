@@ -33,7 +33,9 @@ func (c *Client) Rooms() int {
 
 // OfKind makes l, not used yet, a handle of another kind.
 func (l *Lock) OfKind(kind string) *Lock {
-	l.kind = kind
+	own := *l.side
+	own.kind = kind
+	l.side = &own
 	return l
 }
 

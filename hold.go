@@ -19,7 +19,6 @@ type Hold struct {
 	session  *session
 	lock     *Lock
 	token    int64
-	terms    terms
 	acquired clock.Instant
 	unlock   bool // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
 
@@ -37,7 +36,7 @@ type Hold struct {
 // newHold makes a hold of a session that is held, unless it has just been lost.
 // It needs s.room.mu.
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
-	h := &Hold{session: s, lock: l, read: l.read, token: s.next, terms: l.terms, acquired: now}
+	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
 	s.holds = append(s.holds, h)
 	s.schedule(now)
 	return h

@@ -44,6 +44,7 @@ type Client struct {
 	id          string // 128 random bits: the inbox, and half of every session's identity
 	name        string // the same as a UUID, in generated owners
 	owners      atomic.Int64
+	sides       sides
 	cfg         config
 	inboxPrefix string
 	args        constants
@@ -147,23 +148,31 @@ func isNil(rdb redis.UniversalClient) bool {
 // does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	return c.newLock(name, kindPlain, kindFair, opts)
+	s := c.newSide(name, kindPlain, kindFair, opts)
+	return c.newLock(name, c.sides.shared(sideLock, s))
 }
 
-// newLock returns a handle on a lock of the kind plain, or fair if the options say so.
-func (c *Client) newLock(name, plain, fair string, opts []LockOption) *Lock {
-	l := &Lock{c: c, name: name, kind: plain}
+// newSide returns the exclusive side of a lock of the kind plain, or fair if the options say so.
+func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
+	s := side{c: c, kind: plain}
 	if err := key.CheckName(name); err != nil {
-		l.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
-		return l
+		s.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
+		return s
 	}
-	l.keys = key.For(c.cfg.prefix, name)
-	l.terms, l.err = c.cfg.terms.with(opts)
-	if l.terms.fair {
-		l.kind = fair
+	s.terms, s.err = c.cfg.terms.with(opts)
+	if s.terms.fair {
+		s.kind = fair
 	}
-	if l.err == nil {
-		l.err = l.terms.replicas.fits(l.terms.ttl, c.transport.ReadTimeout())
+	if s.err == nil {
+		s.err = s.terms.replicas.fits(s.terms.ttl, c.transport.ReadTimeout())
+	}
+	return s
+}
+
+func (c *Client) newLock(name string, s *side) *Lock {
+	l := &Lock{side: s, name: name}
+	if s.err == nil {
+		l.keys = key.For(c.cfg.prefix, name)
 	}
 	return l
 }

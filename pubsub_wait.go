@@ -70,7 +70,7 @@ func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 
 // A place is an anonymous call that stands in line.
 type place struct {
-	terms terms
+	terms *terms
 	turn  chan handover // cap 1, so that it is filled under room.mu; filled once, after leaving the line
 }
 
@@ -178,7 +178,7 @@ func (w *waiting) session() (*session, error) {
 		r.mu.Unlock()
 		return w.contend(s, placeNew)
 	}
-	p := &place{terms: w.lock.terms, turn: make(chan handover, 1)}
+	p := &place{terms: &w.lock.terms, turn: make(chan handover, 1)}
 	spot := r.line.PushBack(p)
 	r.mu.Unlock()
 	return w.stand(p, spot)
@@ -589,7 +589,7 @@ func (r *room) remove(s *session) {
 // inherit hands a queued session to the next in line, if its terms are the same. It needs r.mu.
 func (r *room) inherit(s *session) bool {
 	front := r.line.Front()
-	if front == nil || front.Value.(*place).terms != s.terms {
+	if front == nil || *front.Value.(*place).terms != *s.terms {
 		return false
 	}
 	r.line.Remove(front)
@@ -637,7 +637,7 @@ func (r *room) finish(s *session) error {
 func (r *room) passHold(s *session, now clock.Instant) bool {
 	front := r.line.Front()
 	if front == nil || s.phase != held || s.unproven || !s.front || r.c.isClosing() || !s.passable() ||
-		front.Value.(*place).terms != s.terms || s.next >= s.high ||
+		*front.Value.(*place).terms != *s.terms || s.next >= s.high ||
 		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {
 		return false
 	}

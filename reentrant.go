@@ -24,14 +24,9 @@ import (
 // same process after Lock, as the Go memory model has it for a sync.Mutex.
 // Between processes only the order is given.
 type Lock struct {
-	c         *Client
-	name      string
-	keys      key.Keys
-	kind      string
-	terms     terms
-	err       error // a bad name or option: what every call returns
-	read      bool  // holds are shared with other readers
-	anonymous bool  // every acquisition is of a new owner, whatever ctx says
+	*side
+	name string
+	keys key.Keys
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
 	holds []*Hold    // not yet unlocked, the newest last
@@ -368,8 +363,9 @@ func (l *Lock) newest() *Hold {
 // each other. Lock panics when it fails, also when ctx ends; Unlock panics on
 // ErrNotHeld and ErrLost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
-	own := &Lock{c: l.c, name: l.name, keys: l.keys, kind: l.kind, read: l.read, terms: l.terms, err: l.err, anonymous: true}
-	return &syncLocker{ctx: ctx, lock: own}
+	own := *l.side
+	own.anonymous = true
+	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, name: l.name, keys: l.keys}}
 }
 
 type syncLocker struct {

@@ -30,8 +30,8 @@ func (s *session) join(l *Lock, now clock.Instant) *Hold {
 		return nil
 	}
 	for _, outer := range s.holds {
-		if outer.read == l.read && !outer.terms.fixed && outer.terms.maxHold == 0 && outer.terms.ttl >= l.terms.ttl {
-			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, terms: l.terms, acquired: now}
+		if outer.read == l.read && !outer.lock.terms.fixed && outer.lock.terms.maxHold == 0 && outer.lock.terms.ttl >= l.terms.ttl {
+			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, acquired: now}
 			s.holds = append(s.holds, h)
 			return h
 		}

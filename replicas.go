@@ -68,7 +68,7 @@ func (r replicas) short(acks int) error {
 func (s *session) need() replicas {
 	need := s.terms.replicas.or(s.joining)
 	for _, h := range s.holds {
-		need = need.or(h.terms.replicas)
+		need = need.or(h.lock.terms.replicas)
 	}
 	return need
 }

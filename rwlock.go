@@ -35,9 +35,10 @@ var _ Locker = (*RWLock)(nil)
 // NewRWLock returns a handle on the read/write lock of that name. Like NewLock
 // it does no I/O, and a bad name or option is what every call returns.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	w := c.newLock(name, kindRW, kindFairRW, opts)
-	r := &Lock{c: w.c, name: w.name, keys: w.keys, kind: w.kind, terms: w.terms, err: w.err, read: true}
-	return &RWLock{w: w, r: r}
+	s := c.newSide(name, kindRW, kindFairRW, opts)
+	w := c.newLock(name, c.sides.shared(sideWrite, s))
+	s.read = true
+	return &RWLock{w: w, r: &Lock{side: c.sides.shared(sideRead, s), name: name, keys: w.keys}}
 }
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.

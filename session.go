@@ -43,8 +43,8 @@ type session struct {
 	nonce string
 	owner string
 	named bool
-	read  bool // asked for in shared mode
-	terms terms
+	read  bool         // asked for in shared mode
+	terms *terms       // of the handle that asked
 	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
 
 	// turn has one place: who states a new count waits for the statement before.
@@ -97,7 +97,7 @@ type stamp struct {
 
 // newSession needs r.mu.
 func (r *room) newSession(owner string, l *Lock) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms}
+	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: &l.terms}
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
 		s.turn = make(chan struct{}, 1)
 	}
@@ -333,7 +333,7 @@ func (s *session) lasts() time.Duration { return max(s.terms.ttl, s.longest) }
 func (s *session) leased() time.Duration {
 	ttl := s.terms.ttl
 	for _, h := range s.holds {
-		ttl = max(ttl, h.terms.ttl)
+		ttl = max(ttl, h.lock.terms.ttl)
 	}
 	return ttl
 }
@@ -346,7 +346,7 @@ func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
 		return s.terms.ttl, !s.terms.fixed
 	}
 	for _, h := range s.holds {
-		if !h.terms.fixed && (h.terms.maxHold == 0 || now.Sub(h.acquired) < h.terms.maxHold) {
+		if !h.lock.terms.fixed && (h.lock.terms.maxHold == 0 || now.Sub(h.acquired) < h.lock.terms.maxHold) {
 			return s.leased(), true
 		}
 	}
