@@ -44,5 +44,5 @@ func (l *Lock) OfKind(kind string) *Lock {
 func (h *Hold) PretendHolds(n int) {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	h.session.reserved = n
+	h.session.reserved = int32(n)
 }

@@ -24,20 +24,33 @@ type Hold struct {
 
 	// Guarded by session.room.mu:
 
-	read     bool  // shared with other readers
-	local    bool  // nested, and Redis has not been told of it
-	moved    *Lock // the reading side it was moved to by a downgrade
+	read     bool // shared with other readers
+	local    bool // nested, and Redis has not been told of it
 	released bool
+	*extras  // nil until there is any
+}
+
+// extras are what few holds have.
+type extras struct {
+	moved    *Lock                     // the reading side it was moved to by a downgrade
 	why      error                     // it was lost for this reason
 	lostc    chan struct{}             // closed on loss; made by the first Lost
 	contexts map[*holdContext]struct{} // that end with the hold
+}
+
+// extra returns the extras, to be written. It needs room.mu.
+func (h *Hold) extra() *extras {
+	if h.extras == nil {
+		h.extras = &extras{}
+	}
+	return h.extras
 }
 
 // newHold makes a hold of a session that is held, unless it has just been lost.
 // It needs s.room.mu.
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
 	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
-	s.holds = append(s.holds, h)
+	s.holds.add(h)
 	s.schedule(now)
 	return h
 }
@@ -73,6 +86,9 @@ func (h *Hold) reads() bool {
 func (h *Hold) downgraded() *Lock {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
+	if h.extras == nil {
+		return nil
+	}
 	return h.moved
 }
 
@@ -81,7 +97,7 @@ func (h *Hold) state() error {
 	switch {
 	case h.released:
 		return ErrNotHeld
-	case h.why != nil:
+	case h.extras != nil && h.why != nil:
 		return h.why
 	}
 	return nil
@@ -103,13 +119,14 @@ func (h *Hold) Err() error {
 func (h *Hold) Lost() <-chan struct{} {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	if h.lostc == nil {
-		h.lostc = make(chan struct{})
-		if h.why != nil {
-			close(h.lostc)
+	x := h.extra()
+	if x.lostc == nil {
+		x.lostc = make(chan struct{})
+		if x.why != nil {
+			close(x.lostc)
 		}
 	}
-	return h.lostc
+	return x.lostc
 }
 
 // TrustedUntil returns until when the hold is certain as things stand: no other
@@ -176,7 +193,7 @@ func (h *Hold) end() error {
 	switch {
 	case h.local && s.settledWith(s.claims()):
 		finish = func(*session) error { return nil }
-	case s.turn != nil:
+	case s.stating != nil:
 		finish = (*session).lower
 	}
 	s.room.mu.Unlock()
@@ -196,9 +213,10 @@ func (h *Hold) event(err error) Event {
 
 // lose marks the hold lost. It needs room.mu; what it returns runs without it.
 func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
-	h.why = why
-	if h.lostc != nil {
-		close(h.lostc)
+	x := h.extra()
+	x.why = why
+	if x.lostc != nil {
+		close(x.lostc)
 	}
 	cancel := h.cancelAll(why)
 	return func() {
@@ -215,6 +233,9 @@ func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
 
 // cancelAll needs room.mu; what it returns runs without it.
 func (h *Hold) cancelAll(cause error) func() {
+	if h.extras == nil {
+		return func() {}
+	}
 	contexts := h.contexts
 	h.contexts = nil
 	return func() {
@@ -238,10 +259,11 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	h.session.room.mu.Lock()
 	err := h.state()
 	if err == nil {
-		if h.contexts == nil {
-			h.contexts = make(map[*holdContext]struct{})
+		x := h.extra()
+		if x.contexts == nil {
+			x.contexts = make(map[*holdContext]struct{})
 		}
-		h.contexts[ctx] = struct{}{}
+		x.contexts[ctx] = struct{}{}
 	}
 	h.session.room.mu.Unlock()
 	switch {
@@ -258,7 +280,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 func (h *Hold) forget(ctx *holdContext) {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	delete(h.contexts, ctx)
+	if h.extras != nil { // parent may have ended before anything was kept
+		delete(h.contexts, ctx)
+	}
 }
 
 // A holdContext asks the clock before it answers: after a pause its timer and

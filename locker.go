@@ -154,7 +154,7 @@ func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 
 // newSide returns the exclusive side of a lock of the kind plain, or fair if the options say so.
 func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
-	s := side{c: c, kind: plain}
+	s := side{family: family{c, plain}}
 	if err := key.CheckName(name); err != nil {
 		s.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
 		return s
@@ -190,13 +190,13 @@ func (c *Client) serverNow() int64 { return time.Now().UnixMilli() + c.skew.Load
 func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().UnixMilli()) }
 
 // enter returns the room of a lock, to be left again.
-func (c *Client) enter(keys key.Keys, kind string) *room {
+func (c *Client) enter(l *Lock) *room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := roomKey{keys.Hash, kind}
+	k := roomKey{l.keys.Hash, l.kind}
 	r := c.rooms[k]
 	if r == nil {
-		r = &room{c: c, keys: keys, kind: kind, ear: c.earFor(keys)}
+		r = &room{family: &l.family, keys: l.keys, ear: c.earFor(l.keys)}
 		c.rooms[k] = r
 	}
 	r.refs++

@@ -53,11 +53,16 @@ type terms struct {
 	replicas replicas // that must acknowledge a hold; 0: none
 }
 
+// A family is the locks of one kind that a client makes.
+type family struct {
+	c    *Client
+	kind string
+}
+
 // A side is what handles have in common that are made alike. It does not change,
 // so one record serves any number of them.
 type side struct {
-	c         *Client
-	kind      string
+	family
 	terms     terms
 	err       error // a bad name or option: what every call returns
 	read      bool  // holds are shared with other readers

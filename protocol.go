@@ -169,9 +169,9 @@ func decodeAcquire(raw []any, requests int) (acquireReply, error) {
 }
 
 // counts are the holds of a session, by mode.
-type counts struct{ writes, reads int }
+type counts struct{ writes, reads uint32 }
 
-func (n counts) total() int { return n.writes + n.reads }
+func (n counts) total() int { return int(n.writes) + int(n.reads) }
 
 // holdCall states what a session holds. A writer's statement names one key.
 func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,25 +42,46 @@ func (e *requestError) Unwrap() error { return e.err }
 // waits here. Anonymous calls on a plain lock send one of them to Redis for all,
 // who carries the claim; the others stand in line.
 type room struct {
-	c    *Client
+	*family
 	keys key.Keys
-	kind string
 	ear  *ear
-	refs int // guarded by c.mu: calls and sessions that use the room
+	refs int32 // guarded by c.mu: calls and sessions that use the room
 
-	mu       sync.Mutex    // guards the following fields and all sessions' and holds' state
-	sessions []*session    // that are held: where a named owner re-enters
-	claimed  bool          // an anonymous call waits in Redis or holds, on behalf of the line
-	line     list.List     // of *place, first come first
-	beat     clock.Instant // when the heartbeats of the room's waiters are due, as last set
-	passes   int           // holds passed on locally since the grant
+	claimed bool       // an anonymous call waits in Redis or holds, on behalf of the line
+	passes  int8       // holds passed on locally since the grant
+	mu      sync.Mutex // guards claimed, passes, the following fields and all sessions' and holds' state
+
+	sessions few[session] // that are held: where a named owner re-enters
 	since    clock.Instant
+	*crowd   // nil until anybody waits
+}
+
+// A crowd is what a room has of those who wait. Its room's mu guards it.
+type crowd struct {
+	line list.List     // of *place, first come first
+	beat clock.Instant // when the heartbeats of the room's waiters are due, as last set
+}
+
+// gather makes sure that the room has a crowd. It needs r.mu.
+func (r *room) gather() {
+	if r.crowd == nil {
+		r.crowd = &crowd{}
+	}
+}
+
+// front returns who is next in line, or nil. It needs r.mu.
+func (r *room) front() *list.Element {
+	if r.crowd == nil {
+		return nil
+	}
+	return r.line.Front()
 }
 
 // align returns when a heartbeat that is due at the given instant is to be sent:
 // with the others of the room where those come a little earlier, so that a
 // crowd of waiters costs few commands however they came. It needs r.mu.
 func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
+	r.gather()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
 		r.beat = due
 	}
@@ -150,7 +170,7 @@ func (r *room) heldBy(owner string, read bool) *session {
 	r.mu.Lock()
 	var found *session
 	var tell func()
-	for _, s := range r.sessions {
+	for _, s := range r.sessions.all() {
 		if s.named && s.owner == owner && s.phase == held && (read || s.intent.writes > 0) {
 			if tell = s.check(r.c.clock.Now()); tell == nil {
 				found = s
@@ -179,6 +199,7 @@ func (w *waiting) session() (*session, error) {
 		return w.contend(s, placeNew)
 	}
 	p := &place{terms: &w.lock.terms, turn: make(chan handover, 1)}
+	r.gather()
 	spot := r.line.PushBack(p)
 	r.mu.Unlock()
 	return w.stand(p, spot)
@@ -481,9 +502,10 @@ func (w *waiting) await(s *session) (got *session, err error) {
 		select {
 		case <-done:
 			s.room.mu.Lock()
-			err = s.lost
-			if s.phase == over && err == nil {
-				err = errGone
+			if s.phase == over {
+				if err = s.lost; err == nil {
+					err = errGone
+				}
 			}
 			s.room.mu.Unlock()
 			if err == nil {
@@ -509,7 +531,7 @@ func (w *waiting) await(s *session) (got *session, err error) {
 // has its full TTL then, and replicas acknowledge this statement where they did
 // not the grant. If it fails the grant goes to the next in the queue.
 func (s *session) confirm(w *waiting) error {
-	if s.turn != nil {
+	if s.stating != nil {
 		select {
 		case s.turn <- struct{}{}:
 		case <-w.ctx.Done():
@@ -537,7 +559,7 @@ func (s *session) giveUp() {
 	case s.phase == held:
 		s.reserved = 0
 		finish := r.finish
-		if s.turn != nil {
+		if s.stating != nil {
 			finish = (*session).lower // it may have been re-entered already
 		}
 		passed := !s.named && r.passHold(s, r.c.clock.Now())
@@ -574,21 +596,21 @@ func (s *session) end() {
 	s.schedule(clock.Instant{})
 	s.room.remove(s)
 	if wasHeld {
-		ticket = placeNew
+		ticket, s.lost = placeNew, nil
 	}
 	s.room.handClaim(s, ticket)
 }
 
 // remove needs r.mu.
 func (r *room) remove(s *session) {
-	if i := slices.Index(r.sessions, s); i >= 0 {
-		r.sessions = slices.Delete(r.sessions, i, i+1)
+	if i := r.sessions.index(s); i >= 0 {
+		r.sessions.remove(i)
 	}
 }
 
 // inherit hands a queued session to the next in line, if its terms are the same. It needs r.mu.
 func (r *room) inherit(s *session) bool {
-	front := r.line.Front()
+	front := r.front()
 	if front == nil || *front.Value.(*place).terms != *s.terms {
 		return false
 	}
@@ -609,7 +631,7 @@ func (r *room) handClaim(s *session, ticket int64) {
 
 // passOn hands the claim to the next in line, with a ticket to ask for. It needs r.mu.
 func (r *room) passOn(ticket int64) {
-	front := r.line.Front()
+	front := r.front()
 	if front == nil {
 		r.claimed = false
 		return
@@ -635,15 +657,16 @@ func (r *room) finish(s *session) error {
 // passHold gives the lock to the next in line: bounded in number and time, so
 // that the queue gets its turn, and only while the lease is fresh. It needs r.mu.
 func (r *room) passHold(s *session, now clock.Instant) bool {
-	front := r.line.Front()
+	front := r.front()
 	if front == nil || s.phase != held || s.unproven || !s.front || r.c.isClosing() || !s.passable() ||
-		*front.Value.(*place).terms != *s.terms || s.next >= s.high ||
+		*front.Value.(*place).terms != *s.terms || s.left == 0 ||
 		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {
 		return false
 	}
 	r.line.Remove(front)
 	r.passes++
 	s.next++
+	s.left--
 	s.reserved = 1
 	front.Value.(*place).turn <- handover{session: s}
 	return true
@@ -704,10 +727,11 @@ func (w *waiting) onSelf() time.Duration {
 	}
 	w.lock.mu.Lock()
 	defer w.lock.mu.Unlock()
-	if len(w.lock.holds) == 0 {
+	oldest := w.lock.holds.first
+	if oldest == nil {
 		return 0
 	}
-	return w.room.c.clock.Now().Sub(clock.Max(w.began, w.lock.holds[0].acquired))
+	return w.room.c.clock.Now().Sub(clock.Max(w.began, oldest.acquired))
 }
 
 func (w *waiting) explain(err error) error {

@@ -8,7 +8,7 @@ import (
 // AskAgainWhenLost is the next try of a call that was asking for l when a message
 // granted its session, after the lease of that grant has ended.
 func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
-	r := l.c.enter(l.keys, l.kind)
+	r := l.c.enter(l)
 	defer l.c.leave(r)
 	r.mu.Lock()
 	s := r.newSession("", l)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +28,7 @@ type Lock struct {
 	keys key.Keys
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
-	holds []*Hold    // not yet unlocked, the newest last
+	holds few[Hold]  // not yet unlocked, the newest last
 	freed chan struct{}
 }
 
@@ -130,7 +129,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 // obtain makes a hold of this handle. A grant that is lost again before the
 // call could return, as in a pause, is not a result: it asks anew.
 func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, error) {
-	r := l.c.enter(l.keys, l.kind)
+	r := l.c.enter(l)
 	defer l.c.leave(r)
 	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: once, began: l.c.clock.Now()}
 	for {
@@ -166,7 +165,7 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 		freed, err := l.occupied(w.owner)
 		if err == nil && freed == nil {
 			if h != nil {
-				l.holds = append(l.holds, h)
+				l.holds.add(h)
 			}
 			l.mu.Unlock()
 			return nil
@@ -191,7 +190,7 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.
 func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
-	for _, h := range l.holds {
+	for _, h := range l.holds.all() {
 		lost := h.peek()
 		if l.read {
 			if named := h.session.named; named != (owner != "") || named && h.session.owner != owner {
@@ -217,14 +216,14 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 func (l *Lock) detach(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.holds, h); i >= 0 {
+	if i := l.holds.index(h); i >= 0 {
 		l.remove(i)
 	}
 }
 
 // remove needs l.mu.
 func (l *Lock) remove(i int) {
-	l.holds = slices.Delete(l.holds, i, i+1)
+	l.holds.remove(i)
 	if l.freed != nil {
 		close(l.freed)
 		l.freed = nil
@@ -253,7 +252,7 @@ func (l *Lock) Unlock() error {
 		l.mu.Unlock()
 		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
 	}
-	h := l.holds[i]
+	h := l.holds.at(i)
 	l.remove(i)
 	l.mu.Unlock()
 	if err := h.end(); err != nil {
@@ -267,7 +266,7 @@ func (l *Lock) Unlock() error {
 // not take the one that Do is about to end. It needs l.mu.
 func (l *Lock) next() int {
 	best, found := 0, -1
-	for i, h := range l.holds {
+	for i, h := range l.holds.all() {
 		rank := 0
 		if h.peek() != nil {
 			rank = 1
@@ -321,9 +320,9 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // live. It takes l.mu only to list them: a loss found here calls hooks.
 func (l *Lock) judge() (live int) {
 	l.mu.Lock()
-	holds := slices.Clone(l.holds)
+	holds := l.holds.clone()
 	l.mu.Unlock()
-	for _, h := range holds {
+	for _, h := range holds.all() {
 		if h.judge() == nil {
 			live++
 		}
@@ -352,10 +351,7 @@ func (l *Lock) Lost() <-chan struct{} {
 func (l *Lock) newest() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.holds) == 0 {
-		return nil
-	}
-	return l.holds[len(l.holds)-1]
+	return l.holds.last()
 }
 
 // SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,

@@ -161,7 +161,7 @@ func (c *Client) notRenewed(batch []renewing, err error) {
 		if s.phase == held {
 			s.fails++
 			if soon.IsZero() {
-				soon = c.clock.Now().Add(backoff(s.fails))
+				soon = c.clock.Now().Add(backoff(int(s.fails)))
 			}
 			s.retryAt(soon)
 		}

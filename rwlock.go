@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -153,7 +152,7 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 	s := h.session
 	s.room.mu.Lock()
 	if err = h.state(); err == nil {
-		h.read, h.moved = true, rw.r
+		h.read, h.extra().moved = true, rw.r
 		n = s.claims()
 		s.intent = n
 	}
@@ -174,7 +173,7 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 func (l *Lock) take(h *Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.holds, h)
+	i := l.holds.index(h)
 	if i >= 0 {
 		l.remove(i)
 	}
@@ -185,7 +184,7 @@ func (l *Lock) take(h *Hold) bool {
 func (l *Lock) put(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holds = append(l.holds, h)
+	l.holds.add(h)
 }
 
 // adopt adds a hold to the reading side, whose holds are of one named owner, or
@@ -200,6 +199,6 @@ func (l *Lock) adopt(h *Hold) error {
 	if _, err := l.occupied(owner); err != nil {
 		return err
 	}
-	l.holds = append(l.holds, h)
+	l.holds.add(h)
 	return nil
 }

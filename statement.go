@@ -91,7 +91,9 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 			return errGone
 		}
 		s.op++
-		s.longest = max(s.longest, ttl)
+		if s.stating != nil { // else all of it is what the terms say
+			s.longest = max(s.longest, ttl)
+		}
 		call := holdCall(c, s, s.op, n, ttl)
 		if n.writes == 0 && s.count.writes > 0 {
 			call = downgradeCall(c, s, s.op, n, ttl)

@@ -167,7 +167,7 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		again := st.s.phase == held
 		if again {
 			if errors.Is(err, ErrReplicas) {
-				st.s.short = err
+				st.s.lost = err
 			}
 			st.s.retry(c.clock.Now())
 		}
@@ -184,10 +184,7 @@ func (c *Client) renewedHook(s *session) {
 		return
 	}
 	s.room.mu.Lock()
-	var h *Hold
-	if n := len(s.holds); n > 0 {
-		h = s.holds[n-1]
-	}
+	h := s.holds.last()
 	s.room.mu.Unlock()
 	if h != nil {
 		hook(h.event(nil))
