@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A few is a list that mostly has one element: a held lock has three such lists,
-// and none of them makes anything for the first. Its zero value is empty. Order
+// A few is a list that mostly has one element: a held lock has two such lists,
+// and neither makes anything for the first. Its zero value is empty. Order
 // is that of adding.
 type few[E any] struct {
 	first *E
@@ -81,12 +81,29 @@ func (f *few[E]) remove(i int) {
 	}
 }
 
-// clone returns a copy for use without the mutex.
-func (f *few[E]) clone() few[E] {
-	own := few[E]{first: f.first}
-	if f.len() > 1 {
-		rest := slices.Clone(*f.rest)
-		own.rest = &rest
+// A pile is a handle's list of holds. Each hold is in one at most.
+type pile struct{ newest *Hold }
+
+// all goes from the newest to the oldest.
+func (p *pile) all() iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		for h := p.newest; h != nil; h = h.below {
+			if !yield(h) {
+				return
+			}
+		}
 	}
-	return own
+}
+
+func (p *pile) add(h *Hold) { h.below, p.newest = p.newest, h }
+
+// remove reports whether the hold was there.
+func (p *pile) remove(h *Hold) bool {
+	for at := &p.newest; *at != nil; at = &(*at).below {
+		if *at == h {
+			*at, h.below = h.below, nil
+			return true
+		}
+	}
+	return false
 }

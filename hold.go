@@ -20,7 +20,8 @@ type Hold struct {
 	lock     *Lock
 	token    int64
 	acquired clock.Instant
-	unlock   bool // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
+	below    *Hold // the next older one of the handle that has it; guarded by that handle's mu
+	unlock   bool  // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
 
 	// Guarded by session.room.mu:
 
@@ -109,7 +110,7 @@ func (h *Hold) state() error {
 // protected by the token, or not at all.
 func (h *Hold) Err() error {
 	if err := h.judge(); err != nil {
-		return lockError(h.lock.name, err)
+		return lockError(h.lock.Name(), err)
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (h *Hold) TrustedUntil() time.Time {
 func (h *Hold) Token() int64 { return h.token }
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.lock.name }
+func (h *Hold) Name() string { return h.lock.Name() }
 
 // Owner returns who holds: the name given, or one made for this hold alone.
 func (h *Hold) Owner() string { return h.session.owner }
@@ -162,7 +163,7 @@ func (h *Hold) Release() error {
 		side.detach(h)
 	}
 	if err := h.end(); err != nil {
-		return lockError(h.lock.name, err)
+		return lockError(h.lock.Name(), err)
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func (h *Hold) end() error {
 }
 
 func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.name, Owner: h.session.owner, Token: h.token, Err: err}
+	return Event{Name: h.lock.Name(), Owner: h.session.owner, Token: h.token, Err: err}
 }
 
 // lose marks the hold lost. It needs room.mu; what it returns runs without it.
@@ -222,7 +223,7 @@ func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
 	return func() {
 		cancel()
 		c := h.session.room.c
-		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.name), slog.String("owner", h.session.owner), slog.Int64("token", h.token), slog.Any("err", why))
+		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner), slog.Int64("token", h.token), slog.Any("err", why))
 		if hook := c.cfg.hooks.Lost; hook != nil {
 			ev := h.event(why)
 			ev.Held = now.Sub(h.acquired)
@@ -324,7 +325,7 @@ func (c *holdContext) Value(key any) any {
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		if h.lock.c != l.c || h.lock.keys != l.keys || owner != "" && h.session.owner == owner || h.judge() != nil {
+		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner == owner || h.judge() != nil {
 			continue
 		}
 		if !l.read && h.reads() {

@@ -170,11 +170,10 @@ func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
 }
 
 func (c *Client) newLock(name string, s *side) *Lock {
-	l := &Lock{side: s, name: name}
-	if s.err == nil {
-		l.keys = key.For(c.cfg.prefix, name)
+	if s.err != nil {
+		return &Lock{side: s, hash: name}
 	}
-	return l
+	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
 // newOwner returns the name of an owner that nobody else has.
@@ -193,10 +192,10 @@ func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().Uni
 func (c *Client) enter(l *Lock) *room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := roomKey{l.keys.Hash, l.kind}
+	k := roomKey{l.hash, l.kind}
 	r := c.rooms[k]
 	if r == nil {
-		r = &room{family: &l.family, keys: l.keys, ear: c.earFor(l.keys)}
+		r = &room{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
 		c.rooms[k] = r
 	}
 	r.refs++
@@ -212,7 +211,7 @@ func (c *Client) leave(r *room) {
 func (c *Client) leaveLocked(r *room) {
 	r.refs--
 	if r.refs == 0 {
-		delete(c.rooms, roomKey{r.keys.Hash, r.kind})
+		delete(c.rooms, roomKey{r.hash, r.kind})
 	}
 }
 

@@ -15,7 +15,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a renewal declares one key", "protocol.go",
-		"Script: scriptHold, Keys: []string{s.room.keys.Hash}", "Script: scriptHold, Keys: []string{s.room.keys.Hash, s.room.keys.Queue}",
+		"Script: scriptHold, Keys: []string{s.room.hash}", "Script: scriptHold, Keys: []string{s.room.hash, s.room.keys().Queue}",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{

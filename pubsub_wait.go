@@ -43,7 +43,7 @@ func (e *requestError) Unwrap() error { return e.err }
 // who carries the claim; the others stand in line.
 type room struct {
 	*family
-	keys key.Keys
+	hash string // its key
 	ear  *ear
 	refs int32 // guarded by c.mu: calls and sessions that use the room
 
@@ -61,6 +61,9 @@ type crowd struct {
 	line list.List     // of *place, first come first
 	beat clock.Instant // when the heartbeats of the room's waiters are due, as last set
 }
+
+// keys are made when they are sent: a held lock needs one of them, now and then.
+func (r *room) keys() key.Keys { return key.Of(r.c.cfg.prefix, r.hash) }
 
 // gather makes sure that the room has a crowd. It needs r.mu.
 func (r *room) gather() {
@@ -294,7 +297,7 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 	case a.code == answerBusy:
 		err = ErrNotAcquired
 	case a.code == answerKind:
-		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.name, a.kind, s.room.kind)
+		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), a.kind, s.room.kind)
 	case a.code == answerUpgrade:
 		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner)
 	default:
@@ -310,7 +313,7 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	if e.shard == nil {
 		c.inbox.Start()
 	}
-	if err := c.permit(w, s.room.keys); err != nil {
+	if err := c.permit(w, s.room.keys()); err != nil {
 		return answer{}, &requestError{err}
 	}
 	if w.once {
@@ -385,7 +388,7 @@ func (w *waiting) request(s *session, ticket int64) (answer, error) {
 			return answer{}, w.overOr(failed)
 		}
 		if try > 1 {
-			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.name), slog.Any("err", failed))
+			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Any("err", failed))
 		}
 		if !pause(w.ctx, w.room.c.closing, backoff(try)) {
 			if w.ctx.Err() == nil {
@@ -411,7 +414,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	op, notAfter := s.send(sent)
 	// An inbox that has been silent is asked to prove that it hears.
 	echo := ticket >= placeNew && time.Since(r.ear.Heard()) > s.terms.ttl/3
-	call := acquireCall(c, r.keys, r.kind, notAfter, echo, s.request(op, ticket))
+	call := acquireCall(c, r.keys(), r.kind, notAfter, echo, s.request(op, ticket))
 	if s.oneKey {
 		call.Keys = call.Keys[:1]
 	}
@@ -439,7 +442,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		c.expectEcho(r.ear, sent)
 	}
 	if reply.more {
-		c.settle(r.keys)
+		c.settle(r.keys())
 	}
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	if a.code == answerHeld && acks < need.n && s.phase != held {
@@ -679,7 +682,7 @@ func (w *waiting) waitingHook() {
 	}
 	w.told = true
 	if hook := w.room.c.cfg.hooks.Waiting; hook != nil {
-		hook(w.ctx, Event{Name: w.lock.name, Owner: w.owner})
+		hook(w.ctx, Event{Name: w.lock.Name(), Owner: w.owner})
 	}
 }
 
@@ -715,7 +718,7 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 	if !w.self {
 		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
-			slog.String("lock", w.lock.name))
+			slog.String("lock", w.lock.Name()))
 	}
 	w.self = true
 }
@@ -727,7 +730,9 @@ func (w *waiting) onSelf() time.Duration {
 	}
 	w.lock.mu.Lock()
 	defer w.lock.mu.Unlock()
-	oldest := w.lock.holds.first
+	var oldest *Hold
+	for oldest = range w.lock.holds.all() {
+	}
 	if oldest == nil {
 		return 0
 	}

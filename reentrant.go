@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,11 +25,10 @@ import (
 // Between processes only the order is given.
 type Lock struct {
 	*side
-	name string
-	keys key.Keys
+	hash string // its key, of which the name and the other key are made; a bad name as it is
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
-	holds few[Hold]  // not yet unlocked, the newest last
+	holds pile       // not yet unlocked
 	freed chan struct{}
 }
 
@@ -81,13 +81,13 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	h, err := l.acquire(bounded, false)
 	if err != nil && ctx.Err() == nil && errors.Is(err, errWaitOver) {
 		if failed, is := errors.AsType[*requestError](err); is {
-			return nil, lockError(l.name, failed)
+			return nil, lockError(l.Name(), failed)
 		}
 		over := fmt.Errorf("%w within %v", ErrNotAcquired, wait)
 		if _, is := errors.AsType[*selfWaitError](err); is {
 			over = &selfWaitError{over}
 		}
-		return nil, lockError(l.name, over)
+		return nil, lockError(l.Name(), over)
 	}
 	return h, err
 }
@@ -106,7 +106,7 @@ func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
 			return h, nil
 		}
 	}
-	return nil, lockError(l.name, err)
+	return nil, lockError(l.Name(), err)
 }
 
 // enter checks all that can be said without Redis, and says who locks.
@@ -190,7 +190,7 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.
 func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
-	for _, h := range l.holds.all() {
+	for h := range l.holds.all() {
 		lost := h.peek()
 		if l.read {
 			if named := h.session.named; named != (owner != "") || named && h.session.owner != owner {
@@ -216,18 +216,17 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 func (l *Lock) detach(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := l.holds.index(h); i >= 0 {
-		l.remove(i)
-	}
+	l.remove(h)
 }
 
-// remove needs l.mu.
-func (l *Lock) remove(i int) {
-	l.holds.remove(i)
-	if l.freed != nil {
+// remove reports whether the hold was there. It needs l.mu.
+func (l *Lock) remove(h *Hold) bool {
+	found := l.holds.remove(h)
+	if found && l.freed != nil {
 		close(l.freed)
 		l.freed = nil
 	}
+	return found
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, and
@@ -237,7 +236,7 @@ func (l *Lock) remove(i int) {
 // when Redis did not answer within the ReleaseTimeout.
 func (l *Lock) Unlock() error {
 	if l.err != nil {
-		return lockError(l.name, l.err)
+		return lockError(l.Name(), l.err)
 	}
 	if l.terms.local {
 		if h := l.unnest(); h != nil {
@@ -247,26 +246,25 @@ func (l *Lock) Unlock() error {
 	}
 	l.judge()
 	l.mu.Lock()
-	i := l.next()
-	if i < 0 {
+	h := l.next()
+	if h == nil {
 		l.mu.Unlock()
-		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
+		return lockError(l.Name(), fmt.Errorf("%w by this handle", ErrNotHeld))
 	}
-	h := l.holds.at(i)
-	l.remove(i)
+	l.remove(h)
 	l.mu.Unlock()
 	if err := h.end(); err != nil {
-		return lockError(l.name, err)
+		return lockError(l.Name(), err)
 	}
 	return nil
 }
 
-// next returns the index of the hold that an Unlock is for, or -1. Those whose
+// next returns the hold that an Unlock is for, or nil. Those whose
 // caller has them to Release come last: after a loss of several, an Unlock must
 // not take the one that Do is about to end. It needs l.mu.
-func (l *Lock) next() int {
-	best, found := 0, -1
-	for i, h := range l.holds.all() {
+func (l *Lock) next() (found *Hold) {
+	best := -1
+	for h := range l.holds.all() {
 		rank := 0
 		if h.peek() != nil {
 			rank = 1
@@ -274,8 +272,8 @@ func (l *Lock) next() int {
 		if h.unlock {
 			rank += 2
 		}
-		if rank >= best {
-			best, found = rank, i
+		if rank > best {
+			best, found = rank, h
 		}
 	}
 	return found
@@ -311,7 +309,12 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err 
 }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string {
+	if l.err != nil {
+		return l.hash
+	}
+	return key.Name(l.c.cfg.prefix, l.hash)
+}
 
 // HoldCount returns how many holds of this handle are live, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
@@ -320,9 +323,10 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // live. It takes l.mu only to list them: a loss found here calls hooks.
 func (l *Lock) judge() (live int) {
 	l.mu.Lock()
-	holds := l.holds.clone()
+	var some [4]*Hold
+	holds := slices.AppendSeq(some[:0], l.holds.all())
 	l.mu.Unlock()
-	for _, h := range holds.all() {
+	for _, h := range slices.Backward(holds) {
 		if h.judge() == nil {
 			live++
 		}
@@ -351,7 +355,7 @@ func (l *Lock) Lost() <-chan struct{} {
 func (l *Lock) newest() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holds.last()
+	return l.holds.newest
 }
 
 // SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,
@@ -361,7 +365,7 @@ func (l *Lock) newest() *Hold {
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	own := *l.side
 	own.anonymous = true
-	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, name: l.name, keys: l.keys}}
+	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, hash: l.hash}}
 }
 
 type syncLocker struct {

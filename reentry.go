@@ -72,8 +72,7 @@ func (l *Lock) unnest() *Hold {
 	if s == nil {
 		return nil
 	}
-	i := l.holds.len() - 1
-	h := l.holds.at(i)
+	h := l.holds.newest
 	if !h.unlock || !h.local {
 		return nil
 	}
@@ -88,7 +87,7 @@ func (l *Lock) unnest() *Hold {
 		return nil
 	}
 	h.released = true
-	l.remove(i)
+	l.remove(h)
 	return h
 }
 
@@ -96,7 +95,7 @@ func (l *Lock) unnest() *Hold {
 // needs l.mu.
 func (l *Lock) only() *session {
 	var s *session
-	for _, h := range l.holds.all() {
+	for h := range l.holds.all() {
 		if s != nil && h.session != s {
 			return nil
 		}

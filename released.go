@@ -55,11 +55,11 @@ type releaseWatch struct {
 // remember keeps a release for a lease, in case a failover undoes it. It is called
 // before the release is sent: what has changed by then is noticed later. It
 // needs s.room.mu.
-func (c *Client) remember(s *session, doubt int64) {
+func (c *Client) remember(s *session, keys key.Keys, doubt int64) {
 	now := c.clock.Now()
 	n := releasedNonce{
-		keys: s.room.keys, nonce: s.nonce, owner: s.owner, doubt: doubt,
-		until: now.Add(s.lasts()), server: c.transport.Server(s.room.keys.Hash),
+		keys: keys, nonce: s.nonce, owner: s.owner, doubt: doubt,
+		until: now.Add(s.lasts()), server: c.transport.Server(keys.Hash),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +286,7 @@ func (c *Client) disown(nonce string, r *room) {
 	}
 	var call transport.Call
 	if r != nil {
-		call = releaseCall(c, r.keys, nonce, "", 0)
+		call = releaseCall(c, r.keys(), nonce, "", 0)
 	}
 	for _, n := range c.watch.released {
 		if n.nonce == nonce {

@@ -47,7 +47,7 @@ func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing)
 			continue
 		}
 		alive = append(alive, one)
-		keys = append(keys, s.room.keys.Hash)
+		keys = append(keys, s.room.hash)
 		text = append(append(text, s.nonce...), ' ')
 		text = append(strconv.AppendInt(text, op, 10), ' ')
 		text = append(strconv.AppendInt(text, int64(writes), 10), " 0 "...)

@@ -37,7 +37,7 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	s := c.newSide(name, kindRW, kindFairRW, opts)
 	w := c.newLock(name, c.sides.shared(sideWrite, s))
 	s.read = true
-	return &RWLock{w: w, r: &Lock{side: c.sides.shared(sideRead, s), name: name, keys: w.keys}}
+	return &RWLock{w: w, r: &Lock{side: c.sides.shared(sideRead, s), hash: w.hash}}
 }
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.
@@ -80,25 +80,25 @@ func (rw *RWLock) WLocker() *Lock { return rw.w }
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.w
 	if w.err != nil {
-		return lockError(w.name, w.err)
+		return lockError(w.Name(), w.err)
 	}
 	if ctx == nil {
-		return lockError(w.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+		return lockError(w.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
 	}
 	if ctx.Err() != nil {
-		return lockError(w.name, ended(ctx))
+		return lockError(w.Name(), ended(ctx))
 	}
 	for {
 		h := w.newest()
 		if h == nil {
-			return lockError(w.name, fmt.Errorf("%w for writing by this handle", ErrNotHeld))
+			return lockError(w.Name(), fmt.Errorf("%w for writing by this handle", ErrNotHeld))
 		}
 		err := h.downgrade(ctx, rw)
 		if err == nil {
 			return nil
 		}
 		if err != errTaken { //nolint:errorlint // made here, never wrapped
-			return lockError(w.name, err)
+			return lockError(w.Name(), err)
 		}
 	}
 }
@@ -173,11 +173,7 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 func (l *Lock) take(h *Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.holds.index(h)
-	if i >= 0 {
-		l.remove(i)
-	}
-	return i >= 0
+	return l.remove(h)
 }
 
 // put puts a hold back that take took.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -304,6 +305,7 @@ func (s *session) release(ctx context.Context, until int64) error {
 // A releasing is a release under way.
 type releasing struct {
 	s    *session
+	keys key.Keys
 	call transport.Call
 	// was: it was held until then, as far as can be known: what a second try finds
 	// gone, an unanswered first one may have released.
@@ -313,10 +315,11 @@ type releasing struct {
 }
 
 func (s *session) releasing(until int64) *releasing {
+	keys := s.room.keys()
 	s.room.mu.Lock()
-	s.room.c.remember(s, until)
+	s.room.c.remember(s, keys, until)
 	s.room.mu.Unlock()
-	return &releasing{s: s, call: releaseCall(s.room.c, s.room.keys, s.nonce, s.owner, until)}
+	return &releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce, s.owner, until)}
 }
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended.
@@ -340,7 +343,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	s, c := r.s, r.s.room.c
 	r.tries++
 	raw, err := c.transport.Do(ctx, timeout, r.call)
-	keys := []string{s.room.keys.Hash, s.room.keys.Queue}
+	keys := []string{r.keys.Hash, r.keys.Queue}
 	if err != nil {
 		switch transport.Classify(err) {
 		case transport.Closed, transport.Refused:

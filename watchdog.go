@@ -173,7 +173,7 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		}
 		st.s.room.mu.Unlock()
 		if again {
-			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.keys.Hash), slog.String("owner", st.s.owner), slog.Any("err", err))
+			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner), slog.Any("err", err))
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		timeout = min(timeout, p.s.attempt())
 	}
 	r.mu.Unlock()
-	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys, r.kind, waiters[0].notAfter, true, requests...))
+	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys(), r.kind, waiters[0].notAfter, true, requests...))
 	var reply acquireReply
 	if err == nil {
 		reply, err = decodeAcquire(raw, len(waiters))
@@ -233,7 +233,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 			c.expectEcho(r.ear, waiters[0].sent)
 		}
 	} else {
-		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.keys.Hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
+		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 	}
 	for i, p := range waiters {
 		r.mu.Lock()
@@ -247,7 +247,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		r.mu.Unlock()
 	}
 	if reply.more {
-		c.settle(r.keys)
+		c.settle(r.keys())
 	}
 }
 
@@ -282,7 +282,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 		// scheduled then. Or over, and nothing is.
 		s.schedule(now)
 	case err != nil && hopeless(err):
-		c.remember(s, s.doubt) // its place stays: a grant that comes for it is handed back
+		c.remember(s, s.room.keys(), s.doubt) // its place stays: a grant that comes for it is handed back
 		s.fail(&requestError{err})
 	case err != nil:
 		s.retry(now)
