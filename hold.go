@@ -152,7 +152,7 @@ func (h *Hold) Token() int64 { return h.token }
 func (h *Hold) Name() string { return h.lock.Name() }
 
 // Owner returns who holds: the name given, or one made for this hold alone.
-func (h *Hold) Owner() string { return h.session.owner }
+func (h *Hold) Owner() string { return h.session.owner() }
 
 // Release ends the hold. It returns nil when the lock was held until now,
 // ErrLost when it was not, ErrNotHeld when the hold has been released before,
@@ -209,7 +209,7 @@ func (h *Hold) end() error {
 }
 
 func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.Name(), Owner: h.session.owner, Token: h.token, Err: err}
+	return Event{Name: h.lock.Name(), Owner: h.session.owner(), Token: h.token, Err: err}
 }
 
 // lose marks the hold lost. It needs room.mu; what it returns runs without it.
@@ -223,7 +223,7 @@ func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
 	return func() {
 		cancel()
 		c := h.session.room.c
-		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner), slog.Int64("token", h.token), slog.Any("err", why))
+		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner()), slog.Int64("token", h.token), slog.Any("err", why))
 		if hook := c.cfg.hooks.Lost; hook != nil {
 			ev := h.event(why)
 			ev.Held = now.Sub(h.acquired)
@@ -325,14 +325,14 @@ func (c *holdContext) Value(key any) any {
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner == owner || h.judge() != nil {
+		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
 			continue
 		}
 		if !l.read && h.reads() {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner)
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner())
 		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by owner %q; to re-enter it, lock both times under one relock.WithOwner",
-			ErrDeadlock, h.session.owner)
+			ErrDeadlock, h.session.owner())
 	}
 	return nil
 }

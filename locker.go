@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +69,7 @@ type Client struct {
 
 	mu       sync.Mutex // guards the following fields; taken after a room's mu
 	rooms    map[roomKey]*room
-	sessions map[string]*session // by nonce: asking, queued, held, or being released
+	sessions map[nonce]*session // by nonce: asking, queued, held, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
@@ -98,13 +97,13 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("relock: %w", err)
 	}
 	c := &Client{
-		id:        newNonce(),
+		id:        newNonce().String(),
 		name:      uuid.NewString(),
 		cfg:       cfg,
 		transport: transport.New(rdb),
 		clock:     clock.System(),
 		rooms:     make(map[roomKey]*room),
-		sessions:  make(map[string]*session),
+		sessions:  make(map[nonce]*session),
 		idle:      make(chan struct{}),
 	}
 	if cfg.sharded {
@@ -176,11 +175,6 @@ func (c *Client) newLock(name string, s *side) *Lock {
 	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// newOwner returns the name of an owner that nobody else has.
-func (c *Client) newOwner() string {
-	return c.name + ":" + strconv.FormatInt(c.owners.Add(1), 10)
-}
-
 // serverNow estimates the server's clock in ms, for not-after times only: too
 // early costs a round trip, too late keeps an ended nonce for longer. No trust
 // rests on it.
@@ -236,10 +230,15 @@ func (c *Client) unregister(s *session) {
 	}
 }
 
-func (c *Client) lookup(nonce string) *session {
+// lookup returns the session that a message or a reply names, or nil.
+func (c *Client) lookup(name string) *session {
+	n, ok := asNonce(name)
+	if !ok {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[nonce]
+	return c.sessions[n]
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.

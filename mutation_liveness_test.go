@@ -100,7 +100,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a repeat names the time of late copies", "released.go",
-		"calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, 0)",
+		"calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, 0)",
 		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
 	},
 	{

@@ -176,7 +176,7 @@ func (n counts) total() int { return int(n.writes) + int(n.reads) }
 // holdCall states what a session holds. A writer's statement names one key.
 func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
 	call := transport.Call{Script: scriptHold, Keys: []string{s.room.hash}, Args: []any{
-		c.args.id, s.nonce, s.owner, op, n.writes, n.reads, c.lease(ttl), c.args.keep,
+		c.args.id, s.nonce.String(), s.owner(), op, n.writes, n.reads, c.lease(ttl), c.args.keep,
 	}}
 	if n.writes == 0 {
 		call.Keys = append(call.Keys, s.room.keys().Queue)
@@ -188,7 +188,7 @@ func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) tran
 func downgradeCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
 	keys := s.room.keys()
 	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		c.inboxPrefix, c.id, s.nonce, s.owner, op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+		c.inboxPrefix, c.id, s.nonce.String(), s.owner(), op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
 	}}
 }
 

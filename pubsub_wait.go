@@ -174,7 +174,7 @@ func (r *room) heldBy(owner string, read bool) *session {
 	var found *session
 	var tell func()
 	for _, s := range r.sessions.all() {
-		if s.named && s.owner == owner && s.phase == held && (read || s.intent.writes > 0) {
+		if s.named && s.owner() == owner && s.phase == held && (read || s.intent.writes > 0) {
 			if tell = s.check(r.c.clock.Now()); tell == nil {
 				found = s
 			}
@@ -299,7 +299,7 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 	case a.code == answerKind:
 		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), a.kind, s.room.kind)
 	case a.code == answerUpgrade:
-		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner)
+		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner())
 	default:
 		err = errGone
 	}
@@ -464,7 +464,7 @@ func (s *session) request(op, place int64) request {
 		mode = modeRead
 	}
 	return request{
-		nonce: s.nonce, op: op, owner: s.owner, named: s.named, mode: mode,
+		nonce: s.nonce.String(), op: op, owner: s.owner(), named: s.named, mode: mode,
 		ttl: s.terms.ttl, block: s.block(), place: place,
 	}
 }

@@ -193,7 +193,7 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 	for h := range l.holds.all() {
 		lost := h.peek()
 		if l.read {
-			if named := h.session.named; named != (owner != "") || named && h.session.owner != owner {
+			if named := h.session.named; named != (owner != "") || named && h.session.owner() != owner {
 				return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
 			}
 			continue // any of its unlocks will do
@@ -201,7 +201,7 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 		if lost == nil {
 			continue
 		}
-		if owner != "" && h.session.owner == owner {
+		if owner != "" && h.session.owner() == owner {
 			return nil, fmt.Errorf("%w; unlock that hold first", lost)
 		}
 		if l.freed == nil {

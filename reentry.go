@@ -51,7 +51,7 @@ func (l *Lock) nest(owner string) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.only()
-	if s == nil || s.owner != owner {
+	if s == nil || s.owner() != owner {
 		return nil
 	}
 	s.room.mu.Lock()

@@ -33,12 +33,13 @@ const (
 
 // A releasedNonce may come back.
 type releasedNonce struct {
-	keys         key.Keys
-	nonce, owner string
-	doubt        int64   // server ms until which a copy of its acquire may act; 0: none can
-	until        instant // when its lease would have ended
-	server       string  // that it was last sent to, by the redis client's word; "": not known
-	epoch        int     // of the client when it was last sent
+	keys   key.Keys
+	nonce  nonce
+	owner  string
+	doubt  int64   // server ms until which a copy of its acquire may act; 0: none can
+	until  instant // when its lease would have ended
+	server string  // that it was last sent to, by the redis client's word; "": not known
+	epoch  int     // of the client when it was last sent
 }
 
 // A releaseWatch repeats releases. Client.mu guards it.
@@ -55,10 +56,10 @@ type releaseWatch struct {
 // remember keeps a release for a lease, in case a failover undoes it. It is called
 // before the release is sent: what has changed by then is noticed later. It
 // needs s.room.mu.
-func (c *Client) remember(s *session, keys key.Keys, doubt int64) {
+func (c *Client) remember(s *session, keys key.Keys, owner string, doubt int64) {
 	now := c.clock.Now()
 	n := releasedNonce{
-		keys: keys, nonce: s.nonce, owner: s.owner, doubt: doubt,
+		keys: keys, nonce: s.nonce, owner: owner, doubt: doubt,
 		until: now.Add(s.lasts()), server: c.transport.Server(keys.Hash),
 	}
 	c.mu.Lock()
@@ -193,7 +194,7 @@ func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
 func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
-		calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)
+		calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt)
 	}
 	ok = true
 	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {
@@ -278,19 +279,20 @@ func (c *Client) answeredWhere(raw []any) {
 // disown releases a nonce of ours that Redis has granted and that nobody here
 // waits for or holds: its client gave it up, or a failover brought it back.
 // Where the lock is not known from r, it is one of those released of late.
-func (c *Client) disown(nonce string, r *room) {
+func (c *Client) disown(name string, r *room) {
+	id, ours := asNonce(name)
 	c.mu.Lock()
-	if c.sessions[nonce] != nil {
+	if ours && c.sessions[id] != nil {
 		c.mu.Unlock()
 		return
 	}
 	var call transport.Call
 	if r != nil {
-		call = releaseCall(c, r.keys(), nonce, "", 0)
+		call = releaseCall(c, r.keys(), name, "", 0)
 	}
 	for _, n := range c.watch.released {
-		if n.nonce == nonce {
-			call = releaseCall(c, n.keys, nonce, n.owner, n.doubt)
+		if ours && n.nonce == id {
+			call = releaseCall(c, n.keys, name, n.owner, n.doubt)
 		}
 	}
 	c.mu.Unlock()

@@ -190,7 +190,7 @@ func (l *Lock) adopt(h *Hold) error {
 	defer l.mu.Unlock()
 	owner := ""
 	if h.session.named {
-		owner = h.session.owner
+		owner = h.session.owner()
 	}
 	if _, err := l.occupied(owner); err != nil {
 		return err

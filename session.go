@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -11,13 +12,30 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// nonceLen is the length of a nonce or client ID: 128 bits in base64.
+// A nonce is 128 random bits.
+type nonce [16]byte
+
+// nonceLen is the length of a nonce or client ID in Redis: in base64.
 const nonceLen = 22
 
-func newNonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	return base64.RawURLEncoding.EncodeToString(b[:])
+func newNonce() (n nonce) {
+	_, _ = rand.Read(n[:]) // never fails, says its documentation
+	return n
+}
+
+func (n nonce) String() string {
+	var text [nonceLen]byte
+	base64.RawURLEncoding.Encode(text[:], n[:])
+	return string(text[:])
+}
+
+// asNonce takes what String has made; of anything else it is not ok.
+func asNonce(text string) (n nonce, ok bool) {
+	if len(text) != nonceLen {
+		return n, false
+	}
+	_, err := base64.RawURLEncoding.Strict().Decode(n[:], []byte(text))
+	return n, err == nil
 }
 
 // maxStamps bounds the sending times kept while Redis is away: a grant for an
@@ -42,8 +60,8 @@ const (
 // where its count can change, is in records of their own.
 type session struct {
 	room  *room
-	nonce string
-	owner string
+	nonce nonce
+	own   int64        // number of the owner made for it; 0: it has a name
 	terms *terms       // of the handle that asked
 	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
 	// Nil unless the count can change: a named owner's, or that of a read/write lock.
@@ -101,6 +119,7 @@ type asked struct {
 type stating struct {
 	// turn has one place: who states a new count waits for the statement before.
 	turn chan struct{}
+	name string // the owner's; "": it is one made for the session
 
 	// Guarded by room.mu:
 
@@ -116,16 +135,33 @@ type stamp struct {
 
 // newSession needs r.mu.
 func (r *room) newSession(owner string, l *Lock) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: &l.terms, asked: &asked{}}
+	s := &session{room: r, nonce: newNonce(), named: owner != "", read: l.read, terms: &l.terms, asked: &asked{}}
 	s.sent = s.one[:0]
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
-		s.stating = &stating{turn: make(chan struct{}, 1)}
+		s.stating = &stating{turn: make(chan struct{}, 1), name: owner}
 	}
 	if !s.named {
-		s.owner = r.c.newOwner()
+		s.own = r.c.owners.Add(1)
 	}
 	s.task.Of = s
 	return s
+}
+
+// owner returns the name given, or the one made for the session: in text only where
+// somebody asks, as most of very many held locks are nobody's in particular.
+func (s *session) owner() string {
+	if s.named {
+		return s.name
+	}
+	return string(s.appendOwner(make([]byte, 0, 64)))
+}
+
+func (s *session) appendOwner(text []byte) []byte {
+	if s.named {
+		return append(text, s.name...)
+	}
+	text = append(append(text, s.room.c.name...), ':')
+	return strconv.AppendInt(text, s.own, 10)
 }
 
 // margin is what is taken off a lease before it is trusted: clocks that run at

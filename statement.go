@@ -52,7 +52,7 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 		if gone {
 			return nil, errGone
 		}
-		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner, maxHolds)
+		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner(), maxHolds)
 	}
 	err := s.state(w.ctx, n, w.lock.terms.ttl, w.once)
 	r.mu.Lock()
@@ -315,11 +315,11 @@ type releasing struct {
 }
 
 func (s *session) releasing(until int64) *releasing {
-	keys := s.room.keys()
+	keys, owner := s.room.keys(), s.owner()
 	s.room.mu.Lock()
-	s.room.c.remember(s, keys, until)
+	s.room.c.remember(s, keys, owner, until)
 	s.room.mu.Unlock()
-	return &releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce, s.owner, until)}
+	return &releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce.String(), owner, until)}
 }
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended.

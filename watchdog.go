@@ -173,7 +173,7 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		}
 		st.s.room.mu.Unlock()
 		if again {
-			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner), slog.Any("err", err))
+			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 // nobody has is released, which changes nothing but that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(lateAfter, func(ctx context.Context) {
-		call := releaseCall(c, keys, newNonce(), "", 0)
+		call := releaseCall(c, keys, newNonce().String(), "", 0)
 		for try := 1; ; {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
 			if err == nil {
@@ -282,7 +282,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 		// scheduled then. Or over, and nothing is.
 		s.schedule(now)
 	case err != nil && hopeless(err):
-		c.remember(s, s.room.keys(), s.doubt) // its place stays: a grant that comes for it is handed back
+		c.remember(s, s.room.keys(), s.owner(), s.doubt) // its place stays: a grant that comes for it is handed back
 		s.fail(&requestError{err})
 	case err != nil:
 		s.retry(now)
