@@ -299,7 +299,8 @@ func (s *session) releaseLater(until int64) {
 
 // release ends the session's nonce in Redis, whatever it has come to there.
 func (s *session) release(ctx context.Context, until int64) error {
-	return s.releasing(until).run(ctx, nil)
+	r := s.releasing(until)
+	return r.run(ctx, nil)
 }
 
 // A releasing is a release under way.
@@ -314,13 +315,15 @@ type releasing struct {
 	tries int
 }
 
-func (s *session) releasing(until int64) *releasing {
+func (s *session) releasing(until int64) releasing {
 	keys, owner := s.room.keys(), s.owner()
 	s.room.mu.Lock()
 	s.room.c.remember(s, keys, owner, until)
 	s.room.mu.Unlock()
-	return &releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce.String(), owner, until)}
+	return releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce.String(), owner, until)}
 }
+
+func (r *releasing) both() []string { return []string{r.keys.Hash, r.keys.Queue} }
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended.
 func (r *releasing) run(ctx context.Context, err error) error {
@@ -343,7 +346,6 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	s, c := r.s, r.s.room.c
 	r.tries++
 	raw, err := c.transport.Do(ctx, timeout, r.call)
-	keys := []string{r.keys.Hash, r.keys.Queue}
 	if err != nil {
 		switch transport.Classify(err) {
 		case transport.Closed, transport.Refused:
@@ -352,10 +354,10 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 			r.lost = true
 		}
 		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
-			r.call.Keys = keys[:1]
+			r.call.Keys = r.call.Keys[:1]
 			return false, nil
 		}
-		r.call.Keys = keys
+		r.call.Keys = r.both()
 		return false, err
 	}
 	state, now, more, err := decodeRelease(raw)
@@ -370,7 +372,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	}
 	// With more, the lock is released, and the queue needs further calls to move on.
 	r.was = r.was || state == wasHeld
-	r.call.Keys = keys
+	r.call.Keys = r.both()
 	if more {
 		return false, nil
 	}
