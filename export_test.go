@@ -28,7 +28,15 @@ func (c *Client) Sessions() int {
 func (c *Client) Rooms() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.rooms)
+	return c.countRooms()
+}
+
+// countRooms needs c.mu.
+func (c *Client) countRooms() (n int) {
+	for _, rooms := range c.rooms {
+		n += len(rooms)
+	}
+	return n
 }
 
 // OfKind makes l, not used yet, a handle of another kind.

@@ -67,19 +67,15 @@ type Client struct {
 	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex // guards the following fields; taken after a room's mu
-	rooms    map[roomKey]*room
-	sessions map[nonce]*session // by nonce: asking, queued, held, or being released
+	mu       sync.Mutex                  // guards the following fields; taken after a room's mu
+	rooms    map[string]map[string]*room // by kind, and by the lock's key: a word less for each than by both
+	sessions map[nonce]*session          // by nonce: asking, queued, held, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
 	draining bool
 	ending   bool // Close has been called: nothing is granted any more
 	closed   bool
-}
-
-type roomKey struct {
-	hash, kind string
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
@@ -102,7 +98,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		transport: transport.New(rdb),
 		clock:     clock.System(),
-		rooms:     make(map[roomKey]*room),
+		rooms:     make(map[string]map[string]*room),
 		sessions:  make(map[nonce]*session),
 		idle:      make(chan struct{}),
 	}
@@ -186,11 +182,15 @@ func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().Uni
 func (c *Client) enter(l *Lock) *room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := roomKey{l.hash, l.kind}
-	r := c.rooms[k]
+	rooms := c.rooms[l.kind]
+	if rooms == nil {
+		rooms = make(map[string]*room)
+		c.rooms[l.kind] = rooms
+	}
+	r := rooms[l.hash]
 	if r == nil {
 		r = &room{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
-		c.rooms[k] = r
+		rooms[l.hash] = r
 	}
 	r.refs++
 	return r
@@ -205,7 +205,7 @@ func (c *Client) leave(r *room) {
 func (c *Client) leaveLocked(r *room) {
 	r.refs--
 	if r.refs == 0 {
-		delete(c.rooms, roomKey{r.hash, r.kind})
+		delete(c.rooms[r.kind], r.hash)
 	}
 }
 

@@ -11,7 +11,7 @@ func (l *Lock) Unlocked() bool {
 	if !comesFree(&l.c.mu) {
 		return false
 	}
-	r := l.c.rooms[roomKey{l.hash, l.kind}]
+	r := l.c.rooms[l.kind][l.hash]
 	l.c.mu.Unlock()
 	if r == nil {
 		return true
