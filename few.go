@@ -95,6 +95,14 @@ func (p *pile) all() iter.Seq[*Hold] {
 	}
 }
 
+// oldest returns nil where there is none.
+func (p *pile) oldest() (last *Hold) {
+	for h := range p.all() {
+		last = h
+	}
+	return last
+}
+
 func (p *pile) add(h *Hold) { h.below, p.newest = p.newest, h }
 
 // remove reports whether the hold was there.

@@ -103,7 +103,7 @@ var safetyRules = []mutation{
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{
-		"a client's name is not its inbox", "session.go",
+		"a client's name is not its inbox", "identity.go",
 		"append(text, s.room.c.name...)", "append(text, s.room.c.id...)",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},

@@ -730,9 +730,7 @@ func (w *waiting) onSelf() time.Duration {
 	}
 	w.lock.mu.Lock()
 	defer w.lock.mu.Unlock()
-	var oldest *Hold
-	for oldest = range w.lock.holds.all() {
-	}
+	oldest := w.lock.holds.oldest()
 	if oldest == nil {
 		return 0
 	}
