@@ -181,6 +181,11 @@ func FuzzKeys(f *testing.F) {
 		if got := nameOf(t, k.Hash, "h"); got != a {
 			t.Errorf("hash key of %q reads back as %q", a, got)
 		}
+		for _, prefix := range []string{prefix, "a:h:b", "a:ht"} {
+			if got := key.Name(prefix, key.Hash(prefix, a)); got != a {
+				t.Errorf("Name says %q of %q under %q", got, a, prefix)
+			}
+		}
 		if got := nameOf(t, k.Queue, "q"); got != a {
 			t.Errorf("queue key of %q reads back as %q", a, got)
 		}
