@@ -271,7 +271,7 @@ func TestAHeldLockKeepsLittle(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector pads what is allocated")
 	}
-	const locks, most = 6000, 570
+	const locks, most = 6000, 580
 	c, _, _ := costly(t)
 	held := make([]*relock.Lock, locks)
 	before := heap()

@@ -194,7 +194,7 @@ func (h *Hold) end() error {
 	switch {
 	case h.local && s.settledWith(s.claims()):
 		finish = func(*session) error { return nil }
-	case s.stating != nil:
+	case s.turn != nil:
 		finish = (*session).lower
 	}
 	s.room.mu.Unlock()

@@ -534,7 +534,7 @@ func (w *waiting) await(s *session) (got *session, err error) {
 // has its full TTL then, and replicas acknowledge this statement where they did
 // not the grant. If it fails the grant goes to the next in the queue.
 func (s *session) confirm(w *waiting) error {
-	if s.stating != nil {
+	if s.turn != nil {
 		select {
 		case s.turn <- struct{}{}:
 		case <-w.ctx.Done():
@@ -562,7 +562,7 @@ func (s *session) giveUp() {
 	case s.phase == held:
 		s.reserved = 0
 		finish := r.finish
-		if s.stating != nil {
+		if s.turn != nil {
 			finish = (*session).lower // it may have been re-entered already
 		}
 		passed := !s.named && r.passHold(s, r.c.clock.Now())

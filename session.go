@@ -35,7 +35,11 @@ type session struct {
 	own   int64        // number of the owner made for it; 0: it has a name
 	terms *terms       // of the handle that asked
 	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
-	// Nil unless the count can change: a named owner's, or that of a read/write lock.
+
+	// turn has one place: who states a new count waits for the statement before. It
+	// and the rest of stating are nil unless the count can change: a named owner's, or
+	// that of a read/write lock.
+	turn chan struct{}
 	*stating
 
 	// named and read do not change. room.mu guards all that follows them.
@@ -88,8 +92,6 @@ type asked struct {
 
 // stating is what a session has whose count can change.
 type stating struct {
-	// turn has one place: who states a new count waits for the statement before.
-	turn chan struct{}
 	name string // the owner's; "": it is one made for the session
 
 	// Guarded by room.mu:
@@ -109,7 +111,8 @@ func (r *room) newSession(owner string, l *Lock) *session {
 	s := &session{room: r, nonce: newNonce(), named: owner != "", read: l.read, terms: &l.terms, asked: &asked{}}
 	s.sent = s.one[:0]
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
-		s.stating = &stating{turn: make(chan struct{}, 1), name: owner}
+		s.turn = make(chan struct{}, 1)
+		s.stating = &stating{name: owner}
 	}
 	if !s.named {
 		s.own = r.c.owners.Add(1)
