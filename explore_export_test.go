@@ -68,7 +68,7 @@ func (c *Client) Hears() bool { return c.inbox.Up() }
 func (c *Client) Knows(nonce string) bool { return c.lookup(nonce) != nil }
 
 // Nonce is the name of the acquisition that h is of.
-func (h *Hold) Nonce() string { return h.session.nonce }
+func (h *Hold) Nonce() string { return h.session.nonce.String() }
 
 // An Answer is one of those in a reply of acquire.
 type Answer struct {

@@ -28,12 +28,22 @@ func (c *Client) Sessions() int {
 func (c *Client) Rooms() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.rooms)
+	return c.countRooms()
+}
+
+// countRooms needs c.mu.
+func (c *Client) countRooms() (n int) {
+	for _, rooms := range c.rooms {
+		n += len(rooms)
+	}
+	return n
 }
 
 // OfKind makes l, not used yet, a handle of another kind.
 func (l *Lock) OfKind(kind string) *Lock {
-	l.kind = kind
+	own := *l.side
+	own.kind = kind
+	l.side = &own
 	return l
 }
 
@@ -42,5 +52,5 @@ func (l *Lock) OfKind(kind string) *Lock {
 func (h *Hold) PretendHolds(n int) {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	h.session.reserved = n
+	h.session.reserved = int32(n)
 }

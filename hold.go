@@ -19,26 +19,39 @@ type Hold struct {
 	session  *session
 	lock     *Lock
 	token    int64
-	terms    terms
 	acquired clock.Instant
-	unlock   bool // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
+	below    *Hold // the next older one of the handle that has it; guarded by that handle's mu
+	unlock   bool  // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
 
 	// Guarded by session.room.mu:
 
-	read     bool  // shared with other readers
-	local    bool  // nested, and Redis has not been told of it
-	moved    *Lock // the reading side it was moved to by a downgrade
+	read     bool // shared with other readers
+	local    bool // nested, and Redis has not been told of it
 	released bool
+	*extras  // nil until there is any
+}
+
+// extras are what few holds have.
+type extras struct {
+	moved    *Lock                     // the reading side it was moved to by a downgrade
 	why      error                     // it was lost for this reason
 	lostc    chan struct{}             // closed on loss; made by the first Lost
 	contexts map[*holdContext]struct{} // that end with the hold
 }
 
+// extra returns the extras, to be written. It needs room.mu.
+func (h *Hold) extra() *extras {
+	if h.extras == nil {
+		h.extras = &extras{}
+	}
+	return h.extras
+}
+
 // newHold makes a hold of a session that is held, unless it has just been lost.
 // It needs s.room.mu.
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
-	h := &Hold{session: s, lock: l, read: l.read, token: s.next, terms: l.terms, acquired: now}
-	s.holds = append(s.holds, h)
+	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
+	s.holds.add(h)
 	s.schedule(now)
 	return h
 }
@@ -74,6 +87,9 @@ func (h *Hold) reads() bool {
 func (h *Hold) downgraded() *Lock {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
+	if h.extras == nil {
+		return nil
+	}
 	return h.moved
 }
 
@@ -82,7 +98,7 @@ func (h *Hold) state() error {
 	switch {
 	case h.released:
 		return ErrNotHeld
-	case h.why != nil:
+	case h.extras != nil && h.why != nil:
 		return h.why
 	}
 	return nil
@@ -94,7 +110,7 @@ func (h *Hold) state() error {
 // protected by the token, or not at all.
 func (h *Hold) Err() error {
 	if err := h.judge(); err != nil {
-		return lockError(h.lock.name, err)
+		return lockError(h.lock.Name(), err)
 	}
 	return nil
 }
@@ -104,13 +120,14 @@ func (h *Hold) Err() error {
 func (h *Hold) Lost() <-chan struct{} {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	if h.lostc == nil {
-		h.lostc = make(chan struct{})
-		if h.why != nil {
-			close(h.lostc)
+	x := h.extra()
+	if x.lostc == nil {
+		x.lostc = make(chan struct{})
+		if x.why != nil {
+			close(x.lostc)
 		}
 	}
-	return h.lostc
+	return x.lostc
 }
 
 // TrustedUntil returns until when the hold is certain as things stand: no other
@@ -132,10 +149,10 @@ func (h *Hold) TrustedUntil() time.Time {
 func (h *Hold) Token() int64 { return h.token }
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.lock.name }
+func (h *Hold) Name() string { return h.lock.Name() }
 
 // Owner returns who holds: the name given, or one made for this hold alone.
-func (h *Hold) Owner() string { return h.session.owner }
+func (h *Hold) Owner() string { return h.session.owner() }
 
 // Release ends the hold. It returns nil when the lock was held until now,
 // ErrLost when it was not, ErrNotHeld when the hold has been released before,
@@ -146,7 +163,7 @@ func (h *Hold) Release() error {
 		side.detach(h)
 	}
 	if err := h.end(); err != nil {
-		return lockError(h.lock.name, err)
+		return lockError(h.lock.Name(), err)
 	}
 	return nil
 }
@@ -211,20 +228,21 @@ func (h *Hold) giveBack() {
 }
 
 func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.name, Owner: h.session.owner, Token: h.token, Err: err}
+	return Event{Name: h.lock.Name(), Owner: h.session.owner(), Token: h.token, Err: err}
 }
 
 // lose marks the hold lost. It needs room.mu; what it returns runs without it.
 func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
-	h.why = why
-	if h.lostc != nil {
-		close(h.lostc)
+	x := h.extra()
+	x.why = why
+	if x.lostc != nil {
+		close(x.lostc)
 	}
 	cancel := h.cancelAll(why)
 	return func() {
 		cancel()
 		c := h.session.room.c
-		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.name), slog.String("owner", h.session.owner), slog.Int64("token", h.token), slog.Any("err", why))
+		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner()), slog.Int64("token", h.token), slog.Any("err", why))
 		if hook := c.cfg.hooks.Lost; hook != nil {
 			ev := h.event(why)
 			ev.Held = now.Sub(h.acquired)
@@ -235,6 +253,9 @@ func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
 
 // cancelAll needs room.mu; what it returns runs without it.
 func (h *Hold) cancelAll(cause error) func() {
+	if h.extras == nil {
+		return func() {}
+	}
 	contexts := h.contexts
 	h.contexts = nil
 	return func() {
@@ -258,10 +279,11 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	h.session.room.mu.Lock()
 	err := h.state()
 	if err == nil {
-		if h.contexts == nil {
-			h.contexts = make(map[*holdContext]struct{})
+		x := h.extra()
+		if x.contexts == nil {
+			x.contexts = make(map[*holdContext]struct{})
 		}
-		h.contexts[ctx] = struct{}{}
+		x.contexts[ctx] = struct{}{}
 	}
 	h.session.room.mu.Unlock()
 	switch {
@@ -278,7 +300,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 func (h *Hold) forget(ctx *holdContext) {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	delete(h.contexts, ctx)
+	if h.extras != nil { // parent may have ended before anything was kept
+		delete(h.contexts, ctx)
+	}
 }
 
 // A holdContext asks the clock before it answers: after a pause its timer and
@@ -320,14 +344,14 @@ func (c *holdContext) Value(key any) any {
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		if h.lock.c != l.c || h.lock.keys != l.keys || owner != "" && h.session.owner == owner || h.judge() != nil {
+		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
 			continue
 		}
 		if !l.read && h.reads() {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner)
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner())
 		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by owner %q; to re-enter it, lock both times under one relock.WithOwner",
-			ErrDeadlock, h.session.owner)
+			ErrDeadlock, h.session.owner())
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -49,7 +50,7 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	}
 	info, err := decodeInfo(raw)
 	if err != nil {
-		return Info{}, lockError(l.name, err)
+		return Info{}, lockError(l.Name(), err)
 	}
 	return info, nil
 }
@@ -87,7 +88,7 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 		}
 		page, next, err := decodeWaiters(raw)
 		if err != nil {
-			return nil, lockError(l.name, err)
+			return nil, lockError(l.Name(), err)
 		}
 		all, last = append(all, page...), next
 		if last == 0 {
@@ -147,7 +148,7 @@ func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 		cur.Int("now")
 		if more := cur.Int("more") == 1; !more || cur.Err() != nil {
 			if cur.Err() != nil {
-				return removed, lockError(l.name, cur.Err())
+				return removed, lockError(l.Name(), cur.Err())
 			}
 			return removed, nil
 		}
@@ -165,15 +166,16 @@ func (l *Lock) ask(ctx context.Context, s *script.Script, args ...any) ([]any, e
 func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw []any, unanswered bool, err error) {
 	switch {
 	case l.err != nil:
-		return nil, false, lockError(l.name, l.err)
+		return nil, false, lockError(l.Name(), l.err)
 	case ctx == nil:
-		return nil, false, lockError(l.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+		return nil, false, lockError(l.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
 	case ctx.Err() != nil:
-		return nil, false, lockError(l.name, ended(ctx))
+		return nil, false, lockError(l.Name(), ended(ctx))
 	case l.c.ctx.Err() != nil:
-		return nil, false, lockError(l.name, ErrClosed)
+		return nil, false, lockError(l.Name(), ErrClosed)
 	}
-	call := transport.Call{Script: s, Keys: []string{l.keys.Hash, l.keys.Queue}, Args: args}
+	keys := key.Of(l.c.cfg.prefix, l.hash)
+	call := transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 	for try := 1; ; try++ {
 		raw, err := l.c.transport.Do(ctx, inspectTimeout, call)
 		if err == nil {
@@ -181,7 +183,7 @@ func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw
 		}
 		switch transport.Classify(err) {
 		case transport.Refused, transport.Closed:
-			return nil, unanswered, lockError(l.name, &requestError{err})
+			return nil, unanswered, lockError(l.Name(), &requestError{err})
 		case transport.Unknown:
 			unanswered = true
 		}
@@ -194,7 +196,7 @@ func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw
 			default:
 				err = &requestError{err}
 			}
-			return nil, unanswered, lockError(l.name, err)
+			return nil, unanswered, lockError(l.Name(), err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +43,7 @@ type Client struct {
 	id          string // 128 random bits: the inbox, and half of every session's identity
 	name        string // the same as a UUID, in generated owners
 	owners      atomic.Int64
+	sides       sides
 	cfg         config
 	inboxPrefix string
 	args        constants
@@ -67,19 +67,15 @@ type Client struct {
 	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex // guards the following fields; taken after a room's mu
-	rooms    map[roomKey]*room
-	sessions map[string]*session // by nonce: asking, queued, held, or being released
+	mu       sync.Mutex                  // guards the following fields; taken after a room's mu
+	rooms    map[string]map[string]*room // by kind, and by the lock's key: a word less for each than by both
+	sessions map[nonce]*session          // by nonce: asking, queued, held, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
 	draining bool
 	ending   bool // Close has been called: nothing is granted any more
 	closed   bool
-}
-
-type roomKey struct {
-	hash, kind string
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
@@ -97,13 +93,13 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("relock: %w", err)
 	}
 	c := &Client{
-		id:        newNonce(),
+		id:        newNonce().String(),
 		name:      uuid.NewString(),
 		cfg:       cfg,
 		transport: transport.New(rdb),
 		clock:     clock.System(),
-		rooms:     make(map[roomKey]*room),
-		sessions:  make(map[string]*session),
+		rooms:     make(map[string]map[string]*room),
+		sessions:  make(map[nonce]*session),
 		idle:      make(chan struct{}),
 	}
 	if cfg.sharded {
@@ -147,30 +143,32 @@ func isNil(rdb redis.UniversalClient) bool {
 // does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	return c.newLock(name, kindPlain, kindFair, opts)
+	s := c.newSide(name, kindPlain, kindFair, opts)
+	return c.newLock(name, c.sides.shared(sideLock, s))
 }
 
-// newLock returns a handle on a lock of the kind plain, or fair if the options say so.
-func (c *Client) newLock(name, plain, fair string, opts []LockOption) *Lock {
-	l := &Lock{c: c, name: name, kind: plain}
+// newSide returns the exclusive side of a lock of the kind plain, or fair if the options say so.
+func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
+	s := side{family: family{c, plain}}
 	if err := key.CheckName(name); err != nil {
-		l.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
-		return l
+		s.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
+		return s
 	}
-	l.keys = key.For(c.cfg.prefix, name)
-	l.terms, l.err = c.cfg.terms.with(opts)
-	if l.terms.fair {
-		l.kind = fair
+	s.terms, s.err = c.cfg.terms.with(opts)
+	if s.terms.fair {
+		s.kind = fair
 	}
-	if l.err == nil {
-		l.err = l.terms.replicas.fits(l.terms.ttl, c.transport.ReadTimeout())
+	if s.err == nil {
+		s.err = s.terms.replicas.fits(s.terms.ttl, c.transport.ReadTimeout())
 	}
-	return l
+	return s
 }
 
-// newOwner returns the name of an owner that nobody else has.
-func (c *Client) newOwner() string {
-	return c.name + ":" + strconv.FormatInt(c.owners.Add(1), 10)
+func (c *Client) newLock(name string, s *side) *Lock {
+	if s.err != nil {
+		return &Lock{side: s, hash: name}
+	}
+	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
 // serverNow estimates the server's clock in ms, for not-after times only: too
@@ -181,14 +179,18 @@ func (c *Client) serverNow() int64 { return time.Now().UnixMilli() + c.skew.Load
 func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().UnixMilli()) }
 
 // enter returns the room of a lock, to be left again.
-func (c *Client) enter(keys key.Keys, kind string) *room {
+func (c *Client) enter(l *Lock) *room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := roomKey{keys.Hash, kind}
-	r := c.rooms[k]
+	rooms := c.rooms[l.kind]
+	if rooms == nil {
+		rooms = make(map[string]*room)
+		c.rooms[l.kind] = rooms
+	}
+	r := rooms[l.hash]
 	if r == nil {
-		r = &room{c: c, keys: keys, kind: kind, ear: c.earFor(keys)}
-		c.rooms[k] = r
+		r = &room{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
+		rooms[l.hash] = r
 	}
 	r.refs++
 	return r
@@ -203,7 +205,7 @@ func (c *Client) leave(r *room) {
 func (c *Client) leaveLocked(r *room) {
 	r.refs--
 	if r.refs == 0 {
-		delete(c.rooms, roomKey{r.keys.Hash, r.kind})
+		delete(c.rooms[r.kind], r.hash)
 	}
 }
 
@@ -228,10 +230,15 @@ func (c *Client) unregister(s *session) {
 	}
 }
 
-func (c *Client) lookup(nonce string) *session {
+// lookup returns the session that a message or a reply names, or nil.
+func (c *Client) lookup(name string) *session {
+	n, ok := asNonce(name)
+	if !ok {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[nonce]
+	return c.sessions[n]
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.

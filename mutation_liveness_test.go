@@ -15,7 +15,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a renewal declares one key", "protocol.go",
-		"Script: scriptHold, Keys: []string{s.room.keys.Hash}", "Script: scriptHold, Keys: []string{s.room.keys.Hash, s.room.keys.Queue}",
+		"Script: scriptHold, Keys: []string{s.room.hash}", "Script: scriptHold, Keys: []string{s.room.hash, s.room.keys().Queue}",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
@@ -100,7 +100,7 @@ var livenessRules = []mutation{
 	},
 	{
 		"a repeat names the time of late copies", "released.go",
-		"calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, 0)",
+		"calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt)", "calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, 0)",
 		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
 	},
 	{

@@ -103,8 +103,8 @@ var safetyRules = []mutation{
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{
-		"a client's name is not its inbox", "locker.go",
-		"return c.name + \":\" +", "return c.id + \":\" +",
+		"a client's name is not its inbox", "identity.go",
+		"append(text, s.room.c.name...)", "append(text, s.room.c.id...)",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},
 	{

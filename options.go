@@ -3,6 +3,7 @@ package relock
 import (
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
@@ -46,10 +47,49 @@ type terms struct {
 	ttl     time.Duration
 	fair    bool          // strict order of arrival
 	fixed   bool          // no watchdog
-	maxHold time.Duration // 0: no limit
 	local   bool          // nested holds need no command
+	maxHold time.Duration // 0: no limit
 
 	replicas replicas // that must acknowledge a hold; 0: none
+}
+
+// A family is the locks of one kind that a client makes.
+type family struct {
+	c    *Client
+	kind string
+}
+
+// A side is what handles have in common that are made alike. It does not change,
+// so one record serves any number of them.
+type side struct {
+	family
+	terms     terms
+	err       error // a bad name or option: what every call returns
+	read      bool  // holds are shared with other readers
+	anonymous bool  // every acquisition is of a new owner, whatever ctx says
+}
+
+// sides are the latest that each constructor has made: mostly those of the next
+// handle as well.
+type sides [3]atomic.Pointer[side]
+
+const (
+	sideLock = iota
+	sideWrite
+	sideRead
+)
+
+// shared returns s in a place where handles can share it.
+func (all *sides) shared(at int, s side) *side {
+	last := all[at].Load()
+	if s.err == nil && last != nil && *last == s {
+		return last
+	}
+	own := s // only here, so that the usual case allocates nothing
+	if s.err == nil {
+		all[at].Store(&own)
+	}
+	return &own
 }
 
 func newConfig(opts []Option) (config, error) {

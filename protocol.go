@@ -169,25 +169,26 @@ func decodeAcquire(raw []any, requests int) (acquireReply, error) {
 }
 
 // counts are the holds of a session, by mode.
-type counts struct{ writes, reads int }
+type counts struct{ writes, reads uint32 }
 
-func (n counts) total() int { return n.writes + n.reads }
+func (n counts) total() int { return int(n.writes) + int(n.reads) }
 
 // holdCall states what a session holds. A writer's statement names one key.
 func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
-	call := transport.Call{Script: scriptHold, Keys: []string{s.room.keys.Hash}, Args: []any{
-		c.args.id, s.nonce, s.owner, op, n.writes, n.reads, c.lease(ttl), c.args.keep,
+	call := transport.Call{Script: scriptHold, Keys: []string{s.room.hash}, Args: []any{
+		c.args.id, s.nonce.String(), s.owner(), op, n.writes, n.reads, c.lease(ttl), c.args.keep,
 	}}
 	if n.writes == 0 {
-		call.Keys = append(call.Keys, s.room.keys.Queue)
+		call.Keys = append(call.Keys, s.room.keys().Queue)
 	}
 	return call
 }
 
 // downgradeCall states that a session that wrote reads from now on.
 func downgradeCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
-	return transport.Call{Script: scriptDowngrade, Keys: []string{s.room.keys.Hash, s.room.keys.Queue}, Args: []any{
-		c.inboxPrefix, c.id, s.nonce, s.owner, op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+	keys := s.room.keys()
+	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
+		c.inboxPrefix, c.id, s.nonce.String(), s.owner(), op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
 	}}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,25 +42,49 @@ func (e *requestError) Unwrap() error { return e.err }
 // waits here. Anonymous calls on a plain lock send one of them to Redis for all,
 // who carries the claim; the others stand in line.
 type room struct {
-	c    *Client
-	keys key.Keys
-	kind string
+	*family
+	hash string // its key
 	ear  *ear
-	refs int // guarded by c.mu: calls and sessions that use the room
+	refs int32 // guarded by c.mu: calls and sessions that use the room
 
-	mu       sync.Mutex    // guards the following fields and all sessions' and holds' state
-	sessions []*session    // that are held: where a named owner re-enters
-	claimed  bool          // an anonymous call waits in Redis or holds, on behalf of the line
-	line     list.List     // of *place, first come first
-	beat     clock.Instant // when the heartbeats of the room's waiters are due, as last set
-	passes   int           // holds passed on locally since the grant
+	claimed bool       // an anonymous call waits in Redis or holds, on behalf of the line
+	passes  uint8      // holds passed on locally since the grant
+	mu      sync.Mutex // guards claimed, passes, the following fields and all sessions' and holds' state
+
+	sessions few[session] // that are held: where a named owner re-enters
 	since    clock.Instant
+	*crowd   // nil until anybody waits
+}
+
+// A crowd is what a room has of those who wait. Its room's mu guards it.
+type crowd struct {
+	line list.List     // of *place, first come first
+	beat clock.Instant // when the heartbeats of the room's waiters are due, as last set
+}
+
+// keys are made when they are sent: a held lock needs one of them, now and then.
+func (r *room) keys() key.Keys { return key.Of(r.c.cfg.prefix, r.hash) }
+
+// gather makes sure that the room has a crowd. It needs r.mu.
+func (r *room) gather() {
+	if r.crowd == nil {
+		r.crowd = &crowd{}
+	}
+}
+
+// front returns who is next in line, or nil. It needs r.mu.
+func (r *room) front() *list.Element {
+	if r.crowd == nil {
+		return nil
+	}
+	return r.line.Front()
 }
 
 // align returns when a heartbeat that is due at the given instant is to be sent:
 // with the others of the room where those come a little earlier, so that a
 // crowd of waiters costs few commands however they came. It needs r.mu.
 func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
+	r.gather()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
 		r.beat = due
 	}
@@ -70,7 +93,7 @@ func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 
 // A place is an anonymous call that stands in line.
 type place struct {
-	terms terms
+	terms *terms
 	turn  chan handover // cap 1, so that it is filled under room.mu; filled once, after leaving the line
 }
 
@@ -150,8 +173,8 @@ func (r *room) heldBy(owner string, read bool) *session {
 	r.mu.Lock()
 	var found *session
 	var tell func()
-	for _, s := range r.sessions {
-		if s.named && s.owner == owner && s.phase == held && (read || s.intent.writes > 0) {
+	for _, s := range r.sessions.all() {
+		if s.named && s.owner() == owner && s.phase == held && (read || s.intent.writes > 0) {
 			if tell = s.check(r.c.clock.Now()); tell == nil {
 				found = s
 			}
@@ -178,7 +201,8 @@ func (w *waiting) session() (*session, error) {
 		r.mu.Unlock()
 		return w.contend(s, placeNew)
 	}
-	p := &place{terms: w.lock.terms, turn: make(chan handover, 1)}
+	p := &place{terms: &w.lock.terms, turn: make(chan handover, 1)}
+	r.gather()
 	spot := r.line.PushBack(p)
 	r.mu.Unlock()
 	return w.stand(p, spot)
@@ -273,9 +297,9 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 	case a.code == answerBusy:
 		err = ErrNotAcquired
 	case a.code == answerKind:
-		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.name, a.kind, s.room.kind)
+		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), a.kind, s.room.kind)
 	case a.code == answerUpgrade:
-		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner)
+		err = fmt.Errorf("%w: owner %q", ErrUpgrade, s.owner())
 	default:
 		err = errGone
 	}
@@ -289,7 +313,7 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	if e.shard == nil {
 		c.inbox.Start()
 	}
-	if err := c.permit(w, s.room.keys); err != nil {
+	if err := c.permit(w, s.room.keys()); err != nil {
 		return answer{}, &requestError{err}
 	}
 	if w.once {
@@ -364,7 +388,7 @@ func (w *waiting) request(s *session, ticket int64) (answer, error) {
 			return answer{}, w.overOr(failed)
 		}
 		if try > 1 {
-			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.name), slog.Any("err", failed))
+			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Any("err", failed))
 		}
 		if !pause(w.ctx, w.room.c.closing, backoff(try)) {
 			if w.ctx.Err() == nil {
@@ -390,7 +414,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	op, notAfter := s.send(sent)
 	// An inbox that has been silent is asked to prove that it hears.
 	echo := ticket >= placeNew && time.Since(r.ear.Heard()) > s.terms.ttl/3
-	call := acquireCall(c, r.keys, r.kind, notAfter, echo, s.request(op, ticket))
+	call := acquireCall(c, r.keys(), r.kind, notAfter, echo, s.request(op, ticket))
 	if s.oneKey {
 		call.Keys = call.Keys[:1]
 	}
@@ -418,7 +442,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		c.expectEcho(r.ear, sent)
 	}
 	if reply.more {
-		c.settle(r.keys)
+		c.settle(r.keys())
 	}
 	s.oneKey = s.oneKey && a.code != answerQueueKey
 	if a.code == answerHeld && acks < need.n && s.phase != held {
@@ -440,7 +464,7 @@ func (s *session) request(op, place int64) request {
 		mode = modeRead
 	}
 	return request{
-		nonce: s.nonce, op: op, owner: s.owner, named: s.named, mode: mode,
+		nonce: s.nonce.String(), op: op, owner: s.owner(), named: s.named, mode: mode,
 		ttl: s.terms.ttl, block: s.block(), place: place,
 	}
 }
@@ -481,9 +505,10 @@ func (w *waiting) await(s *session) (got *session, err error) {
 		select {
 		case <-done:
 			s.room.mu.Lock()
-			err = s.lost
-			if s.phase == over && err == nil {
-				err = errGone
+			if s.phase == over {
+				if err = s.lost; err == nil {
+					err = errGone
+				}
 			}
 			s.room.mu.Unlock()
 			if err == nil {
@@ -577,22 +602,22 @@ func (s *session) end() {
 	s.schedule(clock.Instant{})
 	s.room.remove(s)
 	if wasHeld {
-		ticket = placeNew
+		ticket, s.lost = placeNew, nil
 	}
 	s.room.handClaim(s, ticket)
 }
 
 // remove needs r.mu.
 func (r *room) remove(s *session) {
-	if i := slices.Index(r.sessions, s); i >= 0 {
-		r.sessions = slices.Delete(r.sessions, i, i+1)
+	if i := r.sessions.index(s); i >= 0 {
+		r.sessions.remove(i)
 	}
 }
 
 // inherit hands a queued session to the next in line, if its terms are the same. It needs r.mu.
 func (r *room) inherit(s *session) bool {
-	front := r.line.Front()
-	if front == nil || front.Value.(*place).terms != s.terms {
+	front := r.front()
+	if front == nil || *front.Value.(*place).terms != *s.terms {
 		return false
 	}
 	r.line.Remove(front)
@@ -612,7 +637,7 @@ func (r *room) handClaim(s *session, ticket int64) {
 
 // passOn hands the claim to the next in line, with a ticket to ask for. It needs r.mu.
 func (r *room) passOn(ticket int64) {
-	front := r.line.Front()
+	front := r.front()
 	if front == nil {
 		r.claimed = false
 		return
@@ -638,15 +663,16 @@ func (r *room) finish(s *session) error {
 // passHold gives the lock to the next in line: bounded in number and time, so
 // that the queue gets its turn, and only while the lease is fresh. It needs r.mu.
 func (r *room) passHold(s *session, now clock.Instant) bool {
-	front := r.line.Front()
+	front := r.front()
 	if front == nil || s.phase != held || s.unproven || !s.front || r.c.isClosing() || !s.passable() ||
-		front.Value.(*place).terms != s.terms || s.next >= s.high ||
+		*front.Value.(*place).terms != *s.terms || s.left == 0 ||
 		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {
 		return false
 	}
 	r.line.Remove(front)
 	r.passes++
 	s.next++
+	s.left--
 	s.reserved = 1
 	front.Value.(*place).turn <- handover{session: s}
 	return true
@@ -659,7 +685,7 @@ func (w *waiting) waitingHook() {
 	}
 	w.told = true
 	if hook := w.room.c.cfg.hooks.Waiting; hook != nil {
-		hook(w.ctx, Event{Name: w.lock.name, Owner: w.owner})
+		hook(w.ctx, Event{Name: w.lock.Name(), Owner: w.owner})
 	}
 }
 
@@ -695,7 +721,7 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 	if !w.self {
 		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
-			slog.String("lock", w.lock.name))
+			slog.String("lock", w.lock.Name()))
 	}
 	w.self = true
 }
@@ -707,10 +733,11 @@ func (w *waiting) onSelf() time.Duration {
 	}
 	w.lock.mu.Lock()
 	defer w.lock.mu.Unlock()
-	if len(w.lock.holds) == 0 {
+	oldest := w.lock.holds.oldest()
+	if oldest == nil {
 		return 0
 	}
-	return w.room.c.clock.Now().Sub(clock.Max(w.began, w.lock.holds[0].acquired))
+	return w.room.c.clock.Now().Sub(clock.Max(w.began, oldest.acquired))
 }
 
 func (w *waiting) explain(err error) error {

@@ -8,7 +8,7 @@ import (
 // AskAgainWhenLost is the next try of a call that was asking for l when a message
 // granted its session, after the lease of that grant has ended.
 func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
-	r := l.c.enter(l.keys, l.kind)
+	r := l.c.enter(l)
 	defer l.c.leave(r)
 	r.mu.Lock()
 	s := r.newSession("", l)
@@ -23,7 +23,7 @@ func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
 // Remains says what a client still keeps of locks and calls, or "" for nothing.
 func Remains(c *Client) string {
 	c.mu.Lock()
-	sessions, rooms, tasks := len(c.sessions), len(c.rooms), c.tasks
+	sessions, rooms, tasks := len(c.sessions), c.countRooms(), c.tasks
 	c.mu.Unlock()
 	if calls := c.transport.Outstanding(); sessions+rooms+tasks+calls > 0 {
 		return fmt.Sprintf("%d sessions, %d rooms, %d tasks, %d calls", sessions, rooms, tasks, calls)

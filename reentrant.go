@@ -24,17 +24,11 @@ import (
 // same process after Lock, as the Go memory model has it for a sync.Mutex.
 // Between processes only the order is given.
 type Lock struct {
-	c         *Client
-	name      string
-	keys      key.Keys
-	kind      string
-	terms     terms
-	err       error // a bad name or option: what every call returns
-	read      bool  // holds are shared with other readers
-	anonymous bool  // every acquisition is of a new owner, whatever ctx says
+	*side
+	hash string // its key, of which the name and the other key are made; a bad name as it is
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
-	holds []*Hold    // not yet unlocked, the newest last
+	holds pile       // not yet unlocked
 	freed chan struct{}
 }
 
@@ -87,13 +81,13 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	h, err := l.acquire(bounded, false)
 	if err != nil && ctx.Err() == nil && errors.Is(err, errWaitOver) {
 		if failed, is := errors.AsType[*requestError](err); is {
-			return nil, lockError(l.name, failed)
+			return nil, lockError(l.Name(), failed)
 		}
 		over := fmt.Errorf("%w within %v", ErrNotAcquired, wait)
 		if _, is := errors.AsType[*selfWaitError](err); is {
 			over = &selfWaitError{over}
 		}
-		return nil, lockError(l.name, over)
+		return nil, lockError(l.Name(), over)
 	}
 	return h, err
 }
@@ -112,7 +106,7 @@ func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
 			return h, nil
 		}
 	}
-	return nil, lockError(l.name, err)
+	return nil, lockError(l.Name(), err)
 }
 
 // enter checks all that can be said without Redis, and says who locks.
@@ -135,7 +129,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 // obtain makes a hold of this handle. A grant that is lost again before the
 // call could return, as in a pause, is not a result: it asks anew.
 func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, error) {
-	r := l.c.enter(l.keys, l.kind)
+	r := l.c.enter(l)
 	defer l.c.leave(r)
 	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: once, began: l.c.clock.Now()}
 	for {
@@ -171,7 +165,7 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 		freed, err := l.occupied(w.owner)
 		if err == nil && freed == nil {
 			if h != nil {
-				l.holds = append(l.holds, h)
+				l.holds.add(h)
 			}
 			l.mu.Unlock()
 			return nil
@@ -196,10 +190,10 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.
 func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
-	for _, h := range l.holds {
+	for h := range l.holds.all() {
 		lost := h.peek()
 		if l.read {
-			if named := h.session.named; named != (owner != "") || named && h.session.owner != owner {
+			if named := h.session.named; named != (owner != "") || named && h.session.owner() != owner {
 				return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
 			}
 			continue // any of its unlocks will do
@@ -207,7 +201,7 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 		if lost == nil {
 			continue
 		}
-		if owner != "" && h.session.owner == owner {
+		if owner != "" && h.session.owner() == owner {
 			return nil, fmt.Errorf("%w; unlock that hold first", lost)
 		}
 		if l.freed == nil {
@@ -222,18 +216,17 @@ func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
 func (l *Lock) detach(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.holds, h); i >= 0 {
-		l.remove(i)
-	}
+	l.remove(h)
 }
 
-// remove needs l.mu.
-func (l *Lock) remove(i int) {
-	l.holds = slices.Delete(l.holds, i, i+1)
-	if l.freed != nil {
+// remove reports whether the hold was there. It needs l.mu.
+func (l *Lock) remove(h *Hold) bool {
+	found := l.holds.remove(h)
+	if found && l.freed != nil {
 		close(l.freed)
 		l.freed = nil
 	}
+	return found
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, and
@@ -243,7 +236,7 @@ func (l *Lock) remove(i int) {
 // when Redis did not answer within the ReleaseTimeout.
 func (l *Lock) Unlock() error {
 	if l.err != nil {
-		return lockError(l.name, l.err)
+		return lockError(l.Name(), l.err)
 	}
 	if l.terms.local {
 		if h := l.unnest(); h != nil {
@@ -253,26 +246,25 @@ func (l *Lock) Unlock() error {
 	}
 	l.judge()
 	l.mu.Lock()
-	i := l.next()
-	if i < 0 {
+	h := l.next()
+	if h == nil {
 		l.mu.Unlock()
-		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
+		return lockError(l.Name(), fmt.Errorf("%w by this handle", ErrNotHeld))
 	}
-	h := l.holds[i]
-	l.remove(i)
+	l.remove(h)
 	l.mu.Unlock()
 	if err := h.end(); err != nil {
-		return lockError(l.name, err)
+		return lockError(l.Name(), err)
 	}
 	return nil
 }
 
-// next returns the index of the hold that an Unlock is for, or -1. Those whose
+// next returns the hold that an Unlock is for, or nil. Those whose
 // caller has them to Release come last: after a loss of several, an Unlock must
 // not take the one that Do is about to end. It needs l.mu.
-func (l *Lock) next() int {
-	best, found := 0, -1
-	for i, h := range l.holds {
+func (l *Lock) next() (found *Hold) {
+	best := -1
+	for h := range l.holds.all() {
 		rank := 0
 		if h.peek() != nil {
 			rank = 1
@@ -280,8 +272,8 @@ func (l *Lock) next() int {
 		if h.unlock {
 			rank += 2
 		}
-		if rank >= best {
-			best, found = rank, i
+		if rank > best {
+			best, found = rank, h
 		}
 	}
 	return found
@@ -317,7 +309,12 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err 
 }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string {
+	if l.err != nil {
+		return l.hash
+	}
+	return key.Name(l.c.cfg.prefix, l.hash)
+}
 
 // HoldCount returns how many holds of this handle are live, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
@@ -326,9 +323,10 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // live. It takes l.mu only to list them: a loss found here calls hooks.
 func (l *Lock) judge() (live int) {
 	l.mu.Lock()
-	holds := slices.Clone(l.holds)
+	var some [4]*Hold
+	holds := slices.AppendSeq(some[:0], l.holds.all())
 	l.mu.Unlock()
-	for _, h := range holds {
+	for _, h := range slices.Backward(holds) {
 		if h.judge() == nil {
 			live++
 		}
@@ -357,10 +355,7 @@ func (l *Lock) Lost() <-chan struct{} {
 func (l *Lock) newest() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.holds) == 0 {
-		return nil
-	}
-	return l.holds[len(l.holds)-1]
+	return l.holds.newest
 }
 
 // SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,
@@ -368,8 +363,9 @@ func (l *Lock) newest() *Hold {
 // each other. Lock panics when it fails, also when ctx ends; Unlock panics on
 // ErrNotHeld and ErrLost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
-	own := &Lock{c: l.c, name: l.name, keys: l.keys, kind: l.kind, read: l.read, terms: l.terms, err: l.err, anonymous: true}
-	return &syncLocker{ctx: ctx, lock: own}
+	own := *l.side
+	own.anonymous = true
+	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, hash: l.hash}}
 }
 
 type syncLocker struct {

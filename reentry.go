@@ -29,10 +29,10 @@ func (s *session) join(l *Lock, now clock.Instant) *Hold {
 		told == 0 || meant == 0 || now.Until(s.trust) < l.terms.ttl/3 {
 		return nil
 	}
-	for _, outer := range s.holds {
-		if outer.read == l.read && !outer.terms.fixed && outer.terms.maxHold == 0 && outer.terms.ttl >= l.terms.ttl {
-			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, terms: l.terms, acquired: now}
-			s.holds = append(s.holds, h)
+	for _, outer := range s.holds.all() {
+		if outer.read == l.read && !outer.lock.terms.fixed && outer.lock.terms.maxHold == 0 && outer.lock.terms.ttl >= l.terms.ttl {
+			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, acquired: now}
+			s.holds.add(h)
 			return h
 		}
 	}
@@ -51,14 +51,14 @@ func (l *Lock) nest(owner string) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.only()
-	if s == nil || s.owner != owner {
+	if s == nil || s.owner() != owner {
 		return nil
 	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	h := s.join(l, l.c.clock.Now())
 	if h != nil {
-		l.holds = append(l.holds, h)
+		l.holds.add(h)
 	}
 	return h
 }
@@ -72,23 +72,22 @@ func (l *Lock) unnest() *Hold {
 	if s == nil {
 		return nil
 	}
-	i := len(l.holds) - 1
-	h := l.holds[i]
+	h := l.holds.newest
 	if !h.unlock || !h.local {
 		return nil
 	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	if s.phase != held || h.released || h.contexts != nil || l.c.clock.Now().Reached(s.trust) {
+	if s.phase != held || h.released || h.extras != nil && h.contexts != nil || l.c.clock.Now().Reached(s.trust) {
 		return nil
 	}
 	s.drop(h)
 	if !s.settledWith(s.claims()) {
-		s.holds = append(s.holds, h) // the last one: it is released in Redis
+		s.holds.add(h) // the last one: it is released in Redis
 		return nil
 	}
 	h.released = true
-	l.remove(i)
+	l.remove(h)
 	return h
 }
 
@@ -96,7 +95,7 @@ func (l *Lock) unnest() *Hold {
 // needs l.mu.
 func (l *Lock) only() *session {
 	var s *session
-	for _, h := range l.holds {
+	for h := range l.holds.all() {
 		if s != nil && h.session != s {
 			return nil
 		}

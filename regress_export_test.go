@@ -13,7 +13,7 @@ func (l *Lock) Unlocked() bool {
 	if !comesFree(&l.c.mu) {
 		return false
 	}
-	r := l.c.rooms[roomKey{l.keys.Hash, l.kind}]
+	r := l.c.rooms[l.kind][l.hash]
 	l.c.mu.Unlock()
 	if r == nil {
 		return true

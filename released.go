@@ -33,13 +33,14 @@ const (
 
 // A releasedNonce may come back.
 type releasedNonce struct {
-	keys         key.Keys
-	nonce, owner string
-	doubt        int64   // server ms until which a copy of its acquire may act; 0: none can
-	until        instant // when its lease would have ended
-	answered     instant // what was asked before then may have been told that it holds
-	server       string  // that it was last sent to, by the redis client's word; "": not known
-	epoch        int     // of the client when it was last sent
+	keys     key.Keys
+	nonce    nonce
+	owner    string
+	doubt    int64   // server ms until which a copy of its acquire may act; 0: none can
+	until    instant // when its lease would have ended
+	answered instant // what was asked before then may have been told that it holds
+	server   string  // that it was last sent to, by the redis client's word; "": not known
+	epoch    int     // of the client when it was last sent
 }
 
 // A releaseWatch repeats releases. Client.mu guards it.
@@ -56,11 +57,11 @@ type releaseWatch struct {
 // remember keeps a release for a lease, in case a failover undoes it. It is called
 // before the release is sent: what has changed by then is noticed later. It
 // needs s.room.mu.
-func (c *Client) remember(s *session, doubt int64) {
+func (c *Client) remember(s *session, keys key.Keys, owner string, doubt int64) {
 	now := c.clock.Now()
 	n := releasedNonce{
-		keys: s.room.keys, nonce: s.nonce, owner: s.owner, doubt: doubt,
-		until: now.Add(s.lasts()), server: c.transport.Server(s.room.keys.Hash),
+		keys: keys, nonce: s.nonce, owner: owner, doubt: doubt,
+		until: now.Add(s.lasts()), server: c.transport.Server(keys.Hash),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +202,7 @@ func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
 func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
-		calls[i] = releaseCall(c, n.keys, n.nonce, n.owner, n.doubt)
+		calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt)
 	}
 	ok = true
 	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {
@@ -295,9 +296,9 @@ func (c *Client) answered(s *session) {
 }
 
 // find needs Client.mu.
-func (w *releaseWatch) find(nonce string) *releasedNonce {
+func (w *releaseWatch) find(id nonce) *releasedNonce {
 	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
-		if w.released[i].nonce == nonce {
+		if w.released[i].nonce == id {
 			return &w.released[i]
 		}
 	}
@@ -310,24 +311,25 @@ func (w *releaseWatch) find(nonce string) *releasedNonce {
 // asked is when the request was sent whose answer says so; zero: a message does.
 // An answer that is older than that to the release says nothing new: where many
 // wait and the lock passes quickly, most are.
-func (c *Client) disown(nonce string, r *room, asked instant) {
+func (c *Client) disown(name string, r *room, asked instant) {
+	id, ours := asNonce(name)
 	now := c.clock.Now()
 	c.mu.Lock()
-	if c.sessions[nonce] != nil {
+	if ours && c.sessions[id] != nil {
 		c.mu.Unlock()
 		return
 	}
 	var call transport.Call
 	if r != nil {
-		call = releaseCall(c, r.keys, nonce, "", 0)
+		call = releaseCall(c, r.keys(), name, "", 0)
 	}
-	if n := c.watch.find(nonce); n != nil {
+	if n := c.watch.find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.answered) {
 			c.mu.Unlock()
 			return
 		}
 		n.answered = now // this release is enough for all that have asked by now
-		call = releaseCall(c, n.keys, nonce, n.owner, n.doubt)
+		call = releaseCall(c, n.keys, name, n.owner, n.doubt)
 	}
 	c.mu.Unlock()
 	if call.Script == nil {

@@ -2,6 +2,7 @@ package relock
 
 import (
 	"context"
+	"encoding/base64"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ func (s *session) plain(need replicas) bool {
 func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing) {
 	keys := make([]string, 0, len(batch))
 	text := make([]byte, 0, 128*len(batch))
+	owner := make([]byte, 0, 64)
 	alive := batch[:0]
 	for _, one := range batch {
 		s := one.s
@@ -47,12 +49,13 @@ func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing)
 			continue
 		}
 		alive = append(alive, one)
-		keys = append(keys, s.room.keys.Hash)
-		text = append(append(text, s.nonce...), ' ')
+		keys = append(keys, s.room.hash)
+		text = append(base64.RawURLEncoding.AppendEncode(text, s.nonce[:]), ' ')
 		text = append(strconv.AppendInt(text, op, 10), ' ')
 		text = append(strconv.AppendInt(text, int64(writes), 10), " 0 "...)
-		text = append(strconv.AppendInt(text, int64(len(s.owner)), 10), ' ')
-		text = append(text, s.owner...)
+		owner = s.appendOwner(owner[:0])
+		text = append(strconv.AppendInt(text, int64(len(owner)), 10), ' ')
+		text = append(text, owner...)
 	}
 	return transport.Call{Script: scriptRenew, Keys: keys, Args: []any{
 		c.id, of.ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(), text,
@@ -161,7 +164,7 @@ func (c *Client) notRenewed(batch []renewing, err error) {
 		if s.phase == held {
 			s.fails++
 			if soon.IsZero() {
-				soon = c.clock.Now().Add(backoff(s.fails))
+				soon = c.clock.Now().Add(backoff(int(s.fails)))
 			}
 			s.retryAt(soon)
 		}

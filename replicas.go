@@ -66,9 +66,12 @@ func (r replicas) short(acks int) error {
 // need is what the strictest of the session's holds asks of each statement that
 // its trust is to rest on. It needs room.mu.
 func (s *session) need() replicas {
-	need := s.terms.replicas.or(s.joining)
-	for _, h := range s.holds {
-		need = need.or(h.terms.replicas)
+	need := s.terms.replicas
+	if s.stating != nil {
+		need = need.or(s.joining)
+	}
+	for _, h := range s.holds.all() {
+		need = need.or(h.lock.terms.replicas)
 	}
 	return need
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -35,9 +34,10 @@ var _ Locker = (*RWLock)(nil)
 // NewRWLock returns a handle on the read/write lock of that name. Like NewLock
 // it does no I/O, and a bad name or option is what every call returns.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	w := c.newLock(name, kindRW, kindFairRW, opts)
-	r := &Lock{c: w.c, name: w.name, keys: w.keys, kind: w.kind, terms: w.terms, err: w.err, read: true}
-	return &RWLock{w: w, r: r}
+	s := c.newSide(name, kindRW, kindFairRW, opts)
+	w := c.newLock(name, c.sides.shared(sideWrite, s))
+	s.read = true
+	return &RWLock{w: w, r: &Lock{side: c.sides.shared(sideRead, s), hash: w.hash}}
 }
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.
@@ -80,25 +80,25 @@ func (rw *RWLock) WLocker() *Lock { return rw.w }
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.w
 	if w.err != nil {
-		return lockError(w.name, w.err)
+		return lockError(w.Name(), w.err)
 	}
 	if ctx == nil {
-		return lockError(w.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+		return lockError(w.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
 	}
 	if ctx.Err() != nil {
-		return lockError(w.name, ended(ctx))
+		return lockError(w.Name(), ended(ctx))
 	}
 	for {
 		h := w.newest()
 		if h == nil {
-			return lockError(w.name, fmt.Errorf("%w for writing by this handle", ErrNotHeld))
+			return lockError(w.Name(), fmt.Errorf("%w for writing by this handle", ErrNotHeld))
 		}
 		err := h.downgrade(ctx, rw)
 		if err == nil {
 			return nil
 		}
 		if err != errTaken { //nolint:errorlint // made here, never wrapped
-			return lockError(w.name, err)
+			return lockError(w.Name(), err)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 	s := h.session
 	s.room.mu.Lock()
 	if err = h.state(); err == nil {
-		h.read, h.moved = true, rw.r
+		h.read, h.extra().moved = true, rw.r
 		n = s.claims()
 		s.intent = n
 	}
@@ -175,18 +175,14 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 func (l *Lock) take(h *Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.holds, h)
-	if i >= 0 {
-		l.remove(i)
-	}
-	return i >= 0
+	return l.remove(h)
 }
 
 // put puts a hold back that take took.
 func (l *Lock) put(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holds = append(l.holds, h)
+	l.holds.add(h)
 }
 
 // adopt adds a hold to the reading side, whose holds are of one named owner, or
@@ -196,11 +192,11 @@ func (l *Lock) adopt(h *Hold) error {
 	defer l.mu.Unlock()
 	owner := ""
 	if h.session.named {
-		owner = h.session.owner
+		owner = h.session.owner()
 	}
 	if _, err := l.occupied(owner); err != nil {
 		return err
 	}
-	l.holds = append(l.holds, h)
+	l.holds.add(h)
 	return nil
 }

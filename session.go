@@ -1,25 +1,13 @@
 package relock
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 )
-
-// nonceLen is the length of a nonce or client ID: 128 bits in base64.
-const nonceLen = 22
-
-func newNonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
 
 // maxStamps bounds the sending times kept while Redis is away: a grant for an
 // older request is asked about instead of believed.
@@ -38,55 +26,78 @@ const (
 // request, through the queue, to the last unlock of the holds that share it.
 // The requests of one session carry growing numbers (op), so that Redis can
 // tell a late copy from news.
+//
+// A process may hold very many: what a session has only while it waits, or only
+// where its count can change, is in records of their own.
 type session struct {
 	room  *room
-	nonce string
-	owner string
-	named bool
-	read  bool // asked for in shared mode
-	terms terms
+	nonce nonce
+	own   int64        // number of the owner made for it; 0: it has a name
+	terms *terms       // of the handle that asked
 	task  renewal.Task // its next heartbeat, poll or renewal, or the end of its trust
 
-	// turn has one place: who states a new count waits for the statement before.
+	// turn has one place: who states a new count waits for the statement before. It
+	// and the rest of stating are nil unless the count can change: a named owner's, or
+	// that of a read/write lock.
 	turn chan struct{}
+	*stating
 
-	// Guarded by room.mu:
+	// named and read do not change. room.mu guards all that follows them.
 
-	// done is closed when the session is granted, or over before that. Who waits
-	// for it makes it.
-	done   chan struct{}
+	named  bool
+	read   bool // asked for in shared mode
 	phase  phase
 	front  bool // carries the room's claim: its anonymous holds may be passed on locally
-	op     int64
-	sent   []stamp // sending times of the last answered request and those after it
-	doubt  int64   // server ms until which an unanswered copy of a request may still act; 0: there is none
-	copies int     // requests in flight
-	maybe  bool    // a request has gone unanswered for good
-	busy   bool    // the watchdog has a request of this session in flight
-	again  bool    // a look came meanwhile: poll once more
-	oneKey bool    // the slot migrates: requests name the hash alone
-	handed bool    // granted by a message, for the rest of the entry's lease
+	maybe  bool // a request has gone unanswered for good
+	busy   bool // the watchdog has a request of this session in flight
+	again  bool // a look came meanwhile: poll once more
+	oneKey bool // the slot migrates: requests name the hash alone
+	handed bool // granted by a message, for the rest of the entry's lease
 	// unproven: held, but replicas that the terms ask for have not acknowledged
 	// it: no hold may be made of it, and it is passed on to nobody.
 	unproven bool
-	joining  replicas // what a hold under way asks for
-	short    error    // why the latest renewal extended nothing, though Redis has it
-	fails    int      // of its heartbeats or renewals, since the last that worked
+	left     uint8 // tokens of the block, for holds that are passed on locally
+	reserved int32 // 1: granted, and the call that waited has not made its hold yet
+	copies   int32 // requests in flight
+	fails    int32 // of its heartbeats or renewals, since the last that worked
 
-	ticket    int64
+	*asked // nil once it is held
+	ticket int64
+	op     int64
+	doubt  int64 // server ms until which an unanswered copy of a request may still act; 0: there is none
+
+	trust   clock.Instant // held: until then nobody else can hold
+	renewed clock.Instant // when the last request that trust rests on was sent
+	next    int64         // the token of the next local hold
+	count   counts        // holds that Redis has been told of
+	intent  counts        // holds in the newest statement
+	holds   few[Hold]     // that are not unlocked
+
+	// why it is over, where no unlock ended it; while it is held, why the latest
+	// renewal extended nothing, though Redis has it
+	lost error
+}
+
+// asked is what a session has until it is held. room.mu guards it.
+type asked struct {
+	// done is closed when the session is granted, or over before that. Who waits
+	// for it makes it.
+	done      chan struct{}
+	sent      []stamp // sending times of the last answered request and those after it
+	one       [1]stamp
 	answered  int64         // op of the last request that was answered "queued"
 	heartbeat clock.Instant // when the next one is due
 	told      clock.Instant // when the holder's lease ends
+}
 
-	trust           clock.Instant // held: until then nobody else can hold
-	renewed         clock.Instant // when the last request that trust rests on was sent
-	low, next, high int64         // tokens: of the grant, of the next local hold, of the block
-	count           counts        // holds that Redis has been told of
-	intent          counts        // holds in the newest statement
-	reserved        int           // 1: granted, and the call that waited has not made its hold yet
-	holds           []*Hold       // that are not unlocked
-	longest         time.Duration // lease that any hold has asked for: Redis may keep it so long
-	lost            error         // why it is over, where no unlock ended it
+// stating is what a session has whose count can change.
+type stating struct {
+	name string // the owner's; "": it is one made for the session
+
+	// Guarded by room.mu:
+
+	joining replicas      // what a hold under way asks for
+	longest time.Duration // lease that any hold has asked for: Redis may keep it so long
 }
 
 // A stamp says when a request was sent.
@@ -97,12 +108,14 @@ type stamp struct {
 
 // newSession needs r.mu.
 func (r *room) newSession(owner string, l *Lock) *session {
-	s := &session{room: r, nonce: newNonce(), owner: owner, named: owner != "", read: l.read, terms: l.terms}
+	s := &session{room: r, nonce: newNonce(), named: owner != "", read: l.read, terms: &l.terms, asked: &asked{}}
+	s.sent = s.one[:0]
 	if s.named || r.kind == kindRW || r.kind == kindFairRW {
 		s.turn = make(chan struct{}, 1)
+		s.stating = &stating{name: owner}
 	}
 	if !s.named {
-		s.owner = r.c.newOwner()
+		s.own = r.c.owners.Add(1)
 	}
 	s.task.Of = s
 	return s
@@ -210,14 +223,14 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	s.unproven = acks < s.need().n
 	s.count = s.claims()
 	s.intent = s.count
-	s.low, s.next, s.high = low, low, high
+	s.next, s.left = low, uint8(min(high-low, maxPasses))
 	s.trust, s.renewed = trust, sent
-	s.sent = nil
-	s.room.sessions = append(s.room.sessions, s)
+	s.room.sessions.add(s)
 	if s.front {
 		s.room.passes, s.room.since = 0, now
 	}
 	s.finished()
+	s.asked = nil
 	s.schedule(now)
 	return true
 }
@@ -234,14 +247,20 @@ func (s *session) trusted(sent clock.Instant, remaining time.Duration) clock.Ins
 // waitable returns a channel that is closed when the session is granted, or over
 // before that. It needs room.mu.
 func (s *session) waitable() <-chan struct{} {
+	if s.phase > queued {
+		return closed
+	}
 	if s.done == nil {
 		s.done = make(chan struct{})
-		if s.phase > queued {
-			close(s.done)
-		}
 	}
 	return s.done
 }
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // finished needs room.mu.
 func (s *session) finished() {
@@ -258,7 +277,7 @@ func (s *session) extend(sent, trust clock.Instant, acks int) (done bool) {
 	}
 	s.trust = clock.Max(s.trust, trust)
 	s.renewed = clock.Max(s.renewed, sent)
-	s.unproven, s.short = false, nil
+	s.unproven, s.lost = false, nil
 	return true
 }
 
@@ -308,7 +327,7 @@ func (s *session) kick(now clock.Instant) {
 // retry schedules another try soon after one that failed. It needs room.mu.
 func (s *session) retry(now clock.Instant) {
 	s.fails++
-	s.retryAt(now.Add(backoff(s.fails)))
+	s.retryAt(now.Add(backoff(int(s.fails))))
 }
 
 // retryAt needs room.mu.
@@ -327,13 +346,18 @@ func (s *session) retryAt(soon clock.Instant) {
 
 // lasts is how long Redis keeps what the session has there, at most. Holds that
 // are unlocked count: a lease never gets shorter. It needs room.mu.
-func (s *session) lasts() time.Duration { return max(s.terms.ttl, s.longest) }
+func (s *session) lasts() time.Duration {
+	if s.stating == nil {
+		return s.terms.ttl
+	}
+	return max(s.terms.ttl, s.longest)
+}
 
 // leased is the longest TTL of the session's holds. It needs room.mu.
 func (s *session) leased() time.Duration {
 	ttl := s.terms.ttl
-	for _, h := range s.holds {
-		ttl = max(ttl, h.terms.ttl)
+	for _, h := range s.holds.all() {
+		ttl = max(ttl, h.lock.terms.ttl)
 	}
 	return ttl
 }
@@ -341,12 +365,12 @@ func (s *session) leased() time.Duration {
 // renewal returns the lease to ask for, and whether any hold has a watchdog
 // that still renews. It needs room.mu.
 func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
-	if len(s.holds) == 0 {
+	if s.holds.first == nil {
 		// Granted, and the call that waits for it has not made its hold yet.
 		return s.terms.ttl, !s.terms.fixed
 	}
-	for _, h := range s.holds {
-		if !h.terms.fixed && (h.terms.maxHold == 0 || now.Sub(h.acquired) < h.terms.maxHold) {
+	for _, h := range s.holds.all() {
+		if !h.lock.terms.fixed && (h.lock.terms.maxHold == 0 || now.Sub(h.acquired) < h.lock.terms.maxHold) {
 			return s.leased(), true
 		}
 	}
@@ -359,8 +383,8 @@ func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
 func (s *session) check(now clock.Instant) (tell func()) {
 	if s.phase == held && now.Reached(s.trust) {
 		why := fmt.Errorf("%w: its lease could not be renewed in time", ErrLost)
-		if s.short != nil {
-			why = fmt.Errorf("%w: %w", why, s.short)
+		if s.lost != nil {
+			why = fmt.Errorf("%w: %w", why, s.lost)
 		}
 		tell := s.lose(why, now)
 		until := s.doubt
@@ -381,12 +405,12 @@ func (s *session) claims() counts { return s.claimsAnd(counts{}) }
 // claimsAnd is claims with more that Redis is to be told of. It needs room.mu.
 func (s *session) claimsAnd(n counts) counts {
 	if s.read {
-		n.reads += s.reserved
+		n.reads += uint32(s.reserved)
 	} else {
-		n.writes += s.reserved
+		n.writes += uint32(s.reserved)
 	}
 	var local counts
-	for _, h := range s.holds {
+	for _, h := range s.holds.all() {
 		at := &n
 		if h.local {
 			at = &local
@@ -404,8 +428,8 @@ func (s *session) claimsAnd(n counts) counts {
 
 // drop takes an unlocked hold off the session. It needs room.mu.
 func (s *session) drop(h *Hold) {
-	if i := slices.Index(s.holds, h); i >= 0 {
-		s.holds = slices.Delete(s.holds, i, i+1)
+	if i := s.holds.index(h); i >= 0 {
+		s.holds.remove(i)
 	}
 }
 
@@ -419,7 +443,7 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 	s.schedule(now)
 	s.room.remove(s)
 	var tells []func()
-	for _, h := range s.holds {
+	for _, h := range s.holds.all() {
 		tells = append(tells, h.lose(why, now))
 	}
 	s.room.passClaim(s)

@@ -63,11 +63,11 @@ func newEar(channel string, h hearing) *ear {
 }
 
 // earFor returns the ear for a lock.
-func (c *Client) earFor(keys key.Keys) *ear {
+func (c *Client) earFor(hash string) *ear {
 	if c.shards == nil {
 		return c.ear
 	}
-	channel := key.ShardInbox(c.cfg.prefix, keys, c.id)
+	channel := key.ShardInbox(c.cfg.prefix, hash, c.id)
 	shard := c.shards.Channel(channel)
 	e := newEar(channel, shard)
 	e.shard = shard

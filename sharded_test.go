@@ -34,7 +34,7 @@ func (s *shardedScene) sharded(opts ...relock.Option) *actor {
 }
 
 func (s *shardedScene) channel(a *actor, name string) string {
-	return key.ShardInbox("relock", key.For("relock", name), a.ID())
+	return key.ShardInbox("relock", key.Hash("relock", name), a.ID())
 }
 
 func (s *shardedScene) channels(want int) {

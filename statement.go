@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -51,7 +52,7 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 		if gone {
 			return nil, errGone
 		}
-		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner, maxHolds)
+		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner(), maxHolds)
 	}
 	err := s.state(w.ctx, n, w.lock.terms.ttl, w.once)
 	r.mu.Lock()
@@ -91,7 +92,9 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 			return errGone
 		}
 		s.op++
-		s.longest = max(s.longest, ttl)
+		if s.stating != nil { // else all of it is what the terms say
+			s.longest = max(s.longest, ttl)
+		}
 		call := holdCall(c, s, s.op, n, ttl)
 		if n.writes == 0 && s.count.writes > 0 {
 			call = downgradeCall(c, s, s.op, n, ttl)
@@ -335,12 +338,14 @@ func (s *session) releaseLater(until int64) {
 
 // release ends the session's nonce in Redis, whatever it has come to there.
 func (s *session) release(ctx context.Context, until int64) error {
-	return s.releasing(until).run(ctx, nil)
+	r := s.releasing(until)
+	return r.run(ctx, nil)
 }
 
 // A releasing is a release under way.
 type releasing struct {
 	s    *session
+	keys key.Keys
 	call transport.Call
 	// was: it was held until then, as far as can be known: what a second try finds
 	// gone, an unanswered first one may have released.
@@ -349,12 +354,15 @@ type releasing struct {
 	tries int
 }
 
-func (s *session) releasing(until int64) *releasing {
+func (s *session) releasing(until int64) releasing {
+	keys, owner := s.room.keys(), s.owner()
 	s.room.mu.Lock()
-	s.room.c.remember(s, until)
+	s.room.c.remember(s, keys, owner, until)
 	s.room.mu.Unlock()
-	return &releasing{s: s, call: releaseCall(s.room.c, s.room.keys, s.nonce, s.owner, until)}
+	return releasing{s: s, keys: keys, call: releaseCall(s.room.c, keys, s.nonce.String(), owner, until)}
 }
+
+func (r *releasing) both() []string { return []string{r.keys.Hash, r.keys.Queue} }
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended.
 func (r *releasing) run(ctx context.Context, err error) error {
@@ -377,7 +385,6 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	s, c := r.s, r.s.room.c
 	r.tries++
 	raw, err := c.transport.Do(ctx, timeout, r.call)
-	keys := []string{s.room.keys.Hash, s.room.keys.Queue}
 	if err != nil {
 		switch transport.Classify(err) {
 		case transport.Closed, transport.Refused:
@@ -386,10 +393,10 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 			r.lost = true
 		}
 		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
-			r.call.Keys = keys[:1]
+			r.call.Keys = r.call.Keys[:1]
 			return false, nil
 		}
-		r.call.Keys = keys
+		r.call.Keys = r.both()
 		return false, err
 	}
 	state, now, more, err := decodeRelease(raw)
@@ -404,7 +411,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	}
 	// With more, the lock is released, and the queue needs further calls to move on.
 	r.was = r.was || state == wasHeld
-	r.call.Keys = keys
+	r.call.Keys = r.both()
 	if more {
 		return false, nil
 	}

@@ -169,13 +169,13 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		again := st.s.phase == held
 		if again {
 			if errors.Is(err, ErrReplicas) {
-				st.s.short = err
+				st.s.lost = err
 			}
 			st.s.retry(c.clock.Now())
 		}
 		st.s.room.mu.Unlock()
 		if again {
-			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.keys.Hash), slog.String("owner", st.s.owner), slog.Any("err", err))
+			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
 		}
 	}
 }
@@ -186,10 +186,7 @@ func (c *Client) renewedHook(s *session) {
 		return
 	}
 	s.room.mu.Lock()
-	var h *Hold
-	if n := len(s.holds); n > 0 {
-		h = s.holds[n-1]
-	}
+	h := s.holds.last()
 	s.room.mu.Unlock()
 	if h != nil {
 		hook(h.event(nil))
@@ -230,7 +227,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		notAfter = min(notAfter, p.notAfter)
 	}
 	r.mu.Unlock()
-	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys, r.kind, notAfter, true, requests...))
+	raw, err := c.transport.Do(ctx, timeout, acquireCall(c, r.keys(), r.kind, notAfter, true, requests...))
 	var reply acquireReply
 	if err == nil {
 		reply, err = decodeAcquire(raw, len(waiters))
@@ -241,7 +238,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 			c.expectEcho(r.ear, waiters[0].sent)
 		}
 	} else {
-		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.keys.Hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
+		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 	}
 	for i, p := range waiters {
 		r.mu.Lock()
@@ -255,7 +252,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		r.mu.Unlock()
 	}
 	if reply.more {
-		c.settle(r.keys)
+		c.settle(r.keys())
 	}
 }
 
@@ -264,7 +261,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 // nobody has is released, which changes nothing but that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(lateAfter, func(ctx context.Context) {
-		call := releaseCall(c, keys, newNonce(), "", 0)
+		call := releaseCall(c, keys, newNonce().String(), "", 0)
 		for try := 1; ; {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
 			if err == nil {
@@ -290,7 +287,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 		// scheduled then. Or over, and nothing is.
 		s.schedule(now)
 	case err != nil && hopeless(err):
-		c.remember(s, s.doubt) // its place stays: a grant that comes for it is handed back
+		c.remember(s, s.room.keys(), s.owner(), s.doubt) // its place stays: a grant that comes for it is handed back
 		s.fail(&requestError{err})
 	case err != nil:
 		s.retry(now)

@@ -16,14 +16,11 @@ var hasBoottime = func() bool {
 	return ok
 }()
 
-var (
-	origin = time.Now() // of the monotonic clock as a number
-	spared = lead{measure: func() (before, boot, after time.Duration) {
-		before = time.Since(origin)
-		boot, _ = boottime()
-		return before, boot, time.Since(origin)
-	}}
-)
+var spared = lead{measure: func() (before, boot, after time.Duration) {
+	before = time.Since(origin)
+	boot, _ = boottime()
+	return before, boot, time.Since(origin)
+}}
 
 // sinceBoot returns what a clock shows that counts suspended time, at the instant t
 // or later.

@@ -10,11 +10,20 @@ import "time"
 
 // Instant is a point on two clocks: Go's monotonic clock and one that also
 // counts the time during which the machine is suspended. Its zero value lies
-// before every instant that a [Clock] returns.
+// before every instant that a [Clock] returns. Both are plain numbers, since
+// every held lock keeps a few: a [time.Time] takes three words.
 type Instant struct {
-	mono time.Time
+	mono time.Duration // from long before origin
 	boot time.Duration
 }
+
+// origin is where the monotonic clock is counted from, less ages: the zero
+// Instant is to lie before it by more than any interval in use.
+var origin = time.Now()
+
+const ages = 100 * 365 * 24 * time.Hour
+
+func monotonic(t time.Time) time.Duration { return t.Sub(origin) + ages }
 
 // Clock tells the time. Its zero value reads the clocks of the system; a Clock
 // may be used by several goroutines at once.
@@ -45,22 +54,22 @@ func New(now func() time.Time, boot func() time.Duration) *Clock {
 // two readings is then seen by whoever asks whether a deadline has passed.
 func (c *Clock) Now() Instant {
 	if c.now == nil {
-		mono := time.Now()
-		return Instant{mono: mono, boot: sinceBoot(mono)}
+		now := time.Now()
+		return Instant{mono: monotonic(now), boot: sinceBoot(now)}
 	}
-	mono := c.now()
-	return Instant{mono: mono, boot: c.boot()}
+	now := c.now()
+	return Instant{mono: monotonic(now), boot: c.boot()}
 }
 
 // Add returns the instant that is d after i on both clocks.
 func (i Instant) Add(d time.Duration) Instant {
-	return Instant{mono: i.mono.Add(d), boot: i.boot + d}
+	return Instant{mono: i.mono + d, boot: i.boot + d}
 }
 
 // Sub returns the time from j to i, the larger of what the two clocks say:
 // elapsed time is never under-counted. It is -i.Until(j).
 func (i Instant) Sub(j Instant) time.Duration {
-	return max(i.mono.Sub(j.mono), i.boot-j.boot)
+	return max(i.mono-j.mono, i.boot-j.boot)
 }
 
 // Until returns the time that remains from i to deadline, the smaller of what
@@ -70,7 +79,7 @@ func (i Instant) Sub(j Instant) time.Duration {
 // is suspended: whoever wakes up asks [Instant.Reached] again, and whoever must
 // not act after the deadline asks it before acting.
 func (i Instant) Until(deadline Instant) time.Duration {
-	return min(deadline.mono.Sub(i.mono), deadline.boot-i.boot)
+	return min(deadline.mono-i.mono, deadline.boot-i.boot)
 }
 
 // Reached reports whether, at i, either clock has reached deadline.
@@ -80,15 +89,18 @@ func (i Instant) Reached(deadline Instant) bool { return i.Until(deadline) <= 0 
 // the end of the longer one by the clock that counts suspended time, and the
 // other clock can only make it come sooner.
 func Max(a, b Instant) Instant {
-	if b.mono.After(a.mono) {
-		a.mono = b.mono
-	}
-	a.boot = max(a.boot, b.boot)
-	return a
+	return Instant{mono: max(a.mono, b.mono), boot: max(a.boot, b.boot)}
 }
 
 // IsZero reports whether i is the zero Instant.
-func (i Instant) IsZero() bool { return i.mono.IsZero() && i.boot == 0 }
+func (i Instant) IsZero() bool { return i == Instant{} }
 
-// Time returns i as a [time.Time], with its monotonic reading.
-func (i Instant) Time() time.Time { return i.mono }
+// Awake returns the time from j to i on the monotonic clock alone.
+func (i Instant) Awake(j Instant) time.Duration { return i.mono - j.mono }
+
+// Time returns i as a [time.Time], with its monotonic reading. Its wall clock
+// reading is by the wall clock as it goes now.
+func (i Instant) Time() time.Time {
+	now := time.Now()
+	return now.Add(i.mono - monotonic(now))
+}

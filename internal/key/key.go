@@ -27,18 +27,30 @@ type Keys struct {
 
 // For returns the keys of the lock name. Both arguments are checked ones: see
 // [CheckPrefix] and [CheckName].
-func For(prefix, name string) Keys {
+func For(prefix, name string) Keys { return Of(prefix, Hash(prefix, name)) }
+
+// Hash returns the first of the keys that [For] does: the others, and the name, can
+// be made of it.
+func Hash(prefix, name string) string {
 	if tagged(name) {
-		return Keys{
-			Hash:  prefix + ":ht:" + name,
-			Queue: prefix + ":qt:" + name,
-		}
+		return prefix + ":ht:" + name
 	}
-	tag := "{" + escaper.Replace(name) + "}"
-	return Keys{
-		Hash:  prefix + ":h:" + tag,
-		Queue: prefix + ":q:" + tag,
+	return prefix + ":h:{" + escaper.Replace(name) + "}"
+}
+
+// Of returns the keys of the lock that has the hash.
+func Of(prefix, hash string) Keys {
+	part := len(prefix) + len(":")
+	return Keys{Hash: hash, Queue: hash[:part] + "q" + hash[part+len("h"):]}
+}
+
+// Name returns the name of the lock that has the hash.
+func Name(prefix, hash string) string {
+	rest := hash[len(prefix):]
+	if name, ok := strings.CutPrefix(rest, ":ht:"); ok {
+		return name
 	}
+	return unescaper.Replace(rest[len(":h:{") : len(rest)-len("}")])
 }
 
 // Inbox returns the name of the channel on which a client is told of grants.
@@ -47,8 +59,8 @@ func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 // ShardInbox returns the name of the sharded channel on which a client is told
 // of grants of a lock. It has the lock's hash tag, and so its slot; the scripts
 // make the same name of the hash's key. Locks with one tag share it.
-func ShardInbox(prefix string, keys Keys, client string) string {
-	_, rest, _ := strings.Cut(keys.Hash, "{")
+func ShardInbox(prefix, hash, client string) string {
+	_, rest, _ := strings.Cut(hash, "{")
 	tag, _, _ := strings.Cut(rest, "}")
 	return Inbox(prefix, "{"+tag+"}"+client)
 }
@@ -56,6 +68,8 @@ func ShardInbox(prefix string, keys Keys, client string) string {
 // escaper leaves no brace, so that the tag of a key ends where the name does.
 // The percent sign is escaped too: else "{" and "%7B" would be one name.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
+
+var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
 // tagged reports whether Redis finds a hash tag in name: at least one byte
 // between the first opening brace and the first closing one after it.

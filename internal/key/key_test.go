@@ -33,6 +33,9 @@ func TestKeysHaveTheDocumentedLayout(t *testing.T) {
 		if got != want {
 			t.Errorf("For(%q) = %v, want %v", row.name, got, want)
 		}
+		if got := key.Name(prefix, row.hash); got != row.name {
+			t.Errorf("Name(%q) = %q, want %q", row.hash, got, row.name)
+		}
 	}
 	if got, want := key.Inbox(prefix, "c1"), "relock:inbox:c1"; got != want {
 		t.Errorf("Inbox = %q, want %q", got, want)
@@ -49,7 +52,7 @@ func TestTaggedNameSharesTheUsersSlot(t *testing.T) {
 func TestShardedChannelIsInTheLocksSlot(t *testing.T) {
 	for _, name := range []string{"job", "{tenant}:job", "a{b}c{d}", "{", "}", "{}", "{}x{a}", "x{", "}{", "{{a}}", "%7B", "日本", "a b"} {
 		keys := key.For(prefix, name)
-		channel := key.ShardInbox(prefix, keys, "s.c1")
+		channel := key.ShardInbox(prefix, keys.Hash, "s.c1")
 		if slot(channel) != slot(keys.Hash) {
 			t.Errorf("name %q: channel %s is in slot %d, the hash in %d", name, channel, slot(channel), slot(keys.Hash))
 		}
@@ -57,7 +60,7 @@ func TestShardedChannelIsInTheLocksSlot(t *testing.T) {
 			t.Errorf("channel %s is not among those that a user is permitted", channel)
 		}
 	}
-	if got, want := key.ShardInbox(prefix, key.For(prefix, "orders"), "s.c1"), "relock:inbox:{orders}s.c1"; got != want {
+	if got, want := key.ShardInbox(prefix, key.Hash(prefix, "orders"), "s.c1"), "relock:inbox:{orders}s.c1"; got != want {
 		t.Errorf("ShardInbox = %q, want %q", got, want)
 	}
 }
@@ -177,6 +180,11 @@ func FuzzKeys(f *testing.F) {
 		own(t, seen, b)
 		if got := nameOf(t, k.Hash, "h"); got != a {
 			t.Errorf("hash key of %q reads back as %q", a, got)
+		}
+		for _, prefix := range []string{prefix, "a:h:b", "a:ht"} {
+			if got := key.Name(prefix, key.Hash(prefix, a)); got != a {
+				t.Errorf("Name says %q of %q under %q", got, a, prefix)
+			}
 		}
 		if got := nameOf(t, k.Queue, "q"); got != a {
 			t.Errorf("queue key of %q reads back as %q", a, got)

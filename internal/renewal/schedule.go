@@ -73,7 +73,7 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 		return
 	}
 	now := s.look()
-	left := due.Time().Sub(now.Time())
+	left := due.Awake(now)
 	if less := now.Until(due); left-less > tick {
 		left = less // a suspension came after due was made
 	}
@@ -149,7 +149,7 @@ func (s *Schedule) look() clock.Instant {
 	if s.base.IsZero() {
 		s.base = now
 	}
-	mono := now.Time().Sub(s.base.Time())
+	mono := now.Awake(s.base)
 	if slept := now.Sub(s.base) - mono; slept > s.slept+tick {
 		s.slept = slept
 	}
