@@ -252,9 +252,9 @@ func migrateSharded(t *testing.T, c *redistest.Cluster, client func(*testing.T, 
 }
 
 func TestShardedWaitersGoOnAfterAFailover(t *testing.T) {
-	for how, end := range ends {
+	for how := range ends {
 		t.Run("primary "+how, func(t *testing.T) {
-			goOnAfterAFailover(t, replicatedDeployments["cluster"](t), end, relock.ShardedPubSub())
+			goOnAfterAFailover(t, replicatedDeployments["cluster"](t), how, relock.ShardedPubSub())
 		})
 	}
 }
