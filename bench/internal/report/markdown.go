@@ -96,7 +96,7 @@ func (r Results) Markdown(p Page) string {
 	b.WriteString("A † marks a lock that got too little done in some round for its figures to mean much. Errors of every kind are counted.\n\n")
 	b.WriteString("## Targets\n\nRatios are taken within a round, then the median over the rounds, and the spread.\n\n")
 	met, missed := r.targetTable(&b)
-	fmt.Fprintf(&b, "%d met, %d not met.\n\n", met, missed)
+	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of these, and the measurements that show it, are in [decision 0017](decisions/0017-what-limits.md).\n\n", met, missed)
 	for _, s := range sections {
 		r.section(&b, s, p.Plots)
 	}
