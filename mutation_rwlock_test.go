@@ -25,7 +25,7 @@ var rwlockRules = []mutation{
 	{
 		"a reader ends by its own deadline", "lua/shared_readers.lua",
 		"if deadline > now then", "if deadline > 0 then",
-		[]string{"TestDeadReaderBlocksWritersUntilItsOwnLeaseEnds"},
+		[]string{"TestNameOfDeadReadersCanBeAnotherKind"},
 	},
 	{
 		"an owner that reads cannot write", "lua/acquire.lua",

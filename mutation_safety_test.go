@@ -5,8 +5,8 @@ package relock_test
 var safetyRules = []mutation{
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
-		"  local joined = request.grant and",
-		"  if state.owner and state.client == client then\n    return { 1, state.token, state.token, state.deadline - now, '' }\n  end\n  local joined = request.grant and",
+		"if told and tonumber(told) > now then\n",
+		"if told and holder == client then\n  return { now, 0, 1, fields[2], fields[2], told - now, '' }\nend\nif told and tonumber(told) > now then\n",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
 	},
 	{
@@ -209,7 +209,12 @@ var safetyRules = []mutation{
 		[]string{"TestF10TokensGrowThoughTheClockStepsBack"},
 	},
 	{
-		"tickets go on from the last", "lua/shared_queue.lua",
+		"tickets go on from the last", "lua/acquire.lua",
+		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
+		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
+	},
+	{
+		"tickets of named owners go on from the last", "lua/shared_queue.lua",
 		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
 		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
 	},

@@ -36,6 +36,13 @@ func comesFree(mu *sync.Mutex) bool {
 	return false
 }
 
+// Remembers says whether c looks after releases, which takes a timer.
+func (c *Client) Remembers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watch.on || c.watch.released != nil
+}
+
 // RenewAround is a round of the watchdog that finds every session due, and in which
 // between happens after it has looked at them and before it sends anything.
 func (c *Client) RenewAround(between func()) {

@@ -91,22 +91,32 @@ func TestDowngradeBesideAnotherOwnersReadHoldIsRefused(t *testing.T) {
 // somebody else to ask. Fails without the fix: what is left over is settled.
 func TestReadersBeyondOneCallAreLetInAtOnce(t *testing.T) {
 	const crowd = 1000
-	inVirtualTime(t, func(t *testing.T, g *ground) {
-		hears := g.threadOf(g.clients[0], "hears") // what is granted to the crowd
-		g.ok(hears.RLock(hears.ctx))
-		g.ok(hears.RUnlock())
-		dead, link := g.over()
-		w := g.threadOf(dead, "w")
-		g.ok(w.Lock(w.ctx))
-		link.Hole()
-		ends := time.Now().Add(30 * time.Second)
-		queueReaders(g, g.clients[0].ID(), crowd)
-		time.Sleep(time.Until(ends) + time.Millisecond)
-		late := g.threadOf(g.clients[1], "late")
-		g.tries(true)(late.TryRLock(late.ctx, 100*time.Millisecond))
-		g.reads(crowd + 1)
-		_ = late.RUnlock()
-	})
+	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
+		inVirtualTime(t, func(t *testing.T, g *ground) {
+			hears := g.threadOf(g.clients[0], "hears") // what is granted to the crowd
+			g.ok(hears.RLock(hears.ctx))
+			g.ok(hears.RUnlock())
+			dead, link := g.over()
+			w := g.threadOf(dead, "w")
+			g.ok(w.Lock(w.ctx))
+			link.Hole()
+			ends := time.Now().Add(30 * time.Second)
+			queueReaders(g, g.clients[0].ID(), crowd)
+			time.Sleep(time.Until(ends) + time.Millisecond)
+			late, all := g.threadOf(g.clients[1], "late"), crowd
+			held, err := late.TryRLock(late.ctx, wait)
+			g.ok(err)
+			if held {
+				all++
+			}
+			if held != (wait > 0) {
+				t.Errorf("behind the crowd TryRLock for %v said %v", wait, held)
+			}
+			time.Sleep(100 * time.Millisecond) // long before the next heartbeat
+			g.reads(all)
+			_ = late.RUnlock()
+		})
+	}
 }
 
 // queueReaders puts readers of a client into the queue that nobody there waits for.

@@ -35,8 +35,12 @@ func TestDowngradeLetsReadersJoinAndNoWriterBetween(t *testing.T) {
 			g.queue("r")
 			writes := w.begin(w.Lock)
 			g.queue("r", "w")
+			began := time.Now()
 			g.ok(rw.Downgrade(ctx))
 			g.ok(reads.ends())
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("the reader came in %v later, by its heartbeat", took)
+			}
 			writes.waits()
 			g.held(h.Owner()+" r1", "r r1")
 			if rw.WLocker().HoldCount() != 0 || rw.RLocker().HoldCount() != 1 || h.Err() != nil {

@@ -153,3 +153,18 @@ func TestOneKeyFormSeesReaders(t *testing.T) {
 		g.ok(r.RUnlock())
 	})
 }
+
+// TestNameOfDeadReadersCanBeAnotherKind when their leases have ended, though nobody
+// has cleared them away: they hold no more.
+func TestNameOfDeadReadersCanBeAnotherKind(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, g *ground) {
+		c, link := g.over()
+		dead := g.threadOf(c, "dead")
+		g.ok(dead.RLock(dead.ctx))
+		link.Hole()
+		time.Sleep(30*time.Second + 3*time.Millisecond)
+		plain := g.clients[0].NewLock(g.name)
+		g.tries(true)(plain.TryLock(t.Context(), 0))
+		g.ok(plain.Unlock())
+	})
+}

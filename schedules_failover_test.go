@@ -125,6 +125,9 @@ func TestF16ClientAsksWhileItRemembers(t *testing.T) {
 		if n := a.sent("where") - before; n > 1 {
 			t.Errorf("asked %d times after the leases, want no more", n)
 		}
+		if a.Remembers() {
+			t.Error("it still looks after what has ended")
+		}
 	})
 }
 

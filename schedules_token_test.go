@@ -101,20 +101,28 @@ func TestF10TokensGrowThoughTheClockStepsBack(t *testing.T) {
 
 // Fails when a ticket is the time alone.
 func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
-	play(t, func(t *testing.T, s *scene) {
-		a, b, c := s.actor(), s.actor(), s.actor()
-		held := s.take(a.NewLock("l"))
-		s.until(101 * time.Millisecond)
-		first := s.begin(b.NewLock("l"))
-		s.srv.StepClock(-time.Hour)
-		s.until(203 * time.Millisecond)
-		second := s.begin(c.NewLock("l"))
-		endHold(t, held)
-		held = first.holds()
-		second.waits()
-		endHold(t, held)
-		second.holds()
-	})
+	for _, named := range []bool{false, true} {
+		play(t, func(t *testing.T, s *scene) {
+			a, b, c := s.actor(), s.actor(), s.actor()
+			by := func(who string) (opts []relock.LockOption) {
+				if named {
+					opts = append(opts, relock.Owner(who))
+				}
+				return opts
+			}
+			held := s.take(a.NewLock("l"))
+			s.until(101 * time.Millisecond)
+			first := s.begin(b.NewLock("l", by("b")...))
+			s.srv.StepClock(-time.Hour)
+			s.until(203 * time.Millisecond)
+			second := s.begin(c.NewLock("l", by("c")...))
+			endHold(t, held)
+			held = first.holds()
+			second.waits()
+			endHold(t, held)
+			second.holds()
+		})
+	}
 }
 
 // Fails when the hash goes with its last holder.
