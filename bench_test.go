@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,6 +40,12 @@ func BenchmarkPair(b *testing.B) {
 			benchPair(b, l, context.Background())
 		}
 	})
+	b.Run("1, of a context that can end", func(b *testing.B) { // its first try is watched from another goroutine
+		b.ReportAllocs()
+		for b.Loop() {
+			benchPair(b, l, b.Context())
+		}
+	})
 	b.Run("256", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetParallelism(128)
@@ -50,6 +57,17 @@ func BenchmarkPair(b *testing.B) {
 			}
 		})
 	})
+}
+
+// What there is without a library: SET NX, and a script that compares and deletes.
+func BenchmarkPairByHand(b *testing.B) {
+	rdb := redistest.Real(b).Client(b)
+	release := redis.NewScript("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")
+	b.ReportAllocs()
+	for b.Loop() {
+		noErr(b, rdb.SetNX(b.Context(), "one", "random", 30*time.Second).Err())
+		noErr(b, release.Run(b.Context(), rdb, []string{"one"}, "random").Err())
+	}
 }
 
 func BenchmarkNestedPair(b *testing.B) {
