@@ -23,7 +23,7 @@ var foundByExploration = map[string]int{
 	"a dead entry is passed over":                    400,
 	"a hand-off gives the rest of the entry's lease": 150,
 	"tokens go on from the counter":                  40,
-	"tickets go on from the last":                    40,
+	"tickets of named owners go on from the last":    40,
 	"force settles":                                  150,
 	"a release serves the queue":                     40,
 	"a newcomer stands behind the queue":             40,
