@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Unlocked says whether the caller holds none of the mutexes under which l's
@@ -41,6 +42,14 @@ func (c *Client) Remembers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.watch.on || c.watch.released != nil
+}
+
+// PretendShort has h's session, of a named owner, held as one that asks for a replica and
+// whose latest renewal none has.
+func (h *Hold) PretendShort() {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	h.session.lost, h.session.joining = ErrReplicas, replicas{n: 1, timeout: time.Second}
 }
 
 // RenewAround is a round of the watchdog that finds every session due, and in which

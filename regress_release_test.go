@@ -184,6 +184,41 @@ func TestUnlockThatWaitsForTheTurnReturnsWithinTheReleaseTimeout(t *testing.T) {
 	})
 }
 
+// Some nested unlocks wait for their turn, and the first of them states all. The
+// others had the error of a renewal that too few replicas had, and that has no part
+// in it.
+// Fails without the fix: such an unlock asks why the session is over only if it is.
+func TestUnlocksThatShareAStatementSucceedThoughARenewalFellShort(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a")
+		ctx := relock.WithOwner(t.Context(), "me")
+		outer, err := l.Acquire(ctx)
+		noErr(t, err)
+		for range 3 {
+			noErr(t, l.Lock(ctx))
+		}
+		gate := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sends(cmd, "hold") {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		var unlocks []<-chan error
+		for range 3 {
+			unlocks = append(unlocks, beside(l.Unlock))
+			stillWaits(t, unlocks[len(unlocks)-1])
+		}
+		outer.PretendShort()
+		close(gate)
+		for _, unlock := range unlocks {
+			noErr(t, <-unlock)
+		}
+		noErr(t, outer.Release())
+	})
+}
+
 // A grant that came while a lost hold of the handle was not unlocked yet waits for
 // that unlock. Its context ends first, and Redis does not answer: the call released
 // the grant before it returned.

@@ -256,10 +256,13 @@ func (s *session) reckon() (n counts, until int64, over bool) {
 	return n, until, false
 }
 
-// fate is why the session is over, or nil where a release ended it.
+// fate is why the session is over, or nil where a release ended it or it is not.
 func (s *session) fate() error {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
+	if s.phase != over {
+		return nil // another's statement has said it all
+	}
 	return s.lost
 }
 
