@@ -19,6 +19,8 @@ var (
 	// errNothing is for a client, or a hook in it, that reports success and
 	// has no reply.
 	errNothing = errors.New("neither reply nor error")
+	// errWaited is for a script that ran, and whose WAIT failed.
+	errWaited = errors.New("it ran, but WAIT for replicas failed")
 )
 
 // Outcome says what the error of a call means for the script.
@@ -47,6 +49,14 @@ func (o Outcome) String() string {
 // Classify returns the outcome of a call from its error, which must not be
 // nil. What it does not know is Unknown: that costs a look, never a lock.
 func Classify(err error) Outcome {
+	outcome := classify(err)
+	if outcome == NotExecuted && errors.Is(err, errWaited) {
+		return Unknown
+	}
+	return outcome
+}
+
+func classify(err error) Outcome {
 	var answer redis.Error
 	var op *net.OpError
 	switch {
@@ -67,33 +77,48 @@ func Classify(err error) Outcome {
 // their slot is migrating. A call of one key would be served.
 func TryAgain(err error) bool {
 	var answer redis.Error
-	return errors.As(err, &answer) && code(answer.Error()) == "TRYAGAIN"
+	return errors.As(err, &answer) && code(inner(answer.Error())) == "TRYAGAIN"
 }
 
-// classifyAnswer is for errors that Redis sent. Those that pass come from
-// checks before a script's first write.
+// classifyAnswer is for errors that Redis sent, or a proxy in between. Those that
+// pass come from checks before a script's first write; a script that has written
+// is not stopped by them.
 func classifyAnswer(text string) Outcome {
+	text = inner(text)
 	switch code(text) {
-	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS",
+	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF",
 		"MOVED", "ASK", "BUSY", "NOSCRIPT":
 		return NotExecuted
+	case "UNBLOCKED": // a WAIT whose primary is one no more: what it waited for has run
+		return Unknown
 	case "ERR":
-		if strings.HasPrefix(text, "ERR max number of clients reached") {
+		// "reached", or in a cluster "+ cluster connections reached".
+		if strings.HasPrefix(text, "ERR max number of clients ") {
 			return NotExecuted
 		}
+	case "upstream": // Envoy: the server behind it did not answer, or closed the connection
+		return Unknown
+	}
+	if text == "no upstream host" { // Envoy: none of the servers behind it is healthy
+		return NotExecuted
 	}
 	return Refused
 }
 
-// code returns the first word of an error that Redis sent. Before version 7 it
-// wrapped what a command in a script was answered with, as in "ERR Error
-// running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
-func code(text string) string {
+// inner takes off what Redis before version 7 put before what a command in a
+// script was answered with, as in "ERR Error running script (call to f_6b1b):
+// @user_script:1: -READONLY You can't ...".
+func inner(text string) string {
 	if strings.HasPrefix(text, "ERR Error running script") {
 		if _, inner, ok := strings.Cut(text, ": -"); ok {
-			text = inner
+			return inner
 		}
 	}
+	return text
+}
+
+// code returns the first word of an error that Redis sent.
+func code(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word
 }

@@ -3,6 +3,8 @@ package transport_test
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -110,6 +112,38 @@ func TestBusyServerDidNotRunTheScript(t *testing.T) {
 	}
 	if err := <-looped; err == nil {
 		t.Error("the endless script ended by itself")
+	}
+}
+
+// TestServerThatCannotPersistDidNotRunTheScript: its disk is full for a while. A
+// directory in the snapshot's place does the same, for root too.
+func TestServerThatCannotPersistDidNotRunTheScript(t *testing.T) {
+	addr := redistest.Real(t, "--save", "3600 1000000").Addr()
+	admin := realClient(t, &redis.Options{Addr: addr})
+	tr := newTransport(t, realClient(t, &redis.Options{Addr: addr}))
+	inTheWay := filepath.Join(admin.ConfigGet(t.Context(), "dir").Val()["dir"], "dump.rdb")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	saves := func(status string) {
+		run(t, admin, "bgsave")
+		await(t, func() bool {
+			info := admin.Info(t.Context(), "persistence").Val()
+			return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "rdb_last_bgsave_status:"+status)
+		})
+	}
+	saves("err")
+	for name, do := range ways {
+		if _, err := do(t.Context(), tr, 10*time.Second, call("k")); !redis.HasErrorPrefix(err, "MISCONF") || transport.Classify(err) != transport.NotExecuted {
+			t.Errorf("%s: error %v, want MISCONF, not executed", name, err)
+		}
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	saves("ok")
+	if _, err := tr.Do(t.Context(), 10*time.Second, call("k")); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

@@ -208,7 +208,7 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 		}
 		n, failed := wait.Int()
 		if failed != nil {
-			results[i] = Acked{Err: named(c, fmt.Errorf("it ran, but WAIT for replicas failed: %w", ours(failed)))}
+			results[i] = Acked{Err: named(c, fmt.Errorf("%w: %w", errWaited, ours(failed)))}
 			continue
 		}
 		results[i].Acks = n
