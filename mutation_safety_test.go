@@ -136,6 +136,11 @@ var safetyRules = []mutation{
 		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
 	},
 	{
+		"heartbeats come every ten seconds at least", "session.go",
+		"return min(ttl/3, longestPulse)", "return ttl / 3",
+		[]string{"TestF05LostMessageCostsTenSecondsAtMost"},
+	},
+	{
 		"an inbox without an echo is replaced", "watchdog.go",
 		"e.Suspect()", "_ = 0",
 		[]string{"TestF05HalfOpenInboxIsReplaced"},

@@ -413,7 +413,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 	sent := c.clock.Now()
 	op, notAfter := s.send(sent)
 	// An inbox that has been silent is asked to prove that it hears.
-	echo := ticket >= placeNew && time.Since(r.ear.Heard()) > s.terms.ttl/3
+	echo := ticket >= placeNew && time.Since(r.ear.Heard()) > pulse(s.terms.ttl)
 	call := acquireCall(c, r.keys(), r.kind, notAfter, echo, s.request(op, ticket))
 	if s.oneKey {
 		call.Keys = call.Keys[:1]

@@ -20,6 +20,12 @@ import (
 // TestAWaitingProcessSendsOneHeartbeatForEachLock counts every command of a
 // process that waits for some locks, however many of its calls do.
 func TestAWaitingProcessSendsOneHeartbeatForEachLock(t *testing.T) {
+	for _, ttl := range []time.Duration{30 * time.Second, time.Hour} {
+		t.Run(ttl.String(), func(t *testing.T) { countHeartbeats(t, relock.TTL(ttl)) })
+	}
+}
+
+func countHeartbeats(t *testing.T, opts ...relock.LockOption) {
 	const locks, callers, waited = 3, 20, 10 * time.Minute
 	onStage(t, func(t *testing.T, s *stage) {
 		c, link := s.over()
@@ -28,7 +34,7 @@ func TestAWaitingProcessSendsOneHeartbeatForEachLock(t *testing.T) {
 		for i := range locks {
 			name := fmt.Sprint("job ", i)
 			must(t, s.eye.NewLock(name).Lock(t.Context()))
-			l := c.NewLock(name)
+			l := c.NewLock(name, opts...)
 			for range callers {
 				waiting = append(waiting, start(func() error { return l.Lock(ctx) }))
 			}

@@ -131,6 +131,35 @@ func TestF05GrantThatIsNotHeardCostsAHeartbeat(t *testing.T) {
 	})
 }
 
+// Fails when a waiter relies on messages for longer where its lease is longer.
+func TestF05LostMessageCostsTenSecondsAtMost(t *testing.T) {
+	for _, ttl := range []time.Duration{6 * time.Second, 30 * time.Second, 31 * time.Second, time.Minute, time.Hour, 24 * time.Hour} {
+		for what, opts := range map[string][]relock.LockOption{
+			"plain": {relock.TTL(ttl)},
+			"fair":  {relock.TTL(ttl), relock.Fair()},
+		} {
+			play(t, func(t *testing.T, s *scene) {
+				a, b := s.actor(), s.actor()
+				held := s.take(a.NewLock("l", opts...))
+				s.until(101 * time.Millisecond)
+				waiter := s.begin(b.NewLock("l", opts...))
+				s.until(11503 * time.Millisecond) // between two heartbeats
+				b.link.HoleSubscribers()
+				s.until(11607 * time.Millisecond)
+				endHold(t, held)
+				waiter.returns()
+				if took, most := waiter.at-11607*time.Millisecond, min(ttl/3, 10*time.Second); took > most {
+					t.Errorf("%s, TTL %v: the lock was idle for %v, want %v at most", what, ttl, took, most)
+				}
+				if err := waiter.hold.Err(); err != nil {
+					t.Error(err)
+				}
+				endHold(t, waiter.hold)
+			})
+		}
+	}
+}
+
 // Fails when an inbox that misses its echo is kept.
 func TestF05HalfOpenInboxIsReplaced(t *testing.T) {
 	play(t, func(t *testing.T, s *scene) {

@@ -130,6 +130,14 @@ func (s *session) attempt() time.Duration { return attempt(s.terms.ttl) }
 
 func attempt(ttl time.Duration) time.Duration { return min(max(ttl/3, minTTL), 2*time.Second) }
 
+// longestPulse is how long a waiter relies on messages, however long its lease is:
+// one that was lost leaves the lock idle until the next heartbeat, and a link that
+// is idle for minutes is forgotten by what lies on the way.
+const longestPulse = 10 * time.Second
+
+// pulse is the time between two heartbeats.
+func pulse(ttl time.Duration) time.Duration { return min(ttl/3, longestPulse) }
+
 // block is how many tokens a grant reserves: one for each local hold.
 func (s *session) block() int {
 	if s.front && s.passable() {
@@ -195,7 +203,8 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 	}
 	s.phase, s.ticket, s.answered, s.fails = queued, a.ticket, op, 0
 	s.forget(op)
-	s.heartbeat = s.room.align(now, sent.Add(s.terms.ttl/3), s.terms.ttl/12)
+	beat := pulse(s.terms.ttl)
+	s.heartbeat = s.room.align(now, sent.Add(beat), beat/4)
 	if s.again && !s.busy {
 		s.again, s.heartbeat = false, now
 	}
