@@ -140,6 +140,9 @@ func walk(t *testing.T, skip func(dir string) bool) func(yield func(string) bool
 				}
 				return nil
 			}
+			if name == ".git" { // a file where git keeps several work trees
+				return nil
+			}
 			if !yield(filepath.ToSlash(name)) {
 				return fs.SkipAll
 			}
