@@ -135,3 +135,17 @@ func busy(t *testing.T, rdb *redis.Client) (us int64) {
 	_, _ = fmt.Sscanf(usec, "%d", &us)
 	return us
 }
+
+// The late copy of a request that was given up was refused, and had the hash of the
+// free lock kept for a lease longer than the token's keep time.
+// Fails without the fix: a request that has ended prolongs nothing.
+func TestRefusedLateCopyKeepsAFreeLocksHashNoLonger(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		r := raw{t, s.rdb, s.actor().ID()}
+		r.release(nonce('e'), "e", time.Now().Add(10*time.Second).UnixMilli())
+		r.ask(nonce('e'), "e", 0, time.Hour, 1, 0)
+		if ttl := s.rdb.PTTL(t.Context(), key.For("relock", "l").Hash).Val(); ttl != 10*time.Minute {
+			t.Errorf("the hash of a free lock stays for %v, want the keep time", ttl)
+		}
+	})
+}

@@ -216,7 +216,8 @@ for i = 7, #ARGV, 8 do
     mode = ARGV[i + 4], ttl = tonumber(ARGV[i + 5]), block = tonumber(ARGV[i + 6]), place = tonumber(ARGV[i + 7]),
   }
   requests[#requests + 1] = request
-  longest = math.max(longest, request.ttl)
+  -- What has ended gets no lease: a free lock's hash is not kept for one.
+  longest = math.max(longest, state.ended and i == 7 and 0 or request.ttl)
 end
 
 touch(longest, keep)
