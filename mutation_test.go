@@ -23,7 +23,11 @@ type mutation struct {
 	tests    []string // each fails without the rule
 }
 
-var mutations = slices.Concat(safetyRules, livenessRules, rwlockRules, outageRules)
+var mutations = slices.Concat(
+	safetyRules, livenessRules, rwlockRules,
+	outageRules,
+	holdRules,
+)
 
 // apply returns the mutated text, or an error if there is nothing to mutate.
 func (m mutation) apply(text string) (string, error) {

@@ -11,6 +11,10 @@ import (
 // Unlocked says whether the caller holds none of the mutexes under which l's
 // state is kept: whoever else has one gives it back while it is asked for.
 func (l *Lock) Unlocked() bool {
+	if !comesFree(&l.mu) {
+		return false
+	}
+	l.mu.Unlock()
 	if !comesFree(&l.c.mu) {
 		return false
 	}

@@ -1,0 +1,76 @@
+package relock_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// TestRenewalsOfManyAreTrustedFromTheirSending: as for one, trust is the time of
+// sending + the lease − (1 % + 2 ms), though the answer takes a second. Fails when
+// many locks that are renewed together are held to less.
+func TestRenewalsOfManyAreTrustedFromTheirSending(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		const ttl = 30 * time.Second
+		a := s.actor()
+		holds := s.takeMany(a, 20)
+		s.until(5 * time.Second)
+		a.link.Latency(500 * time.Millisecond)
+		var sent time.Time
+		a.link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if sent.IsZero() && slices.Contains(cmd.Args, key.Hash("relock", "l0")) {
+				sent = time.Now()
+			}
+			return redistest.Pass
+		})
+		s.until(12 * time.Second)
+		a.link.OnCommand(nil)
+		a.link.Latency(0)
+		if sent.IsZero() {
+			t.Fatal("nothing was renewed within 12 s of a lease of 30 s")
+		}
+		for _, h := range holds {
+			most := sent.Add(ttl - ttl/100 - 2*time.Millisecond)
+			if until := h.TrustedUntil(); until.After(most) || until.Before(most.Add(-time.Second)) {
+				t.Errorf("%s is trusted until %v, want %v: the lease from the sending of its renewal, less the margin",
+					h.Name(), until.Sub(s.began), most.Sub(s.began))
+			}
+		}
+	})
+}
+
+// TestTrustNeverMovesBack: a renewal is answered when a later statement about the
+// same hold has been. Fails when the older answer counts.
+func TestTrustNeverMovesBack(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.linked()
+		l := c.NewLock("a", relock.Owner("me"))
+		h := acquire(t, l, t.Context())
+		gate, held := make(chan struct{}), false
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if !held && runs(cmd, "hold") {
+				held = true
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		time.Sleep(10*time.Second + time.Millisecond) // a renewal is under way
+		time.Sleep(time.Second)
+		noErr(t, l.Lock(t.Context()))
+		before := h.TrustedUntil()
+		if left := time.Until(before); !held || left < 29*time.Second {
+			t.Fatalf("renewal under way: %v; trusted for %v after a nested Lock, want its whole lease", held, left)
+		}
+		close(gate)
+		time.Sleep(100 * time.Millisecond)
+		if after := h.TrustedUntil(); after.Before(before) {
+			t.Errorf("trust moved back by %v", before.Sub(after))
+		}
+		noErr(t, l.Unlock())
+		noErr(t, h.Release())
+	})
+}
