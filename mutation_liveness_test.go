@@ -69,6 +69,21 @@ var livenessRules = []mutation{
 		[]string{"TestF14WaiterLooksWhenADeadHoldersLeaseIsOver"},
 	},
 	{
+		"a refusal has no words of its own", "lua/permit.lua",
+		"message and not passes[string.match(message, '^%-?(%u+)')]", "message and string.find(message, 'NOPERM', 1, true)",
+		[]string{"TestCommandThatTheServerLacksIsNamedAtTheFirstCall"},
+	},
+	{
+		"what passes is no refusal", "lua/permit.lua",
+		"passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, NOREPLICAS = true }", "passes = {}",
+		[]string{"TestFirstCallToAServerThatDoesNotWriteIsNoMatterOfPermissions"},
+	},
+	{
+		"a server is asked for its cluster where nobody hears", "lua/where.lua",
+		"if not subscribed.err and subscribed[2] > 0 then", "if not subscribed.err and type(redis.pcall('CLUSTER', 'MYID')) == 'table' and subscribed[2] > 0 then",
+		[]string{"TestServerThatIsNotClusteredIsAskedForNothingItLacks"},
+	},
+	{
 		"releases are sent again to a new server", "watchdog.go",
 		"if !first {", "if first && !first {",
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},

@@ -48,7 +48,7 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 		refused = append(refused, name)
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("the user may not run: %s; docs/operations.md lists what is needed", strings.Join(refused, ", "))
+		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(refused, ", "))
 	}
 	if err := c.mayHear(w); err != nil {
 		return err

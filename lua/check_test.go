@@ -97,8 +97,8 @@ func checkKeys(code string) (problems []string) {
 		problems = append(problems, "builds a key: "+m)
 	}
 	for _, use := range redisUse.FindAllString(code, -1) {
-		if !slices.Contains([]string{"redis.call", "redis.pcall", "redis.error_reply", "redis.status_reply"}, use) {
-			problems = append(problems, use+": redis is used other than to call or reply")
+		if !slices.Contains([]string{"redis.call", "redis.pcall", "redis.error_reply", "redis.status_reply", "redis.acl_check_cmd"}, use) {
+			problems = append(problems, use+": redis is used other than to call, to reply, or to ask who may")
 		}
 	}
 	for _, m := range redisCall.FindAllStringSubmatchIndex(code, -1) {

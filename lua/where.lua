@@ -5,7 +5,12 @@
 -- RETURNS 1 it is, 0 it is not, -1 it cannot be said: a node of a cluster does not
 --   know who is subscribed to the others, or the user may not ask
 local subscribed = KEYS[1] and redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])
+if not subscribed.err and subscribed[2] > 0 then
+  return 1
+end
+-- Asked only where nobody is subscribed: a server that is no node of a cluster
+-- answers with an error, and counts it.
 if subscribed.err or type(redis.pcall('CLUSTER', 'MYID')) == 'string' then
   return -1
 end
-return subscribed[2] > 0 and 1 or 0
+return 0
