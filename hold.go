@@ -317,8 +317,12 @@ type holdContext struct {
 
 type holdKey struct{}
 
+// Err judges the holds as well whose contexts this one descends from: what cancels
+// one of theirs has cancelled this one when it returns.
 func (c *holdContext) Err() error {
-	c.judge()
+	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
+		above.judge()
+	}
 	return c.Context.Err()
 }
 

@@ -189,6 +189,25 @@ func TestHoldThatRedisLostIsLostAtTheNextRenewal(t *testing.T) {
 	})
 }
 
+// A pause ends the lease of an outer hold, and not that of the one nested in it:
+// the nested context says so at the first question, before any goroutine has run.
+func TestContextOfANestedHoldAsksTheClockForTheOuterOne(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c := x.client()
+		outer, inner := c.NewLock("outer"), c.NewLock("inner", relock.TTL(time.Hour))
+		wantIs(t, outer.Do(t.Context(), func(ctx context.Context) error {
+			below, end := context.WithCancel(ctx)
+			defer end()
+			return inner.Do(below, func(ctx context.Context) error {
+				x.suspend(time.Minute)
+				wantIs(t, ctx.Err(), context.Canceled)
+				wantIs(t, context.Cause(ctx), relock.ErrLost)
+				return nil
+			})
+		}), relock.ErrLost)
+	})
+}
+
 // TestSuspendedHolderIsLostAtTheFirstQuestion: the machine slept through its
 // lease. No timer has fired yet, and the clock decides.
 func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
