@@ -53,7 +53,7 @@ type Client struct {
 	ear         *ear          // the inbox's
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
-	skew        atomic.Int64 // server's clock less ours in ms, as last seen
+	skew        atomic.Int64 // the clock of the server that answered last less ours, in ms
 	watchTask   renewal.Task // the next round of what is released again
 	permitted   atomic.Bool  // the user may run all that scripts need
 	acked       atomic.Bool  // and WAIT, which Replicas needs
@@ -171,12 +171,18 @@ func (c *Client) newLock(name string, s *side) *Lock {
 	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// serverNow estimates the server's clock in ms, for not-after times only: too
-// early costs a round trip, too late keeps an ended nonce for longer. No trust
-// rests on it.
-func (c *Client) serverNow() int64 { return time.Now().UnixMilli() + c.skew.Load() }
+// serverNow estimates in ms the clock of the server that has the lock, for
+// not-after times only: too early costs a round trip, too late keeps an ended
+// nonce for longer. No trust rests on it. The servers of a Cluster have a clock
+// each: what another one says is no more than the first guess.
+func (r *room) serverNow() int64 { return time.Now().UnixMilli() + r.skew.Load() }
 
-func (c *Client) sample(serverMs int64) { c.skew.Store(serverMs - time.Now().UnixMilli()) }
+// sample notes what the clock says of the server that has the lock.
+func (r *room) sample(serverMs int64) {
+	skew := serverMs - time.Now().UnixMilli()
+	r.skew.Store(skew)
+	r.c.skew.Store(skew)
+}
 
 // enter returns the room of a lock, to be left again.
 func (c *Client) enter(l *Lock) *room {
@@ -190,6 +196,7 @@ func (c *Client) enter(l *Lock) *room {
 	r := rooms[l.hash]
 	if r == nil {
 		r = &room{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
+		r.skew.Store(c.skew.Load())
 		rooms[l.hash] = r
 	}
 	r.refs++

@@ -175,8 +175,13 @@ var safetyRules = []mutation{
 	},
 	{
 		"a refusal tells the server's time", "pubsub_wait.go",
-		"c.sample(reply.now)", "",
+		"r.sample(reply.now)", "",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
+	},
+	{
+		"every server has a clock of its own", "locker.go",
+		"time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()",
+		[]string{"TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer"},
 	},
 	{
 		"a ForceUnlock is of one token", "lua/force.lua",

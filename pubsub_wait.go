@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -45,7 +46,8 @@ type room struct {
 	*family
 	hash string // its key
 	ear  *ear
-	refs int32 // guarded by c.mu: calls and sessions that use the room
+	skew atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
+	refs int32        // guarded by c.mu: calls and sessions that use the room
 
 	claimed bool       // an anonymous call waits in Redis or holds, on behalf of the line
 	passes  uint8      // holds passed on locally since the grant
@@ -436,7 +438,7 @@ func (w *waiting) sendOnce(s *session, ticket int64) (answer, error) {
 		s.oneKey = transport.TryAgain(err)
 		return answer{}, err
 	}
-	c.sample(reply.now)
+	r.sample(reply.now)
 	a := reply.answers[0]
 	if echo && a.code == answerQueued {
 		c.expectEcho(r.ear, sent)

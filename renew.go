@@ -85,7 +85,9 @@ func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) {
 	if err == nil {
 		var now int64
 		if now, left, err = decodeRenew(raw, len(batch)); err == nil {
-			c.sample(now)
+			for _, one := range batch {
+				one.s.room.sample(now)
+			}
 		}
 	}
 	if err != nil {

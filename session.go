@@ -159,7 +159,7 @@ func (s *session) send(now clock.Instant) (op, notAfter int64) {
 	if len(s.sent) > maxStamps {
 		s.sent = s.sent[1:]
 	}
-	notAfter = s.room.c.serverNow() + lateAfter.Milliseconds()
+	notAfter = s.room.serverNow() + lateAfter.Milliseconds()
 	s.doubt = max(s.doubt, notAfter)
 	return s.op, notAfter
 }

@@ -146,7 +146,7 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	c.sample(reply.now)
+	r.sample(reply.now)
 	r.mu.Lock()
 	now := c.clock.Now()
 	tell := s.check(now)
@@ -406,7 +406,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	if err != nil {
 		return true, err
 	}
-	c.sample(now)
+	s.room.sample(now)
 	if state != answerQueueKey && !more {
 		c.answered(s)
 		r.was = r.was || r.lost || state == wasHeld

@@ -233,7 +233,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		reply, err = decodeAcquire(raw, len(waiters))
 	}
 	if err == nil {
-		c.sample(reply.now)
+		r.sample(reply.now)
 		if slices.ContainsFunc(reply.answers, func(a answer) bool { return a.code == answerQueued }) {
 			c.expectEcho(r.ear, waiters[0].sent)
 		}
