@@ -59,11 +59,15 @@ func (f *few[E]) add(e *E) {
 	*f.rest = append(*f.rest, e)
 }
 
-// index returns where e is, or -1.
+// index returns where e is, or -1. It looks from both ends: mostly the newest or the
+// oldest is the first to go, and among thousands neither may cost a walk.
 func (f *few[E]) index(e *E) int {
-	for i, x := range f.all() {
-		if x == e {
+	for i, j := 0, f.len()-1; i <= j; i, j = i+1, j-1 {
+		switch e {
+		case f.at(i):
 			return i
+		case f.at(j):
+			return j
 		}
 	}
 	return -1
@@ -79,39 +83,4 @@ func (f *few[E]) remove(i int) {
 		f.first = (*f.rest)[0]
 		*f.rest = slices.Delete(*f.rest, 0, 1)
 	}
-}
-
-// A pile is a handle's list of holds. Each hold is in one at most.
-type pile struct{ newest *Hold }
-
-// all goes from the newest to the oldest.
-func (p *pile) all() iter.Seq[*Hold] {
-	return func(yield func(*Hold) bool) {
-		for h := p.newest; h != nil; h = h.below {
-			if !yield(h) {
-				return
-			}
-		}
-	}
-}
-
-// oldest returns nil where there is none.
-func (p *pile) oldest() (last *Hold) {
-	for h := range p.all() {
-		last = h
-	}
-	return last
-}
-
-func (p *pile) add(h *Hold) { h.below, p.newest = p.newest, h }
-
-// remove reports whether the hold was there.
-func (p *pile) remove(h *Hold) bool {
-	for at := &p.newest; *at != nil; at = &(*at).below {
-		if *at == h {
-			*at, h.below = h.below, nil
-			return true
-		}
-	}
-	return false
 }

@@ -24,7 +24,7 @@ type Handle struct{ pile pile }
 func (p *Handle) Add(h *Hold)         { p.pile.add(h) }
 func (p *Handle) Remove(h *Hold) bool { return p.pile.remove(h) }
 func (p *Handle) NewestOldest() [2]*Hold {
-	return [2]*Hold{p.pile.newest, p.pile.oldest()}
+	return [2]*Hold{p.pile.newest, p.pile.last()}
 }
 
 func (p *Handle) All() (all []*Hold) {

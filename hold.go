@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -20,8 +21,13 @@ type Hold struct {
 	lock     *Lock
 	token    int64
 	acquired clock.Instant
-	below    *Hold // the next older one of the handle that has it; guarded by that handle's mu
-	unlock   bool  // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
+
+	// Guarded by the mu of the handle that has it, whose pile in is:
+
+	in           atomic.Pointer[pile]
+	above, below *Hold // the next newer and older one there
+	dead         bool  // found lost
+	unlock       bool  // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
 
 	// Guarded by session.room.mu:
 
@@ -51,7 +57,7 @@ func (h *Hold) extra() *extras {
 // It needs s.room.mu.
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
 	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
-	s.holds.add(h)
+	s.add(h)
 	s.schedule(now)
 	return h
 }

@@ -43,6 +43,7 @@ type Client struct {
 	id          string // 128 random bits: the inbox, and half of every session's identity
 	name        string // the same as a UUID, in generated owners
 	owners      atomic.Int64
+	losses      atomic.Uint64 // of sessions
 	sides       sides
 	cfg         config
 	inboxPrefix string

@@ -203,4 +203,14 @@ var livenessRules = []mutation{
 		"'SHARDNUMSUB'", "'NUMSUB'",
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
+	{
+		"what a handle has noted ends with a loss", "pile.go",
+		"p.tally == nil || p.losses != losses ||", "p.tally == nil ||",
+		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
+	},
+	{
+		"what a handle has noted ends with the first trust", "pile.go",
+		" || now.Reached(p.sure)", "",
+		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
+	},
 }

@@ -735,7 +735,7 @@ func (w *waiting) onSelf() time.Duration {
 	}
 	w.lock.mu.Lock()
 	defer w.lock.mu.Unlock()
-	oldest := w.lock.holds.oldest()
+	oldest := w.lock.holds.last()
 	if oldest == nil {
 		return 0
 	}

@@ -29,7 +29,6 @@ type Lock struct {
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
 	holds pile       // not yet unlocked
-	freed chan struct{}
 }
 
 // errWaitOver is the cause with which the wait of a TryLock ends.
@@ -190,24 +189,32 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.
 func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
+	if h := l.holds.newest; l.read {
+		if h == nil {
+			return nil, nil
+		}
+		// All are of one owner: any says whose.
+		if named := h.session.named; named != (owner != "") || named && h.session.owner() != owner {
+			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
+		}
+		return nil, nil // any of its unlocks will do
+	}
+	if l.holds.noneLost() {
+		return nil, nil
+	}
 	for h := range l.holds.all() {
 		lost := h.peek()
-		if l.read {
-			if named := h.session.named; named != (owner != "") || named && h.session.owner() != owner {
-				return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
-			}
-			continue // any of its unlocks will do
-		}
 		if lost == nil {
 			continue
 		}
 		if owner != "" && h.session.owner() == owner {
 			return nil, fmt.Errorf("%w; unlock that hold first", lost)
 		}
-		if l.freed == nil {
-			l.freed = make(chan struct{})
+		t := l.holds.count()
+		if t.freed == nil {
+			t.freed = make(chan struct{})
 		}
-		return l.freed, nil
+		return t.freed, nil
 	}
 	return nil, nil
 }
@@ -222,9 +229,9 @@ func (l *Lock) detach(h *Hold) {
 // remove reports whether the hold was there. It needs l.mu.
 func (l *Lock) remove(h *Hold) bool {
 	found := l.holds.remove(h)
-	if found && l.freed != nil {
-		close(l.freed)
-		l.freed = nil
+	if t := l.holds.tally; found && t != nil && t.freed != nil {
+		close(t.freed)
+		t.freed = nil
 	}
 	return found
 }
@@ -263,7 +270,10 @@ func (l *Lock) Unlock() error {
 // caller has them to Release come last: after a loss of several, an Unlock must
 // not take the one that Do is about to end. It needs l.mu.
 func (l *Lock) next() (found *Hold) {
-	best := -1
+	best, most := -1, 3
+	if l.holds.noneLost() {
+		most = 2
+	}
 	for h := range l.holds.all() {
 		rank := 0
 		if h.peek() != nil {
@@ -274,6 +284,9 @@ func (l *Lock) next() (found *Hold) {
 		}
 		if rank > best {
 			best, found = rank, h
+		}
+		if best >= most {
+			break
 		}
 	}
 	return found
@@ -319,18 +332,32 @@ func (l *Lock) Name() string {
 // HoldCount returns how many holds of this handle are live, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
 
-// judge judges every hold of the handle by the clock, and returns how many are
-// live. It takes l.mu only to list them: a loss found here calls hooks.
+// judge judges the holds of the handle by the clock, and returns how many are live.
+// Where an earlier look at each says that none can be lost, it asks none: each trust
+// is looked at about once a lease. It takes l.mu only to list them: a loss found here
+// calls hooks.
 func (l *Lock) judge() (live int) {
+	now, losses := l.c.clock.Now(), l.c.losses.Load()
 	l.mu.Lock()
+	live, known := l.holds.live(now, losses)
+	if known {
+		l.mu.Unlock()
+		return live
+	}
 	var some [4]*Hold
 	holds := slices.AppendSeq(some[:0], l.holds.all())
 	l.mu.Unlock()
+	live = 0
 	for _, h := range slices.Backward(holds) {
 		if h.judge() == nil {
 			live++
 		}
 	}
+	l.mu.Lock()
+	if l.holds.tally != nil {
+		l.holds.judged(now, losses)
+	}
+	l.mu.Unlock()
 	return live
 }
 

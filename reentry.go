@@ -32,7 +32,7 @@ func (s *session) join(l *Lock, now clock.Instant) *Hold {
 	for _, outer := range s.holds.all() {
 		if outer.read == l.read && !outer.lock.terms.fixed && outer.lock.terms.maxHold == 0 && outer.lock.terms.ttl >= l.terms.ttl {
 			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, acquired: now}
-			s.holds.add(h)
+			s.add(h)
 			return h
 		}
 	}
@@ -83,7 +83,7 @@ func (l *Lock) unnest() *Hold {
 	}
 	s.drop(h)
 	if !s.settledWith(s.claims()) {
-		s.holds.add(h) // the last one: it is released in Redis
+		s.add(h) // the last one: it is released in Redis
 		return nil
 	}
 	h.released = true
@@ -94,13 +94,7 @@ func (l *Lock) unnest() *Hold {
 // only returns the named session that all holds of the handle are of, or nil. It
 // needs l.mu.
 func (l *Lock) only() *session {
-	var s *session
-	for h := range l.holds.all() {
-		if s != nil && h.session != s {
-			return nil
-		}
-		s = h.session
-	}
+	s := l.holds.session()
 	if s == nil || !s.named {
 		return nil
 	}

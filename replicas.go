@@ -70,8 +70,8 @@ func (s *session) need() replicas {
 	if s.stating != nil {
 		need = need.or(s.joining)
 	}
-	for _, h := range s.holds.all() {
-		need = need.or(h.lock.terms.replicas)
+	for terms := range s.asks() {
+		need = need.or(terms.replicas)
 	}
 	return need
 }

@@ -154,7 +154,9 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 	s := h.session
 	s.room.mu.Lock()
 	if err = h.state(); err == nil {
+		s.sum(h, -1)
 		h.read, h.extra().moved = true, rw.r
+		s.sum(h, 1)
 		n = s.claims()
 		s.intent = n
 	}

@@ -98,6 +98,9 @@ type stating struct {
 
 	joining replicas      // what a hold under way asks for
 	longest time.Duration // lease that any hold has asked for: Redis may keep it so long
+	outer   counts        // holds that Redis is to know of
+	local   counts        // and the others
+	shares  []share       // the same holds by what was asked for
 }
 
 // A stamp says when a request was sent.
@@ -365,8 +368,8 @@ func (s *session) lasts() time.Duration {
 // leased is the longest TTL of the session's holds. It needs room.mu.
 func (s *session) leased() time.Duration {
 	ttl := s.terms.ttl
-	for _, h := range s.holds.all() {
-		ttl = max(ttl, h.lock.terms.ttl)
+	for terms := range s.asks() {
+		ttl = max(ttl, terms.ttl)
 	}
 	return ttl
 }
@@ -378,8 +381,8 @@ func (s *session) renewal(now clock.Instant) (time.Duration, bool) {
 		// Granted, and the call that waits for it has not made its hold yet.
 		return s.terms.ttl, !s.terms.fixed
 	}
-	for _, h := range s.holds.all() {
-		if !h.lock.terms.fixed && (h.lock.terms.maxHold == 0 || now.Sub(h.acquired) < h.lock.terms.maxHold) {
+	for terms := range s.asks() {
+		if !terms.fixed && (terms.maxHold == 0 || now.Sub(s.latest(terms)) < terms.maxHold) {
 			return s.leased(), true
 		}
 	}
@@ -418,28 +421,12 @@ func (s *session) claimsAnd(n counts) counts {
 	} else {
 		n.writes += uint32(s.reserved)
 	}
-	var local counts
-	for _, h := range s.holds.all() {
-		at := &n
-		if h.local {
-			at = &local
-		}
-		if h.read {
-			at.reads++
-		} else {
-			at.writes++
-		}
-	}
+	outer, local := s.holding()
+	n.writes += outer.writes
+	n.reads += outer.reads
 	n.writes = max(n.writes, min(local.writes, 1))
 	n.reads = max(n.reads, min(local.reads, 1))
 	return n
-}
-
-// drop takes an unlocked hold off the session. It needs room.mu.
-func (s *session) drop(h *Hold) {
-	if i := s.holds.index(h); i >= 0 {
-		s.holds.remove(i)
-	}
 }
 
 // lose ends a held session that no unlock ended. It needs room.mu, and its
@@ -449,6 +436,7 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 		return nil
 	}
 	s.phase, s.lost = over, why
+	s.room.c.losses.Add(1)
 	s.schedule(now)
 	s.room.remove(s)
 	var tells []func()

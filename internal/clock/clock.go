@@ -92,6 +92,12 @@ func Max(a, b Instant) Instant {
 	return Instant{mono: max(a.mono, b.mono), boot: max(a.boot, b.boot)}
 }
 
+// Min returns the earlier of a and b on each clock by itself: nothing has reached
+// either of them before it has reached that.
+func Min(a, b Instant) Instant {
+	return Instant{mono: min(a.mono, b.mono), boot: min(a.boot, b.boot)}
+}
+
 // IsZero reports whether i is the zero Instant.
 func (i Instant) IsZero() bool { return i == Instant{} }
 
