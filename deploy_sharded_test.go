@@ -17,7 +17,8 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 )
 
-// long is a lease whose heartbeats come too late for any test: who holds was woken.
+// long is a lease that ends too late for any test: who holds was woken, or found it by
+// a heartbeat, every 10 s.
 const long = time.Hour
 
 func TestShardedLockOnEveryDeployment(t *testing.T) {

@@ -80,24 +80,29 @@ type Client struct {
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
-// Sentinel, or Cluster, but not Ring. It does no I/O. rdb stays the caller's, to
+// Sentinel, or Cluster, but not Ring; a decorator is to embed one of go-redis'
+// clients (docs/operations.md). It does no I/O. rdb stays the caller's, to
 // be closed after the Client.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
 	}
-	if _, ring := rdb.(*redis.Ring); ring {
+	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring || !transport.CanListen(rdb) {
 		return nil, fmt.Errorf("relock: %w: a Ring moves keys between servers when one fails, and holds with them; use Cluster or Sentinel", ErrInvalidOption)
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, fmt.Errorf("relock: %w", err)
 	}
+	tr := transport.New(rdb)
+	if err := cfg.suits(tr); err != nil {
+		return nil, fmt.Errorf("relock: %w", err)
+	}
 	c := &Client{
 		id:        newNonce().String(),
 		name:      uuid.NewString(),
 		cfg:       cfg,
-		transport: transport.New(rdb),
+		transport: tr,
 		clock:     clock.System(),
 		rooms:     make(map[string]map[string]*room),
 		sessions:  make(map[nonce]*session),
@@ -161,6 +166,9 @@ func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
 	}
 	if s.err == nil {
 		s.err = s.terms.replicas.fits(s.terms.ttl, c.transport.ReadTimeout())
+	}
+	if s.err == nil {
+		s.err = s.terms.suits(c.transport)
 	}
 	return s
 }

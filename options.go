@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 const (
@@ -109,6 +110,27 @@ func newConfig(opts []Option) (config, error) {
 		}
 	}
 	return c, c.terms.replicas.fits(c.terms.ttl, 0)
+}
+
+// suits refuses what a redis client cannot be relied on for of which it is not
+// known where it sends a command.
+func (c config) suits(t *transport.Transport) error {
+	if c.sharded && !t.Knows() {
+		return unknownClient("ShardedPubSub") // channels of several servers would share a connection
+	}
+	return c.terms.suits(t)
+}
+
+func (t terms) suits(tr *transport.Transport) error {
+	if t.replicas.n > 0 && !tr.Knows() {
+		return unknownClient("Replicas") // WAIT may go to another server than the script
+	}
+	return nil
+}
+
+// unknownClient is the error of an option that needs to know on which server a key is.
+func unknownClient(option string) error {
+	return fmt.Errorf("%w: %s with a redis client of a type that relock does not know; pass a *redis.Client or *redis.ClusterClient, or a decorator that embeds one of these and not redis.UniversalClient", ErrInvalidOption, option)
 }
 
 func (t terms) with(opts []LockOption) (terms, error) {

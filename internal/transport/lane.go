@@ -42,7 +42,6 @@ type lane struct {
 // I/O. The name is the client's, which follows a failover.
 func (t *Transport) server(c Call) (name string, known bool) {
 	if t.many == nil {
-		// Of a client of a type unknown here nothing can be said.
 		return "", t.single != nil
 	}
 	if len(c.Keys) == 0 || !t.routed.Load() {
@@ -179,6 +178,11 @@ func (l *lane) succeed() *batch {
 	l.active--
 	return nil
 }
+
+// Knows says that it is known which server has a key: that the client is one of
+// go-redis, or embeds one. Of any other all there is to go by is
+// [redis.UniversalClient], which sends a command to a server of its choice.
+func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
 
 // OneServer says that a script may name the keys of any locks: they are all on one server.
 func (t *Transport) OneServer() bool { return t.single != nil }

@@ -41,11 +41,11 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 // ReadTimeout returns how long the client waits for a reply, 0 where nothing
 // bounds that or it is not known. A WAIT must be shorter.
 func (t *Transport) ReadTimeout() time.Duration {
-	switch c := t.rdb.(type) {
-	case *redis.Client:
-		return max(c.Options().ReadTimeout, 0)
-	case *redis.ClusterClient:
-		return max(c.Options().ReadTimeout, 0)
+	switch {
+	case t.single != nil:
+		return max(t.single.Options().ReadTimeout, 0)
+	case t.many != nil:
+		return max(t.many.Options().ReadTimeout, 0)
 	}
 	return 0
 }
@@ -115,19 +115,19 @@ type node interface{ Pipeline() redis.Pipeliner }
 
 func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked {
 	results := make([]Acked, len(calls))
-	nodes := t.nodes(ctx, calls, results)
+	parts := t.parts(ctx, calls, results)
 	var wg sync.WaitGroup
-	for at, which := range nodes {
-		own := make([]Call, len(which))
-		for n, i := range which {
+	for _, p := range parts {
+		own := make([]Call, len(p.calls))
+		for n, i := range p.calls {
 			own[n] = calls[i]
 		}
 		run := func() {
-			for n, r := range t.ackedAt(ctx, at, w, own) {
-				results[which[n]] = r
+			for n, r := range t.ackedAt(ctx, p.at, w, own) {
+				results[p.calls[n]] = r
 			}
 		}
-		if len(nodes) == 1 {
+		if len(parts) == 1 {
 			run()
 			break
 		}
@@ -137,24 +137,32 @@ func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked 
 	return results
 }
 
-// nodes sorts calls by the server that has their keys. Where that cannot be
+// A part is the calls whose keys one server has, by index.
+type part struct {
+	at    node
+	calls []int
+}
+
+// parts sorts calls by the server that has their keys. Where that cannot be
 // said, the result has the error.
-func (t *Transport) nodes(ctx context.Context, calls []Call, results []Acked) map[node][]int {
-	nodes := make(map[node][]int)
-	cluster, ok := t.rdb.(*redis.ClusterClient)
+func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) map[string]*part {
+	parts := make(map[string]*part)
 	for i, c := range calls {
-		if !ok {
-			nodes[t.rdb] = append(nodes[t.rdb], i)
-			continue
+		name, at := "", node(t.rdb)
+		if t.many != nil {
+			master, err := t.many.MasterForKey(ctx, c.Keys[0])
+			if err != nil {
+				results[i].Err = named(c, ours(fmt.Errorf("%w: %w", errNotSent, err)))
+				continue
+			}
+			name, at = master.Options().Addr, master
 		}
-		at, err := cluster.MasterForKey(ctx, c.Keys[0])
-		if err != nil {
-			results[i].Err = named(c, ours(fmt.Errorf("%w: %w", errNotSent, err)))
-			continue
+		if parts[name] == nil {
+			parts[name] = &part{at: at}
 		}
-		nodes[at] = append(nodes[at], i)
+		parts[name].calls = append(parts[name].calls, i)
 	}
-	return nodes
+	return parts
 }
 
 // ackedAt runs calls on one server, and follows where it sends them: a Cluster
@@ -220,18 +228,17 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 // whether that has to be asked with ASKING. It is nil where none was named or
 // it is not known: the answer then says that nothing ran, to be tried again.
 func (t *Transport) redirected(ctx context.Context, err error) (to node, asking bool) {
-	cluster, ok := t.rdb.(*redis.ClusterClient)
-	if !ok || err == nil {
+	if t.many == nil || err == nil {
 		return nil, false
 	}
 	addr, moved := redis.IsMovedError(err)
 	if moved {
-		cluster.ReloadState(ctx) // for the next call; this one goes on
+		t.many.ReloadState(ctx) // for the next call; this one goes on
 	} else if addr, asking = redis.IsAskError(err); !asking {
 		return nil, false
 	}
 	var found atomic.Pointer[redis.Client]
-	_ = cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+	_ = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
 		if strings.EqualFold(c.Options().Addr, addr) {
 			found.Store(c)
 		}

@@ -53,9 +53,11 @@ func TestAckedCallFollowsItsSlot(t *testing.T) {
 	if r.Err != nil || r.Acks != 0 {
 		t.Errorf("its replica is stopped: %d replicas, error %v, want none", r.Acks, r.Err)
 	}
-	results := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, call("a{0}"), call(c.keyOfFirst(slot)))
-	if results[0].Acks != 0 || results[1].Acks != 1 {
-		t.Errorf("a batch for both shards: %+v, want 0 and 1 replicas", results)
+	for what, tr := range map[string]*transport.Transport{"": tr, "decorated: ": transport.New(struct{ *redis.ClusterClient }{rdb})} {
+		results := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, call("a{0}"), call(c.keyOfFirst(slot)))
+		if results[0].Acks != 0 || results[1].Acks != 1 {
+			t.Errorf("%sa batch for both shards: %+v, want 0 and 1 replicas", what, results)
+		}
 	}
 	to.replica.Resume()
 }

@@ -25,8 +25,8 @@ import (
 // other had returned.
 type Transport struct {
 	rdb    redis.UniversalClient
-	single *redis.Client        // rdb, if it is of one server
-	many   *redis.ClusterClient // rdb, if it is of a Cluster
+	single server  // rdb, if it is of one server
+	many   cluster // rdb, if it is of a Cluster
 	// deadlines says that rdb itself ends a command at its context's
 	// deadline (ContextTimeoutEnabled).
 	deadlines bool
@@ -62,9 +62,9 @@ type Result struct {
 func New(rdb redis.UniversalClient) *Transport {
 	t := &Transport{rdb: rdb, lanes: make(map[string]*lane)}
 	switch c := rdb.(type) {
-	case *redis.Client:
+	case server:
 		t.single, t.deadlines = c, c.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
+	case cluster:
 		t.many, t.deadlines = c, c.Options().ContextTimeoutEnabled
 	}
 	t.idle.L = &t.mu
@@ -172,8 +172,8 @@ func (t *Transport) failed(err error) {
 // Reload makes a Cluster client ask for the layout anew, and does not wait. Calls
 // that come close together are one.
 func (t *Transport) Reload() {
-	if c, ok := t.rdb.(interface{ ReloadState(ctx context.Context) }); ok {
-		c.ReloadState(context.Background())
+	if t.many != nil {
+		t.many.ReloadState(context.Background())
 	}
 }
 
