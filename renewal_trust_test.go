@@ -19,11 +19,11 @@ func TestRenewalsOfManyAreTrustedFromTheirSending(t *testing.T) {
 		a := s.actor()
 		holds := s.takeMany(a, 20)
 		s.until(5 * time.Second)
-		a.link.Latency(500 * time.Millisecond)
 		var sent time.Time
 		a.link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 			if sent.IsZero() && slices.Contains(cmd.Args, key.Hash("relock", "l0")) {
 				sent = time.Now()
+				a.link.Latency(500 * time.Millisecond) // from now on: no dial takes it
 			}
 			return redistest.Pass
 		})

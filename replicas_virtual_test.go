@@ -140,6 +140,7 @@ func TestWaitNamesTheReplicasThatItsLockAsksFor(t *testing.T) {
 		time.Sleep(10*time.Second + time.Millisecond)
 		got := f.said()
 		slices.Sort(got)
+		got = slices.Compact(got) // a script that is not known yet goes out twice
 		want := []string{"1 for [relock:h:{1}]", "2 for [relock:h:{2}]", "3 for [relock:h:{3}]"}
 		if !slices.Equal(got, want) {
 			t.Errorf("WAIT %q, want %q", got, want)
