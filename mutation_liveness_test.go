@@ -1,7 +1,8 @@
 package relock_test
 
 // livenessRules are those of docs/protocol.md without which a lock is idle, a
-// place is lost, or a call takes too long (F12 to F17), each taken out in one place.
+// place is lost, or a call takes too long (F12 to F17 of docs/faults.md), each taken
+// out in one place.
 var livenessRules = []mutation{
 	{
 		"an acquire has a one-key form", "pubsub_wait.go",

@@ -1,7 +1,7 @@
 package relock_test
 
 // safetyRules are those of docs/protocol.md without which there are two holders
-// or a token that goes down (F1 to F11), each taken out in one place.
+// or a token that goes down (F01 to F11 of docs/faults.md), each taken out in one place.
 var safetyRules = []mutation{
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",

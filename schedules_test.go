@@ -20,7 +20,7 @@ import (
 )
 
 // The tests named TestF... are schedules, each of which breaks a lock that lacks
-// one rule of the protocol. They are numbered as in docs/protocol.md; the line
+// one rule of the protocol. They are numbered as in docs/faults.md; the line
 // "fails when" says which rule, and mutation_test.go takes it out.
 //
 // All causes are some odd amount of virtual time apart, so that none races another.
@@ -28,7 +28,7 @@ import (
 // scriptNames finds a script's name by what EVALSHA sends.
 var scriptNames = func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "hold", "renew", "release", "force", "info", "waiters", "where"} {
+	for name := range relock.Scripts() {
 		names[script.MustLoad(lua.FS, name).SHA] = name
 	}
 	return names
@@ -42,8 +42,8 @@ type scene struct {
 	began time.Time
 }
 
-// play runs a schedule in virtual time. Every script is known to the server, so
-// that a verdict on EVALSHA is one on the script.
+// play runs a schedule in virtual time. Every script that is sent by its SHA is known
+// to the server, so that a verdict on EVALSHA is one on the script.
 func play(t *testing.T, schedule func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
