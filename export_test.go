@@ -5,8 +5,10 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// SetClock makes c read k, and send nothing but what its test is about. It is
-// called before c is used.
+// SetClock makes c read k. It also has c take its user's permissions for granted, so
+// that it sends nothing but what its test is about: what is tested in virtual time
+// does without the question that a client's first call asks. It is called before c
+// is used.
 func (c *Client) SetClock(k *clock.Clock) {
 	c.permitted.Store(true)
 	c.acked.Store(true)

@@ -36,12 +36,13 @@ type Locker interface {
 
 var _ Locker = (*Lock)(nil)
 
-// A Client makes locks in one Redis. It has one subscription and one watchdog
-// goroutine for all its locks, both started on first use. Its methods may be
-// called from any goroutine.
+// A Client makes locks in one Redis. It has one subscription, or with
+// ShardedPubSub one for each lock that is waited for, and one watchdog goroutine
+// for all its locks, started on first use. Its methods may be called from any
+// goroutine.
 type Client struct {
 	id          string // 128 random bits: the inbox, and half of every session's identity
-	name        string // the same as a UUID, in generated owners
+	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
 	owners      atomic.Int64
 	losses      atomic.Uint64 // of sessions
 	sides       sides

@@ -40,7 +40,7 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// owner returns who locks l under ctx; "" for a new owner each time.
+// ownerFor returns who locks l under ctx; "" for a new owner each time.
 func (l *Lock) ownerFor(ctx context.Context) (string, error) {
 	if l.anonymous {
 		return "", nil

@@ -144,7 +144,7 @@ func (w *waiting) acquire() (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.handed && s.terms.fixed || s.isUnproven() {
+	if s.terms.fixed && s.wasHanded() || s.isUnproven() {
 		// The rest of the queue entry's lease is not what a fixed lease promises;
 		// and replicas have yet to acknowledge what a message or a heartbeat said.
 		if err := s.confirm(w); err != nil {

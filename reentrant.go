@@ -11,10 +11,11 @@ import (
 	"github.com/relock-go/relock/internal/key"
 )
 
-// A Lock is a handle on the exclusive, reentrant lock of one name. Any number of
-// handles, in any number of processes, stand for the same lock. A handle may be
-// shared by goroutines; make one for each recursion frame where that is simpler,
-// they cost nothing.
+// A Lock is a handle on the exclusive, reentrant lock of one name, or on one side
+// of a read/write lock (RWLock.WLocker, RWLock.RLocker). Any number of handles, in
+// any number of processes, stand for the same lock. A handle may be shared by
+// goroutines; make one for each recursion frame where that is simpler, they cost
+// nothing.
 //
 // Without an owner, each acquisition excludes every other, like sync.Mutex, also
 // one by the same goroutine or through the same handle. Named owners (Owner,

@@ -247,6 +247,13 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	return true
 }
 
+// wasHanded says that the session has what was left of its entry's lease.
+func (s *session) wasHanded() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.handed
+}
+
 // trusted returns how long a lease of which a request sent at the given time was
 // told the rest can be trusted. No lease is longer than was ever asked for; it
 // only looks so while the server's clock is behind the one it was granted by,

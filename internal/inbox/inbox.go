@@ -1,4 +1,5 @@
-// Package inbox keeps one client subscribed to one channel for life.
+// Package inbox keeps one client subscribed: to one channel for life ([Inbox]),
+// or to sharded channels while each of them is wanted ([Shards]).
 //
 // Pub/sub loses what is published while a link is down, and nobody is told. An
 // Inbox promises the two facts that make up for it: once [Inbox.Ready] has
