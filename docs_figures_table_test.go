@@ -140,6 +140,6 @@ var figures = []figure{
 	},
 	{
 		what: "how often the clock that counts suspensions is read", file: "internal/clock/ahead.go", source: `fresh = (.+)`,
-		says: []string{`CLOCK_BOOTTIME[^.|]{0,80}? every @`},
+		says: []string{`CLOCK_BOOTTIME[^|]{0,200}? every @`},
 	},
 }

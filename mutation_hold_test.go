@@ -89,7 +89,7 @@ var holdRules = []mutation{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"a thousand releases are remembered", "released.go",
+		"many releases are remembered", "released.go",
 		"remembered = 10_000", "remembered = 100",
 		[]string{"TestManyReleasesAreSentAgainAfterAFailover"},
 	},
