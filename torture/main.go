@@ -18,6 +18,7 @@ import (
 
 	"github.com/relock-go/relock/torture/check"
 	"github.com/relock-go/relock/torture/rig"
+	"github.com/relock-go/relock/torture/server"
 	"github.com/relock-go/relock/torture/worker"
 )
 
@@ -61,11 +62,16 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.Round, "round", 0, "how long each deployment is used")
 	flags.IntVar(&o.Workers, "workers", 0, "processes")
 	flags.BoolVar(&o.Calm, "calm", false, "no faults")
-	forms := flags.String("forms", "", "deployments, by comma: standalone, replicated, cluster, sentinel")
+	flags.StringVar(&server.Program, "server", server.Program, "what is started, as a newer one, or Valkey's")
+	forms := flags.String("forms", "", "deployments, by comma: standalone, replicated, cluster, skewed, sentinel")
+	kinds := flags.String("kinds", "", "faults, by comma; empty: all")
 	loads := flags.String("loads", "", "workloads, by comma; empty: all")
 	_ = flags.Parse(args)
 	if *forms != "" {
 		o.Forms = strings.Split(*forms, ",")
+	}
+	if *kinds != "" {
+		o.Kinds = strings.Split(*kinds, ",")
 	}
 	if *loads != "" {
 		o.Actors = map[string]int{}

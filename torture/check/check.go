@@ -47,6 +47,7 @@ func judge(in *input, o Options) *checker {
 	for _, name := range slices.Sorted(maps.Keys(in.stories)) {
 		k.story(in.stories[name])
 	}
+	k.tempo()
 	k.leaks()
 	k.count()
 	k.report.finish()
@@ -90,6 +91,8 @@ func (k *checker) story(s *story) {
 	k.fenced(s)
 	k.order(s)
 	k.wakes(s)
+	k.kept(s)
+	k.returnedLost(s)
 	k.model(s)
 }
 

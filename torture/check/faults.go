@@ -66,7 +66,8 @@ func (f *fault) allowsOverlap() bool {
 func (f *fault) disconnects() bool {
 	switch f.kind {
 	case history.Cut, history.HalfOpen, history.Swallow, history.ClientKill, history.FlushAll, history.RestartEmpty,
-		history.KillServer, history.Failover, history.Migrate, history.ClockForward, history.KillWorker, history.ForceUnlock, history.Maxmemory:
+		history.KillServer, history.Failover, history.Migrate, history.ClockForward, history.KillWorker, history.ForceUnlock, history.Maxmemory,
+		history.NoSubscribe, history.DeadPool:
 		return true
 	}
 	return false

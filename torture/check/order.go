@@ -24,6 +24,7 @@ func (k *checker) order(s *story) {
 	held := s.held()
 	js := s.joiners(held) // who joins a hold of its owner does so ahead of the queue
 	held = slices.DeleteFunc(held, func(c *call) bool { return !c.certain() })
+	k.starved(s, held, js)
 	// What is held first was granted first, where two exclude each other. So it is
 	// enough to look, for each that waited, at those that held while it did.
 	for _, a := range held {
@@ -36,6 +37,26 @@ func (k *checker) order(s *story) {
 			b := held[i]
 			if b.began > a.queued && (!a.read || !b.read) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
 				k.violation(s, Overtaken, a.queued, a.acquired, "%s called after %s had queued, and held before it", b, a)
+				break
+			}
+		}
+	}
+}
+
+// givesUp is how long before a call returns without a hold it may have left the queue.
+const givesUp = int64(500 * time.Millisecond)
+
+// starved looks in the same way at those that waited and gave up.
+func (k *checker) starved(s *story, held []*call, js joiners) {
+	for _, a := range s.calls {
+		if a.queued == 0 || a.failed-givesUp <= a.queued || k.unsure(s, a) {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(held, a.queued, func(c *call, t int64) int { return compare(c.acquired, t) })
+		for ; i < len(held) && held[i].acquired < a.failed-givesUp; i++ {
+			b := held[i]
+			if b.began > a.queued && (!a.read || !b.read) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
+				k.violation(s, Overtaken, a.queued, a.failed, "%s called after %s had queued, and held before it gave up", b, a)
 				break
 			}
 		}

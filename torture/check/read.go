@@ -18,17 +18,18 @@ const maxLine = 64 << 10
 
 // An input is what the files say, by lock. It takes some 250 bytes a call.
 type input struct {
-	files, events int
-	torn          int // last lines that were cut short
-	stories       map[string]*story
-	faults        []*fault
-	first, last   map[int]int64 // event of each worker
-	begun, until  int64         // of the whole run
-	planned       time.Duration
-	seed          int64
-	sweeps        []history.Event
-	leaked        []history.Event
-	malformed     []misprint
+	files, events  int
+	torn           int // last lines that were cut short
+	stories        map[string]*story
+	faults         []*fault
+	first, last    map[int]int64 // event of each worker
+	begun, until   int64         // of the whole run
+	planned        time.Duration
+	seed           int64
+	sweeps         []history.Event
+	leaked         []history.Event
+	scripts, pings []history.Event
+	malformed      []misprint
 
 	open map[holdID]*call
 	died map[int]int64
@@ -145,6 +146,13 @@ func (in *input) event(e *history.Event, file string) {
 	case history.Free:
 		s := in.story(e.Lock)
 		s.frees = append(s.frees, *e)
+	case history.Kept:
+		s := in.story(e.Lock)
+		s.kept = append(s.kept, *e)
+	case history.Script:
+		in.scripts = append(in.scripts, *e)
+	case history.Ping:
+		in.pings = append(in.pings, *e)
 	case history.Swept:
 		in.sweeps = append(in.sweeps, *e)
 	case history.Leak:
@@ -194,7 +202,7 @@ func (in *input) progress(e *history.Event, file string) {
 	case history.Queued:
 		c.queued = e.T
 	case history.Acquired:
-		c.acquired, c.token, c.until = e.T, e.Token, max(c.until, e.Until)
+		c.acquired, c.token, c.until, c.stale = e.T, e.Token, max(c.until, e.Until), time.Duration(e.By)
 	case history.Failed:
 		c.failed, c.why = e.T, e.Err
 	case history.Trusted:

@@ -22,6 +22,10 @@ const (
 	ReentryToken  Name = "re-entry token"       // a re-entry did not share the token of the grant
 	Overtaken     Name = "overtaken"            // a fair lock was granted out of the order of arrival
 	LostWakeup    Name = "lost wake-up"         // a call waited for a lock that nobody held
+	KeptForNobody Name = "kept for nobody"      // redis kept a lock of which no call had a hold
+	ReturnedLost  Name = "returned lost"        // a call returned a hold that had been lost before
+	SlowScript    Name = "slow script"          // a script kept a server from its other clients
+	SlowServer    Name = "slow server"          // another client's pings were late
 	Leaked        Name = "leak"                 // a key, goroutine or connection was left
 	NoOrder       Name = "no legal order"       // porcupine: the calls have no order that the model allows
 	Undecided     Name = "undecided"            // porcupine ran out of time
@@ -87,6 +91,14 @@ type Report struct {
 	Waits       int           `json:"waits"`  // calls that waited for a free lock for some time
 	Probes      int           `json:"probes"`
 	LongestWake time.Duration `json:"longestWake"`
+
+	Kept              int           `json:"kept"` // times for which a lock had one holder for long
+	LongestScript     time.Duration `json:"longestScript"`
+	LongestScriptName string        `json:"longestScriptName"`
+	LongScripts       int           `json:"longScripts"`  // of more than 10 ms
+	Pings             int64         `json:"pings"`        // of another client
+	SlowestPings      time.Duration `json:"slowestPings"` // the 99th of a hundred; 0: less than 5 ms
+	ControlPings      time.Duration `json:"controlPings"` // the same of a server that nobody uses
 
 	Operations  int `json:"operations"` // checked with porcupine
 	Segments    int `json:"segments"`
@@ -180,6 +192,9 @@ func (r *Report) Markdown() string {
 	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
 	row("tokens that fell with a lost counter and a clock behind", r.TokensFell)
 	row("holds passed on in a process that did not know of its loss yet", r.PassedOn)
+	row("locks with one holder for over a second", r.Kept)
+	row("scripts of more than 10 ms", fmt.Sprintf("%d, the longest %v (%s)", r.LongScripts, r.LongestScript, r.LongestScriptName))
+	row("pings of another client", fmt.Sprintf("%d, of 100 the slowest %v; of a server that nobody uses %v", r.Pings, r.SlowestPings, r.ControlPings))
 	row("inspections for leaks", sum(r.Swept))
 
 	fmt.Fprintf(&b, "\n| faults | how many | lease overlaps after it |\n| --- | ---: | ---: |\n")

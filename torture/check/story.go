@@ -25,7 +25,8 @@ type call struct {
 	token                             int64
 	confirmed                         bool // Released without an error
 	why                               string
-	met                               bool // by a later grant, after a fault for which that may be
+	stale                             time.Duration // how long before its return the hold was lost
+	met                               bool          // by a later grant, after a fault for which that may be
 
 	since   int64 // of a hold: when the call began that brought the lock into its process
 	unknown bool  // to Redis: passed on within a process that had lost the lock
@@ -88,6 +89,7 @@ type story struct {
 	calls   []*call
 	effects []effect
 	frees   []history.Event
+	kept    []history.Event
 	ttl     time.Duration // the longest that was asked for
 	faults  []*fault      // that befell its servers
 	fell    bool          // a token fell where it may

@@ -13,6 +13,14 @@ const (
 	// Swept is one inspection after the end: On names what was inspected (worker 3,
 	// server 0), Fault is one of the Left kinds, By how many were left behind.
 	Swept What = "swept"
+	// Kept is the rig's: a lock had a holder, the same for all that time, from T
+	// until Until. Owner and Token are that holder's.
+	Kept What = "kept"
+	// Script is a script that took long, By ns, less what the machine kept its
+	// server from running; it ran between T and Until.
+	Script What = "script"
+	// Ping is one of another client that was answered late, or with By a count of all.
+	Ping What = "ping"
 )
 
 // What a Swept event counts.
@@ -46,4 +54,6 @@ const (
 	ClockBack    = "clock back" // By: by how much, in ns; the return from a step forward is one
 	Maxmemory    = "maxmemory"
 	ForceUnlock  = "force unlock"
+	NoSubscribe  = "no subscription"  // connections that subscribe are closed, others pass
+	DeadPool     = "dead connections" // those that are open fall silent, new ones work
 )

@@ -45,6 +45,7 @@ func decks(form string) map[string]map[string]int {
 		},
 		"links": {
 			history.Cut: 1, history.HalfOpen: 1, history.Slow: 1, history.Swallow: 1, history.Delay: 1,
+			history.DeadPool: 1,
 		},
 	}
 	switch form {
@@ -61,6 +62,8 @@ func decks(form string) map[string]map[string]int {
 		d["servers"][history.StopServer] = 1
 	case server.Sentinel:
 		d["servers"][history.Failover] = 9
+	case server.Skewed:
+		d["servers"][history.KillServer] = 1
 	}
 	return d
 }
@@ -71,7 +74,7 @@ func Kinds() []string {
 		history.KillWorker, history.StopWorker, history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay,
 		history.ClientKill, history.ScriptFlush, history.FlushAll, history.KillServer, history.RestartEmpty,
 		history.StopServer, history.Failover, history.Migrate, history.ClockForward, history.ClockBack,
-		history.Maxmemory, history.ForceUnlock,
+		history.Maxmemory, history.ForceUnlock, history.DeadPool,
 	}
 }
 
@@ -125,6 +128,11 @@ func lasting(r *rand.Rand, kind string) time.Duration {
 			return ms(r, 600, 1500)
 		}
 		return ms(r, 30, 400)
+	case history.NoSubscribe:
+		if longer {
+			return ms(r, 2000, 4000)
+		}
+		return ms(r, 100, 1000)
 	case history.Swallow, history.Delay:
 		return ms(r, 100, 800)
 	case history.StopServer:

@@ -9,7 +9,7 @@ import (
 	"github.com/relock-go/relock/torture/server"
 )
 
-var forms = []string{server.Standalone, server.Replicated, server.Cluster, server.Sentinel}
+var forms = []string{server.Standalone, server.Replicated, server.Cluster, server.Sentinel, server.Skewed}
 
 func TestScheduleFollowsFromItsSeed(t *testing.T) {
 	for _, form := range forms {

@@ -132,7 +132,7 @@ func (s *Site) inject(ctx context.Context, step Step) {
 	switch step.Kind {
 	case history.KillWorker, history.StopWorker:
 		err = s.worker(step, e)
-	case history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay:
+	case history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay, history.NoSubscribe, history.DeadPool:
 		s.link(step, e)
 	case history.ClientKill, history.ScriptFlush, history.FlushAll, history.Maxmemory:
 		err = s.command(ctx, step, e)
@@ -182,6 +182,12 @@ func (s *Site) link(step Step, e history.Event) {
 		heal := v.Link.Hole()
 		sleep(context.Background(), step.For)
 		heal()
+	case history.NoSubscribe:
+		heal := v.Link.Unsubscribe()
+		sleep(context.Background(), step.For)
+		heal()
+	case history.DeadPool:
+		v.Link.Silence()
 	case history.Slow:
 		heal := v.Link.Slow(time.Duration(1+step.Arg%40) * time.Millisecond)
 		sleep(context.Background(), step.For)

@@ -108,6 +108,9 @@ func (c *conn) request(chunk []byte) bool {
 	}
 	if isSubscription(chunk) {
 		c.subscribed.Store(true)
+		if c.link.barred() {
+			return false
+		}
 	}
 	trap := c.link.judge(chunk)
 	if trap != nil {

@@ -33,6 +33,7 @@ type Link struct {
 	conns  map[*conn]struct{}
 	cuts   int
 	holes  int
+	bars   int           // of subscriptions
 	slow   time.Duration // each way, of each chunk
 	armed  []*Trap
 }
@@ -186,6 +187,28 @@ func (l *Link) HalfOpenSubscribers() {
 			c.silent.Store(true)
 		}
 	})
+}
+
+// Silence makes every connection silent that is open now: a firewall that has
+// forgotten them. New ones work.
+func (l *Link) Silence() { l.each(func(c *conn) { c.silent.Store(true) }) }
+
+// Unsubscribe closes every connection that has subscribed, or that will until heal
+// is called. Commands pass.
+func (l *Link) Unsubscribe() (heal func()) {
+	heal = l.raise(&l.bars)
+	l.each(func(c *conn) {
+		if c.subscribed.Load() {
+			c.kill()
+		}
+	})
+	return heal
+}
+
+func (l *Link) barred() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bars > 0
 }
 
 // Slow delays each chunk, either way, by up to d until heal is called.

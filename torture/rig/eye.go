@@ -16,14 +16,15 @@ import (
 // eye looks at the locks past every proxy.
 type eye struct {
 	d      *server.Deployment
+	idle   *server.Redis // that nobody uses
 	rdb    redis.UniversalClient
 	client *relock.Client
 	locks  []*relock.Lock
 	names  []worker.Lock
 }
 
-func open(d *server.Deployment) (*eye, error) {
-	e := &eye{d: d, rdb: d.Client()}
+func open(d *server.Deployment, idle *server.Redis) (*eye, error) {
+	e := &eye{d: d, idle: idle, rdb: d.Client()}
 	var err error
 	if e.client, err = relock.New(e.rdb, relock.TokenKeep(time.Minute)); err != nil {
 		return nil, err
@@ -60,11 +61,21 @@ func (e *eye) close() {
 func (e *eye) watch(out *history.Writer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { every(ctx, 200*time.Millisecond, e.probe(out)) })
+	running.Go(func() {
+		look, end := e.probe(out)
+		every(ctx, 200*time.Millisecond, look)
+		end()
+	})
 	running.Go(func() { every(ctx, 100*time.Millisecond, e.immortals(out)) })
-	for _, r := range e.d.Nodes {
-		running.Go(func() { every(ctx, history.StallsAfter/4, e.stalls(out, r)) })
+	watchServer := func(on string, r *server.Redis) {
+		ping, end := pings(out, on, r)
+		running.Go(func() { every(ctx, history.StallsAfter/4, ping); end() })
 	}
+	for _, r := range e.d.Nodes {
+		watchServer(e.d.Name, r)
+		running.Go(func() { every(ctx, history.StallsAfter, scripts(out, e.d.Name, r)) })
+	}
+	watchServer(Control, e.idle)
 	return func() { cancel(); running.Wait() }
 }
 
@@ -89,15 +100,18 @@ type idle struct {
 // probe returns a function that looks at every lock once. Seen free and waited
 // for twice in a row without another holder in between, a lock may have been
 // granted and freed meanwhile: the checker, which sees the grants, judges.
-func (e *eye) probe(out *history.Writer) func(ctx context.Context) {
-	spans := make([]idle, len(e.locks))
-	return func(ctx context.Context) {
+func (e *eye) probe(out *history.Writer) (look func(ctx context.Context), end func()) {
+	spans, tenures := make([]idle, len(e.locks)), make([]tenure, len(e.locks))
+	look = func(ctx context.Context) {
 		for i, l := range e.locks {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			before := history.Now()
 			info, err := l.Info(ctx)
 			cancel()
 			now := history.Now()
+			if err == nil {
+				tenures[i].seen(out, l.Name(), info.Holders, before, now)
+			}
 			s := &spans[i]
 			free := err == nil && len(info.Holders) == 0 && info.Waiters > 0
 			switch {
@@ -110,6 +124,39 @@ func (e *eye) probe(out *history.Writer) func(ctx context.Context) {
 				*s = idle{}
 			}
 		}
+	}
+	return look, func() {
+		for i, l := range e.locks {
+			tenures[i].seen(out, l.Name(), nil, 0, 0)
+		}
+	}
+}
+
+// A tenure is who a lock's holder is, and since when it was seen.
+type tenure struct {
+	holder       relock.Holder
+	since, until int64
+}
+
+// tenured is how long one holder must have had a lock for that to be noted.
+const tenured = time.Second
+
+// seen notes who was the holder, when it is somebody else now.
+func (t *tenure) seen(out *history.Writer, name string, holders []relock.Holder, before, now int64) {
+	for _, h := range holders {
+		if h.Token == t.holder.Token && h.Owner == t.holder.Owner {
+			t.until = before
+			return
+		}
+	}
+	if t.until-t.since > int64(tenured) {
+		out.Add(history.Event{
+			T: t.since, Worker: -1, What: history.Kept, Lock: name, Owner: t.holder.Owner, Token: t.holder.Token, Until: t.until,
+		})
+	}
+	*t = tenure{}
+	if len(holders) > 0 {
+		*t = tenure{holders[0], now, now}
 	}
 }
 
@@ -156,15 +203,4 @@ func ttls(ctx context.Context, rdb *redis.Client, keys []string) map[string]time
 		all[key] = reply.Val()
 	}
 	return all
-}
-
-// stalls returns a function that notes when a server took long to answer.
-func (e *eye) stalls(out *history.Writer, r *server.Redis) func(ctx context.Context) {
-	return func(ctx context.Context) {
-		before := history.Now()
-		_ = r.RDB.Ping(ctx).Err() // a server that is down is another fault's
-		if now := history.Now(); now-before > int64(history.StallsAfter) {
-			out.Add(history.Event{T: before, Worker: -1, What: history.Fault, Fault: history.Stall, On: e.d.Name, Until: now})
-		}
-	}
 }

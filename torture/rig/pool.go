@@ -65,7 +65,7 @@ func (p *pool) hire() (*member, error) {
 		Store: p.rig.socket(), Dir: p.rig.Dir, Actors: p.rig.Actors, Clients: 2,
 	}
 	switch p.d.Form {
-	case server.Cluster:
+	case server.Cluster, server.Skewed:
 		cfg.Mode, cfg.Addrs = worker.Cluster, p.d.Addrs()
 	case server.Sentinel:
 		cfg.Mode, cfg.Addrs = worker.Sentinel, p.d.WatcherAddrs()

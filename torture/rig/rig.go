@@ -37,7 +37,7 @@ type Options struct {
 
 // DefaultForms are the deployments of a run, in turn.
 func DefaultForms() []string {
-	return []string{server.Standalone, server.Cluster, server.Sentinel, server.Standalone, server.Cluster, server.Replicated}
+	return []string{server.Standalone, server.Cluster, server.Sentinel, server.Standalone, server.Cluster, server.Skewed, server.Replicated}
 }
 
 func (o Options) withDefaults() Options {
@@ -76,6 +76,7 @@ type rig struct {
 	out    *history.Writer // the rig's own events
 	store  *store.Store
 	clock  *server.Clock
+	idle   *server.Redis // that nobody uses
 	shas   []string
 	worker int // the number of the next worker
 	result Result
@@ -84,7 +85,7 @@ type rig struct {
 // Run tortures, and leaves the histories in o.Dir.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &rig{Options: o.withDefaults(), result: Result{Kinds: map[string]int{}}}
-	if err := r.open(); err != nil {
+	if err := r.open(ctx); err != nil {
 		return r.result, err
 	}
 	defer r.close()
@@ -100,7 +101,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r.result, ctx.Err()
 }
 
-func (r *rig) open() (err error) {
+func (r *rig) open(ctx context.Context) (err error) {
 	if err = os.MkdirAll(r.Dir, 0o700); err != nil {
 		return err
 	}
@@ -121,6 +122,11 @@ func (r *rig) open() (err error) {
 	if r.clock, err = server.NewClock(filepath.Join(r.Dir, "servers")); err != nil {
 		return err
 	}
+	idle, err := server.Start(ctx, filepath.Join(r.Dir, "servers"), Control, nil)
+	if err != nil {
+		return err
+	}
+	r.idle = idle
 	for _, name := range []string{"acquire", "hold", "renew", "release", "downgrade", "where"} {
 		r.shas = append(r.shas, script.MustLoad(lua.FS, name).SHA)
 	}
@@ -135,6 +141,9 @@ func (r *rig) socket() string {
 func (r *rig) close() {
 	if r.store != nil {
 		r.store.Close()
+	}
+	if r.idle != nil {
+		r.idle.Close()
 	}
 	if r.clock != nil {
 		r.clock.Close()
@@ -159,7 +168,7 @@ func (r *rig) round(ctx context.Context, n int, form string, length time.Duratio
 		return err
 	}
 	defer p.dismiss()
-	eye, err := open(d)
+	eye, err := open(d, r.idle)
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,12 @@ import (
 //go:embed shim/clock.c
 var shim []byte
 
-// Clock is the wall clock of all servers of a run, which can be stepped. A nil
-// Clock is the machine's.
+// Clock is the wall clock of servers, which can be stepped: that of all servers of
+// a run, or of one of them, which differs from it. A nil Clock is the machine's.
 type Clock struct {
 	library, file string
 	page          []byte
+	differs       time.Duration
 }
 
 // NewClock compiles the library that shifts the clock of who preloads it.
@@ -45,14 +46,26 @@ func NewClock(dir string) (*Clock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Clock{library, path, page}, nil
+	return &Clock{library: library, file: path, page: page}, nil
 }
 
 func (c *Clock) env() []string {
 	if c == nil {
 		return nil
 	}
-	return []string{"LD_PRELOAD=" + c.library, "TORTURE_CLOCK=" + c.file}
+	return []string{
+		"LD_PRELOAD=" + c.library, "TORTURE_CLOCK=" + c.file, fmt.Sprintf("TORTURE_CLOCK_DIFFERS=%d", c.differs.Microseconds()),
+	}
+}
+
+// Differing is the clock of a server that is always so far ahead of the others.
+func (c *Clock) Differing(by time.Duration) *Clock {
+	if c == nil {
+		return nil
+	}
+	other := *c
+	other.differs = by
+	return &other
 }
 
 // Set puts the servers' clock so far ahead of the machine's.

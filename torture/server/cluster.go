@@ -23,8 +23,27 @@ func (d *Deployment) cluster(ctx context.Context) error {
 	if err := d.add(ctx, 6, clusterArgs...); err != nil {
 		return err
 	}
+	return d.join(ctx, "1")
+}
+
+// differences are how far the clocks of a skewed cluster's nodes are ahead: by
+// more than a request may be late, and behind by more than one may be early.
+var differences = []time.Duration{0, 30 * time.Second, -90 * time.Second}
+
+// skewed starts three nodes whose clocks differ.
+func (d *Deployment) skewed(ctx context.Context) error {
+	for _, by := range differences {
+		if err := d.start(ctx, d.clock.Differing(by), clusterArgs...); err != nil {
+			return err
+		}
+	}
+	return d.join(ctx, "0")
+}
+
+// join makes a cluster of the nodes.
+func (d *Deployment) join(ctx context.Context, replicas string) error {
 	args := append([]string{"--cluster", "create"}, d.Addrs()...)
-	args = append(args, "--cluster-replicas", "1", "--cluster-yes")
+	args = append(args, "--cluster-replicas", replicas, "--cluster-yes")
 	ctx, cancel := context.WithTimeout(ctx, 2*startWithin)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "redis-cli", args...).CombinedOutput(); err != nil {
@@ -52,7 +71,7 @@ func (d *Deployment) Settled(ctx context.Context) error {
 			} else if err := linked(ctx, r); err != nil {
 				return err
 			}
-			if d.Form != Cluster {
+			if !d.Clustered() {
 				continue
 			}
 			info, err := r.RDB.ClusterInfo(ctx).Result()
@@ -63,7 +82,7 @@ func (d *Deployment) Settled(ctx context.Context) error {
 				return errors.New("slots are not covered")
 			}
 		}
-		if d.Form == Cluster && primaries != 3 {
+		if d.Clustered() && primaries != 3 {
 			return errors.New("there are not three primaries")
 		}
 		return nil

@@ -22,6 +22,7 @@ const (
 	Replicated = "replicated" // a primary and a replica, which the rig promotes
 	Cluster    = "cluster"    // three primaries with a replica each
 	Sentinel   = "sentinel"   // a primary with two replicas, which three Sentinels watch
+	Skewed     = "skewed"     // a cluster of three primaries alone, whose clocks differ
 )
 
 // A Deployment is a set of servers that clients take for one Redis.
@@ -54,6 +55,8 @@ func Deploy(ctx context.Context, form, name, dir string, clock *Clock) (*Deploym
 		}
 	case Cluster:
 		err = d.cluster(ctx)
+	case Skewed:
+		err = d.skewed(ctx)
 	case Sentinel:
 		err = d.sentinel(ctx)
 	default:
@@ -69,14 +72,24 @@ func Deploy(ctx context.Context, form, name, dir string, clock *Clock) (*Deploym
 
 func (d *Deployment) add(ctx context.Context, n int, args ...string) error {
 	for range n {
-		r, err := Start(ctx, d.dir, fmt.Sprintf("node%d", len(d.Nodes)), d.clock, args...)
-		if err != nil {
+		if err := d.start(ctx, d.clock, args...); err != nil {
 			return err
 		}
-		d.Nodes = append(d.Nodes, r)
 	}
 	return nil
 }
+
+// start adds a server.
+func (d *Deployment) start(ctx context.Context, clock *Clock, args ...string) error {
+	r, err := Start(ctx, d.dir, fmt.Sprintf("node%d", len(d.Nodes)), clock, args...)
+	if err == nil {
+		d.Nodes = append(d.Nodes, r)
+	}
+	return err
+}
+
+// Clustered says that the keys are spread over several primaries.
+func (d *Deployment) Clustered() bool { return d.Form == Cluster || d.Form == Skewed }
 
 // Resolve returns the address of what a client asks its link for.
 func (d *Deployment) Resolve(name string) string {
@@ -92,7 +105,7 @@ func (d *Deployment) Primary() *Redis { return d.primary.Load() }
 // Client returns a client past every proxy.
 func (d *Deployment) Client() redis.UniversalClient {
 	switch d.Form {
-	case Cluster:
+	case Cluster, Skewed:
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: d.Addrs(), ReadTimeout: quick, DialTimeout: quick, ClientName: ClientName})
 	case Sentinel:
 		return d.sentinelClient()

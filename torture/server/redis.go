@@ -36,6 +36,9 @@ type Redis struct {
 	command func() ([]string, error) // what redis-server is started with; nil: to keep data
 }
 
+// Program is what is started.
+var Program = "redis-server"
+
 // ClientName is that of the rig's own connections.
 const ClientName = "rig"
 
@@ -96,7 +99,7 @@ func (r *Redis) start(ctx context.Context) error {
 			return err
 		}
 	}
-	cmd := exec.Command("redis-server", args...)
+	cmd := exec.Command(Program, args...)
 	cmd.Env = append(os.Environ(), r.clock.env()...)
 	proc, err := Run(cmd)
 	if err != nil {
@@ -117,6 +120,7 @@ func (r *Redis) keepsData() []string {
 		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		"--logfile", filepath.Join(r.dir, "log"), "--enable-debug-command", "local",
 		"--maxmemory-policy", "noeviction",
+		"--slowlog-log-slower-than", "10000", "--slowlog-max-len", "1024",
 	}, r.args...)
 }
 
@@ -148,6 +152,9 @@ func (r *Redis) Addr() string { return "127.0.0.1:" + r.port }
 
 // Stop freezes the server; its connections stay open.
 func (r *Redis) Stop() { r.proc.Signal(syscall.SIGSTOP) }
+
+// PID is the server's process.
+func (r *Redis) PID() int { return r.proc.PID() }
 
 // Continue ends a freeze.
 func (r *Redis) Continue() { r.proc.Signal(syscall.SIGCONT) }

@@ -78,6 +78,7 @@ func (s *Store) Close() {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
+	s.out.Flush()
 }
 
 func (s *Store) accept() {

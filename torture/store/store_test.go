@@ -1,12 +1,39 @@
 package store_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/relock-go/relock/torture/history"
 	"github.com/relock-go/relock/torture/store"
 )
+
+func TestStoreThatHasClosedHasWrittenItsDecisions(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "effects.jsonl")
+	out, err := history.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Listen(filepath.Join(dir, "s"), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.Dial(filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do(store.Effect{Lock: "d/l", Mode: "w", Token: 5}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) == 0 {
+		t.Errorf("the history has %q, %v", text, err)
+	}
+}
 
 func TestStoreTakesNothingStale(t *testing.T) {
 	dir := t.TempDir()

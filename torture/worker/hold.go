@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,9 @@ func (w *worker) hooks() relock.Hooks {
 				w.out.Add(common)
 			}
 		},
-		Renewed: func(e relock.Event) { w.renewed(e.Name) },
+		Acquired: func(ctx context.Context, _ relock.Event) { upset(ctx) },
+		Renewed:  func(e relock.Event) { w.renewed(e.Name) },
+		Lost:     func(e relock.Event) { w.lost.note(e) },
 	}
 }
 
@@ -141,7 +144,12 @@ func (a *actor) acquire(ctx context.Context, name string, hs *handles, t try) *h
 	a.note(e, history.Call, nil)
 	a.out.Flush()
 	var h *relock.Hold
-	var err error
+	err := errUpset
+	defer func() {
+		if errors.Is(err, errUpset) {
+			a.note(e, history.Failed, func(e *history.Event) { e.Err = "upset" })
+		}
+	}()
 	if t.once {
 		h, err = lock.TryAcquire(ctx, t.wait)
 	} else {
@@ -156,7 +164,12 @@ func (a *actor) acquire(ctx context.Context, name string, hs *handles, t try) *h
 	a.track(held)
 	until := max(1, history.At(h.TrustedUntil())) // 1: it was lost before this line
 	held.until.Store(until)
-	a.note(e, history.Acquired, func(e *history.Event) { e.Until = until })
+	a.note(e, history.Acquired, func(e *history.Event) {
+		e.Until = until
+		if h.Err() != nil {
+			e.By = a.lost.ago(h)
+		}
+	})
 	return held
 }
 

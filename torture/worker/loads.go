@@ -7,15 +7,16 @@ import (
 )
 
 // order is that of the workloads' names, so that actors are numbered alike in every run.
-var order = []string{"plain", "fair", "reentrant", "rw", "try", "storm", "long", "mixed"}
+var order = []string{"plain", "fair", "reentrant", "rw", "try", "storm", "long", "mixed", "crowd", "shared", "upset", "pair"}
 
 // Loads are all workloads, with how many actors each has in a worker.
 func Loads() map[string]int {
-	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3}
+	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3, "pair": 1}
 }
 
 var loads = map[string]func(ctx context.Context, a *actor){
 	"plain": plain, "fair": fair, "reentrant": reentrant, "rw": readWrite, "try": tries, "storm": storm, "long": long, "mixed": mixed,
+	"crowd": crowd, "shared": sharing, "upset": upsets, "pair": pair,
 }
 
 // Lock is one of the locks that all workers share.
@@ -23,6 +24,9 @@ type Lock struct {
 	Name, Kind string
 	TTL        time.Duration
 }
+
+// pairs is how many locks the pairs of all workers have.
+const pairs = 3
 
 // Locks are the names under a deployment.
 func Locks() (all []Lock) {
@@ -38,7 +42,13 @@ func Locks() (all []Lock) {
 			Lock{fmt.Sprintf("fairrw%d", i), "fair rw", 600 * time.Millisecond},
 			Lock{fmt.Sprintf("try%d", i), "plain", 300 * time.Millisecond})
 	}
+	for i := range pairs {
+		all = append(all, Lock{fmt.Sprintf("pair%d", i), "plain", 500 * time.Millisecond})
+	}
 	return append(all,
+		Lock{"crowd0", "plain", 600 * time.Millisecond}, Lock{"crowd1", "rw", 600 * time.Millisecond},
+		Lock{"shared0", "plain", 400 * time.Millisecond}, Lock{"shared1", "rw", 400 * time.Millisecond},
+		Lock{"upset0", "plain", 400 * time.Millisecond},
 		Lock{"refair0", "fair", 500 * time.Millisecond},
 		Lock{"storm0", "plain", 300 * time.Millisecond}, Lock{"storm1", "fair", 300 * time.Millisecond},
 		Lock{"long0", "plain", 300 * time.Millisecond}, Lock{"long1", "fair", 300 * time.Millisecond},

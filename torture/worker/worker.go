@@ -74,9 +74,11 @@ type worker struct {
 	clients []*relock.Client
 	ids     atomic.Int64
 	stop    chan struct{} // closed: begin nothing new
+	lost    lostAt
 
-	mu    sync.Mutex // guards the following field
-	holds map[string]map[*held]struct{}
+	mu     sync.Mutex // guards the following fields
+	holds  map[string]map[*held]struct{}
+	common map[string]*handles // that all actors share
 }
 
 // Run is the main function of a worker process.
@@ -97,7 +99,7 @@ func Run() int {
 
 func run(cfg Config, in io.Reader) (Report, error) {
 	var report Report
-	w := &worker{Config: cfg, stop: make(chan struct{}), holds: map[string]map[*held]struct{}{}}
+	w := &worker{Config: cfg, stop: make(chan struct{}), holds: map[string]map[*held]struct{}{}, common: map[string]*handles{}}
 	out, err := history.Create(filepath.Join(cfg.Dir, fmt.Sprintf("worker-%d.jsonl", cfg.N)))
 	if err != nil {
 		return report, err

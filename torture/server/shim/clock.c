@@ -1,7 +1,8 @@
 /* Moves the wall clock of the process that it is loaded into. Redis tells the
    time by gettimeofday and clock_gettime(CLOCK_REALTIME); its monotonic clock
    stays as it is. The offset, in microseconds, is read from a file that the rig
-   has mapped as well. */
+   has mapped as well; by how much this clock differs from the others', from the
+   environment. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,9 +13,11 @@
 #include <unistd.h>
 
 static volatile long long *offset;
+static long long differs;
 
 __attribute__((constructor)) static void map_offset(void) {
-  const char *path = getenv("TORTURE_CLOCK");
+  const char *path = getenv("TORTURE_CLOCK"), *by = getenv("TORTURE_CLOCK_DIFFERS");
+  if (by) differs = atoll(by);
   int fd = path ? open(path, O_RDONLY) : -1;
   if (fd < 0) return;
   void *page = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
@@ -24,7 +27,7 @@ __attribute__((constructor)) static void map_offset(void) {
 
 static int moved(struct timespec *ts) {
   if (syscall(SYS_clock_gettime, CLOCK_REALTIME, ts)) return -1;
-  long long ns = (long long)ts->tv_sec * 1000000000 + ts->tv_nsec + (offset ? *offset : 0) * 1000;
+  long long ns = (long long)ts->tv_sec * 1000000000 + ts->tv_nsec + ((offset ? *offset : 0) + differs) * 1000;
   ts->tv_sec = ns / 1000000000;
   ts->tv_nsec = ns % 1000000000;
   return 0;
