@@ -27,6 +27,7 @@ var mutations = slices.Concat(
 	safetyRules, livenessRules, rwlockRules,
 	outageRules,
 	holdRules,
+	wireRules,
 )
 
 // apply returns the mutated text, or an error if there is nothing to mutate.

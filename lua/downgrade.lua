@@ -15,7 +15,7 @@
 local owner, nonce = ARGV[4], ARGV[3]
 -- uses: read state queue readers settle
 inbox = ARGV[1]
-local refused = open() or check_queue()
+local refused = open() or check_queue(state.shared)
 if refused then
   return refused
 end

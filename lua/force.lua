@@ -10,12 +10,12 @@
 local owner, nonce = ARGV[2], ''
 -- uses: read state queue readers settle
 inbox = ARGV[1]
-local refused = open() or check_queue()
+local refused = open() or check_queue(state.shared)
 if refused then
   return refused
 end
-local removed = 0
-touch(state.owner and state.deadline - now or 0, tonumber(ARGV[4]))
+local removed, keep = 0, tonumber(ARGV[4])
+touch(state.owner and state.deadline - now or 0, keep)
 local grant = state.grant and unpack_grant(state.grant)
 if grant and #grant.sessions > 0 and grant.low == tonumber(ARGV[3]) then
   removed = 1
@@ -37,4 +37,8 @@ if state.queued > 0 then
   more = settle()
 end
 close()
+if state.queued == 0 and not (state.owner or state.shared and readers_until()) then
+  -- Nothing has a deadline any more but ended nonces: the keep time starts now.
+  redis.call('PEXPIRE', KEYS[1], keep)
+end
 return { removed, now, more }

@@ -54,7 +54,7 @@ end
 -- uses: state queue readers settle
 inbox = ARGV[1]
 
-local refused = open() or check_queue()
+local refused = open() or check_queue(state.shared)
 if refused then
   return refused
 end

@@ -24,9 +24,9 @@ local function pack_waiter(w)
 end
 
 -- Reads who comes next. Returns the error reply when KEYS[2] is not ours to
--- touch, else nothing.
-local function check_queue()
-  if state.queued > 0 and KEYS[2] then
+-- touch, else nothing. shared: the script needs the key though nobody waits.
+local function check_queue(shared)
+  if (shared or state.queued > 0) and KEYS[2] then
     front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
     return front.err and front or nil
   end
@@ -121,13 +121,13 @@ local function new_ticket()
 end
 
 -- Adds members, all of one deadline, to the queue's key, which lives as long as
--- the hash does. GT: its TTL never moves earlier. It is asked for before the first
--- write: who may not ask for it leaves no key without one.
+-- the hash does. GT: its TTL never moves earlier. ZADD comes first: it is refused
+-- where the key is not ours, whose TTL is not ours to move then. That TTLs may be
+-- set at all has been found out by touch.
 local function add_to_queue(deadline, ...)
   local lease = deadline - now + state.keep
-  local covered = redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 1
   local added = redis.call('ZADD', KEYS[2], ...)
-  if not covered then
+  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 then
     redis.call('PEXPIRE', KEYS[2], lease, 'NX')
   end
   return added

@@ -43,13 +43,14 @@ local function drop_reader(owner, grant, i)
   put_rest(owner, grant)
 end
 
--- A writer that has only reads left becomes a reader: others may join it now.
+-- A writer that has only reads left becomes a reader: others may join it now. It
+-- stops to be the holder last: where the queue's key is not ours it goes on as it was.
 local function downgrade(owner, grant)
   grant.mode = 'r'
-  redis.call('HDEL', KEYS[1], 'holder')
   for _, session in ipairs(grant.sessions) do
     put_reader(owner, grant, session)
   end
+  redis.call('HDEL', KEYS[1], 'holder')
   state.owner = nil
 end
 
