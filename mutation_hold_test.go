@@ -123,4 +123,34 @@ var holdRules = []mutation{
 		"delete(h.contexts, ctx)", "_ = ctx",
 		[]string{"TestHoldForgetsContextsWhoseParentHasEnded"},
 	},
+	{
+		"a loss names what is so at its time", "session.go",
+		"s.unproven, s.lost = false, nil", "s.unproven = false",
+		[]string{"TestLossNamesReplicasOnlyWhereTheyWereTheReason"},
+	},
+	{
+		"the longest TTL is renewed", "session.go",
+		"ttl = max(ttl, terms.ttl)", "_ = terms",
+		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
+	},
+	{
+		"a request that queues proves a silent inbox", "pubsub_wait.go",
+		"echo := ticket >= placeNew &&", "echo := false &&",
+		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
+	},
+	{
+		"a lost hold is released", "session.go",
+		"\t\t\ts.releaseLater(until)\n", "\t\t\t_ = until\n",
+		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
+	},
+	{
+		"a loss hands on the claim", "session.go",
+		"\ts.room.passClaim(s)\n", "",
+		[]string{"TestLossLetsTheLineGoOn"},
+	},
+	{
+		"heartbeats go out in the order of places", "watchdog.go",
+		"cmp.Compare(a.s.ticket, b.s.ticket)", "cmp.Compare(b.s.ticket, a.s.ticket)",
+		[]string{"TestWaitersOfAProcessKeepTheirOrderThoughRedisLosesItsData"},
+	},
 }
