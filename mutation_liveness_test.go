@@ -214,4 +214,9 @@ var livenessRules = []mutation{
 		" || now.Reached(p.sure)", "",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
+	{
+		"silence on one connection is asked of all", "internal/transport/transport.go",
+		"t.probe(c)", "_ = 0",
+		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
+	},
 }

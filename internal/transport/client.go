@@ -12,12 +12,14 @@ import (
 
 // A server is a client of one server, or of a primary by Sentinel.
 type server interface {
+	redis.UniversalClient
 	Options() *redis.Options
 	Conn() *redis.Conn
 }
 
 // A cluster is a client of a Cluster.
 type cluster interface {
+	redis.UniversalClient
 	Options() *redis.ClusterOptions
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	ForEachMaster(ctx context.Context, fn func(ctx context.Context, master *redis.Client) error) error

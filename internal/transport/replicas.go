@@ -35,6 +35,9 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 			results[i].Err = named(c, err)
 		}
 	}
+	for i, c := range calls {
+		t.failed(c, results[i].Err)
+	}
 	return results
 }
 

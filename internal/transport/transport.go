@@ -9,6 +9,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,11 +37,12 @@ type Transport struct {
 
 	mu      sync.Mutex // protects following fields
 	lanes   map[string]*lane
-	idlers  []*worker // without a batch, the latest last
-	workers int       // goroutines, idle ones among them
-	running int       // batches that workers are sending
-	waiting int       // goroutines in Wait
-	idle    sync.Cond // something ended that Wait waits for; its lock is mu
+	probed  map[string]bool // servers whose idle connections are being asked
+	idlers  []*worker       // without a batch, the latest last
+	workers int             // goroutines, idle ones among them
+	running int             // batches that workers are sending
+	waiting int             // goroutines in Wait
+	idle    sync.Cond       // something ended that Wait waits for; its lock is mu
 }
 
 // Call is one run of a script. Keys and Args must not change until Wait says
@@ -60,7 +62,7 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, lanes: make(map[string]*lane)}
+	t := &Transport{rdb: rdb, lanes: make(map[string]*lane), probed: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.deadlines = c, c.Options().ContextTimeoutEnabled
@@ -89,14 +91,14 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	server, known := t.server(c)
 	if ctx.Done() == nil {
 		if r, ok := t.inline(ctx, timeout, c, server, known); ok {
-			t.failed(r.Err)
+			t.failed(c, r.Err)
 			return r.Reply, r.Err
 		}
 	}
 	r := t.request(ctx, c)
 	t.submit(r, server, known)
 	result := t.await(ctx, timeout, r)
-	t.failed(result.Err)
+	t.failed(c, result.Err)
 	return result.Reply, result.Err
 }
 
@@ -150,18 +152,22 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		}
 		results[i] = t.await(ctx, left, r)
 	}
-	for _, r := range results {
-		t.failed(r.Err)
+	for i, r := range results {
+		t.failed(calls[i], r.Err)
 	}
 	return results
 }
 
 // failed makes a Cluster client ask for the layout anew when a call may have met
 // a primary that is gone. By itself it asks every ten seconds, and of commands
-// that fail only after those that it sends again.
-func (t *Transport) failed(err error) {
+// that fail only after those that it sends again. And it sees to it that the next
+// call is not made on a connection that is as silent.
+func (t *Transport) failed(c Call, err error) {
 	if err == nil {
 		return
+	}
+	if errors.Is(err, ErrNoReply) {
+		t.probe(c)
 	}
 	switch Classify(err) {
 	case Unknown, NotExecuted:
