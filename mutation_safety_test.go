@@ -59,8 +59,13 @@ var safetyRules = []mutation{
 	},
 	{
 		"a renewal that finds nothing is a loss", "statement.go",
-		"tell = s.lose(fmt.Errorf(\"%w: redis no longer has it\", ErrLost), now)\n\t\terr = errGone", "err = errors.New(\"try again\")",
+		"tell = s.gone(fmt.Errorf(\"%w: redis no longer has it\", ErrLost), now)\n\t\terr = errGone", "err = errors.New(\"try again\")",
 		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
+	},
+	{
+		"what redis no longer has is ended there", "session.go",
+		"if lost == nil || until == 0 {", "if lost == nil || until >= 0 {",
+		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
 		"what a renewal of many leaves is stated", "renew.go",

@@ -27,6 +27,32 @@ func TestF08LateCopyOfAnEndedAcquireGrantsNothing(t *testing.T) {
 	})
 }
 
+// Fails when a hold that Redis no longer has is not ended there as well.
+func TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		play(t, func(t *testing.T, s *scene) {
+			a, b := s.actor(), s.actor()
+			a.warm()
+			arrive := make(chan struct{})
+			a.fate("acquire", 1, redistest.Hold(arrive))
+			held := s.begin(a.NewLock("l")).returns() // by the second copy
+			if !told {
+				a.link.HoleSubscribers() // the next renewal finds it
+			}
+			if _, err := b.NewLock("l").ForceUnlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-held.Lost()
+			s.until(s.now() + 100*time.Millisecond)
+			close(arrive)
+			if err := a.link.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.free(b.NewLock("l"))
+		})
+	}
+}
+
 // Fails when acquire.lua does not compare the not-after.
 func TestF08CopyThatArrivesAfterItsTimeGrantsNothing(t *testing.T) {
 	play(t, func(t *testing.T, s *scene) {

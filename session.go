@@ -459,6 +459,20 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 	}
 }
 
+// gone is lose for what Redis says it no longer has. A copy of a request that went
+// unanswered may yet come there, and would be granted to nobody: its nonce is ended.
+// It needs room.mu, and its result is to be run without it.
+func (s *session) gone(why error, now clock.Instant) (tell func()) {
+	until, lost := s.doubt, s.lose(why, now)
+	if lost == nil || until == 0 {
+		return lost
+	}
+	return func() {
+		lost()
+		s.releaseLater(until)
+	}
+}
+
 // run calls what a method that needed a mutex wants to be called without it.
 func run(tell func()) {
 	if tell != nil {

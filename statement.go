@@ -154,7 +154,7 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 	case s.phase != held:
 		err = errGone
 	case !reply.held:
-		tell = s.lose(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
+		tell = s.gone(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
 		err = errGone
 	default:
 		if !s.extend(sent, s.trusted(sent, reply.remaining), acks) {

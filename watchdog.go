@@ -344,7 +344,7 @@ func (c *Client) deliver(payload string) {
 	case "look":
 		s.kick(now)
 	case "lost":
-		tell = s.lose(fmt.Errorf("%w: removed by ForceUnlock", ErrLost), now)
+		tell = s.gone(fmt.Errorf("%w: removed by ForceUnlock", ErrLost), now)
 	case "grant":
 		s.granted(m, now)
 	}
