@@ -28,7 +28,7 @@ type instant = clock.Instant
 type Locker interface {
 	// Lock waits until the caller holds the lock; ctx bounds the wait, never the hold.
 	Lock(ctx context.Context) error
-	// TryLock returns (false, nil) when the lock was not to be had within wait.
+	// TryLock returns (false, nil) when the lock is taken for as long as wait.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
 	// Unlock is called exactly once for each success, also after a loss.
 	Unlock() error
@@ -132,7 +132,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			again := c.linkedOnce.Swap(true)
 			c.linked(channel, !again)
 		},
-		Spread: spread,
+		Refused: isRefused,
+		Failed:  func(err error) { c.deaf(channel, err) },
+		Spread:  spread,
 	})
 	c.ear = newEar(channel, c.inbox)
 	return c, nil

@@ -42,6 +42,7 @@ func ShardedPubSub() Option {
 type hearing interface {
 	Ready(ctx context.Context) error
 	Up() bool
+	Down() error // why it is not up
 	Heard() time.Time
 	Suspect()
 }
@@ -116,6 +117,8 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 		Moved:   c.transport.Reload,
 		Deliver: c.deliver,
 		Linked:  c.linked,
+		Refused: isRefused,
+		Failed:  c.deaf,
 		Linger:  shardLinger,
 		Spread:  spread,
 	})

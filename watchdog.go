@@ -390,6 +390,12 @@ func (c *Client) linked(channel string, first bool) {
 	}
 }
 
+// deaf is called when a channel cannot be subscribed: at once, and later less and
+// less often.
+func (c *Client) deaf(channel string, err error) {
+	c.cfg.log.Warn("inbox cannot be subscribed, trying again", slog.String("channel", channel), slog.Any("err", err))
+}
+
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.
 func (c *Client) expectEcho(e *ear, sent instant) {
 	c.mu.Lock()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 const channel = "relock:inbox:me"
@@ -110,6 +111,7 @@ type fixture struct {
 
 	onDeliver func(payload string) // set before the first message
 	attempts  atomic.Int64         // links begun
+	failures  atomic.Int64         // calls of Failed
 
 	mu     sync.Mutex // protects following fields
 	events []string   // "linked" and payloads
@@ -134,12 +136,16 @@ func bubble(t *testing.T, f func(*testing.T, *fixture)) {
 					x.onDeliver(payload)
 				}
 			},
-			Linked: func() { x.note("linked") },
+			Linked:  func() { x.note("linked") },
+			Refused: refused,
+			Failed:  func(err error) { x.failures.Add(1) },
 		})
 		t.Cleanup(x.Close)
 		f(t, x)
 	})
 }
+
+func refused(err error) bool { return transport.Classify(err) == transport.Refused }
 
 func (x *fixture) subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 	x.attempts.Add(1)

@@ -40,6 +40,12 @@ type Config struct {
 	// included, before any message that follows it and before Up and Ready
 	// say so: messages may have been missed until now.
 	Linked func()
+	// Refused says of an answer of Redis that it would come again; nil: of none.
+	Refused func(err error) bool
+	// Failed is called, if it is not nil, when an attempt has failed, or a link that
+	// was only just made: at the first of an outage, and then after twice as long
+	// each time, an hour at most.
+	Failed func(err error)
 	// Spread draws a duration from 0 up to the given one; nil: at random.
 	Spread func(time.Duration) time.Duration
 }
@@ -85,7 +91,7 @@ func New(cfg Config) *Inbox {
 //
 // It returns an error without waiting if the last attempt failed in a way that
 // waiting does not mend: the redis client is closed, or Redis refuses the
-// credentials or the channel. Refusals are tried again every few seconds.
+// credentials, the command or the channel. Refusals are tried again every few seconds.
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -137,6 +143,16 @@ func (b *Inbox) watch() (<-chan struct{}, error) {
 		b.wg.Go(func() { b.run(ctx) })
 	}
 	return b.changed, nil
+}
+
+// Down returns why the last attempt to subscribe failed, or that none has ended.
+func (b *Inbox) Down() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last == nil {
+		return errNoAnswer
+	}
+	return fmt.Errorf("last attempt: %v", b.last) //nolint:errorlint // a dial that timed out is no end of the caller's context
 }
 
 // Up reports whether the subscription is acknowledged and not known to be

@@ -331,6 +331,7 @@ func TestRefusalIsReturnedAndRetriedSlowly(t *testing.T) {
 		"NOPERM No permissions to access a channel",
 		"NOAUTH Authentication required.",
 		"WRONGPASS invalid username-password pair or user is disabled.",
+		"ERR unknown command 'subscribe', with args beginning with: 'relock:inbox:me' ",
 	} {
 		t.Run(text[:6], func(t *testing.T) {
 			bubble(t, func(t *testing.T, x *fixture) {
@@ -355,6 +356,38 @@ func TestRefusalIsReturnedAndRetriedSlowly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An outage is told of when it begins, and seldom after that; the next one is told of
+// anew. Before its first failure has ended nothing is known.
+func TestOutageIsToldOfAtOnceAndThenSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		told := func(want int64, when string) {
+			t.Helper()
+			synctest.Wait()
+			if got := x.failures.Load(); got != want {
+				t.Errorf("told %d times %s, want %d", got, when, want)
+			}
+		}
+		wantText(t, x.Down(), "not been acknowledged")
+		x.ready()
+		told(0, "while all is well")
+		heal := x.srv.Partition()
+		time.Sleep(2 * time.Second)
+		told(1, "at the beginning")
+		wantText(t, x.Down(), "last attempt", "refused")
+		time.Sleep(time.Hour)
+		if n := x.failures.Load(); n < 5 || n > 12 {
+			t.Errorf("told %d times within an hour, want about 9", n)
+		}
+		heal()
+		x.ready()
+		time.Sleep(time.Minute)
+		before := x.failures.Load()
+		x.srv.Partition()
+		time.Sleep(2 * time.Second)
+		told(before+1, "at the next outage")
+	})
 }
 
 func TestRefusalIsForgottenWhenTheServerIsGone(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 var (
 	errSuspected    = errors.New("link abandoned: an echo did not come back")
 	errNoAck        = errors.New("subscription not acknowledged in time")
+	errNoAnswer     = errors.New("the subscription has not been acknowledged yet")
 	errUnsubscribed = errors.New("unsubscribed by the server")
 )
 
@@ -44,6 +45,7 @@ type link struct {
 // run makes one link after the other until ctx ends or the client is closed.
 func (b *Inbox) run(ctx context.Context) {
 	pause := minPause
+	var told outage
 	for {
 		begin := time.Now()
 		up, err := b.link(ctx)
@@ -52,10 +54,13 @@ func (b *Inbox) run(ctx context.Context) {
 		}
 		lasted := up && time.Since(begin) >= maxPause
 		if lasted {
-			pause = minPause
+			pause, told = minPause, outage{}
 		}
-		final, refused := errors.Is(err, redis.ErrClosed), redis.IsAuthError(err) || redis.IsPermissionError(err)
+		final, refused := errors.Is(err, redis.ErrClosed), b.refuses(err)
 		b.failed(err, final || refused)
+		if !lasted && !final && told.due(time.Now()) && b.cfg.Failed != nil {
+			b.cfg.Failed(err)
+		}
 		wait := b.jitter(pause)
 		switch {
 		case final:
@@ -71,6 +76,31 @@ func (b *Inbox) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// refuses reports whether Redis has answered with an error that it would give again.
+func (b *Inbox) refuses(err error) bool {
+	// Of several slots in one command: go-redis has connected anew by itself.
+	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
+}
+
+// maxQuiet is how often an outage is told of that lasts.
+const maxQuiet = time.Hour
+
+// An outage is when the next failure in a row is told of.
+type outage struct {
+	next  time.Time
+	quiet time.Duration
+}
+
+// due reports whether a failure is to be told of now.
+func (o *outage) due(now time.Time) bool {
+	if now.Before(o.next) {
+		return false
+	}
+	o.quiet = min(max(2*o.quiet, 10*time.Second), maxQuiet)
+	o.next = now.Add(o.quiet)
+	return true
 }
 
 // link makes a link and returns when it has ended, never nil, and whether it

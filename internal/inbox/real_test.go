@@ -21,6 +21,7 @@ func open(t *testing.T, rdb redis.UniversalClient) (b *inbox.Inbox, events chan 
 	b = inbox.New(inbox.Config{
 		Subscribe: rdb.Subscribe,
 		Channel:   channel,
+		Refused:   refused,
 		Deliver:   func(payload string) { events <- payload },
 		Linked:    func() { events <- "linked" },
 	})

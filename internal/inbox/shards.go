@@ -25,6 +25,10 @@ type ShardsConfig struct {
 	// any message that follows it: messages may have been missed until now.
 	// first says that it has not been subscribed since it was joined.
 	Linked func(channel string, first bool)
+	// Refused and Failed are as in [Config]; Failed is called for several channels at
+	// the same time.
+	Refused func(err error) bool
+	Failed  func(channel string, err error)
 	// Linger is how long a channel stays subscribed that nobody wants.
 	Linger time.Duration
 	// Spread is as in [Config].
@@ -132,6 +136,12 @@ func (s *Shards) newBox(channel string) *box {
 			b.linked = true
 			s.cfg.Linked(channel, first)
 		},
+		Refused: s.cfg.Refused,
+		Failed: func(err error) {
+			if s.cfg.Failed != nil {
+				s.cfg.Failed(channel, err)
+			}
+		},
 		Spread: s.cfg.Spread,
 	})
 	b.open = func(context.Context) feed {
@@ -180,6 +190,14 @@ func (c *Channel) Ready(ctx context.Context) error {
 func (c *Channel) Up() bool {
 	b := c.box()
 	return b != nil && b.Up()
+}
+
+// Down is [Inbox.Down].
+func (c *Channel) Down() error {
+	if b := c.box(); b != nil {
+		return b.Down()
+	}
+	return ErrClosed
 }
 
 // Heard is [Inbox.Heard]; the zero time while the channel is not subscribed.

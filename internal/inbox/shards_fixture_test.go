@@ -56,6 +56,7 @@ func sharded(t *testing.T, f func(*testing.T, *cluster)) {
 			Node:    x.node,
 			Moved:   func() { x.moved.Add(1) },
 			Deliver: x.deliver,
+			Refused: refused,
 			Linked: func(channel string, first bool) {
 				x.note(channel, map[bool]string{true: "first", false: "again"}[first])
 			},
