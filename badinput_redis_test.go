@@ -221,7 +221,7 @@ func TestOddInputAgainstRealRedis(t *testing.T) {
 			if len(info.Holders) != 1 || info.Holders[0].Owner != owner || info.Holders[0].Holds != 2 {
 				t.Errorf("lock %q of %q: %+v", text, owner, info)
 			}
-			if got, err := l.TryLock(t.Context(), time.Millisecond); got || err != nil {
+			if got, err := l.TryLock(t.Context(), time.Millisecond); got || err != nil && !unheard(err) {
 				t.Errorf("TryLock = %v, %v, want false, nil", got, err)
 			}
 			noErr(t, l.Unlock())

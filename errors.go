@@ -15,7 +15,8 @@ var (
 	// be kept, or somebody removed it. Another process may hold the lock since.
 	// It is an ErrNotHeld.
 	ErrLost = fmt.Errorf("lost: %w", ErrNotHeld)
-	// ErrNotAcquired is TryAcquire's answer when the lock was not to be had in time.
+	// ErrNotAcquired is TryAcquire's answer when the lock was taken all the time. Where
+	// Redis did not answer, the error is another.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrReplicas says that too few replicas have acknowledged a hold in time, as
 	// Replicas demands: it was undone.

@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,8 +26,9 @@ func TestLostHoldOccupiesItsHandleForOthers(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), x.by("you")} {
 			for _, wait := range []time.Duration{0, time.Minute} {
 				began := time.Now()
-				if got, err := l.TryLock(ctx, wait); got || err != nil {
-					t.Errorf("TryLock(%v) = %v, %v, want false, nil", wait, got, err)
+				got, err := l.TryLock(ctx, wait)
+				if wantIs(t, err, relock.ErrLost); got || errors.Is(err, relock.ErrNotAcquired) {
+					t.Errorf("TryLock(%v) = %v, %v, want ErrLost alone", wait, got, err)
 				}
 				if took := time.Since(began); took != wait {
 					t.Errorf("TryLock(%v) took %v", wait, took)

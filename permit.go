@@ -76,7 +76,11 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 // mayHear waits until the inbox hears, for no longer than for an answer: a lock
 // that is free does not depend on it.
 func (c *Client) mayHear(w *waiting) error {
-	ctx, cancel := context.WithTimeout(w.ctx, attempt(w.lock.terms.ttl))
+	limit := attempt(w.lock.terms.ttl)
+	if by, bounded := w.ctx.Deadline(); bounded {
+		limit = min(limit, time.Until(by)/2) // the rest is for the lock itself
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	e := w.room.ear
 	defer e.join()()

@@ -62,6 +62,10 @@ type room struct {
 type crowd struct {
 	line list.List     // of *place, first come first
 	beat clock.Instant // when the heartbeats of the room's waiters are due, as last set
+
+	// What the line knows of Redis, in which only its front asks:
+	said clock.Instant // when it last said, or a hold here showed, that the lock is taken; zero: not yet
+	owes silence
 }
 
 // keys are made when they are sent: a held lock needs one of them, now and then.
@@ -109,15 +113,17 @@ type handover struct {
 
 // waiting is one call that wants the lock.
 type waiting struct {
-	ctx   context.Context
-	lock  *Lock
-	room  *room
-	owner string // "" for a new one
-	once  bool   // one attempt, no waiting
-	began clock.Instant
-	told  bool   // the Waiting hook has been called
-	self  bool   // the handle itself holds the lock for somebody else, and has for long
-	leave func() // ends what listen began; nil: it has not
+	ctx      context.Context
+	lock     *Lock
+	room     *room
+	owner    string // "" for a new one
+	once     bool   // one attempt, no waiting
+	began    clock.Instant
+	told     bool   // the Waiting hook has been called
+	self     bool   // the handle itself holds the lock for somebody else, and has for long
+	taken    bool   // told that the lock is taken
+	occupied bool   // the wait ended at the handle: a lost hold is in the way
+	leave    func() // ends what listen began; nil: it has not
 }
 
 // acquire returns a hold, or errGone if it was lost at once.
@@ -239,7 +245,7 @@ func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
 			w.noteSelf(hint)
 			continue
 		case <-w.ctx.Done():
-			err = ended(w.ctx)
+			err = w.over(nil)
 		case <-w.room.c.closing:
 			err = ErrClosed
 		}
@@ -308,8 +314,10 @@ func (w *waiting) contend(s *session, ticket int64) (got *session, err error) {
 	return nil, err
 }
 
-// ask makes one request for the session, and a second one once the inbox hears
-// if the first found the lock taken before that: a waiter must be reachable.
+// ask makes one request for the session, and another once the inbox hears if the
+// first found the lock taken before that: a waiter must be reachable. Until then it
+// asks again and again without queueing: nobody else would tell it that the lock is
+// free.
 func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	c, e := w.room.c, w.room.ear
 	if e.shard == nil {
@@ -321,13 +329,16 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	if w.once {
 		return w.request(s, placeNone)
 	}
-	if !e.Up() {
+	for deaf := false; !e.Up(); deaf = true {
 		a, err := w.request(s, placeNone)
+		if deaf && err != nil && w.ctx.Err() != nil {
+			return answer{}, w.overOr(&requestError{e.subscribing(e.Down())})
+		}
 		if err != nil || a.code != answerBusy {
 			return a, err
 		}
 		w.waitingHook()
-		if err := w.reachable(); err != nil {
+		if err := w.reachable(min(w.lock.terms.ttl/3, time.Second)); err != nil {
 			return answer{}, err
 		}
 	}
@@ -335,68 +346,62 @@ func (w *waiting) ask(s *session, ticket int64) (answer, error) {
 	return w.request(s, ticket)
 }
 
-// reachable waits until messages for the lock are heard.
-func (w *waiting) reachable() error {
-	c := w.room.c
+// reachable waits until messages for the lock are heard, but no longer than limit.
+func (w *waiting) reachable(limit time.Duration) error {
+	c, e := w.room.c, w.room.ear
 	w.listen()
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()
-	err := w.room.ear.Ready(ctx)
+	err := e.Ready(ctx)
 	switch {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return ended(w.ctx)
+		return w.overOr(&requestError{e.subscribing(e.Down())})
 	case c.isClosing():
 		return ErrClosed
+	case ctx.Err() != nil:
+		return nil // not yet
 	}
-	return &requestError{w.room.ear.subscribing(err)}
-}
-
-// overOr returns the context's error if that has ended, with err as what was
-// the matter until then; else err.
-func (w *waiting) overOr(err error) error {
-	switch {
-	case err == nil:
-		return ended(w.ctx)
-	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
-	}
-	return err
+	return &requestError{e.subscribing(err)}
 }
 
 // request sends until it is answered. Every copy has its own number; Redis
 // takes copies of one nonce for one request.
 func (w *waiting) request(s *session, ticket int64) (answer, error) {
-	var failed error
-	for try := 1; ; try++ {
+	var trouble error
+	for try, sent := 1, w.room.c.clock.Now(); ; try++ {
 		a, err := w.sendOnce(s, ticket)
 		switch {
 		case err == nil && a.code != answerLate && a.code != answerQueueKey:
+			w.taken = w.taken || a.code != answerKind && a.code != answerUpgrade
 			return a, nil
 		case errors.Is(err, ErrReplicas):
 			return answer{}, err
 		case try == 1 && (err == nil || transport.TryAgain(err)):
 			continue // the answer brought what the request lacked
-		case err != nil && w.ctx.Err() == nil:
-			failed = &requestError{err}
-			switch transport.Classify(err) {
-			case transport.Refused, transport.Closed:
-				return answer{}, failed
+		case err != nil && trouble != nil && w.ctx.Err() != nil:
+			// What was the matter before says more.
+		case err != nil:
+			trouble = failed(w.ctx, err, w.room.c.clock.Now(), sent)
+			if w.ctx.Err() == nil && hopeless(err) {
+				return answer{}, trouble
 			}
+		default:
+			trouble = &requestError{errLateAnswers}
 		}
-		if w.ctx.Err() != nil || w.once && failed != nil {
-			return answer{}, w.overOr(failed)
+		if w.ctx.Err() != nil || w.once && err != nil {
+			return answer{}, w.overOr(trouble)
 		}
 		if try > 1 {
-			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Any("err", failed))
+			w.room.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Any("err", trouble))
 		}
 		if !pause(w.ctx, w.room.c.closing, backoff(try)) {
 			if w.ctx.Err() == nil {
 				return answer{}, ErrClosed
 			}
-			return answer{}, w.overOr(failed)
+			return answer{}, w.overOr(trouble)
 		}
 	}
 }
@@ -483,6 +488,9 @@ func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer, acks 
 		s.grant(a.low, a.high, sent, a.remaining, now, acks)
 	case answerQueued:
 		s.queue(op, a, now)
+	case answerBusy:
+		s.room.gather()
+		s.room.word(s, now)
 	}
 	if a.ghost != "" {
 		c.disown(a.ghost, s.room, sent)
@@ -524,7 +532,7 @@ func (w *waiting) await(s *session) (got *session, err error) {
 			w.noteSelf(hint)
 			continue
 		case <-w.ctx.Done():
-			err = ended(w.ctx)
+			err = w.over(s)
 		case <-w.room.c.closing:
 			err = ErrClosed
 		}
@@ -541,7 +549,7 @@ func (s *session) confirm(w *waiting) error {
 		case s.turn <- struct{}{}:
 		case <-w.ctx.Done():
 			s.giveUp()
-			return ended(w.ctx)
+			return w.overOr(errTurn)
 		case <-s.room.c.ctx.Done():
 			s.giveUp()
 			return ErrClosed // whoever has the turn may never give it back
@@ -605,6 +613,7 @@ func (s *session) end() {
 	s.room.remove(s)
 	if wasHeld {
 		ticket, s.lost = placeNew, nil
+		s.room.word(s, s.room.c.clock.Now()) // it was taken until now
 	}
 	s.room.handClaim(s, ticket)
 }
@@ -642,6 +651,7 @@ func (r *room) passOn(ticket int64) {
 	front := r.front()
 	if front == nil {
 		r.claimed = false
+		r.noWord()
 		return
 	}
 	r.line.Remove(front)
@@ -743,6 +753,7 @@ func (w *waiting) onSelf() time.Duration {
 }
 
 func (w *waiting) explain(err error) error {
+	err = w.verdict(err)
 	if !w.self {
 		return err
 	}

@@ -173,7 +173,7 @@ func (w *tally) enter(ctx context.Context, deeper int) error {
 // trying gives up soon.
 func (w *tally) trying(shared *relock.Lock, _ string) error {
 	h, err := shared.TryAcquire(context.Background(), time.Duration(rand.IntN(30))*time.Millisecond)
-	if errors.Is(err, relock.ErrNotAcquired) {
+	if errors.Is(err, relock.ErrNotAcquired) || unheard(err) {
 		return nil
 	}
 	if err != nil {

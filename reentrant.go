@@ -32,9 +32,6 @@ type Lock struct {
 	holds pile       // not yet unlocked
 }
 
-// errWaitOver is the cause with which the wait of a TryLock ends.
-var errWaitOver = errors.New("wait is over")
-
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the
 // hold; when it ends first, its error is returned. A ctx that is done at the
 // call fails even where the lock is free.
@@ -54,8 +51,15 @@ func (l *Lock) leave(h *Hold) {
 }
 
 // TryLock is Lock for at most the given time. It returns (false, nil) when the
-// lock was not to be had within it. With a wait of zero or less it makes one
-// attempt. An error means that ctx ended or Redis could not be asked.
+// lock was not to be had within it, because it is taken: Redis has said so at least
+// once, or another hold of this client, for whose end the call waits in line, shows
+// it. An error means that ctx ended, or that nobody knows: Redis has not answered
+// once within the wait, however short that is, or with an error; or that a lost hold
+// of the handle itself is in the way, whose Unlock is still to come (ErrLost).
+//
+// With a wait of zero or less it makes one attempt, which takes a third of the TTL at
+// most, and no longer than 2 s (with Replicas, their timeout and a twelfth of the
+// TTL where that is longer; 100 ms where the TTL is very short).
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	h, err := l.TryAcquire(ctx, wait)
 	if errors.Is(err, ErrNotAcquired) {
@@ -73,23 +77,16 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 // TryAcquire is TryLock, but returns the hold, which is to be ended by its
 // Release, or ErrNotAcquired.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if wait <= 0 || ctx == nil {
-		return l.acquire(ctx, true)
+	if ctx == nil {
+		return l.acquire(ctx, true) // which says so
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	limit := wait
+	if wait <= 0 {
+		limit = l.terms.attempt()
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitOver(max(wait, 0)))
 	defer cancel()
-	h, err := l.acquire(bounded, false)
-	if err != nil && ctx.Err() == nil && errors.Is(err, errWaitOver) {
-		if failed, is := errors.AsType[*requestError](err); is {
-			return nil, lockError(l.Name(), failed)
-		}
-		over := fmt.Errorf("%w within %v", ErrNotAcquired, wait)
-		if _, is := errors.AsType[*selfWaitError](err); is {
-			over = &selfWaitError{over}
-		}
-		return nil, lockError(l.Name(), over)
-	}
-	return h, err
+	return l.acquire(bounded, wait <= 0)
 }
 
 func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
@@ -118,6 +115,9 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 	}
 	if ctx.Err() != nil {
+		if wait, over := context.Cause(ctx).(waitOver); over {
+			return "", unanswered(time.Duration(wait)) // so short that nobody was asked
+		}
 		return "", ended(ctx)
 	}
 	if owner, err = l.ownerFor(ctx); err != nil {
@@ -134,7 +134,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, erro
 	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: once, began: l.c.clock.Now()}
 	for {
 		if err := l.gate(w, nil); err != nil {
-			return nil, err
+			return nil, w.explain(err)
 		}
 		h, err := w.acquire()
 		if errors.Is(err, errGone) {
@@ -148,7 +148,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, erro
 		}
 		if err := l.gate(w, h); err != nil {
 			h.giveBack()
-			return nil, err
+			return nil, w.explain(err)
 		}
 		w.acquired(h)
 		return h, nil
@@ -172,7 +172,7 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 		}
 		l.mu.Unlock()
 		if err == nil && w.once {
-			err = fmt.Errorf("%w: a lost hold of this handle is not unlocked yet", ErrNotAcquired)
+			err = errOccupied
 		}
 		if err != nil {
 			return err
@@ -180,12 +180,17 @@ func (l *Lock) gate(w *waiting, h *Hold) error {
 		select {
 		case <-freed:
 		case <-w.ctx.Done():
+			w.occupied = true
 			return ended(w.ctx)
 		case <-w.room.c.closing:
 			return ErrClosed
 		}
 	}
 }
+
+// errOccupied is why a call that does not wait any longer has nothing: Redis was not
+// asked, or in vain.
+var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked yet: each success needs its Unlock, also after a loss", ErrLost)
 
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.

@@ -87,6 +87,7 @@ type asked struct {
 	one       [1]stamp
 	answered  int64         // op of the last request that was answered "queued"
 	heartbeat clock.Instant // when the next one is due
+	owes      silence
 	told      clock.Instant // when the holder's lease ends
 }
 
@@ -131,6 +132,14 @@ func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Milli
 // attempt is how long one request is waited for before it is sent again.
 func (s *session) attempt() time.Duration { return attempt(s.terms.ttl) }
 
+// attempt is how long a call takes that makes one attempt, replicas included.
+func (t *terms) attempt() time.Duration {
+	if t.replicas.n == 0 {
+		return attempt(t.ttl)
+	}
+	return max(attempt(t.ttl), t.replicas.timeout+t.ttl/12)
+}
+
 func attempt(ttl time.Duration) time.Duration { return min(max(ttl/3, minTTL), 2*time.Second) }
 
 // longestPulse is how long a waiter relies on messages, however long its lease is:
@@ -164,12 +173,14 @@ func (s *session) send(now clock.Instant) (op, notAfter int64) {
 	}
 	notAfter = s.room.serverNow() + lateAfter.Milliseconds()
 	s.doubt = max(s.doubt, notAfter)
+	s.owe(now)
 	return s.op, notAfter
 }
 
 // settled notes how a request ended. It needs room.mu.
 func (s *session) settled(err error) {
 	s.copies--
+	s.paid(err)
 	if err != nil && transport.Classify(err) == transport.Unknown {
 		s.maybe = true
 	}
@@ -205,6 +216,7 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 		return
 	}
 	s.phase, s.ticket, s.answered, s.fails = queued, a.ticket, op, 0
+	s.room.word(s, now)
 	s.forget(op)
 	beat := pulse(s.terms.ttl)
 	s.heartbeat = s.room.align(now, sent.Add(beat), beat/4)
@@ -238,6 +250,8 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	s.next, s.left = low, uint8(min(high-low, maxPasses))
 	s.trust, s.renewed = trust, sent
 	s.room.sessions.add(s)
+	s.room.word(s, now)
+	s.paid(nil)
 	if s.front {
 		s.room.passes, s.room.since = 0, now
 	}
@@ -446,6 +460,7 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 	s.room.c.losses.Add(1)
 	s.schedule(now)
 	s.room.remove(s)
+	s.room.noWord()
 	var tells []func()
 	for _, h := range s.holds.all() {
 		tells = append(tells, h.lose(why, now))

@@ -16,20 +16,12 @@ import (
 // reenter adds a hold to a session of the same owner.
 func (s *session) reenter(w *waiting) (*Hold, error) {
 	r := s.room
-	var late <-chan time.Time // one attempt does not wait for another's statement
-	if w.once {
-		t := time.NewTimer(s.attempt())
-		defer t.Stop()
-		late = t.C
-	}
 	select {
 	case s.turn <- struct{}{}:
 	case <-w.ctx.Done():
-		return nil, ended(w.ctx)
+		return nil, w.overOr(errTurn)
 	case <-r.c.ctx.Done():
 		return nil, ErrClosed // whoever has the turn may never give it back
-	case <-late:
-		return nil, &requestError{transport.ErrNoReply}
 	}
 	r.mu.Lock()
 	tell := s.check(r.c.clock.Now())
@@ -76,12 +68,16 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	return h, err
 }
 
+// errTurn is why a re-entry has not asked Redis.
+var errTurn = &requestError{errors.New("redis has not answered what another call of the same owner has told it")}
+
 // state tells Redis that the session has n holds, and a lease of at least ttl
 // (0: as it is), until it is answered. The caller has the turn. errGone: Redis
 // says that the session is no longer held, and it is lost. A session that gives
 // up its last write hold lets other readers in.
 func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once bool) error {
 	r, c := s.room, s.room.c
+	began := c.clock.Now()
 	for try := 1; ; try++ {
 		r.mu.Lock()
 		sent := c.clock.Now()
@@ -125,14 +121,12 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 		case transport.Refused, transport.Closed:
 			return &requestError{err}
 		}
-		if ctx.Err() != nil {
-			return ended(ctx)
-		}
-		if once {
-			return &requestError{err}
+		err = failed(ctx, err, c.clock.Now(), began)
+		if once && ctx.Err() == nil {
+			return err
 		}
 		if !pause(ctx, nil, backoff(try)) {
-			return fmt.Errorf("%w; until then: %w", ended(ctx), &requestError{err})
+			return fmt.Errorf("%w; until then: %w", ended(ctx), err)
 		}
 	}
 }

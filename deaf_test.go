@@ -1,0 +1,103 @@
+package relock_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// deafKinds are the two ways of hearing, with the command that each subscribes by.
+var deafKinds = map[string]struct {
+	opts    []relock.Option
+	command string
+}{
+	"inbox":   {nil, "subscribe"},
+	"sharded": {[]relock.Option{relock.ShardedPubSub()}, "ssubscribe"},
+}
+
+// A waiter that nobody can wake, as its channel cannot be subscribed for a while: it
+// has the lock soon after that is free, and the log says why it took so long.
+// Fails when a call that waits for the inbox asks for nothing meanwhile.
+func TestFreeLockIsHadThoughNothingCanBeHeard(t *testing.T) {
+	for name, kind := range deafKinds {
+		for mode, opts := range map[string][]relock.LockOption{"plain": nil, "fair": {relock.Fair()}, "named": nil} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				inLab(t, func(t *testing.T, x *lab) {
+					ctx := t.Context()
+					if mode == "named" {
+						ctx = x.by("me")
+					}
+					x.srv.Shard()
+					var out bytes.Buffer
+					x.srv.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return args[0] == kind.command })
+					other := x.client(append(kind.opts, relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))...)
+					held := x.lock("a", opts...)
+					noErr(t, held.Lock(t.Context()))
+					waiter := beside(func() error { return other.NewLock("a", opts...).Lock(ctx) })
+					time.Sleep(21 * time.Second)
+					stillWaits(t, waiter)
+					noErr(t, held.Unlock())
+					time.Sleep(time.Second + time.Millisecond)
+					noErr(t, hasReturned(t, waiter))
+					if n := strings.Count(out.String(), "inbox cannot be subscribed"); n < 1 || n > 3 || !strings.Contains(out.String(), "LOADING") {
+						t.Errorf("the log says so %d times within 22 s, want at once and seldom after:\n%s", n, out.String())
+					}
+					noErr(t, other.Close())
+				})
+			})
+		}
+	}
+}
+
+// The end of the context says what keeps the channel from being heard.
+func TestContextSaysWhyNothingIsHeard(t *testing.T) {
+	for name, kind := range deafKinds {
+		inLab(t, func(t *testing.T, x *lab) {
+			x.srv.Shard()
+			x.srv.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return args[0] == kind.command })
+			noErr(t, x.lock("a").Lock(t.Context()))
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errReason)
+			defer cancel()
+			c := x.client(kind.opts...)
+			err := c.NewLock("a").Lock(ctx)
+			wantIs(t, err, context.DeadlineExceeded, errReason)
+			wantNot(t, err, context.Canceled)
+			for _, part := range []string{"until then", "subscribing", "last attempt", "LOADING"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s: %v, want it to say %q", name, err, part)
+				}
+			}
+			if got, err := c.NewLock("a").TryLock(t.Context(), 300*time.Millisecond); got || err != nil {
+				t.Errorf("%s: TryLock = %v, %v, want false, nil: Redis says that it is taken", name, got, err)
+			}
+			noErr(t, c.Close())
+			synctest.Wait()
+		})
+	}
+}
+
+// A command that the server does not have, or not for this user: waiting is in vain.
+func TestRefusedSubscriptionIsToldAtOnce(t *testing.T) {
+	for _, text := range []string{"ERR unknown command 'SUBSCRIBE', with args beginning with: ", "NOPERM User app has no permissions to access the 'x' channel"} {
+		for name, kind := range deafKinds {
+			inLab(t, func(t *testing.T, x *lab) {
+				x.srv.Shard()
+				x.srv.FailNext(1_000_000, text, func(args []string) bool { return args[0] == kind.command })
+				noErr(t, x.lock("a").Lock(t.Context()))
+				c := x.client(kind.opts...)
+				began := time.Now()
+				err := c.NewLock("a").Lock(t.Context())
+				if took := time.Since(began); !mentions(err, text[:8]) || took > time.Second {
+					t.Errorf("%s: %v after %v, want %q at once", name, err, took, text)
+				}
+				noErr(t, c.Close())
+			})
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package relock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// outages are the ways in which Redis does not say who has a lock.
+var outages = map[string]func(x *lab, link *redistest.Link) (heal func()){
+	"silent":  func(_ *lab, link *redistest.Link) func() { return link.Hole() },
+	"refused": func(_ *lab, link *redistest.Link) func() { return link.Cut() },
+	"loading": func(x *lab, _ *redistest.Link) func() {
+		var over atomic.Bool
+		x.srv.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool {
+			return !over.Load() && (args[0] == "evalsha" || args[0] == "eval")
+		})
+		return func() { over.Store(true) }
+	},
+}
+
+// manyConns is more than a test uses: who waits for a connection uses timers that
+// go-redis keeps for the whole process, and so beyond the bubble.
+const manyConns = 1000
+
+// pooled is linked with so many connections that none is waited for.
+func (x *lab) pooled() (*relock.Client, *redistest.Link) {
+	x.t.Helper()
+	link := redistest.NewLink(x.t, x.srv.Dial)
+	rdb := x.srv.Client(x.t, func(o *redis.Options) { o.Dialer, o.PoolSize = link.Dial, manyConns })
+	return x.clientOver(rdb), link
+}
+
+// everyTry is each call that takes a wait, on locks of all kinds and modes.
+func everyTry(c *relock.Client) map[string]func(context.Context, time.Duration) (bool, error) {
+	never := func(context.Context) error { return errors.New("fn ran") }
+	rw, named := c.NewRWLock("rw"), c.NewLock("named", relock.Owner("me"))
+	acquire := func(l *relock.Lock) func(context.Context, time.Duration) (bool, error) {
+		return func(ctx context.Context, wait time.Duration) (bool, error) {
+			h, err := l.TryAcquire(ctx, wait)
+			return h != nil, err
+		}
+	}
+	return map[string]func(context.Context, time.Duration) (bool, error){
+		"TryLock":            c.NewLock("a").TryLock,
+		"TryLock, named":     named.TryLock,
+		"TryLock, fair":      c.NewLock("fair", relock.Fair()).TryLock,
+		"TryLock, write":     rw.TryLock,
+		"TryRLock":           rw.TryRLock,
+		"TryAcquire":         acquire(c.NewLock("a")),
+		"TryAcquire, reader": acquire(rw.RLocker()),
+		"TryAcquire, writer": acquire(rw.WLocker()),
+		"TryDo": func(ctx context.Context, wait time.Duration) (bool, error) {
+			return c.NewLock("a").TryDo(ctx, wait, never)
+		},
+	}
+}
+
+// wantOutage asserts that a call has said that nobody knows, in time.
+func wantOutage(t *testing.T, what string, began time.Time, limit time.Duration, got bool, err error) {
+	t.Helper()
+	if took := time.Since(began); got || err == nil || errors.Is(err, relock.ErrNotAcquired) || took > limit {
+		t.Errorf("%s = %v, %v after %v, want an error that is not ErrNotAcquired within %v", what, got, err, took, limit)
+	}
+}
+
+// Fails when the end of the wait is ErrNotAcquired whatever was answered.
+func TestAnOutageIsNeverTakenForContention(t *testing.T) {
+	for name, begin := range outages {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(t *testing.T, x *lab) {
+				c, link := x.pooled()
+				heal := begin(x, link)
+				for way, call := range everyTry(c) {
+					for _, wait := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second} {
+						began, limit := time.Now(), wait
+						if wait == 0 {
+							limit = 2 * time.Second // one attempt, of a TTL of 30 s
+						}
+						got, err := call(t.Context(), wait)
+						wantOutage(t, fmt.Sprintf("%s(%v)", way, wait), began, limit, got, err)
+					}
+				}
+				heal()
+				time.Sleep(time.Minute)
+				for way, call := range everyTry(c) {
+					if way != "TryDo" && !strings.Contains(way, "TryAcquire") {
+						if got, err := call(t.Context(), 0); !got && err != nil {
+							t.Errorf("afterwards %s = %v", way, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// A server that cannot be dialled, and a client that has never asked it anything.
+func TestAServerThatCannotBeDialledIsNoContention(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		for _, timeouts := range []bool{false, true} {
+			rdb := x.srv.Client(t, func(o *redis.Options) {
+				o.ContextTimeoutEnabled, o.PoolSize = timeouts, manyConns
+				o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+			})
+			c, err := relock.New(rdb)
+			noErr(t, err)
+			for way, call := range everyTry(c) {
+				for _, wait := range []time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+					began := time.Now()
+					got, err := call(context.WithoutCancel(t.Context()), wait)
+					wantOutage(t, fmt.Sprintf("%s(%v)", way, wait), began, max(wait, 2*time.Second), got, err)
+				}
+			}
+			noErr(t, c.Close())
+		}
+		time.Sleep(time.Minute) // go-redis goes on dialling
+	})
+}
+
+// Fails when who stands in line goes by what its front was told before Redis went silent.
+func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		c, link := x.pooled()
+		l, other := c.NewLock("a"), x.lock("a")
+		try := func() (time.Time, bool, error) {
+			began := time.Now()
+			got, err := c.NewLock("a").TryLock(t.Context(), 300*time.Millisecond)
+			return began, got, err
+		}
+		taken := func(when string) {
+			t.Helper()
+			if _, got, err := try(); got || err != nil {
+				t.Errorf("%s: TryLock = %v, %v, want false, nil", when, got, err)
+			}
+		}
+
+		heal := link.Hole()
+		front := beside(func() error { return l.Lock(t.Context()) })
+		stillWaits(t, front)
+		began, got, err := try()
+		wantOutage(t, "TryLock behind a front without an answer", began, 300*time.Millisecond, got, err)
+		heal()
+		noErr(t, <-front)
+		taken("while this client holds it")
+		heal = link.Hole()
+		taken("while this client holds it for certain")
+		heal()
+		noErr(t, l.Unlock())
+
+		noErr(t, other.Lock(t.Context()))
+		front = beside(func() error { return l.Lock(t.Context()) })
+		stillWaits(t, front)
+		taken("in line")
+		time.Sleep(5 * time.Second) // no heartbeat yet
+		taken("in line, later")
+		heal = link.Hole()
+		time.Sleep(10 * time.Second)
+		began, got, err = try()
+		wantOutage(t, "TryLock behind a front whose heartbeat is not answered", began, 300*time.Millisecond, got, err)
+		heal()
+		time.Sleep(5 * time.Second)
+		taken("in line, after the outage")
+		noErr(t, other.Unlock())
+		noErr(t, <-front)
+		noErr(t, l.Unlock())
+	})
+}
+
+// Redis has said once that the lock is taken, and nothing more: that is no error.
+func TestWaiterThatWasToldSoIsNotAnError(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		noErr(t, x.lock("a").Lock(t.Context()))
+		c, link := x.linked()
+		for owner, ctx := range map[string]context.Context{"anonymous": t.Context(), "named": x.by("me")} {
+			call := beside(func() error {
+				got, err := c.NewLock("a").TryLock(ctx, 25*time.Second)
+				if got {
+					return errors.New("got it")
+				}
+				return err
+			})
+			stillWaits(t, call)
+			heal := link.Hole()
+			if err := <-call; err != nil {
+				t.Errorf("%s: %v, want false, nil", owner, err)
+			}
+			heal()
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// The context's error, with what was the matter from the first unanswered request on.
+func TestContextSaysWhatWasTheMatterWithRedis(t *testing.T) {
+	for name, begin := range outages {
+		inLab(t, func(t *testing.T, x *lab) {
+			c, link := x.pooled()
+			held := c.NewLock("held", relock.Owner("me"))
+			noErr(t, held.Lock(t.Context()))
+			taken := x.lock("taken")
+			noErr(t, taken.Lock(t.Context()))
+			ask := func(l *relock.Lock, d time.Duration) <-chan error {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), d, errReason)
+				t.Cleanup(cancel)
+				return beside(func() error { return l.Lock(ctx) })
+			}
+			waits := ask(c.NewLock("taken"), 20*time.Second)
+			stillWaits(t, waits)
+			heal := begin(x, link)
+			calls := map[string]<-chan error{
+				"asking": ask(c.NewLock("a"), time.Second), "in line": ask(c.NewLock("a"), 999*time.Millisecond), "re-entry": ask(held, time.Second),
+				"waiting for another re-entry": ask(held, 500*time.Millisecond), "fair": ask(c.NewLock("fair", relock.Fair()), 5*time.Millisecond), "waiting": waits,
+			}
+			for way, call := range calls {
+				err := <-call
+				wantIs(t, err, context.DeadlineExceeded, errReason)
+				if !strings.Contains(err.Error(), "until then: redis could not be asked: ") {
+					t.Errorf("%s, %s: %v, want what was the matter with Redis", name, way, err)
+				}
+			}
+			heal()
+			noErr(t, taken.Unlock())
+			noErr(t, held.Unlock())
+			synctest.Wait()
+		})
+	}
+}
+
+// A lost hold of the handle is in the way: its Unlock is still to come.
+func TestLostHoldOfTheHandleIsNoContention(t *testing.T) {
+	inLab(t, func(t *testing.T, x *lab) {
+		l := x.client().NewLock("a", relock.TTL(time.Second), relock.NoWatchdog())
+		for _, owner := range []string{"", "me"} {
+			own := t.Context()
+			if owner != "" {
+				own = x.by(owner)
+			}
+			noErr(t, l.Lock(own))
+			time.Sleep(2 * time.Second)
+			for who, ctx := range map[string]context.Context{"the same": own, "another": x.by("you"), "nobody": t.Context()} {
+				for _, wait := range []time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+					got, err := l.TryLock(ctx, wait)
+					if wantIs(t, err, relock.ErrLost); got || errors.Is(err, relock.ErrNotAcquired) {
+						t.Errorf("TryLock(%v) of %s = %v, %v", wait, who, got, err)
+					}
+				}
+			}
+			wantIs(t, l.Unlock(), relock.ErrLost)
+			if got, err := l.TryLock(own, time.Millisecond); !got || err != nil {
+				t.Errorf("TryLock after the unlock = %v, %v", got, err)
+			}
+			noErr(t, l.Unlock())
+		}
+	})
+}
