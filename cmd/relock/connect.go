@@ -18,8 +18,10 @@ import (
 
 const (
 	defaultURL = "redis://127.0.0.1:6379"
-	// reachable bounds how long the first question to Redis may take.
+	// reachable bounds how long the first question to Redis may take, where no -wait
+	// does; hasty is how much it gets at least, as a connection is made for it.
 	reachable = 5 * time.Second
+	hasty     = 500 * time.Millisecond
 	// farewell bounds how long the last words to Redis may take.
 	farewell = 2 * time.Second
 )
@@ -52,7 +54,10 @@ func statusOf(err error) int {
 func trimName(err error) string { return strings.TrimPrefix(err.Error(), "relock: ") }
 
 // A server says where the locks are.
-type server struct{ url, prefix string }
+type server struct {
+	url, prefix string
+	patience    time.Duration // for its first answer; 0: as long as reachable
+}
 
 const serverHelp = `  -redis URL    where Redis is (default: REDIS_URL, else ` + defaultURL + `)
   -prefix P     begins every key in Redis (default relock)
@@ -84,12 +89,17 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 	if err != nil {
 		return nil, usageError{fmt.Errorf("the URL of Redis: %w", err)}
 	}
+	o.ContextTimeoutEnabled = true // else a server that hangs is waited for longer than is asked
 	l := &link{addr: o.Addr, rdb: redis.NewClient(o)}
 	if l.locks, err = relock.New(l.rdb, append(opts, relock.KeyPrefix(s.prefix))...); err != nil {
 		l.rdb.Close()
 		return nil, err
 	}
-	asked, cancel := context.WithTimeout(ctx, reachable)
+	patience := s.patience
+	if patience == 0 {
+		patience = reachable
+	}
+	asked, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := l.rdb.Ping(asked).Err(); err != nil {
 		l.close()

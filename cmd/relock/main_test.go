@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -275,6 +276,24 @@ func TestUnreachableRedisExits69(t *testing.T) {
 	} {
 		if status, out, complaint := w.relock(args...); status != exitUnavailable || out != "" || complaint == "" {
 			t.Errorf("relock %q: status %d, output %q, complaint %q", args, status, out, complaint)
+		}
+	}
+}
+
+// A Redis that takes connections and never answers: -wait bounds the first question too,
+// which had 5 s.
+func TestSilentRedisExits69WithinTheWait(t *testing.T) {
+	w := newWorld(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, wait := range []string{"0", "500ms"} {
+		began := time.Now()
+		status, _, complaint := w.relock("run", "-redis", "redis://"+silent.Addr().String(), "-wait", wait, "x", "--", "echo", "ran")
+		if took := time.Since(began); status != exitUnavailable || took > 4*time.Second {
+			t.Errorf("-wait %s: status %d after %v, want %d within the wait; complaint %q", wait, status, took, exitUnavailable, complaint)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 
 const runHelp = `relock run [flags] NAME -- command [argument ...]: run a command under a lock
 
-  -wait D       give up after that long; 0: one attempt (default: wait for ever)
+  -wait D       give up after that long; 0: one attempt (default: wait for ever).
+                A Redis that does not answer meanwhile is no lock that is taken: 69
   -ttl D        the lease: how long the lock outlives a machine that dies (default 30s)
   -grace D      from SIGTERM to SIGKILL when the lock is lost (default 10s)
   -owner ID     named owner: runs with the same one do not exclude each other
@@ -110,6 +111,9 @@ func (j *job) take(args []string) error {
 		return errors.New("-read and -write exclude each other")
 	}
 	j.name, j.command = args[0], args[2:]
+	if j.bounded {
+		j.patience = min(max(j.wait, hasty), reachable)
+	}
 	return nil
 }
 
