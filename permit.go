@@ -42,8 +42,11 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	var refused []string
 	for cur := scriptPermit.Read(raw); cur.More(); {
 		name := cur.Str("refused")
-		if name == "unknown" {
+		switch name {
+		case "unknown":
 			return errNotSharded
+		case "old":
+			return tooOld(cur.Str("version"))
 		}
 		refused = append(refused, name)
 	}
@@ -55,6 +58,14 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	}
 	c.permitted.Store(true)
 	return nil
+}
+
+// tooOld is the error of a server before Redis 7.0, of that version if it says so.
+func tooOld(version string) error {
+	if version == "" {
+		version = "older"
+	}
+	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version) //nolint:staticcheck,revive // a name
 }
 
 // mayWait asks the same for what Replicas needs besides: scripts may not run WAIT,

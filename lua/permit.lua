@@ -6,8 +6,17 @@
 -- ARGV[1] channel the client's own inbox
 -- ARGV[2] shard the sharded channel on which it hears of the lock; '': on none
 -- RETURNS the names of the commands that are refused, or of the channel; 'unknown'
---   where the server does not know sharded channels
+--   where the server does not know sharded channels; 'old' and its version, or '',
+--   where it is one before Redis 7.0
 local refused = {}
+
+-- Redis 7.0 brought GT, and acl_check_cmd too. A server before it says nothing of a
+-- version in its errors. Others of that age are served if they know GT.
+local prolonged = redis.pcall('PEXPIRE', KEYS[1], '1', 'GT')
+if not redis.acl_check_cmd and type(prolonged) == 'table' and prolonged.err then
+  local info = redis.pcall('INFO', 'server')
+  return { 'old', type(info) == 'string' and string.match(info, 'redis_version:([^\r\n]+)') or '' }
+end
 
 -- What a command may be answered with that is no refusal of it: the key is another's,
 -- or the server does not write for now. Every other error is one, whatever its words
@@ -29,7 +38,7 @@ if #refused == 0 then
   try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
   redis.pcall('HDEL', KEYS[1], '-')
 end
-try('pexpire', redis.pcall('PEXPIRE', KEYS[1], '1', 'GT'))
+try('pexpire', prolonged)
 try('zadd', redis.pcall('ZADD', KEYS[2], 'XX', '1', '-'))
 try('zrem', redis.pcall('ZREM', KEYS[2], '-'))
 try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
