@@ -30,7 +30,8 @@ type Mutant struct {
 	Kinds []string       // the faults that show it
 	Want  []check.Name   // the violations of which one must be found, the most telling one first
 
-	Inspect bool // it shows when the workers have gone
+	Form    string // of the deployment that shows it; "": one server
+	Inspect bool   // it shows when the workers have gone
 }
 
 // Within is the time in which a mutant must be caught.
@@ -101,9 +102,12 @@ const slice = 7 * time.Second
 func (m Mutant) Catch(ctx context.Context, bin, dir string, seed uint64, log io.Writer) (Catch, error) {
 	begin := time.Now()
 	var seen []check.Violation
+	if m.Form == "" {
+		m.Form = server.Standalone
+	}
 	for n := 0; time.Since(begin) < Within; n++ {
 		o := rig.Options{
-			For: slice, Round: slice, Seed: seed + uint64(n), Dir: filepath.Join(dir, fmt.Sprint(n)), Forms: []string{server.Standalone},
+			For: slice, Round: slice, Seed: seed + uint64(n), Dir: filepath.Join(dir, fmt.Sprint(n)), Forms: []string{m.Form},
 			Actors: m.Loads, Kinds: m.Kinds, Calm: len(m.Kinds) == 0, Bin: bin, Log: log, Hasty: !m.Inspect,
 		}
 		if _, err := rig.Run(ctx, o); err != nil {

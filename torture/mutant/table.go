@@ -5,6 +5,7 @@ import (
 
 	"github.com/relock-go/relock/torture/check"
 	"github.com/relock-go/relock/torture/history"
+	"github.com/relock-go/relock/torture/server"
 )
 
 // faults of clients and links: none of them excuses two holders.
@@ -118,5 +119,10 @@ var All = []Mutant{
 		Name:  "a hash has no time to live",
 		Edits: []Edit{{"lua/shared_state.lua", "  if state.fresh then", "  if false then"}, {"lua/release.lua", "redis.call('PEXPIRE', KEYS[1]", "redis.call('PTTL', KEYS[1]"}},
 		Loads: exclusive, Want: []check.Name{check.Leaked},
+	},
+	{
+		Name:  "the clock of one server is taken for all",
+		Edits: []Edit{{"locker.go", "time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()"}},
+		Loads: map[string]int{"long": 6, "plain": 6}, Form: server.Skewed, Want: []check.Name{check.Overtaken, check.LostWakeup},
 	},
 }
