@@ -37,7 +37,7 @@ var Kinds = []string{
 	history.KillWorker, history.StopWorker, history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay,
 	history.ClientKill, history.ScriptFlush, history.FlushAll, history.KillServer, history.RestartEmpty, history.StopServer,
 	history.Failover, history.Migrate, history.ClockForward, history.ClockBack, history.Maxmemory, history.ForceUnlock,
-	history.DeadPool,
+	history.NoSubscribe, history.DeadPool,
 }
 
 // MinimumsFor scales what half an hour must show to another length.

@@ -121,6 +121,11 @@ var All = []Mutant{
 		Loads: exclusive, Want: []check.Name{check.Leaked},
 	},
 	{
+		Name:  "who cannot subscribe asks no more",
+		Edits: []Edit{{"pubsub_wait.go", "context.WithTimeout(w.ctx, limit)", "context.WithTimeout(w.ctx, limit+time.Hour)"}},
+		Loads: map[string]int{"pair": 3}, Kinds: []string{history.NoSubscribe}, Want: []check.Name{check.LostWakeup},
+	},
+	{
 		Name:  "the clock of one server is taken for all",
 		Edits: []Edit{{"locker.go", "time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()"}},
 		Loads: map[string]int{"long": 6, "plain": 6}, Form: server.Skewed, Want: []check.Name{check.Overtaken, check.LostWakeup},

@@ -45,7 +45,7 @@ func decks(form string) map[string]map[string]int {
 		},
 		"links": {
 			history.Cut: 1, history.HalfOpen: 1, history.Slow: 1, history.Swallow: 1, history.Delay: 1,
-			history.DeadPool: 1,
+			history.NoSubscribe: 1, history.DeadPool: 1,
 		},
 	}
 	switch form {
@@ -74,7 +74,7 @@ func Kinds() []string {
 		history.KillWorker, history.StopWorker, history.Cut, history.HalfOpen, history.Slow, history.Swallow, history.Delay,
 		history.ClientKill, history.ScriptFlush, history.FlushAll, history.KillServer, history.RestartEmpty,
 		history.StopServer, history.Failover, history.Migrate, history.ClockForward, history.ClockBack,
-		history.Maxmemory, history.ForceUnlock, history.DeadPool,
+		history.Maxmemory, history.ForceUnlock, history.NoSubscribe, history.DeadPool,
 	}
 }
 
