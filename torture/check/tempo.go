@@ -23,7 +23,7 @@ func (k *checker) tempo() {
 	var long []history.Event
 	for _, e := range k.scripts {
 		took := time.Duration(e.By) - k.busy(e.T, e.Until)
-		if k.serverFault(e.On, e.T, e.Until) {
+		if k.serverFault(e.On, e.T, e.Until) || k.stepped(e.On, e.T, e.Until) {
 			continue
 		}
 		if took > k.report.LongestScript {
@@ -95,6 +95,13 @@ func (k *checker) serverFault(on string, from, to int64) bool {
 			return f.on == on && f.t <= to && f.until+int64(time.Second) >= from
 		}
 		return false
+	})
+}
+
+// stepped says that the clock was stepped by which the server measures its scripts.
+func (k *checker) stepped(on string, from, to int64) bool {
+	return slices.ContainsFunc(k.faults, func(f *fault) bool {
+		return (f.kind == history.ClockForward || f.kind == history.ClockBack) && f.on == on && f.t <= to && f.until >= from
 	})
 }
 

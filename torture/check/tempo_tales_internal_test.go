@@ -69,6 +69,7 @@ var tempoTales = []struct {
 	{"one script that was not", SlowScript, plain().brief(1, 1, 10).script(20, 60)},
 	{"a long script on a busy machine", "", plain().brief(1, 1, 10).pinged(control, 10, 1, 70).script(20, 60)},
 	{"a long script on a machine that was busy before", SlowScript, plain().brief(1, 1, 10).pinged(control, 10, 1, 9).script(20, 60)},
+	{"a long script on a server whose clock was stepped", "", plain().brief(1, 1, 10).fault(25, 26, history.ClockForward, "one").script(20, 60)},
 	{"long scripts on a server that was stopped", "", plain().brief(1, 1, 10).fault(15, 300, history.StopServer, "one").script(20, 60).script(90, 60)},
 	{"pings", "", plain().brief(1, 1, 10).pinged("one", 1000, 9, 500).pinged(control, 1000, 0, 0)},
 	{"late pings", SlowServer, plain().brief(1, 1, 10).pinged("one", 1000, 11, 20).pinged(control, 1000, 0, 0)},
