@@ -27,7 +27,8 @@ type Hold struct {
 	in           atomic.Pointer[pile]
 	above, below *Hold // the next newer and older one there
 	dead         bool  // found lost
-	unlock       bool  // made by Lock or TryLock, to be ended by Unlock; guarded by lock.mu
+
+	unlock bool // made by Lock or TryLock, to be ended by Unlock; set before any handle has it
 
 	// Guarded by session.room.mu:
 
@@ -115,6 +116,9 @@ func (h *Hold) state() error {
 // no I/O. A nil is true when it is given; work that takes time after it is
 // protected by the token, or not at all.
 func (h *Hold) Err() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
 	if err := h.judge(); err != nil {
 		return lockError(h.lock.Name(), err)
 	}
@@ -124,6 +128,9 @@ func (h *Hold) Err() error {
 // Lost returns a channel that is closed when the hold is lost. It stays open
 // when the hold is released in time.
 func (h *Hold) Lost() <-chan struct{} {
+	if h.unmade() {
+		return closed
+	}
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
 	x := h.extra()
@@ -140,7 +147,7 @@ func (h *Hold) Lost() <-chan struct{} {
 // process can get the lock before. Each renewal moves it. It is the zero time
 // once the hold is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
-	if h.judge() != nil {
+	if h.unmade() || h.judge() != nil {
 		return time.Time{}
 	}
 	h.session.room.mu.Lock()
@@ -152,18 +159,39 @@ func (h *Hold) TrustedUntil() time.Time {
 // the lock's name. A resource that remembers the largest token it has seen, and
 // refuses smaller ones, is safe from holders that do not know yet that they are
 // none. Re-entries share the token of the outer hold.
-func (h *Hold) Token() int64 { return h.token }
+func (h *Hold) Token() int64 {
+	if h.unmade() {
+		return 0
+	}
+	return h.token
+}
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.lock.Name() }
+func (h *Hold) Name() string {
+	if h.unmade() {
+		return ""
+	}
+	return h.lock.Name()
+}
 
-// Owner returns who holds: the name given, or one made for this hold alone.
-func (h *Hold) Owner() string { return h.session.owner() }
+// Owner returns who holds, as Info shows it: the name given, or one that was made.
+// That begins with "~", and is for people: nobody can enter such a hold. Anonymous
+// holds that a process passes on within itself have one such name, as they are
+// one grant in Redis; they exclude each other as any others do.
+func (h *Hold) Owner() string {
+	if h.unmade() {
+		return ""
+	}
+	return h.session.owner()
+}
 
 // Release ends the hold. It returns nil when the lock was held until now,
 // ErrLost when it was not, ErrNotHeld when the hold has been released before,
 // and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout.
 func (h *Hold) Release() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
 	h.lock.detach(h)
 	if side := h.downgraded(); side != nil {
 		side.detach(h)
@@ -189,8 +217,8 @@ func (h *Hold) end() error {
 		h.released = true
 		cancel := h.cancelAll(ErrNotHeld)
 		s.room.mu.Unlock()
-		tell()
 		cancel()
+		tell()
 		return err
 	}
 	h.released = true
@@ -215,13 +243,14 @@ func (h *Hold) end() error {
 }
 
 // giveBack ends a hold that its call will not return: whose context has ended does
-// not wait for the release.
+// not wait for the release. A hook may have ended it before: then what it was held
+// by may be the next call's.
 func (h *Hold) giveBack() {
 	s := h.session
 	s.room.mu.Lock()
+	alive := s.phase == held && !h.released
 	h.released = true
 	s.drop(h)
-	alive := s.phase == held
 	s.room.mu.Unlock()
 	if !alive {
 		return
@@ -237,16 +266,15 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: h.session.owner(), Token: h.token, Err: err}
 }
 
-// lose marks the hold lost. It needs room.mu; what it returns runs without it.
-func (h *Hold) lose(why error, now clock.Instant) (tell func()) {
+// lose marks the hold lost. It needs room.mu; what it returns runs without it: first
+// cancel, which calls nobody, then tell.
+func (h *Hold) lose(why error, now clock.Instant) (cancel, tell func()) {
 	x := h.extra()
 	x.why = why
 	if x.lostc != nil {
 		close(x.lostc)
 	}
-	cancel := h.cancelAll(why)
-	return func() {
-		cancel()
+	return h.cancelAll(why), func() {
 		c := h.session.room.c
 		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner()), slog.Int64("token", h.token), slog.Any("err", why))
 		if hook := c.cfg.hooks.Lost; hook != nil {
@@ -275,7 +303,14 @@ func (h *Hold) cancelAll(cause error) func() {
 // Context returns a context that ends when the hold is lost, with ErrLost as
 // its cause, when it is released, or when parent ends. Like Err, its own Err is
 // judged by the clock at the call. The owner that parent names stays as it is.
+//
+// The hold keeps the context, some 400 bytes, until either has ended. Under a parent
+// that outlives the hold, do not make one for each step of a long piece of work:
+// make one for all of it, or give each a parent that is cancelled after it.
 func (h *Hold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 	// Not under room.mu: parent may be a context of a hold of the same lock, and
@@ -357,11 +392,14 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
 			continue
 		}
-		if !l.read && h.reads() {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by owner %q", ErrUpgrade, h.session.owner())
+		who := "an anonymous owner"
+		if h.session.named {
+			who = fmt.Sprintf("owner %q", h.session.owner())
 		}
-		return fmt.Errorf("%w: the context descends from a live hold of this lock by owner %q; to re-enter it, lock both times under one relock.WithOwner",
-			ErrDeadlock, h.session.owner())
+		if !l.read && h.reads() {
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)
+		}
+		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 	}
 	return nil
 }

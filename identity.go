@@ -34,6 +34,10 @@ func asNonce(text string) (n nonce, ok bool) {
 	return n, err == nil
 }
 
+// madeMark begins the owners' names that are made here, and no other: nobody may enter
+// an anonymous hold, which is passed on as if nobody had.
+const madeMark = '~'
+
 // owner returns the name given, or the one made for the session: in text only where
 // somebody asks, as most of very many held locks are nobody's in particular.
 func (s *session) owner() string {
@@ -47,6 +51,6 @@ func (s *session) appendOwner(text []byte) []byte {
 	if s.named {
 		return append(text, s.name...)
 	}
-	text = append(append(text, s.room.c.name...), ':')
+	text = append(append(append(text, madeMark), s.room.c.name...), ':')
 	return strconv.AppendInt(text, s.own, 10)
 }

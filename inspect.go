@@ -165,8 +165,8 @@ func (l *Lock) ask(ctx context.Context, s *script.Script, args ...any) ([]any, e
 // ends. It reports whether a try before the one answered may have run.
 func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw []any, unanswered bool, err error) {
 	switch {
-	case l.err != nil:
-		return nil, false, lockError(l.Name(), l.err)
+	case l.bad() != nil:
+		return nil, false, lockError(l.Name(), l.bad())
 	case ctx == nil:
 		return nil, false, lockError(l.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
 	case ctx.Err() != nil:

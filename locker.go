@@ -153,12 +153,16 @@ func isNil(rdb redis.UniversalClient) bool {
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSide(name, kindPlain, kindFair, opts)
-	return c.newLock(name, c.sides.shared(sideLock, s))
+	return c.newLock(name, c.shared(sideLock, s))
 }
 
 // newSide returns the exclusive side of a lock of the kind plain, or fair if the options say so.
 func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
 	s := side{family: family{c, plain}}
+	if c.unmade() {
+		s.err = errUnmadeClient
+		return s
+	}
 	if err := key.CheckName(name); err != nil {
 		s.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
 		return s
@@ -261,11 +265,11 @@ func (c *Client) lookup(name string) *session {
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
-func (c *Client) spawn(fn func(ctx context.Context)) {
+func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return
+		return false
 	}
 	c.tasks++
 	c.wg.Go(func() {
@@ -277,6 +281,15 @@ func (c *Client) spawn(fn func(ctx context.Context)) {
 		}()
 		fn(c.ctx)
 	})
+	return true
+}
+
+// tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
+// or ends its goroutine, stops neither.
+func (c *Client) tellApart(tells ...func()) {
+	if len(tells) > 0 && !c.spawn(func(context.Context) { runAll(tells) }) {
+		runAll(tells)
+	}
 }
 
 // background is spawn for at most the given time.
@@ -326,6 +339,9 @@ func (c *Client) drain() {
 // ctx ends before that it returns ctx's error, and goes on draining; Close
 // remains to be called.
 func (c *Client) Shutdown(ctx context.Context) error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeClient)
+	}
 	if ctx == nil {
 		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
 	}
@@ -358,6 +374,9 @@ const closeGrace = 250 * time.Millisecond
 // that waits for a silent server ends by the redis client's own timeouts. So it
 // must not be called from a hook. Closing again does nothing.
 func (c *Client) Close() error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeClient)
+	}
 	c.drain()
 	c.mu.Lock()
 	again := c.ending
@@ -386,12 +405,13 @@ func (c *Client) Close() error {
 // loseAll ends what is held.
 func (c *Client) loseAll() {
 	why := errors.Join(ErrLost, ErrClosed)
+	var tells []func()
 	for _, s := range c.known() {
 		s.room.mu.Lock()
-		tell := s.lose(why, c.clock.Now())
+		tells = append(tells, s.lose(why, c.clock.Now()))
 		s.room.mu.Unlock()
-		run(tell)
 	}
+	runAll(tells)
 }
 
 // leaveAll waits until no session is left that has a place or a release under

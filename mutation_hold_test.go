@@ -50,7 +50,7 @@ var holdRules = []mutation{
 	},
 	{
 		"the watchdog waits for nobody", "watchdog.go",
-		"c.spawn(func(ctx context.Context) { c.renew(ctx, of, batch) })", "c.renew(c.ctx, of, batch)",
+		"c.spawn(func(ctx context.Context) { runAll(c.renew(ctx, of, batch)) })", "runAll(c.renew(c.ctx, of, batch))",
 		[]string{"TestRenewalsThatWaitForReplicasDelayNobody"},
 	},
 	{

@@ -28,6 +28,7 @@ var mutations = slices.Concat(
 	outageRules,
 	holdRules,
 	wireRules,
+	handleRules,
 )
 
 // apply returns the mutated text, or an error if there is nothing to mutate.

@@ -81,15 +81,17 @@ const (
 )
 
 // shared returns s in a place where handles can share it.
-func (all *sides) shared(at int, s side) *side {
-	last := all[at].Load()
-	if s.err == nil && last != nil && *last == s {
+func (c *Client) shared(at int, s side) *side {
+	if s.err != nil {
+		bad := s
+		return &bad
+	}
+	last := c.sides[at].Load()
+	if last != nil && *last == s {
 		return last
 	}
 	own := s // only here, so that the usual case allocates nothing
-	if s.err == nil {
-		all[at].Store(&own)
-	}
+	c.sides[at].Store(&own)
 	return &own
 }
 
@@ -229,7 +231,7 @@ func Trace(h Hooks) Option {
 // Owner names who locks through the handle: its holds re-enter those of the
 // same owner anywhere. Goroutines that share such a handle do not exclude each
 // other; for one flow of control WithOwner is the better carrier. id has 1 to
-// 512 bytes of UTF-8.
+// 512 bytes of UTF-8, of which the first is not "~".
 func Owner(id string) LockOption {
 	return lockOption(func(t *terms) error {
 		t.owner = id

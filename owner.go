@@ -16,8 +16,9 @@ type ownerKey struct{}
 // the context re-enter the locks that the owner holds, through any handle,
 // goroutine or process. An owner is one flow of control, such as a run of a
 // workflow: goroutines that share it do not exclude each other. id has 1 to 512
-// bytes of UTF-8; with any other, every call under the context fails with
-// ErrInvalidOption.
+// bytes of UTF-8, of which the first is not "~": so begin the names of anonymous
+// holds, which nobody re-enters. With any other, every call under the context
+// fails with ErrInvalidOption.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }
@@ -36,6 +37,10 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 func checkOwner(id string) error {
 	if id == "" || len(id) > maxOwner || !utf8.ValidString(id) {
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", ErrInvalidOption, maxOwner, len(id))
+	}
+	if id[0] == madeMark {
+		return fmt.Errorf("%w: owner %q: names that begin with %q are those of anonymous holds, which nobody re-enters; to re-enter a lock, take it both times under one relock.WithOwner",
+			ErrInvalidOption, id, string(madeMark))
 	}
 	return nil
 }

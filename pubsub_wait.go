@@ -120,7 +120,8 @@ type waiting struct {
 	once     bool   // one attempt, no waiting
 	began    clock.Instant
 	told     bool   // the Waiting hook has been called
-	self     bool   // the handle itself holds the lock for somebody else, and has for long
+	hint     string // what the caller's own handle has to do with a long wait
+	gone     int    // grants that had ended before they could be used
 	taken    bool   // told that the lock is taken
 	occupied bool   // the wait ended at the handle: a lost hold is in the way
 	leave    func() // ends what listen began; nil: it has not
@@ -501,6 +502,7 @@ func (c *Client) apply(s *session, op int64, sent clock.Instant, a answer, acks 
 func (w *waiting) await(s *session) (got *session, err error) {
 	defer func() {
 		if got == nil {
+			w.noteWasted(s)
 			s.giveUp()
 		}
 	}()
@@ -554,12 +556,14 @@ func (s *session) confirm(w *waiting) error {
 			s.giveUp()
 			return ErrClosed // whoever has the turn may never give it back
 		}
-		defer func() { <-s.turn }()
 	}
 	s.room.mu.Lock()
 	n := s.intent
 	s.room.mu.Unlock()
 	err := s.state(w.ctx, n, s.terms.ttl, w.once)
+	if s.turn != nil {
+		<-s.turn
+	}
 	if err != nil {
 		s.giveUp()
 	}
@@ -701,61 +705,10 @@ func (w *waiting) waitingHook() {
 	}
 }
 
-func (w *waiting) acquired(h *Hold) {
-	h.acquiredHook(w.ctx, h.acquired.Sub(w.began))
-}
-
 func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
 	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
 		ev := h.event(nil)
 		ev.Waited = waited
 		hook(ctx, ev)
 	}
-}
-
-// A selfWaitError is the end of a wait on a hold of the same handle: mostly a
-// nested call that lost its owner's name on the way.
-type selfWaitError struct{ err error }
-
-func (e *selfWaitError) Error() string {
-	return e.err.Error() + "; this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
-}
-
-func (e *selfWaitError) Unwrap() error { return e.err }
-
-// noteSelf says, once, that the handle itself has had the lock for a third of
-// the TTL, or looks again when it may have.
-func (w *waiting) noteSelf(hint *time.Timer) {
-	third := w.lock.terms.ttl / 3
-	if left := third - w.onSelf(); left > 0 {
-		hint.Reset(left)
-		return
-	}
-	if !w.self {
-		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
-			slog.String("lock", w.lock.Name()))
-	}
-	w.self = true
-}
-
-// onSelf returns for how long the call has waited for a hold of its own handle.
-func (w *waiting) onSelf() time.Duration {
-	if w.lock.judge() == 0 {
-		return 0
-	}
-	w.lock.mu.Lock()
-	defer w.lock.mu.Unlock()
-	oldest := w.lock.holds.last()
-	if oldest == nil {
-		return 0
-	}
-	return w.room.c.clock.Now().Sub(clock.Max(w.began, oldest.acquired))
-}
-
-func (w *waiting) explain(err error) error {
-	err = w.verdict(err)
-	if !w.self {
-		return err
-	}
-	return &selfWaitError{err}
 }

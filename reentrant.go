@@ -36,18 +36,8 @@ type Lock struct {
 // hold; when it ends first, its error is returned. A ctx that is done at the
 // call fails even where the lock is free.
 func (l *Lock) Lock(ctx context.Context) error {
-	h, err := l.Acquire(ctx)
-	l.leave(h)
+	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
-}
-
-// leave notes that Unlock is what ends the hold: nobody has it to Release.
-func (l *Lock) leave(h *Hold) {
-	if h != nil {
-		l.mu.Lock()
-		h.unlock = true
-		l.mu.Unlock()
-	}
 }
 
 // TryLock is Lock for at most the given time. It returns (false, nil) when the
@@ -61,24 +51,34 @@ func (l *Lock) leave(h *Hold) {
 // most, and no longer than 2 s (with Replicas, their timeout and a twelfth of the
 // TTL where that is longer; 100 ms where the TTL is very short).
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	h, err := l.TryAcquire(ctx, wait)
+	_, err := l.try(ctx, wait, manner{unlock: true})
 	if errors.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
-	l.leave(h)
 	return err == nil, err
 }
 
 // Acquire is Lock, but returns the hold, which is to be ended by its Release.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
-	return l.acquire(ctx, false)
+	return l.acquire(ctx, manner{})
 }
 
 // TryAcquire is TryLock, but returns the hold, which is to be ended by its
 // Release, or ErrNotAcquired.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if ctx == nil {
-		return l.acquire(ctx, true) // which says so
+	return l.try(ctx, wait, manner{})
+}
+
+// A manner is how a call asks.
+type manner struct {
+	once   bool // one attempt, no waiting
+	unlock bool // Unlock is to end the hold: nobody has it to Release
+}
+
+func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
+	m.once = wait <= 0
+	if ctx == nil || l.unmade() {
+		return l.acquire(ctx, m) // which says so
 	}
 	limit := wait
 	if wait <= 0 {
@@ -86,20 +86,20 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitOver(max(wait, 0)))
 	defer cancel()
-	return l.acquire(bounded, wait <= 0)
+	return l.acquire(bounded, m)
 }
 
-func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
+func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		var h *Hold
 		if l.terms.local && owner != "" {
-			if h = l.nest(owner); h != nil {
-				h.acquiredHook(ctx, 0)
-				return h, nil
+			if h = l.nest(owner, m.unlock); h != nil {
+				err = l.keep(h, func() error { h.acquiredHook(ctx, 0); return nil })
+				return h, err
 			}
 		}
-		if h, err = l.obtain(ctx, owner, once); err == nil {
+		if h, err = l.obtain(ctx, owner, m); err == nil {
 			return h, nil
 		}
 	}
@@ -108,8 +108,8 @@ func (l *Lock) acquire(ctx context.Context, once bool) (*Hold, error) {
 
 // enter checks all that can be said without Redis, and says who locks.
 func (l *Lock) enter(ctx context.Context) (owner string, err error) {
-	if l.err != nil {
-		return "", l.err
+	if err := l.bad(); err != nil {
+		return "", err
 	}
 	if ctx == nil {
 		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
@@ -126,75 +126,9 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// obtain makes a hold of this handle. A grant that is lost again before the
-// call could return, as in a pause, is not a result: it asks anew.
-func (l *Lock) obtain(ctx context.Context, owner string, once bool) (*Hold, error) {
-	r := l.c.enter(l)
-	defer l.c.leave(r)
-	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: once, began: l.c.clock.Now()}
-	for {
-		if err := l.gate(w, nil); err != nil {
-			return nil, w.explain(err)
-		}
-		h, err := w.acquire()
-		if errors.Is(err, errGone) {
-			if !once {
-				continue
-			}
-			err = fmt.Errorf("%w: %w", ErrNotAcquired, err)
-		}
-		if err != nil {
-			return nil, w.explain(err)
-		}
-		if err := l.gate(w, h); err != nil {
-			h.giveBack()
-			return nil, w.explain(err)
-		}
-		w.acquired(h)
-		return h, nil
-	}
-}
-
-// gate waits while a lost hold of somebody else, not yet unlocked, occupies the
-// handle: its Unlock is still to come, and must not end a later hold. With a
-// hold it goes on to attach it to the handle.
-func (l *Lock) gate(w *waiting, h *Hold) error {
-	for {
-		l.judge()
-		l.mu.Lock()
-		freed, err := l.occupied(w.owner)
-		if err == nil && freed == nil {
-			if h != nil {
-				l.holds.add(h)
-			}
-			l.mu.Unlock()
-			return nil
-		}
-		l.mu.Unlock()
-		if err == nil && w.once {
-			err = errOccupied
-		}
-		if err != nil {
-			return err
-		}
-		select {
-		case <-freed:
-		case <-w.ctx.Done():
-			w.occupied = true
-			return ended(w.ctx)
-		case <-w.room.c.closing:
-			return ErrClosed
-		}
-	}
-}
-
-// errOccupied is why a call that does not wait any longer has nothing: Redis was not
-// asked, or in vain.
-var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked yet: each success needs its Unlock, also after a loss", ErrLost)
-
 // occupied returns a channel to wait on if a lost hold of another owner is in
 // the way, or ErrLost if the owner's own is. It needs l.mu.
-func (l *Lock) occupied(owner string) (freed chan struct{}, err error) {
+func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
 	if h := l.holds.newest; l.read {
 		if h == nil {
 			return nil, nil
@@ -248,8 +182,8 @@ func (l *Lock) remove(h *Hold) bool {
 // when there is none, ErrLost when the hold was lost before, and ErrUnconfirmed
 // when Redis did not answer within the ReleaseTimeout.
 func (l *Lock) Unlock() error {
-	if l.err != nil {
-		return lockError(l.Name(), l.err)
+	if err := l.bad(); err != nil {
+		return lockError(l.Name(), err)
 	}
 	if l.terms.local {
 		if h := l.unnest(); h != nil {
@@ -329,7 +263,10 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err 
 
 // Name returns the lock's name.
 func (l *Lock) Name() string {
-	if l.err != nil {
+	switch {
+	case l.unmade():
+		return ""
+	case l.err != nil:
 		return l.hash
 	}
 	return key.Name(l.c.cfg.prefix, l.hash)
@@ -343,6 +280,9 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // is looked at about once a lease. It takes l.mu only to list them: a loss found here
 // calls hooks.
 func (l *Lock) judge() (live int) {
+	if l.unmade() {
+		return 0
+	}
 	now, losses := l.c.clock.Now(), l.c.losses.Load()
 	l.mu.Lock()
 	live, known := l.holds.live(now, losses)
@@ -386,6 +326,9 @@ func (l *Lock) Lost() <-chan struct{} {
 }
 
 func (l *Lock) newest() *Hold {
+	if l.unmade() {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.holds.newest
@@ -396,6 +339,9 @@ func (l *Lock) newest() *Hold {
 // each other. Lock panics when it fails, also when ctx ends; Unlock panics on
 // ErrNotHeld and ErrLost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
+	if l.unmade() {
+		return &syncLocker{ctx: ctx, lock: l}
+	}
 	own := *l.side
 	own.anonymous = true
 	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, hash: l.hash}}

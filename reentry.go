@@ -4,11 +4,11 @@ import "github.com/relock-go/relock/internal/clock"
 
 // LocalReentry answers a nested acquisition by the same owner in this client
 // without a command, where it joins a hold of the same mode that is trusted, that
-// the watchdog renews, and whose TTL is as long. The count of holds in Redis then
+// the watchdog renews, whose TTL is as long, and which as many replicas have. The count of holds in Redis then
 // shows the outer ones only, to other processes of the owner and to Info; the
 // lock is released there when the last hold ends here, in whatever order they do.
-// A nested acquisition with a longer TTL, NoWatchdog or MaxHold, and one whose
-// hold has not been renewed in time, asks Redis as without the option.
+// A nested acquisition with a longer TTL, more Replicas, NoWatchdog or MaxHold, and
+// one whose hold has not been renewed in time, asks Redis as without the option.
 func LocalReentry() LockOption {
 	return lockOption(func(t *terms) error {
 		t.local = true
@@ -30,13 +30,19 @@ func (s *session) join(l *Lock, now clock.Instant) *Hold {
 		return nil
 	}
 	for _, outer := range s.holds.all() {
-		if outer.read == l.read && !outer.lock.terms.fixed && outer.lock.terms.maxHold == 0 && outer.lock.terms.ttl >= l.terms.ttl {
+		if outer.read == l.read && outer.lock.terms.covers(l.terms) {
 			h := &Hold{session: s, lock: l, read: l.read, local: true, token: s.next, acquired: now}
 			s.add(h)
 			return h
 		}
 	}
 	return nil
+}
+
+// covers says that a hold of these terms is renewed for as long as one of the others
+// would be, and by statements that as many replicas acknowledge.
+func (t *terms) covers(nested terms) bool {
+	return !t.fixed && t.maxHold == 0 && t.ttl >= nested.ttl && t.replicas.n >= nested.replicas.n
 }
 
 // settledWith reports whether Redis has been told of exactly what the session
@@ -47,7 +53,7 @@ func (s *session) settledWith(n counts) bool {
 
 // nest is the short way of a nested acquisition through the handle that has the
 // outer hold; nil: take the long way.
-func (l *Lock) nest(owner string) *Hold {
+func (l *Lock) nest(owner string, unlock bool) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.only()
@@ -58,6 +64,7 @@ func (l *Lock) nest(owner string) *Hold {
 	defer s.room.mu.Unlock()
 	h := s.join(l, l.c.clock.Now())
 	if h != nil {
+		h.unlock = unlock
 		l.holds.add(h)
 	}
 	return h

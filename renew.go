@@ -75,10 +75,10 @@ func decodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
 // renewMany renews sessions by one command. Each is judged alone: what the command
 // leaves is stated by itself, and so is everything where it was not run. A server
 // that refuses it may keep keys in several places: it is not asked again.
-func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) {
+func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) (tells []func()) {
 	call, batch := renewCall(c, of, batch)
 	if len(batch) == 0 {
-		return
+		return nil
 	}
 	var left []int
 	raw, err := c.transport.Do(ctx, of.timeout, call)
@@ -97,21 +97,22 @@ func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) {
 		}
 		if outcome == transport.Unknown {
 			c.notRenewed(batch, err)
-			return
+			return nil
 		}
 		left = make([]int, len(batch))
 		for i := range left {
 			left[i] = i
 		}
 	}
-	c.renewed(of, batch, left)
+	tells = c.renewed(of, batch, left)
 	if len(left) > 0 {
-		c.restate(ctx, of, batch, left)
+		tells = append(tells, c.restate(ctx, of, batch, left)...)
 	}
+	return tells
 }
 
 // renewed takes the answer for all but those left, which are in order.
-func (c *Client) renewed(of lot, batch []renewing, left []int) {
+func (c *Client) renewed(of lot, batch []renewing, left []int) (tells []func()) {
 	now := c.clock.Now()
 	for i, one := range batch {
 		if len(left) > 0 && left[0] == i {
@@ -132,15 +133,16 @@ func (c *Client) renewed(of lot, batch []renewing, left []int) {
 			s.retry(now)
 		}
 		s.room.mu.Unlock()
-		run(tell)
+		tells = append(tells, tell)
 		if extended {
-			c.renewedHook(s)
+			tells = append(tells, c.renewedHook(s))
 		}
 	}
+	return tells
 }
 
 // restate asks hold about each of those left.
-func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []int) {
+func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []int) (tells []func()) {
 	d := dues{c: c, now: c.clock.Now()}
 	for _, i := range left {
 		s := batch[i].s
@@ -151,8 +153,9 @@ func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []i
 		s.room.mu.Unlock()
 	}
 	for part := range slices.Chunk(d.statements[of], batchSize) {
-		c.renew(ctx, of, part)
+		tells = append(tells, c.renew(ctx, of, part)...)
 	}
+	return tells
 }
 
 // notRenewed tries again soon what may or may not have been renewed: together, or a

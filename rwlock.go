@@ -22,6 +22,11 @@ import (
 // takes a named owner: anonymous holds exclude each other, and the call ends
 // with ErrDeadlock or ErrUpgrade where its context shows it, or waits.
 //
+// Anonymous read holds of one handle are alike: where goroutines share it, nobody can
+// tell whose hold an RUnlock ends. A lost one goes first, so the loss of one is told
+// to whoever unlocks first, and the goroutine whose hold was lost may get nil. One
+// that has to know of its own loss takes RLocker().Acquire or Do, or a handle of its own.
+//
 // Write tokens and read tokens come from one counter. A resource that is fenced
 // advances its maximum on write tokens only: readers overlap, and the token of
 // one does not make that of another stale.
@@ -35,52 +40,62 @@ var _ Locker = (*RWLock)(nil)
 // it does no I/O, and a bad name or option is what every call returns.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	s := c.newSide(name, kindRW, kindFairRW, opts)
-	w := c.newLock(name, c.sides.shared(sideWrite, s))
+	w := c.newLock(name, c.shared(sideWrite, s))
 	s.read = true
-	return &RWLock{w: w, r: &Lock{side: c.sides.shared(sideRead, s), hash: w.hash}}
+	return &RWLock{w: w, r: &Lock{side: c.shared(sideRead, s), hash: w.hash}}
 }
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.
-func (rw *RWLock) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
+func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
 // TryLock is Lock for at most the given time, like Lock.TryLock.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return rw.w.TryLock(ctx, wait)
+	return rw.WLocker().TryLock(ctx, wait)
 }
 
 // Unlock ends one hold for writing, like Lock.Unlock. Where its owner goes on
 // reading, other readers join it.
-func (rw *RWLock) Unlock() error { return rw.w.Unlock() }
+func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading. The read holds of one
 // handle belong to one named owner, or all to none: else it returns ErrOwnerMismatch.
-func (rw *RWLock) RLock(ctx context.Context) error { return rw.r.Lock(ctx) }
+func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time, like Lock.TryLock.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return rw.r.TryLock(ctx, wait)
+	return rw.RLocker().TryLock(ctx, wait)
 }
 
-// RUnlock ends one hold for reading, like Lock.Unlock.
-func (rw *RWLock) RUnlock() error { return rw.r.Unlock() }
+// RUnlock ends one hold for reading, like Lock.Unlock: a lost one first, whoever took it.
+func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side, with all that a Lock has.
-func (rw *RWLock) RLocker() *Lock { return rw.r }
+func (rw *RWLock) RLocker() *Lock {
+	if rw == nil {
+		return nil // whose methods say what is wrong
+	}
+	return rw.r
+}
 
 // WLocker returns the writing side, with all that a Lock has.
-func (rw *RWLock) WLocker() *Lock { return rw.w }
+func (rw *RWLock) WLocker() *Lock {
+	if rw == nil {
+		return nil
+	}
+	return rw.w
+}
 
 // Downgrade makes the newest write hold of this handle a read hold, to be ended
 // by RUnlock, without a gap: no writer comes between, and readers that wait may
 // join if it was the last write hold of its owner. It returns ErrNotHeld where
 // there is none, ErrLost where it was lost, and ErrOwnerMismatch where the handle
 // has read holds of another owner, lost ones included. ErrUnconfirmed means that Redis
-// was asked and has not answered until ctx ended: the hold is a read hold from
-// now on, and the client goes on telling Redis so.
+// was asked and has not answered until ctx ended, or has refused: the hold is a read
+// hold from now on, and the client goes on telling Redis so.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
-	w := rw.w
-	if w.err != nil {
-		return lockError(w.Name(), w.err)
+	w := rw.WLocker()
+	if err := w.bad(); err != nil {
+		return lockError(w.Name(), err)
 	}
 	if ctx == nil {
 		return lockError(w.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
@@ -132,6 +147,10 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 		<-s.turn
 		return h.judge()
 	}
+	if hopeless(err) {
+		<-s.turn
+		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
+	}
 	s.room.c.background(s.patience(), s.converge)
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
@@ -140,7 +159,8 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 // its session has then. The caller has the session's turn. The handle's list
 // decides between calls that want the same hold: one finds it there.
 func (h *Hold) move(rw *RWLock) (n counts, err error) {
-	lost := h.judge()
+	var lost error
+	h.session.tellInTurn(func() { lost = h.judge() })
 	if !rw.w.take(h) {
 		return n, errTaken
 	}

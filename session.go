@@ -89,6 +89,7 @@ type asked struct {
 	heartbeat clock.Instant // when the next one is due
 	owes      silence
 	told      clock.Instant // when the holder's lease ends
+	wasted    int           // grants that had ended when they were heard of
 }
 
 // stating is what a session has whose count can change.
@@ -422,9 +423,9 @@ func (s *session) check(now clock.Instant) (tell func()) {
 		tell := s.lose(why, now)
 		until := s.doubt
 		return func() {
-			tell()
 			// A renewal that went unanswered may keep it in Redis for another lease.
 			s.releaseLater(until)
+			tell()
 		}
 	}
 	return nil
@@ -461,16 +462,18 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 	s.schedule(now)
 	s.room.remove(s)
 	s.room.noWord()
-	var tells []func()
+	var cancels, tells []func()
 	for _, h := range s.holds.all() {
-		tells = append(tells, h.lose(why, now))
+		cancel, tell := h.lose(why, now)
+		cancels, tells = append(cancels, cancel), append(tells, tell)
 	}
 	s.room.passClaim(s)
 	return func() {
 		s.room.c.unregister(s)
-		for _, t := range tells {
-			t()
+		for _, cancel := range cancels {
+			cancel()
 		}
+		runAll(tells)
 	}
 }
 
@@ -493,6 +496,15 @@ func run(tell func()) {
 	if tell != nil {
 		tell()
 	}
+}
+
+// runAll calls each of them, though a hook that one calls panics or ends its goroutine.
+func runAll(tells []func()) {
+	if len(tells) == 0 {
+		return
+	}
+	defer runAll(tells[1:])
+	run(tells[0])
 }
 
 // hopeless says that asking again would get the same answer.

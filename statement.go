@@ -38,9 +38,9 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 		s.joining = w.lock.terms.replicas // from now on trust rests on no less
 	}
 	r.mu.Unlock()
-	run(tell)
 	if gone || n.total() > maxHolds {
 		<-s.turn
+		run(tell)
 		if gone {
 			return nil, errGone
 		}
@@ -84,7 +84,7 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 		tell := s.check(sent)
 		if s.phase != held {
 			r.mu.Unlock()
-			run(tell)
+			s.tellInTurn(tell)
 			return errGone
 		}
 		s.op++
@@ -103,7 +103,9 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 		raw, acks, err := c.do(ctx, s.within(need), need, call)
 		more := false
 		if err == nil {
-			more, err = s.stated(raw, sent, acks)
+			var tell func()
+			more, tell, err = s.stated(raw, sent, acks)
+			s.tellInTurn(tell)
 		}
 		if errors.Is(err, ErrReplicas) {
 			if ttl > 0 {
@@ -133,17 +135,17 @@ func (s *session) state(ctx context.Context, n counts, ttl time.Duration, once b
 
 // stated takes the answer to a statement sent at the given time, which so many
 // replicas have acknowledged; more: it is to be made again. With ErrReplicas
-// Redis has it, and no trust rests on it.
-func (s *session) stated(raw []any, sent instant, acks int) (more bool, err error) {
+// Redis has it, and no trust rests on it. tell is to be run, by who has nothing else to do.
+func (s *session) stated(raw []any, sent instant, acks int) (more bool, tell func(), err error) {
 	r, c := s.room, s.room.c
 	reply, err := decodeHold(raw)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	r.sample(reply.now)
 	r.mu.Lock()
 	now := c.clock.Now()
-	tell := s.check(now)
+	tell = s.check(now)
 	switch {
 	case s.phase != held:
 		err = errGone
@@ -159,8 +161,20 @@ func (s *session) stated(raw []any, sent instant, acks int) (more bool, err erro
 		s.schedule(now)
 	}
 	r.mu.Unlock()
+	return reply.more, tell, err
+}
+
+// tellInTurn runs tell, and gives the turn back where a hook that it calls never returns:
+// nobody else would.
+func (s *session) tellInTurn(tell func()) {
+	returned := false
+	defer func() {
+		if !returned && s.turn != nil {
+			<-s.turn
+		}
+	}()
 	run(tell)
-	return reply.more, err
+	returned = true
 }
 
 // lower tells Redis that a session has fewer holds now, or none.
@@ -193,7 +207,10 @@ func (s *session) lower() error {
 		<-s.turn
 	case errors.Is(err, errGone):
 		<-s.turn
-		err = fmt.Errorf("%w: redis no longer has it", ErrLost)
+		err = s.fate()
+	case hopeless(err):
+		<-s.turn
+		err = fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
 	default:
 		c.background(s.patience(), s.converge)
 		err = s.unconfirmed(err)
@@ -425,6 +442,9 @@ func (s *session) patience() time.Duration {
 
 func (s *session) unconfirmed(err error) error {
 	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, s.room.c.cfg.releaseTimeout)
+	if s.room.c.ctx.Err() != nil {
+		base = fmt.Errorf("%w: %w before redis answered; the lease ends it", ErrUnconfirmed, ErrClosed)
+	}
 	if err == nil {
 		return base
 	}

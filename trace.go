@@ -5,9 +5,17 @@ import (
 	"time"
 )
 
-// Hooks are called as locks change hands, each on the goroutine that noticed,
-// outside of every mutex of the library: a caller's, the watchdog's, the inbox'.
-// A hook that blocks delays that goroutine, and must not call Close. Any may be nil.
+// Hooks are called as locks change hands, outside of every mutex of the library: on
+// the caller's goroutine, or where no call notices on one that holds up no renewal
+// and no message. A hook that blocks delays the goroutine that it is called on, and
+// Close and Shutdown with it, which it must not call. Any may be nil.
+//
+// A hook is to return. Where Waiting or Acquired panics, or ends its goroutine, the
+// call has no hold: what Redis granted is given back. A panic of another hook goes up
+// the calling goroutine too, after all else is done: a Released or Lost hold has
+// ended, and the remaining hooks have been called. Where no caller is there to
+// recover it, in Renewed always and in Lost mostly, it ends the process, as any
+// panic of a goroutine does in Go.
 type Hooks struct {
 	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
 	Waiting func(context.Context, Event)

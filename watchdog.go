@@ -29,6 +29,7 @@ const (
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
 func (c *Client) runDue(due []*renewal.Task) {
 	d := dues{c: c, now: c.clock.Now()}
+	var tells []func()
 	for i, t := range due {
 		if t == &c.watchTask {
 			c.watchDue()
@@ -45,9 +46,12 @@ func (c *Client) runDue(due []*renewal.Task) {
 		if i%batchSize == 0 {
 			d.now = c.clock.Now()
 		}
-		run(d.add(s))
+		if tell := d.add(s); tell != nil {
+			tells = append(tells, tell)
+		}
 	}
 	d.send()
+	c.tellApart(tells...)
 }
 
 // dues are what is due, sorted by what goes out together.
@@ -117,12 +121,12 @@ func (d *dues) send() {
 			continue
 		}
 		for batch := range slices.Chunk(all, renewSize) {
-			c.spawn(func(ctx context.Context) { c.renewMany(ctx, of, batch) })
+			c.spawn(func(ctx context.Context) { runAll(c.renewMany(ctx, of, batch)) })
 		}
 	}
 	for of, rest := range d.statements {
 		for batch := range slices.Chunk(rest, batchSize) {
-			c.spawn(func(ctx context.Context) { c.renew(ctx, of, batch) })
+			c.spawn(func(ctx context.Context) { runAll(c.renew(ctx, of, batch)) })
 		}
 	}
 	for r, waiters := range d.polls {
@@ -146,8 +150,9 @@ type statement struct {
 }
 
 // renew sends a batch of renewals. Each reply is judged alone: one that failed
-// is tried again soon, until the trust ends, and holds back no other.
-func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
+// is tried again soon, until the trust ends, and holds back no other. What it returns
+// is to be run when nothing of the watchdog's round is left to do: hooks may block.
+func (c *Client) renew(ctx context.Context, of lot, batch []statement) (tells []func()) {
 	calls := make([]transport.Call, len(batch))
 	for i, st := range batch {
 		calls[i] = st.call
@@ -159,10 +164,12 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		st.s.room.mu.Unlock()
 		err := result.Err
 		if err == nil {
-			_, err = st.s.stated(result.Reply, st.sent, result.Acks)
+			var tell func()
+			_, tell, err = st.s.stated(result.Reply, st.sent, result.Acks)
+			tells = append(tells, tell)
 		}
 		if err == nil {
-			c.renewedHook(st.s)
+			tells = append(tells, c.renewedHook(st.s))
 			continue
 		}
 		st.s.room.mu.Lock()
@@ -175,21 +182,27 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) {
 		}
 		st.s.room.mu.Unlock()
 		if again {
-			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
+			tells = append(tells, func() {
+				c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
+			})
 		}
 	}
+	return tells
 }
 
-func (c *Client) renewedHook(s *session) {
+// renewedHook returns the call of the hook, or nil.
+func (c *Client) renewedHook(s *session) func() {
 	hook := c.cfg.hooks.Renewed
 	if hook == nil {
-		return
+		return nil
 	}
-	s.room.mu.Lock()
-	h := s.holds.last()
-	s.room.mu.Unlock()
-	if h != nil {
-		hook(h.event(nil))
+	return func() {
+		s.room.mu.Lock()
+		h := s.holds.last()
+		s.room.mu.Unlock()
+		if h != nil {
+			hook(h.event(nil))
+		}
 	}
 }
 
@@ -248,8 +261,11 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		if err == nil {
 			a = reply.answers[i]
 		}
-		c.polled(p, a, err)
+		wasted := c.polled(p, a, err)
 		r.mu.Unlock()
+		if wasted == manyWasted {
+			c.logWasted(p.s.terms.ttl, r)
+		}
 	}
 	if reply.more {
 		c.settle(r.keys())
@@ -278,8 +294,9 @@ func (c *Client) settle(keys key.Keys) {
 	})
 }
 
-// polled takes the answer to one heartbeat. It needs room.mu.
-func (c *Client) polled(p poll, a answer, err error) {
+// polled takes the answer to one heartbeat. It returns how many grants had ended when
+// they were heard of, where this is one. It needs room.mu.
+func (c *Client) polled(p poll, a answer, err error) (wasted int) {
 	s, now := p.s, c.clock.Now()
 	switch {
 	case s.phase != queued:
@@ -302,6 +319,8 @@ func (c *Client) polled(p poll, a answer, err error) {
 	default:
 		c.apply(s, p.op, p.sent, a, 0)
 		if s.phase == queued && a.code != answerQueued {
+			s.wasted++
+			wasted = s.wasted
 			s.retry(now) // held, but the lease had run out before its answer came
 		}
 		if s.phase == queued && s.again {
@@ -309,6 +328,7 @@ func (c *Client) polled(p poll, a answer, err error) {
 			s.kick(now)
 		}
 	}
+	return wasted
 }
 
 // fail ends a session that waits: it will not be granted. It needs room.mu.
@@ -349,7 +369,9 @@ func (c *Client) deliver(payload string) {
 		s.granted(m, now)
 	}
 	s.room.mu.Unlock()
-	run(tell)
+	if tell != nil {
+		c.tellApart(tell)
+	}
 }
 
 // granted takes a grant message for the rest of the lease of a request. It is

@@ -28,6 +28,7 @@ local not_after = tonumber(ARGV[4])
 -- defined. The records are those of shared_state and shared_queue.
 local usual = not (fields.err or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[1] or fields[1] == kind)
   and (kind == 'plain' or kind == 'fair') and not_after > now and not_after <= now + 60000
+  and not (ARGV[10] == '1' and string.sub(owner, 1, 1) == '~')
 if usual and not fields[4] and (not fields[3] or fields[3] == '0') then
   local ttl, low, high = tonumber(ARGV[12]), issue(tonumber(fields[2] or 0), tonumber(ARGV[13]))
   local deadline, lease = text(now + ttl), ' ' .. client .. ' ' .. nonce .. ' '
@@ -215,6 +216,8 @@ for i = 7, #ARGV, 8 do
     nonce = ARGV[i], op = tonumber(ARGV[i + 1]), owner = ARGV[i + 2], named = ARGV[i + 3] == '1',
     mode = ARGV[i + 4], ttl = tonumber(ARGV[i + 5]), block = tonumber(ARGV[i + 6]), place = tonumber(ARGV[i + 7]),
   }
+  -- An anonymous grant is passed on within its process as if nobody could have joined it.
+  if request.named and string.sub(request.owner, 1, 1) == '~' then return redis.error_reply('ERR ~ begins the names of anonymous owners, by which nobody locks') end
   requests[#requests + 1] = request
   -- What has ended gets no lease: a free lock's hash is not kept for one.
   longest = math.max(longest, state.ended and i == 7 and 0 or request.ttl)

@@ -1,0 +1,229 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/key"
+)
+
+// This file is how a call comes to a hold of its handle, or to say why not. How it
+// gets one of Redis, or of its own process, is in pubsub_wait.go.
+
+// obtain makes a hold of this handle. A grant that is lost again before the
+// call could return, as in a pause, is not a result: it asks anew.
+func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
+	r := l.c.enter(l)
+	defer l.c.leave(r)
+	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: m.once, began: l.c.clock.Now()}
+	for {
+		err := l.gate(w)
+		if err == nil {
+			var h *Hold
+			if h, err = w.acquire(); err == nil {
+				h.unlock = m.unlock
+				err = l.hand(w, h)
+			}
+			if err == nil {
+				return h, nil
+			}
+		}
+		if again, err := w.anew(err); !again {
+			return nil, w.explain(err)
+		}
+	}
+}
+
+// errOccupied is why a call that does not wait any longer has nothing: Redis was not
+// asked, or in vain.
+var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked yet: each success needs its Unlock, also after a loss", ErrLost)
+
+// gate waits while a lost hold of somebody else, not yet unlocked, occupies the
+// handle: its Unlock is still to come, and must not end a later hold.
+func (l *Lock) gate(w *waiting) error {
+	var hint *time.Timer
+	for {
+		freed, err := l.attach(w, nil)
+		if freed == nil {
+			return err
+		}
+		if w.once {
+			return errOccupied
+		}
+		if hint == nil {
+			hint = time.NewTimer(l.terms.ttl / 3)
+			defer hint.Stop()
+		}
+		select {
+		case <-freed:
+		case <-hint.C:
+			w.noteLost()
+		case <-w.ctx.Done():
+			w.occupied = true
+			return ended(w.ctx)
+		case <-w.room.c.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// hand puts a hold on the handle, for its call to return, or gives it back.
+func (l *Lock) hand(w *waiting, h *Hold) error {
+	return l.keep(h, func() error {
+		freed, err := l.attach(w, h)
+		switch {
+		case err != nil:
+			return err
+		case freed != nil:
+			return errOccupied
+		case h.judge() != nil:
+			return errGone
+		}
+		h.acquiredHook(w.ctx, h.acquired.Sub(w.began))
+		return nil
+	})
+}
+
+// keep leaves a hold to its call if fn returns nil. It is given back at once else,
+// and where a hook panics or ends its goroutine: nobody would ever unlock it.
+func (l *Lock) keep(h *Hold, fn func() error) (err error) {
+	kept := false
+	defer func() {
+		if !kept {
+			l.detach(h)
+			h.giveBack()
+		}
+	}()
+	err = fn()
+	kept = err == nil
+	return err
+}
+
+// attach adds a hold, or nil, to the handle unless a lost one of somebody else is
+// in the way: then it returns what is closed when one has been unlocked.
+func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
+	l.judge()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	freed, err = l.occupied(w.owner)
+	if err == nil && freed == nil && h != nil {
+		l.holds.add(h)
+	}
+	return freed, err
+}
+
+// anew says whether to ask again after an error, after a pause where grants end
+// before they can be used; else it returns the error to be told.
+func (w *waiting) anew(err error) (again bool, told error) {
+	switch {
+	case w.once && errors.Is(err, errGone):
+		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
+	case w.once:
+		return false, err
+	case err == errOccupied: //nolint:errorlint // made here, never wrapped
+		return true, nil // for the handle first
+	case !errors.Is(err, errGone):
+		return false, err
+	}
+	w.gone++
+	if w.gone == 1 {
+		return true, nil // after a pause, say
+	}
+	if w.gone == manyWasted {
+		w.room.c.logWasted(w.lock.terms.ttl, w.room)
+	}
+	switch {
+	case pause(w.ctx, w.room.c.closing, backoff(w.gone)):
+		return true, nil
+	case w.ctx.Err() != nil:
+		return false, ended(w.ctx)
+	}
+	return false, ErrClosed
+}
+
+// manyWasted is how many grants in a row may end before they are heard of without a word.
+const manyWasted = 5
+
+func (c *Client) logWasted(ttl time.Duration, r *room) {
+	c.cfg.log.Warn("grants end before they can be used; a longer TTL is needed, or a quicker way to redis",
+		slog.String("lock", key.Name(c.cfg.prefix, r.hash)), slog.Duration("ttl", ttl))
+}
+
+// noteWasted counts the grants of a session in the queue that had ended when they were
+// heard of.
+func (w *waiting) noteWasted(s *session) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if s.asked != nil {
+		w.gone += s.wasted
+	}
+}
+
+// A hintError is the end of a wait in which the caller's own handle was in the way.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() + "; " + e.hint }
+func (e *hintError) Unwrap() error { return e.err }
+
+const (
+	hintHeld = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
+	hintLost = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; " +
+		"a nested call has to name the owner of the outer one, see relock.WithOwner"
+)
+
+// note logs once that the handle itself is in the way, which the error says as well.
+func (w *waiting) note(hint, log string) {
+	if w.hint == "" {
+		w.room.c.cfg.log.Warn(log, slog.String("lock", w.lock.Name()))
+	}
+	w.hint = hint
+}
+
+func (w *waiting) noteLost() {
+	w.note(hintLost, "waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss")
+}
+
+// noteSelf says, once, that the handle itself has had the lock for a third of
+// the TTL, or looks again when it may have.
+func (w *waiting) noteSelf(hint *time.Timer) {
+	third := w.lock.terms.ttl / 3
+	if left := third - w.onSelf(); left > 0 {
+		hint.Reset(left)
+		return
+	}
+	w.note(hintHeld, "waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner")
+}
+
+// onSelf returns for how long the call has waited for a hold of its own handle.
+func (w *waiting) onSelf() time.Duration {
+	if w.lock.judge() == 0 {
+		return 0
+	}
+	w.lock.mu.Lock()
+	defer w.lock.mu.Unlock()
+	oldest := w.lock.holds.last()
+	if oldest == nil {
+		return 0
+	}
+	return w.room.c.clock.Now().Sub(clock.Max(w.began, oldest.acquired))
+}
+
+// explain adds to an error what else is known of the wait that ended in it.
+func (w *waiting) explain(err error) error {
+	err = w.verdict(err)
+	if w.gone > 1 {
+		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
+			w.gone, w.lock.terms.ttl)}
+	}
+	if w.hint != "" {
+		err = &hintError{err, w.hint}
+	}
+	return err
+}
