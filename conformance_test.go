@@ -72,6 +72,7 @@ func onGrounds(t *testing.T, modes map[string][]relock.LockOption, play func(t *
 // must have an end.
 func inVirtualTime(t *testing.T, play func(t *testing.T, g *ground), opts ...relock.LockOption) {
 	t.Helper()
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
 		srv := redistest.Start(t)

@@ -28,6 +28,7 @@ type lab struct {
 // inLab runs f in a bubble. Whatever f leaves in Redis must have an end.
 func inLab(t *testing.T, f func(t *testing.T, x *lab)) {
 	t.Helper()
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
 		x := &lab{t: t, srv: redistest.Start(t)}

@@ -14,6 +14,8 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/relock-go/relock/internal/redistest"
 )
 
 // A schedule is what the scheduler decides: the setup, then one number a step.
@@ -96,6 +98,7 @@ func explore(t *testing.T, s schedule, traced bool) (o outcome) {
 			o.wrong = fmt.Sprint(r)
 		}
 	}()
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, 1) // nonces decide between entries of one ticket
 		w := newWorld(t, decodeSetup(s[0]))

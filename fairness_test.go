@@ -23,6 +23,7 @@ type bench struct {
 
 // inBubble runs f in virtual time.
 func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) { f(t, &bench{t: t, server: redistest.Start(t)}) })
 }
 

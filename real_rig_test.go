@@ -176,6 +176,7 @@ type stage struct {
 // onStage runs f in a bubble of its own.
 func onStage(t *testing.T, f func(t *testing.T, s *stage)) {
 	t.Helper()
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, srv: redistest.Start(t)}
 		s.rdb = s.srv.Client(t)

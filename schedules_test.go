@@ -46,6 +46,7 @@ type scene struct {
 // to the server, so that a verdict on EVALSHA is one on the script.
 func play(t *testing.T, schedule func(t *testing.T, s *scene)) {
 	t.Helper()
+	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{t: t, srv: redistest.Start(t), began: time.Now()}
 		s.rdb = s.srv.Client(t)

@@ -24,6 +24,12 @@ import (
 // requireEnv, set to 1, turns the lack of a redis-server into a failure.
 const requireEnv = "RELOCK_TEST_REQUIRE"
 
+// virtualEnv, set to 0, leaves out what runs in virtual time.
+const virtualEnv = "RELOCK_TEST_VIRTUAL"
+
+// lacksEnv, set to "tls", says that the redis-server was built without it.
+const lacksEnv = "RELOCK_TEST_LACKS"
+
 // startWithin bounds the wait for a server's first answer.
 const startWithin = 20 * time.Second
 
@@ -63,6 +69,15 @@ func (r *RealServer) defaults() []string {
 // launch starts the binary with the arguments that line returns once there are ports.
 func launch(t testing.TB, line func(r *RealServer) []string) *RealServer {
 	t.Helper()
+	r, err := tryLaunch(t, line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func tryLaunch(t testing.TB, line func(r *RealServer) []string) (*RealServer, error) {
+	t.Helper()
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv(requireEnv) == "1" {
@@ -76,11 +91,10 @@ func launch(t testing.TB, line func(r *RealServer) []string) *RealServer {
 	for range attempts {
 		r.port, r.side = freePorts(t)
 		if err = r.start(); err == nil {
-			return r
+			return r, nil
 		}
 	}
-	t.Fatalf("redistest: no redis-server after %d attempts: %v", attempts, err)
-	return nil
+	return nil, fmt.Errorf("redistest: no redis-server after %d attempts: %w", attempts, err)
 }
 
 // freePorts returns two ports: both are kept until both are known.

@@ -25,7 +25,7 @@ type TLSServer struct {
 }
 
 // StartTLS starts a server that speaks TLS, with certificates made for this test.
-// The methods of RealServer go by its plain port, which is there for the test.
+// Where it does not start, and is known to have no TLS, the test is left out. The methods of RealServer go by its plain port, which is there for the test.
 func StartTLS(t testing.TB, args ...string) *TLSServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,13 +38,20 @@ func StartTLS(t testing.TB, args ...string) *TLSServer {
 	}
 	trusted := x509.NewCertPool()
 	trusted.AddCert(authority.cert)
+	r, err := tryLaunch(t, func(r *RealServer) []string {
+		return append(append(r.defaults(),
+			"--tls-port", r.side, "--tls-cert-file", server+".crt", "--tls-key-file", server+".key",
+			"--tls-ca-cert-file", authority.path+".crt", "--tls-auth-clients", "yes"), args...)
+	})
+	if err != nil && os.Getenv(lacksEnv) == "tls" {
+		t.Skip("left out: this server has no TLS")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &TLSServer{
-		RealServer: launch(t, func(r *RealServer) []string {
-			return append(append(r.defaults(),
-				"--tls-port", r.side, "--tls-cert-file", server+".crt", "--tls-key-file", server+".key",
-				"--tls-ca-cert-file", authority.path+".crt", "--tls-auth-clients", "yes"), args...)
-		}),
-		config: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		RealServer: r,
+		config:     &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 	}
 }
 

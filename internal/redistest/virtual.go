@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type Server struct {
 	cut   bool
 	gate  chan struct{} // non-nil while stalled; closed to resume
 	fails []*failure
+	blind bool   // PUBSUB NUMSUB counts nobody
 	shard *Shard // nil: SSUBSCRIBE and its like are unknown
 }
 
@@ -58,9 +60,19 @@ type failure struct {
 	match func(args []string) bool
 }
 
+// Virtual leaves t out where RELOCK_TEST_VIRTUAL is 0: then only what needs a
+// redis-server is to run, and may differ from server to server.
+func Virtual(t testing.TB) {
+	t.Helper()
+	if os.Getenv(virtualEnv) == "0" {
+		t.Skip("in virtual time, which needs no redis-server")
+	}
+}
+
 // Start runs a Server in the calling bubble. It ends with t.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	Virtual(t)
 	m := miniredis.NewMiniRedis()
 	s := &Server{mini: m, own: server.NewPeer(bufio.NewWriter(io.Discard)), aged: time.Now()}
 	first, err := m.Dial() // starts the server without a listener
@@ -89,6 +101,17 @@ func (s *Server) stop() {
 
 // before runs ahead of every command, also of those a script calls.
 func (s *Server) before(p *server.Peer, name string, args ...string) (done bool) {
+	if name == "PUBSUB" && len(args) > 1 && strings.EqualFold(args[0], "NUMSUB") {
+		s.mu.Lock()
+		blind := s.blind
+		s.mu.Unlock()
+		if blind {
+			p.WriteLen(2)
+			p.WriteBulk(args[1])
+			p.WriteInt(0)
+			return true
+		}
+	}
 	if name == "PUBSUB" && len(args) > 0 && strings.EqualFold(args[0], "SHARDNUMSUB") {
 		s.mu.Lock()
 		shard := s.shard
@@ -280,6 +303,14 @@ func (s *Server) failing(args []string) (text string, ok bool) {
 func (s *Server) Direct() *miniredis.Miniredis {
 	s.tick()
 	return s.mini
+}
+
+// CountNobody makes a script find that nobody has subscribed to a channel, whoever
+// hears it: as behind a proxy that keeps subscribers to itself.
+func (s *Server) CountNobody() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blind = true
 }
 
 // FlushScripts empties the script cache, as a restart or a failover does.
