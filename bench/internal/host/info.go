@@ -76,11 +76,15 @@ func (s *Server) info(ctx context.Context, section string) (map[string]string, e
 	return fields, nil
 }
 
-// Version is the server's.
+// Version is the server's. Valkey has one of its own: the other is that of the
+// Redis with which it says it is compatible.
 func (s *Server) Version(ctx context.Context) string {
 	i, err := s.info(ctx, "server")
 	if err != nil {
 		return err.Error()
+	}
+	if v := i["valkey_version"]; v != "" {
+		return "Valkey " + v
 	}
 	return i["redis_version"]
 }
