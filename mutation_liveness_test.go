@@ -85,6 +85,11 @@ var livenessRules = []mutation{
 		[]string{"TestServerThatIsNotClusteredIsAskedForNothingItLacks"},
 	},
 	{
+		"a waiter that is not counted is told to look", "lua/shared_settle.lua",
+		"tell(waiter.client, 'look ' .. nonce)\n    return", "return",
+		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
+	},
+	{
 		"releases are sent again to a new server", "watchdog.go",
 		"if !first {", "if first && !first {",
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
