@@ -200,26 +200,31 @@ func TestPushesInterleaveWithReplies(t *testing.T) {
 	conn := dialRaw(t, s.link)
 	conn.send(t, "hello", "3")
 	conn.expect(t, "%7")
+	conn.send(t, "echo", "end of hello") // which lists modules, that some servers have
 	for {
 		line, err := conn.lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line == "modules\r\n" {
+		if line == "end of hello\r\n" {
 			break
 		}
 	}
-	conn.expect(t, "*0")
 	conn.send(t, "subscribe", "a")
 	conn.expect(t, ack(">", "subscribe", "a", 1)...)
 	conn.send(t, "rpush", "list", "message", "x", "y")
 	conn.expect(t, ":3")
 	conn.send(t, "lrange", "list", "0", "-1")
 	conn.expect(t, message("*", "x", "y")...) // looks like one, and is a reply
-	// A push comes ahead of the reply to the command that caused it.
+	// A push comes ahead of the reply to the command that caused it, in Valkey behind.
 	conn.send(t, "publish", "a", "1")
-	conn.expect(t, message(">", "a", "1")...)
-	conn.expect(t, ":1")
+	if next, err := conn.lines.Peek(1); err == nil && next[0] == ':' {
+		conn.expect(t, ":1")
+		conn.expect(t, message(">", "a", "1")...)
+	} else {
+		conn.expect(t, message(">", "a", "1")...)
+		conn.expect(t, ":1")
+	}
 	conn.send(t, "incr", "swallowed")
 	conn.expectEnd(t, timeout)
 	s.has(t, "swallowed", 1)

@@ -37,7 +37,28 @@ func StartReplication(t testing.TB, replicas int, args ...string) *Replication {
 			return replica.lacks(ctx, "master_link_status:up")
 		})
 	}
+	// WAIT also counts a replica that has just come and owes an answer to nothing;
+	// on newer servers the next write then has none for up to a second.
+	for range 2 {
+		r.Primary.await("they acknowledge a write", func(ctx context.Context) string { return r.Primary.acked(ctx, replicas) })
+	}
 	return r
+}
+
+// acked returns "" when so many replicas acknowledge a message, which leaves nothing behind.
+func (r *RealServer) acked(ctx context.Context, replicas int) string {
+	rdb := r.admin()
+	defer func() { _ = rdb.Close() }()
+	var wait *redis.Cmd
+	_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Publish(ctx, "replicated", "")
+		wait = pipe.Do(ctx, "WAIT", replicas, 100)
+		return nil
+	})
+	if err != nil || wait.Val() != int64(replicas) {
+		return fmt.Sprintf("%v of %d replicas: %v", wait.Val(), replicas, err)
+	}
+	return ""
 }
 
 // All are the servers, the one that was started as the primary first.
