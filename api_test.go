@@ -63,6 +63,19 @@ var (
 	_ func(*slog.Logger) relock.Option                                                                      = relock.Logger
 	_ func(relock.Hooks) relock.Option                                                                      = relock.Trace
 
+	_ func(...*relock.Lock) *relock.Multi                                                                    = relock.NewMulti
+	_ func(*relock.Multi, context.Context) (*relock.MultiHold, error)                                        = (*relock.Multi).Acquire
+	_ func(*relock.Multi, context.Context, time.Duration) (*relock.MultiHold, error)                         = (*relock.Multi).TryAcquire
+	_ func(*relock.Multi, context.Context, func(context.Context) error) error                                = (*relock.Multi).Do
+	_ func(*relock.Multi, context.Context, time.Duration, func(context.Context) error) (ran bool, err error) = (*relock.Multi).TryDo
+	_ func(*relock.MultiHold) error                                                                          = (*relock.MultiHold).Release
+	_ func(*relock.MultiHold) error                                                                          = (*relock.MultiHold).Err
+	_ func(*relock.MultiHold) <-chan struct{}                                                                = (*relock.MultiHold).Lost
+	_ func(*relock.MultiHold) time.Time                                                                      = (*relock.MultiHold).TrustedUntil
+	_ func(*relock.MultiHold, context.Context) context.Context                                               = (*relock.MultiHold).Context
+	_ func(*relock.MultiHold) map[string]int64                                                               = (*relock.MultiHold).Tokens
+
+	_ relock.Locker = (*relock.Multi)(nil)
 	_ relock.Locker = (*relock.Lock)(nil)
 	_ relock.Locker = onlyLocker{}
 )
