@@ -73,7 +73,7 @@ func TestHoldForgetsContextsWhoseParentHasEnded(t *testing.T) {
 	inLab(t, func(t *testing.T, x *lab) {
 		h := acquire(t, x.lock("a"), t.Context())
 		kept := h.Context(t.Context())
-		type request struct{ body [1 << 10]byte }
+		type request [1 << 10]byte
 		type requestKey struct{}
 		var requests []weak.Pointer[request]
 		for range 10 {

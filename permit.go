@@ -65,7 +65,7 @@ func tooOld(version string) error {
 	if version == "" {
 		version = "older"
 	}
-	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version) //nolint:staticcheck,revive // a name
+	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version) //nolint:staticcheck // a name
 }
 
 // mayWait asks the same for what Replicas needs besides: scripts may not run WAIT,

@@ -134,12 +134,12 @@ func (p *pile) live(now clock.Instant, losses uint64) (n int, known bool) {
 	case p.tally == nil || p.losses != losses || now.Reached(p.sure):
 		return 0, false
 	}
-	return p.holds - p.tally.dead, true
+	return p.holds - p.dead, true
 }
 
 // noneLost says that the last look at each hold, and at what came since, found none lost.
 func (p *pile) noneLost() bool {
-	return p.tally != nil && p.tally.dead == 0 && !p.sure.IsZero()
+	return p.tally != nil && p.dead == 0 && !p.sure.IsZero()
 }
 
 // judged counts anew what each hold says, all of which have just been judged; losses

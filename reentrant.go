@@ -84,7 +84,7 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	if wait <= 0 {
 		limit = l.terms.attempt()
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitOver(max(wait, 0)))
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitError(max(wait, 0)))
 	defer cancel()
 	return l.acquire(bounded, m)
 }
@@ -115,7 +115,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 	}
 	if ctx.Err() != nil {
-		if wait, over := context.Cause(ctx).(waitOver); over {
+		if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
 			return "", unanswered(time.Duration(wait)) // so short that nobody was asked
 		}
 		return "", ended(ctx)

@@ -42,7 +42,8 @@ func (f *follower) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			acks, slow := f.acks, f.slow
 			f.mu.Unlock()
 			if slow {
-				time.Sleep(time.Duration(args[2].(int64)) * time.Millisecond)
+				ms, _ := args[2].(int64)
+				time.Sleep(time.Millisecond * time.Duration(ms))
 			}
 			cmd.(interface{ SetVal(v any) }).SetVal(acks)
 		}

@@ -60,10 +60,10 @@ func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
 }
 
-// A waitOver is the cause with which the wait of a TryLock ends.
-type waitOver time.Duration
+// A waitError is the cause with which the wait of a TryLock ends.
+type waitError time.Duration
 
-func (waitOver) Error() string { return "wait is over" }
+func (waitError) Error() string { return "wait is over" }
 
 // word notes that Redis has answered a request of the line's, at some time: whoever
 // stands in it has asked nothing, and goes by that. It needs r.mu.
@@ -165,7 +165,7 @@ func failed(ctx context.Context, err error, now, sent clock.Instant) error {
 // it was told that the lock is taken, by Redis or by who holds it in this client;
 // else an error, as nobody knows who has it.
 func (w *waiting) verdict(err error) error {
-	wait, bounded := context.Cause(w.ctx).(waitOver)
+	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
 	switch {
 	case !bounded || !errors.Is(err, wait):
 		return err

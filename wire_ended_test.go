@@ -37,7 +37,8 @@ func TestEveryStatementLeavesEndedRequestsEnded(t *testing.T) {
 func TestEndedRequestIsForgottenInTheEnd(t *testing.T) {
 	w := parleyWith(t)
 	held := wireState{kind: "plain", passed: true, said: []say{
-		{script: "acquire", who: "a"}, {script: "acquire", who: "b"},
+		{script: "acquire", who: "a"},
+		{script: "acquire", who: "b"},
 		{script: "release", who: "x", copies: gone, ttl: gone},
 	}}
 	w.reach(held, inTurns)

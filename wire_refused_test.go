@@ -8,9 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// around is what a test does before and after each statement.
-type around = func(p redis.Pipeliner, s say, speak func(say) *redis.Cmd) *redis.Cmd
-
 // Fails when a script's first write is one that Redis refuses when it is out of memory.
 func TestEveryStatementWorksWhenRedisIsOutOfMemory(t *testing.T) {
 	w := parleyWith(t)

@@ -152,7 +152,8 @@ func (b *Inbox) Down() error {
 	if b.last == nil {
 		return errNoAnswer
 	}
-	return fmt.Errorf("last attempt: %v", b.last) //nolint:errorlint // a dial that timed out is no end of the caller's context
+	// Not wrapped: a dial that timed out is no end of the caller's context.
+	return fmt.Errorf("last attempt: %v", b.last)
 }
 
 // Up reports whether the subscription is acknowledged and not known to be
