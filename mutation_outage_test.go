@@ -24,6 +24,11 @@ var outageRules = []mutation{
 		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
+		"what the first waiter is told is kept for the line", "session.go",
+		"	s.room.gather() // who", "	// who",
+		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
+	},
+	{
 		"the first unanswered request is told of", "silence.go",
 		"	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return unanswered", "	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return nil\n		return unanswered",
 		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},

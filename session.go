@@ -217,6 +217,7 @@ func (s *session) queue(op int64, a answer, now clock.Instant) {
 		return
 	}
 	s.phase, s.ticket, s.answered, s.fails = queued, a.ticket, op, 0
+	s.room.gather() // who comes to stand in line goes by what is said now
 	s.room.word(s, now)
 	s.forget(op)
 	beat := pulse(s.terms.ttl)

@@ -181,6 +181,24 @@ func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
 	})
 }
 
+// Who stands in line behind a call that was told so by its first answer has been told.
+func TestLineKnowsWhatItsFirstWaiterWasTold(t *testing.T) {
+	play(t, func(t *testing.T, s *scene) {
+		a, b := s.actor(), s.actor()
+		b.warm() // its first request is answered from the queue
+		held := s.take(a.NewLock("l"))
+		waiter := s.begin(b.NewLock("l"))
+		waiter.waits()
+		for range 2 {
+			if ok, err := b.NewLock("l").TryLock(t.Context(), 200*time.Millisecond); ok || err != nil {
+				t.Errorf("%v, %v, want neither: redis has said that the lock is taken", ok, err)
+			}
+		}
+		endHold(t, held)
+		endHold(t, waiter.holds())
+	})
+}
+
 // Redis has said once that the lock is taken, and nothing more: that is no error.
 func TestWaiterThatWasToldSoIsNotAnError(t *testing.T) {
 	inLab(t, func(t *testing.T, x *lab) {
