@@ -39,8 +39,8 @@ var figures = []figure{
 		says: []string{`not-after \(@ after sending`},
 	},
 	{
-		what: "the steps of one script", file: "lua/shared_settle.lua", source: `local budget = (\d+)`,
-		says: []string{`at most # such steps`, `the # steps to which a script is`},
+		what: "the steps of one script", file: "lua/shared_state.lua", source: `local budget = (\d+)`,
+		says: []string{`at most # such steps`, `the # steps to which a script is`, `ends at most # sessions`},
 	},
 	{
 		what: "the readers let in by one script", file: "lua/shared_settle.lua", source: `local admit = (\d+)`,

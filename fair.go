@@ -6,8 +6,9 @@ package relock
 // Redis for longer than its TTL loses its turn, not its place. Without Fair, a
 // process may pass the lock between its own waiters for up to 10 ms.
 //
-// Every waiter has its own entry in the queue, and every hold is handed over by
-// Redis: that costs two commands for each. A fair lock and a plain one are two
+// Every waiter has its own entry in the queue, but for the calls of one named owner in
+// one client, which re-enter what the first of them is granted. Every hold is handed
+// over by Redis: that costs two commands for each. A fair lock and a plain one are two
 // kinds, and one name is of one kind at a time.
 func Fair() LockOption {
 	return lockOption(func(t *terms) error {

@@ -34,7 +34,10 @@ func DecodeHold(raw []any) (held bool, now int64, a FuzzedAnswer, err error) {
 
 func DecodeRelease(raw []any) (was, now int64, more bool, err error) { return decodeRelease(raw) }
 
-func DecodeInfo(raw []any) (Info, error)                             { return decodeInfo(raw) }
+func DecodeInfo(raw []any) (Info, error) {
+	info, _, err := decodeInfo(raw)
+	return info, err
+}
 func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) { return decodeWaiters(raw) }
 
 // Asked is what l asks of Redis, or why every call on it fails.

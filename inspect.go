@@ -11,7 +11,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// Info is what Redis knows of a lock at one instant.
+// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says.
 type Info struct {
 	Kind    string // as which the name is in use, or was within the token keep time; else ""
 	Holders []Holder
@@ -27,7 +27,8 @@ type Holder struct {
 	TTL   time.Duration // until its lease ends unless it is renewed
 }
 
-// A Waiter is an entry in the queue. A process' anonymous calls stand there as one.
+// A Waiter is an entry in the queue. A process' anonymous calls on a plain lock stand
+// there as one, and so do its calls of one named owner in one mode.
 type Waiter struct {
 	Owner string
 	Read  bool
@@ -41,24 +42,46 @@ const inspectTimeout = 5 * time.Second
 // waitersPage is how much of a long queue is read in one script.
 const waitersPage = 500
 
+// readersPage is how many readers are looked at in one script.
+const readersPage = 250
+
 // Info reads from Redis who holds the lock and how many wait, whatever kind of
-// lock the name is in use as.
+// lock the name is in use as. More than 250 readers are read in pages, between which
+// others may come and go: who reads all the time is in it, once.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
-	raw, err := l.ask(ctx, scriptInfo)
-	if err != nil {
-		return Info{}, err
+	var all Info
+	seen := map[string]bool{}
+	for after := int64(0); ; {
+		raw, err := l.ask(ctx, scriptInfo, after, readersPage)
+		if err != nil {
+			return Info{}, err
+		}
+		page, next, err := decodeInfo(raw)
+		if err != nil {
+			return Info{}, lockError(l.Name(), err)
+		}
+		if after == 0 {
+			all.Kind, all.Waiters = page.Kind, page.Waiters
+		}
+		for _, h := range page.Holders {
+			if !seen[h.Owner] {
+				seen[h.Owner] = true
+				all.Holders = append(all.Holders, h)
+			}
+		}
+		if next <= after {
+			return all, nil
+		}
+		after = next
 	}
-	info, err := decodeInfo(raw)
-	if err != nil {
-		return Info{}, lockError(l.Name(), err)
-	}
-	return info, nil
 }
 
-func decodeInfo(raw []any) (Info, error) {
+// decodeInfo returns a page of the holders, and where it ends.
+func decodeInfo(raw []any) (info Info, next int64, err error) {
 	cur := scriptInfo.Read(raw)
 	serverTime(cur)
-	info := Info{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
+	info = Info{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
+	next = cur.Within("next", 0, maxCount)
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		h.Token, _ = tokens(cur)
@@ -66,9 +89,9 @@ func decodeInfo(raw []any) (Info, error) {
 		info.Holders = append(info.Holders, h)
 	}
 	if cur.Err() != nil {
-		return Info{}, cur.Err()
+		return Info{}, 0, cur.Err()
 	}
-	return info, nil
+	return info, next, nil
 }
 
 func reads(cur *script.Cursor) bool {

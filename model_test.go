@@ -273,9 +273,9 @@ func (r *modelRun) inspect(now int64) string {
 			waiters = append(waiters, fmt.Sprint(q.owner, q.mode, q.ticket))
 		}
 	}
-	info := r.eval("info", 2)
+	info := r.eval("info", 2, 0, 250)
 	var gotHolders, gotWaiters []string
-	for i := 3; i+5 < len(info); i += 6 {
+	for i := 4; i+5 < len(info); i += 6 {
 		gotHolders = append(gotHolders, fmt.Sprint(info[i:i+6]...))
 	}
 	page := r.eval("waiters", 2, 0, 500)

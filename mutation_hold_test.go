@@ -5,7 +5,7 @@ package relock_test
 var holdRules = []mutation{
 	{
 		"the claim is not dropped by who leaves the line", "pubsub_wait.go",
-		"			r.passOn(got.ticket)\n", "",
+		"			r.passOn(p.of, got.ticket)\n", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext"},
 	},
 	{

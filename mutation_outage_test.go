@@ -20,7 +20,7 @@ var outageRules = []mutation{
 	},
 	{
 		"the line goes by its front while that is answered", "silence.go",
-		"return !r.said.IsZero() && (trouble == nil || began.Until(r.said) >= 0), trouble", "return !r.said.IsZero(), trouble",
+		"return !line.said.IsZero() && (trouble == nil || began.Until(line.said) >= 0), trouble", "return !line.said.IsZero(), trouble",
 		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{

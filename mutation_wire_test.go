@@ -108,7 +108,7 @@ var wireRules = []mutation{
 	},
 	{
 		"a ForceUnlock tells every reader", "lua/force.lua",
-		"    tell(session.client, 'lost ' .. session.nonce)", "    if grant.mode == 'w' then\n      tell(session.client, 'lost ' .. session.nonce)\n    end",
+		"    tell(client, 'lost ' .. nonce)", "    if grant.mode == 'w' then\n      tell(client, 'lost ' .. nonce)\n    end",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
@@ -118,7 +118,7 @@ var wireRules = []mutation{
 	},
 	{
 		"an ended nonce is kept while copies of it count", "lua/shared_state.lua",
-		"nonce) or 0) > now then", "nonce) or 0) > now + 8000 then",
+		"if due > now then", "if due > now + 8000 then",
 		[]string{"TestEveryStatementLeavesEndedRequestsEnded"},
 	},
 	{

@@ -40,8 +40,8 @@ func (e *requestError) Error() string { return "redis could not be asked: " + e.
 func (e *requestError) Unwrap() error { return e.err }
 
 // A room is what this client knows of one lock: who holds it here, and who
-// waits here. Anonymous calls on a plain lock send one of them to Redis for all,
-// who carries the claim; the others stand in line.
+// waits here. Anonymous calls on a plain lock, and those of one named owner, send one
+// of them to Redis for all, who carries the claim; the others stand in line.
 type room struct {
 	*family
 	hash string // its key
@@ -60,12 +60,9 @@ type room struct {
 
 // A crowd is what a room has of those who wait. Its room's mu guards it.
 type crowd struct {
-	line list.List     // of *place, first come first
-	beat clock.Instant // when the heartbeats of the room's waiters are due, as last set
-
-	// What the line knows of Redis, in which only its front asks:
-	said clock.Instant // when it last said, or a hold here showed, that the lock is taken; zero: not yet
-	owes silence
+	line  line           // of the anonymous calls
+	flows map[flow]*line // of named owners; there while a claim is carried
+	beat  clock.Instant  // when the heartbeats of the room's waiters are due, as last set
 }
 
 // keys are made when they are sent: a held lock needs one of them, now and then.
@@ -79,11 +76,11 @@ func (r *room) gather() {
 }
 
 // front returns who is next in line, or nil. It needs r.mu.
-func (r *room) front() *list.Element {
-	if r.crowd == nil {
-		return nil
+func (r *room) front(of flow) *list.Element {
+	if line := r.lineOf(of); line != nil {
+		return line.Front()
 	}
-	return r.line.Front()
+	return nil
 }
 
 // align returns when a heartbeat that is due at the given instant is to be sent:
@@ -97,17 +94,19 @@ func (r *room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 	return r.beat
 }
 
-// A place is an anonymous call that stands in line.
+// A place is a call that stands in line.
 type place struct {
+	of    flow
 	terms *terms
 	turn  chan handover // cap 1, so that it is filled under room.mu; filled once, after leaving the line
 }
 
-// A handover gives the front of the line one of: a hold (session held), the
-// process' place in the queue (session queued), or the claim alone, with the
-// ticket to ask for.
+// A handover gives the front of the line one of: a hold (session held), a part in
+// what its owner holds (joined), the process' place in the queue (session queued),
+// or the claim alone, with the ticket to ask for.
 type handover struct {
 	session *session
+	joined  bool
 	ticket  int64
 }
 
@@ -122,6 +121,7 @@ type waiting struct {
 	told     bool   // the Waiting hook has been called
 	hint     string // what the caller's own handle has to do with a long wait
 	gone     int    // grants that had ended before they could be used
+	joins    bool   // the session is held, and has reserved a hold for the call
 	taken    bool   // told that the lock is taken
 	occupied bool   // the wait ended at the handle: a lost hold is in the way
 	leave    func() // ends what listen began; nil: it has not
@@ -139,7 +139,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			if h != nil {
 				return h, nil
 			}
-			if h, err := s.reenter(w); !errors.Is(err, errGone) {
+			if h, err := s.reenter(w, false); !errors.Is(err, errGone) {
 				return h, err
 			}
 		}
@@ -147,9 +147,13 @@ func (w *waiting) acquire() (*Hold, error) {
 	if r.c.isClosing() {
 		return nil, ErrClosed
 	}
+	w.joins = false
 	s, err := w.session()
 	if err != nil {
 		return nil, err
+	}
+	if w.joins {
+		return s.reenter(w, true)
 	}
 	if s.terms.fixed && s.wasHanded() || s.isUnproven() {
 		// The rest of the queue entry's lease is not what a fixed lease promises;
@@ -170,7 +174,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		run(tell)
 		return nil, gone
 	}
-	s.reserved = 0
+	s.reserved--
 	h := s.newHold(w.lock, now)
 	r.mu.Unlock()
 	return h, nil
@@ -199,6 +203,10 @@ func (r *room) heldBy(owner string, read bool) *session {
 func (w *waiting) session() (*session, error) {
 	r := w.room
 	r.mu.Lock()
+	if w.owner != "" && !w.once {
+		r.mu.Unlock()
+		return w.follow()
+	}
 	if w.owner != "" || r.kind != kindPlain || w.once && r.claimed {
 		s := r.newSession(w.owner, w.lock)
 		r.mu.Unlock()
@@ -206,7 +214,7 @@ func (w *waiting) session() (*session, error) {
 	}
 	if !r.claimed {
 		r.claimed = true
-		s := r.newFront(w.lock)
+		s := r.newFront("", w.lock)
 		r.mu.Unlock()
 		return w.contend(s, placeNew)
 	}
@@ -218,8 +226,8 @@ func (w *waiting) session() (*session, error) {
 }
 
 // newFront returns a session that carries the claim. It needs r.mu.
-func (r *room) newFront(l *Lock) *session {
-	s := r.newSession("", l)
+func (r *room) newFront(owner string, l *Lock) *session {
+	s := r.newSession(owner, l)
 	s.front = true
 	return s
 }
@@ -264,25 +272,28 @@ func (r *room) leaveLine(p *place, spot *list.Element) {
 	case got := <-p.turn:
 		switch got.session {
 		case nil:
-			r.passOn(got.ticket)
+			r.passOn(p.of, got.ticket)
 			r.mu.Unlock()
 		default:
 			r.mu.Unlock()
 			got.session.giveUp()
 		}
 	default:
-		r.line.Remove(spot)
+		r.lineOf(p.of).Remove(spot)
 		r.mu.Unlock()
 	}
 }
 
 // take goes on as the front of the line.
 func (w *waiting) take(got handover) (*session, error) {
+	if w.joins = got.joined; w.joins {
+		return got.session, nil
+	}
 	if got.session != nil {
 		return w.await(got.session)
 	}
 	w.room.mu.Lock()
-	s := w.room.newFront(w.lock)
+	s := w.room.newFront(w.owner, w.lock)
 	w.room.mu.Unlock()
 	return w.contend(s, got.ticket)
 }
@@ -577,7 +588,7 @@ func (s *session) giveUp() {
 	r.mu.Lock()
 	switch {
 	case s.phase == held:
-		s.reserved = 0
+		s.reserved--
 		finish := r.finish
 		if s.turn != nil {
 			finish = (*session).lower // it may have been re-entered already
@@ -631,11 +642,11 @@ func (r *room) remove(s *session) {
 
 // inherit hands a queued session to the next in line, if its terms are the same. It needs r.mu.
 func (r *room) inherit(s *session) bool {
-	front := r.front()
+	front := r.front(s.flow())
 	if front == nil || *front.Value.(*place).terms != *s.terms {
 		return false
 	}
-	r.line.Remove(front)
+	r.lineOf(s.flow()).Remove(front)
 	front.Value.(*place).turn <- handover{session: s}
 	return true
 }
@@ -646,19 +657,18 @@ func (r *room) passClaim(s *session) { r.handClaim(s, placeNew) }
 func (r *room) handClaim(s *session, ticket int64) {
 	if s.front {
 		s.front = false
-		r.passOn(ticket)
+		r.passOn(s.flow(), ticket)
 	}
 }
 
 // passOn hands the claim to the next in line, with a ticket to ask for. It needs r.mu.
-func (r *room) passOn(ticket int64) {
-	front := r.front()
+func (r *room) passOn(of flow, ticket int64) {
+	front := r.front(of)
 	if front == nil {
-		r.claimed = false
-		r.noWord()
+		r.unclaim(of)
 		return
 	}
-	r.line.Remove(front)
+	r.lineOf(of).Remove(front)
 	front.Value.(*place).turn <- handover{ticket: ticket}
 }
 
@@ -679,7 +689,7 @@ func (r *room) finish(s *session) error {
 // passHold gives the lock to the next in line: bounded in number and time, so
 // that the queue gets its turn, and only while the lease is fresh. It needs r.mu.
 func (r *room) passHold(s *session, now clock.Instant) bool {
-	front := r.front()
+	front := r.front(flow{})
 	if front == nil || s.phase != held || s.unproven || !s.front || r.c.isClosing() || !s.passable() ||
 		*front.Value.(*place).terms != *s.terms || s.left == 0 ||
 		r.passes >= maxPasses || now.Sub(r.since) >= maxTurn || now.Until(s.trust) < s.terms.ttl/3 {

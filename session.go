@@ -57,7 +57,7 @@ type session struct {
 	// it: no hold may be made of it, and it is passed on to nobody.
 	unproven bool
 	left     uint8 // tokens of the block, for holds that are passed on locally
-	reserved int32 // 1: granted, and the call that waited has not made its hold yet
+	reserved int32 // calls that have waited for what was granted, and have not made their holds yet
 	copies   int32 // requests in flight
 	fails    int32 // of its heartbeats or renewals, since the last that worked
 
@@ -254,7 +254,10 @@ func (s *session) grant(low, high int64, sent clock.Instant, remaining time.Dura
 	s.room.sessions.add(s)
 	s.room.word(s, now)
 	s.paid(nil)
-	if s.front {
+	switch {
+	case s.front && s.named:
+		s.room.admit(s)
+	case s.front:
 		s.room.passes, s.room.since = 0, now
 	}
 	s.finished()
@@ -462,7 +465,7 @@ func (s *session) lose(why error, now clock.Instant) (tell func()) {
 	s.room.c.losses.Add(1)
 	s.schedule(now)
 	s.room.remove(s)
-	s.room.noWord()
+	s.room.noWord(s.flow())
 	var cancels, tells []func()
 	for _, h := range s.holds.all() {
 		cancel, tell := h.lose(why, now)

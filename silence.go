@@ -68,23 +68,31 @@ func (waitError) Error() string { return "wait is over" }
 // word notes that Redis has answered a request of the line's, at some time: whoever
 // stands in it has asked nothing, and goes by that. It needs r.mu.
 func (r *room) word(s *session, now clock.Instant) {
-	if s.front && r.crowd != nil {
-		r.said = now
+	if line := s.line(); line != nil {
+		line.said = now
 	}
 }
 
 // noWord forgets what Redis has said: it is out of date. It needs r.mu.
-func (r *room) noWord() {
-	if r.crowd != nil {
-		r.said, r.owes = clock.Instant{}, silence{}
+func (r *room) noWord(of flow) {
+	if line := r.lineOf(of); line != nil {
+		line.said, line.owes = clock.Instant{}, silence{}
 	}
+}
+
+// line returns who stands behind the session, or nil. It needs room.mu.
+func (s *session) line() *line {
+	if !s.front {
+		return nil
+	}
+	return s.room.lineOf(s.flow())
 }
 
 // owe notes that a request of the session leaves. It needs room.mu.
 func (s *session) owe(now clock.Instant) {
 	s.owes.asked(now)
-	if s.front && s.room.crowd != nil {
-		s.room.owes.asked(now)
+	if line := s.line(); line != nil {
+		line.owes.asked(now)
 	}
 }
 
@@ -97,8 +105,8 @@ func (s *session) paid(err error) {
 	if s.asked != nil {
 		s.owes.ended(err)
 	}
-	if s.front && s.room.crowd != nil {
-		s.room.owes.ended(err)
+	if line := s.line(); line != nil {
+		line.owes.ended(err)
 	}
 }
 
@@ -106,17 +114,18 @@ func (s *session) paid(err error) {
 // lock is taken: this client holds it for one of the line, or Redis has said so to
 // the front since, or before and owes no answer. trouble is what is the matter with
 // Redis at the end, or nil. It needs r.mu.
-func (r *room) hears(began, now clock.Instant) (taken bool, trouble error) {
+func (r *room) hears(of flow, began, now clock.Instant) (taken bool, trouble error) {
 	for _, s := range r.sessions.all() {
-		if s.front && s.phase == held && !now.Reached(s.trust) {
+		if s.front && s.flow() == of && s.phase == held && !now.Reached(s.trust) {
 			return true, nil
 		}
 	}
-	if r.crowd == nil {
+	line := r.lineOf(of)
+	if line == nil {
 		return false, nil
 	}
-	trouble = r.owes.trouble(now)
-	return !r.said.IsZero() && (trouble == nil || began.Until(r.said) >= 0), trouble
+	trouble = line.owes.trouble(now)
+	return !line.said.IsZero() && (trouble == nil || began.Until(line.said) >= 0), trouble
 }
 
 // over is the error of a call whose context ends while it stands in line, or while
@@ -125,7 +134,7 @@ func (w *waiting) over(s *session) error {
 	r := w.room
 	r.mu.Lock()
 	now := r.c.clock.Now()
-	taken, trouble := r.hears(w.began, now)
+	taken, trouble := r.hears(w.flow(), w.began, now)
 	if s != nil && !s.front {
 		taken, trouble = false, nil
 		if s.asked != nil {

@@ -13,9 +13,15 @@ import (
 // This file is how a session that is held tells Redis so: statements of its
 // count, and the release. Renewals are in watchdog.go.
 
-// reenter adds a hold to a session of the same owner.
-func (s *session) reenter(w *waiting) (*Hold, error) {
-	r := s.room
+// reenter adds a hold to a session of the same owner; reserved: the session counts
+// it already.
+func (s *session) reenter(w *waiting, reserved bool) (h *Hold, err error) {
+	r, mine := s.room, reserved
+	defer func() {
+		if mine && h == nil {
+			s.giveUp()
+		}
+	}()
 	select {
 	case s.turn <- struct{}{}:
 	case <-w.ctx.Done():
@@ -26,10 +32,20 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 	r.mu.Lock()
 	tell := s.check(r.c.clock.Now())
 	more := counts{writes: 1}
-	if w.lock.read {
+	switch {
+	case reserved:
+		more = counts{}
+	case w.lock.read:
 		more = counts{reads: 1}
 	}
 	n := s.claimsAnd(more)
+	if reserved && s.phase == held && s.covers(n, w.lock, r.c.clock.Now()) {
+		s.reserved--
+		h = s.newHold(w.lock, r.c.clock.Now())
+		r.mu.Unlock()
+		<-s.turn
+		return h, nil
+	}
 	// While the turn was waited for, the last write hold may have become a read
 	// hold: others may read by now, and Redis has to be asked.
 	gone := s.phase != held || !w.lock.read && s.intent.writes == 0
@@ -46,9 +62,11 @@ func (s *session) reenter(w *waiting) (*Hold, error) {
 		}
 		return nil, fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner(), maxHolds)
 	}
-	err := s.state(w.ctx, n, w.lock.terms.ttl, w.once)
+	err = s.state(w.ctx, n, w.lock.terms.ttl, w.once)
 	r.mu.Lock()
-	var h *Hold
+	if mine = false; reserved {
+		s.reserved--
+	}
 	switch {
 	case err == nil && s.phase == held:
 		s.count = n

@@ -137,9 +137,9 @@ func (w *parley) reach(state wireState, lease func(step int) time.Duration) {
 	for until := w.now() + gone.Milliseconds() + 2; state.passed && w.now() < until; {
 	}
 	w.low = map[string]int64{}
-	info, err := w.root.EvalSha(w.ctx, w.shas["info"], []string{w.keys.Hash, w.keys.Queue}).Slice()
+	info, err := w.root.EvalSha(w.ctx, w.shas["info"], []string{w.keys.Hash, w.keys.Queue}, 0, 250).Slice()
 	w.must(err)
-	for i := 3; i+5 < len(info); i += 6 {
+	for i := 4; i+5 < len(info); i += 6 {
 		w.low[info[i].(string)] = info[i+3].(int64)
 	}
 	w.keys = wireTried

@@ -19,14 +19,14 @@
 --   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
 --   session where that is the client's own.
 local kind, client, keep = ARGV[2], ARGV[3], tonumber(ARGV[5])
-local nonce, owner = ARGV[7], ARGV[9]
-local not_after = tonumber(ARGV[4])
+local nonce, owner, not_after = ARGV[7], ARGV[9], tonumber(ARGV[4])
 -- uses: read
 
 -- One request for writing of an owner that has nothing here: the usual cases, of a
 -- lock that is free and of one that is held, are answered before the rest is
 -- defined. The records are those of shared_state and shared_queue.
-local usual = not (fields.err or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[1] or fields[1] == kind)
+local due = tonumber(string.match(not fields.err and fields[8] or '0', '%d+$'))
+local usual = not (fields.err or due > 0 and due <= now or fields[5] or fields[6] or fields[7] or ARGV[15]) and (not fields[1] or fields[1] == kind)
   and (kind == 'plain' or kind == 'fair') and not_after > now and not_after <= now + 60000
   and not (ARGV[10] == '1' and string.sub(owner, 1, 1) == '~')
 if usual and not fields[4] and (not fields[3] or fields[3] == '0') then
@@ -99,7 +99,7 @@ local function join(request)
   local grant = unpack_grant(request.grant)
   local session = find_session(grant, client, request.nonce)
   if not session then
-    if not request.named or #grant.sessions == 0 then
+    if not request.named or grant.sessions == '' then
       return nil
     end
     if grant.mode == 'r' and request.mode == 'w' then
@@ -108,7 +108,7 @@ local function join(request)
       return { -6, 0, 0, 0, '' }
     end
     session = new_session(request)
-    grant.sessions[#grant.sessions + 1] = session
+    put_session(grant, session)
     leave_queue(request)
     if grant.mode == 'r' then
       put_reader(request.owner, grant, session)
@@ -123,8 +123,8 @@ local function take(request)
   leave_queue(request)
   local low, high = issue(state.token, request.block)
   state.token = high
-  local session = new_session(request)
-  local grant = { mode = request.mode, low = low, high = high, sessions = { session } }
+  local session, grant = new_session(request), { mode = request.mode, low = low, high = high, sessions = '' }
+  put_session(grant, session)
   if request.mode == 'w' then
     store_grant(request.owner, grant, 'token', text(state.token), 'kind', kind)
   else
@@ -244,7 +244,7 @@ for i, request in ipairs(requests) do
   answers[i] = request.ended and { -4, 0, 0, 0, '' } or ask(request)
 end
 if ARGV[6] == '1' and KEYS[2] then
-  budget = budget - sweep(budget)
+  sweep()
 end
 if not state.owner and state.queued > 0 or budget <= 0 or state.shared and ARGV[6] == '1' then
   state.more = settle()

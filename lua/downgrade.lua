@@ -30,9 +30,10 @@ if op > session.op then
   session.op = op
   session.writes, session.reads = 0, tonumber(ARGV[6])
   session.deadline = math.max(session.deadline, now + ttl)
+  put_session(grant, session)
 end
 if state.owner == owner then
-  if writes(grant) == 0 then
+  if not any_writes(grant) then
     downgrade(owner, grant)
   else
     store_grant(owner, grant)

@@ -54,8 +54,9 @@ if op > session.op and (writer or KEYS[2]) then
   session.op = op
   session.writes, session.reads = tonumber(ARGV[5]), tonumber(ARGV[6])
   session.deadline = math.max(session.deadline, now + ttl)
+  put_session(grant, session)
   touch(ttl, keep)
-  if writer and KEYS[2] and writes(grant) == 0 then
+  if writer and KEYS[2] and not any_writes(grant) then
     -- Another process of the owner wrote, and its lease has ended.
     downgrade(owner, grant)
   elseif writer then

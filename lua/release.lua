@@ -19,7 +19,8 @@ local until_ms, keep = tonumber(ARGV[5]), tonumber(ARGV[6])
 -- usual cases, where nobody waits and where the head of the queue can have the lock
 -- at once, are answered before the rest is defined. The records are those of
 -- shared_state and shared_queue.
-local usual = fields[6] and not fields[7] and until_ms == 0 and (fields[1] == 'plain' or fields[1] == 'fair')
+local due = tonumber(string.match(not fields.err and fields[8] or '0', '%d+$'))
+local usual = not (due > 0 and due <= now) and fields[6] and not fields[7] and until_ms == 0 and (fields[1] == 'plain' or fields[1] == 'fair')
 local lease, deadline = string.match(usual and fields[6] or '', '^w %d+ %d+( %S+ %S+ )%d+ %d+ %d+ (%d+)$')
 usual = lease == ' ' .. client .. ' ' .. nonce .. ' ' and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now
 if usual and (not fields[3] or fields[3] == '0') then
@@ -54,6 +55,7 @@ end
 -- uses: state queue readers settle
 inbox = ARGV[1]
 
+until_ms = math.min(until_ms, now + 60000)
 local refused = open() or check_queue(state.shared)
 if refused then
   return refused
@@ -74,16 +76,16 @@ if owner == '' and state.owner then
 end
 if state.grant and (state.shared or state.owner == owner) then
   local grant = unpack_grant(state.grant)
-  local session, i = find_session(grant, client, nonce)
+  local session = find_session(grant, client, nonce)
   if session then
     was = 2
     if grant.mode == 'r' then
-      drop_reader(owner, grant, i)
+      drop_reader(owner, grant, session)
     else
-      table.remove(grant.sessions, i)
-      if #grant.sessions == 0 then
+      cut_session(grant, session)
+      if grant.sessions == '' then
         drop_grant()
-      elseif writes(grant) == 0 then
+      elseif not any_writes(grant) then
         downgrade(owner, grant)
       else
         store_grant(owner, grant)
@@ -102,7 +104,7 @@ end
 local more = 0
 if ARGV[4] == '' and KEYS[2] then
   -- Who goes on where a heartbeat stopped: the dead behind the head go as well.
-  budget = budget - sweep(budget)
+  sweep()
 end
 if state.queued > 0 or budget <= 0 then
   more = settle()

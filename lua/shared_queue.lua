@@ -78,23 +78,25 @@ local function deaf(client)
   return not clustered
 end
 
-local function list_named(owner, nonce, add)
+-- The nonces that a named owner has in the queue are one text, which may be long:
+-- no step takes it apart.
+local function add_named(owner, nonce)
   local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
-  local kept = {}
-  for other in string.gmatch(list, '%S+') do
-    if other ~= nonce then
-      kept[#kept + 1] = other
-    end
+  charge(list)
+  if not string.find(list, nonce, 1, true) then
+    redis.call('HSET', KEYS[1], 'v:' .. owner, list .. nonce .. ' ')
   end
-  if add then
-    kept[#kept + 1] = nonce
-  end
-  if #kept == 0 then
+end
+
+local function drop_named(owner, nonce)
+  local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
+  charge(list)
+  local from, to = string.find(list, nonce, 1, true)
+  if from and #list == to - from + 2 then
     redis.call('HDEL', KEYS[1], 'v:' .. owner)
-  else
-    redis.call('HSET', KEYS[1], 'v:' .. owner, table.concat(kept, ' '))
+  elseif from then
+    redis.call('HSET', KEYS[1], 'v:' .. owner, string.sub(list, 1, from - 1) .. string.sub(list, to + 2))
   end
-  return kept
 end
 
 local function drop_waiter(nonce, waiter)
@@ -109,7 +111,7 @@ local function drop_waiter(nonce, waiter)
   end
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   if waiter and waiter.named then
-    list_named(waiter.owner, nonce, false)
+    drop_named(waiter.owner, nonce)
   end
 end
 
@@ -152,7 +154,7 @@ local function insert_waiter(nonce, waiter, known, ...)
   records[nonce] = pack_waiter(waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'queued', state.queued, ...)
   if waiter.named then
-    list_named(waiter.owner, nonce, true)
+    add_named(waiter.owner, nonce)
   end
 end
 
@@ -178,10 +180,15 @@ local function update_waiter(nonce, waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce])
 end
 
--- Drops waiters past their deadline, wherever they stand, at most budget of them.
-local function sweep(budget)
-  local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-now), '(0', 'LIMIT', 0, budget)
-  for _, member in ipairs(dead) do
+-- Drops waiters past their deadline, wherever they stand, as many as the budget
+-- allows. Returns how many.
+local function sweep()
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-now), '(0', 'LIMIT', 0, math.max(budget, 1))
+  for i, member in ipairs(dead) do
+    if budget <= 0 then
+      return i - 1
+    end
+    budget = budget - 1
     local nonce = string.sub(member, 2)
     local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
     drop_waiter(nonce, packed and unpack_waiter(packed))

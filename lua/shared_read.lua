@@ -3,10 +3,11 @@
 --
 -- Hash fields: kind, token (largest issued), queued (live queue length),
 -- holder ('deadline client nonce owner' of the exclusive grant), e:NONCE (must not
--- be granted any more; its not-after), ended ('first next': those nonces are listed
--- by number), n:NUMBER (such a nonce), o:OWNER (the owner's grant), w:NONCE (a
--- waiter), v:OWNER (nonces a named owner has queued), r:NONCE (the owner of a
--- reading session).
+-- be granted any more; its not-after), ended ('first next due': those nonces are
+-- listed by number, and due is when the first may be forgotten), n:NUMBER (such a
+-- nonce), o:OWNER (the owner's grant), w:NONCE (a waiter), v:OWNER (nonces a named
+-- owner has queued, each with a space behind), looks (such nonces of an owner that
+-- holds now, who have yet to be told), r:NONCE (the owner of a reading session).
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 --
 -- TIME moves while a script runs and key expiry does not, so it is read here,
@@ -18,7 +19,7 @@ local now = (micros - micros % 1000) / 1000
 
 -- An error here says that KEYS[1] is not ours to touch: what a script has written
 -- is not taken back when a later command fails.
-local fields = redis.pcall('HMGET', KEYS[1], 'kind', 'token', 'queued', 'holder', 'e:' .. nonce, 'o:' .. owner, 'w:' .. nonce)
+local fields = redis.pcall('HMGET', KEYS[1], 'kind', 'token', 'queued', 'holder', 'e:' .. nonce, 'o:' .. owner, 'w:' .. nonce, 'ended', 'looks')
 
 -- Lua prints 1.8e15 by itself: numbers of more than 14 digits, which are those in
 -- microseconds, leave as text through here.

@@ -1,14 +1,43 @@
 -- Settle ends every script that changes a lock: whoever can hold now, holds.
 -- It is bounded: what it leaves over is reported, and the caller asks again.
 
--- A step takes the server about 12 us: nobody else waits for more than some ms.
-local budget = 250
-
 -- Readers that one call lets in at most.
 local admit = 256
 
 -- Nonces whose requests this very script answers: their reply is their message.
 local asking = {}
+
+-- An owner holds from now on. Its other requests re-enter: they are to be told once,
+-- and not kept waiting for themselves. Who comes later joins at once.
+local function wake(owner)
+  local others = redis.call('HGET', KEYS[1], 'v:' .. owner)
+  if others then
+    state.looks = state.looks .. others
+    redis.call('HSET', KEYS[1], 'looks', state.looks)
+  end
+end
+
+-- Tells as many of them as the budget allows.
+local function look_again()
+  local from = 1
+  for nonce, after in string.gmatch(state.looks, '(%S+) ()') do
+    if budget <= 0 then
+      break
+    end
+    budget = budget - 1
+    from = after
+    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
+    if packed then
+      tell(unpack_waiter(packed).client, 'look ' .. nonce)
+    end
+  end
+  state.looks = string.sub(state.looks, from)
+  if state.looks == '' then
+    redis.call('HDEL', KEYS[1], 'looks')
+  else
+    redis.call('HSET', KEYS[1], 'looks', state.looks)
+  end
+end
 
 -- Hands the lock to a waiter for the rest of its entry's lease: the waiter may
 -- be frozen or gone, and then no more than that lease is spent on it. The
@@ -30,30 +59,25 @@ local function grant_waiter(nonce, waiter)
     local packed = waiter.named and redis.call('HGET', KEYS[1], 'o:' .. waiter.owner)
     grant = packed and unpack_grant(packed)
   end
-  if not grant or #grant.sessions == 0 then
+  local begins = not grant or grant.sessions == ''
+  if begins then
     local low, high = issue(state.token, waiter.block)
     state.token = high
-    grant = { mode = waiter.mode, low = low, high = high, sessions = {} }
+    grant = { mode = waiter.mode, low = low, high = high, sessions = '' }
   end
   if asking[nonce] then
     asking[nonce] = { grant.low, grant.high, waiter.deadline }
   else
     tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(grant.low) .. ' ' .. text(grant.high))
   end
-  grant.sessions[#grant.sessions + 1] = session
+  put_session(grant, session)
   if waiter.mode == 'w' then
     store_grant(waiter.owner, grant, 'token', text(state.token))
   else
     put_reader(waiter.owner, grant, session, 'token', text(state.token))
   end
-  if waiter.named then
-    -- The same owner's other requests re-enter: they are woken, not kept waiting for themselves.
-    for other in string.gmatch(redis.call('HGET', KEYS[1], 'v:' .. waiter.owner) or '', '%S+') do
-      local packed = redis.call('HGET', KEYS[1], 'w:' .. other)
-      if packed then
-        tell(unpack_waiter(packed).client, 'look ' .. other)
-      end
-    end
+  if waiter.named and begins then
+    wake(waiter.owner)
   end
 end
 
@@ -95,12 +119,10 @@ local function settle()
     else
       local waiter = unpack_waiter(packed)
       if waiter.deadline <= now then
-        local dropped = sweep(budget)
-        if dropped == 0 then
+        if sweep() == 0 then
           drop_waiter(nonce, waiter)
-          dropped = 1
+          budget = budget - 1
         end
-        budget = budget - dropped
       elseif waiter.mode == 'w' and blocked() then
         break
       else
@@ -113,11 +135,17 @@ local function settle()
   if state.queued > 0 then
     look()
   end
+  if state.looks ~= '' then
+    look_again()
+  end
   return budget <= 0 and 1 or 0
 end
 
--- Writes the queue's length back where it changed.
+-- Writes the queue's length back where it changed, and forgets what has had its time.
 local function close()
+  if state.due > 0 and state.due <= now then
+    forget_ended()
+  end
   if state.queued ~= state.stored then
     redis.call('HSET', KEYS[1], 'queued', state.queued)
   end

@@ -30,13 +30,13 @@ var All = []Mutant{
 		Name: "an unlock ends whoever holds",
 		Edits: []Edit{
 			{"lua/release.lua", "if owner == '' and state.owner then", "if state.owner then"},
-			{"lua/shared_state.lua", "session.client == client and session.nonce == nonce", "true"},
+			{"lua/shared_state.lua", "  local before = ' ' .. client .. ' '\n", "  client, nonce = string.match(grant.sessions, '^ (%S+) (%S+)')\n  if not client then return end\n  local before = ' ' .. client .. ' '\n"},
 		},
 		Loads: exclusive, Want: overlap,
 	},
 	{
 		Name:  "an unlock ends another hold of its owner",
-		Edits: []Edit{{"lua/shared_state.lua", "session.client == client and session.nonce == nonce", "true"}},
+		Edits: []Edit{{"lua/shared_state.lua", "  local before = ' ' .. client .. ' '\n", "  client, nonce = string.match(grant.sessions, '^ (%S+) (%S+)')\n  if not client then return end\n  local before = ' ' .. client .. ' '\n"}},
 		Loads: named, Kinds: apart, Want: append(slices.Clone(overlap), check.ReentryToken),
 	},
 	{
