@@ -15,7 +15,7 @@ var handleRules = []mutation{
 	},
 	{
 		"a hold whose hook does not return is given back", "obtain.go",
-		"if !kept {", "if err != nil {",
+		"if !kept {", "if !kept && err != nil {",
 		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
 	},
 	{
@@ -30,7 +30,7 @@ var handleRules = []mutation{
 	},
 	{
 		"a hook that panics keeps no turn", "statement.go",
-		"if !returned && s.turn != nil {", "if false {",
+		"if !returned && s.turn != nil {", "if !returned && false {",
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
