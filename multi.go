@@ -43,7 +43,7 @@ func NewMulti(locks ...*Lock) *Multi {
 
 // usable is the error of a Multi that was not made of locks that go together.
 func (m *Multi) usable() error {
-	if m.err == nil && len(m.locks) == 0 {
+	if m == nil || m.err == nil && len(m.locks) == 0 {
 		return fmt.Errorf("relock: %w: make a Multi with NewMulti, of at least one lock", ErrInvalidOption)
 	}
 	return m.err

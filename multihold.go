@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ type MultiHold struct {
 // otherwise what Hold.Release returned for each that was not. Redis is told of all
 // of them at once.
 func (h *MultiHold) Release() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
 	errs := make([]error, len(h.holds))
 	panics := make(chan any, len(h.holds))
 	var all sync.WaitGroup
@@ -72,8 +76,8 @@ func (h *MultiHold) broken() bool {
 // Err returns nil while every hold is trusted, else the error of one that is not:
 // ErrLost if any was lost, or ErrNotHeld after the Release. It is judged like Hold.Err.
 func (h *MultiHold) Err() (err error) {
-	if len(h.holds) == 0 { // not from a Multi
-		return ErrNotHeld
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
 	for _, hold := range h.holds {
 		switch e := hold.Err(); {
@@ -89,6 +93,9 @@ func (h *MultiHold) Err() (err error) {
 // Lost returns a channel that is closed when the first of the holds is lost. It
 // stays open when they are released in time.
 func (h *MultiHold) Lost() <-chan struct{} {
+	if h.unmade() {
+		return closed
+	}
 	h.once.Do(func() {
 		h.lost = make(chan struct{})
 		for _, hold := range h.holds {
@@ -113,6 +120,9 @@ func (h *MultiHold) Lost() <-chan struct{} {
 // earliest of theirs, and the zero time once one is lost or released.
 func (h *MultiHold) TrustedUntil() time.Time {
 	var first time.Time
+	if h.unmade() {
+		return first
+	}
 	for i, hold := range h.holds {
 		if t := hold.TrustedUntil(); i == 0 || t.Before(first) {
 			first = t
@@ -124,6 +134,9 @@ func (h *MultiHold) TrustedUntil() time.Time {
 // Context returns a context that ends when one of the holds is lost, with ErrLost
 // as its cause, when they are released, or when parent ends, like Hold.Context.
 func (h *MultiHold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
 	for _, hold := range h.holds {
 		parent = hold.Context(parent)
 	}
@@ -132,6 +145,9 @@ func (h *MultiHold) Context(parent context.Context) context.Context {
 
 // Tokens returns the fencing token of each hold by the name of its lock.
 func (h *MultiHold) Tokens() map[string]int64 {
+	if h.unmade() {
+		return nil
+	}
 	tokens := make(map[string]int64, len(h.holds))
 	for _, hold := range h.holds {
 		tokens[hold.Name()] = hold.Token()

@@ -18,6 +18,8 @@ func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 func (l *Lock) unmade() bool   { return l == nil || l.side == nil }
 func (h *Hold) unmade() bool   { return h == nil || h.session == nil }
 
+func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
+
 // bad is what every call on the handle returns, or nil.
 func (l *Lock) bad() error {
 	if l.unmade() {

@@ -19,6 +19,7 @@ import (
 // zeros are the types of the library that have methods, as nobody should use them.
 var zeros = map[string]any{
 	"Client": &relock.Client{}, "Lock": &relock.Lock{}, "RWLock": &relock.RWLock{}, "Hold": &relock.Hold{},
+	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{},
 }
 
 // exportedMethods reads from the code which methods each exported type has: those
