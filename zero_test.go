@@ -88,7 +88,7 @@ func wantRefused(t *testing.T, method reflect.Value) {
 	}
 	for _, result := range method.Call(args) {
 		if result.Type() == reflect.TypeFor[error]() {
-			err, _ := result.Interface().(error)
+			err, _ := reflect.TypeAssert[error](result)
 			wantIs(t, err, relock.ErrInvalidOption)
 			continue
 		}
