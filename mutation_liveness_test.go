@@ -250,8 +250,8 @@ var livenessRules = []mutation{
 		[]string{"TestEndedNoncesAreForgottenWhileTheLockIsUsed"},
 	},
 	{
-		"use forgets ended nonces", "lua/acquire.lua",
-		"fields.err or due > 0 and due <= now or", "fields.err or",
+		"use forgets ended nonces", "lua/shared_settle.lua",
+		"if state.due > 0 and state.due <= now then", "if false then",
 		[]string{"TestEndedNoncesAreForgottenWhileTheLockIsUsed"},
 	},
 	{
