@@ -72,7 +72,9 @@ func TestOperationsListsThePermissionsThatScriptsUse(t *testing.T) {
 			if m[2] != "" {
 				command += "|" + m[2]
 			}
-			used = append(used, strings.ToLower(command))
+			if command != "INFO" { // asked of a server that is too old, to name its version
+				used = append(used, strings.ToLower(command))
+			}
 		}
 	}
 	slices.Sort(granted)

@@ -178,16 +178,19 @@ const (
 		"a nested call has to name the owner of the outer one, see relock.WithOwner"
 )
 
-// note logs once that the handle itself is in the way, which the error says as well.
-func (w *waiting) note(hint, log string) {
-	if w.hint == "" {
-		w.room.c.cfg.log.Warn(log, slog.String("lock", w.lock.Name()))
-	}
+// note has the error say that the handle itself is in the way, and reports whether
+// that is yet to be logged, which is once for a call.
+func (w *waiting) note(hint string) (log bool) {
+	log = w.hint == ""
 	w.hint = hint
+	return log
 }
 
 func (w *waiting) noteLost() {
-	w.note(hintLost, "waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss")
+	if w.note(hintLost) {
+		w.room.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+			slog.String("lock", w.lock.Name()))
+	}
 }
 
 // noteSelf says, once, that the handle itself has had the lock for a third of
@@ -198,7 +201,10 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 		hint.Reset(left)
 		return
 	}
-	w.note(hintHeld, "waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner")
+	if w.note(hintHeld) {
+		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
+			slog.String("lock", w.lock.Name()))
+	}
 }
 
 // onSelf returns for how long the call has waited for a hold of its own handle.

@@ -157,7 +157,8 @@ func TestGoroutinesOfOneNameDoNotExcludeEachOther(t *testing.T) {
 }
 
 // TestWaitingCallsOfOneNameAreServedTogether: the first of them that gets the
-// lock brings the others along, in its own process and in another.
+// lock brings the others along, in its own process, where they share its place in
+// the queue, and in another.
 func TestWaitingCallsOfOneNameAreServedTogether(t *testing.T) {
 	inLab(t, func(t *testing.T, x *lab) {
 		held, here, there := x.lock("a"), x.lock("a"), x.lock("a")
@@ -167,7 +168,7 @@ func TestWaitingCallsOfOneNameAreServedTogether(t *testing.T) {
 			all = append(all, beside(func() error { return l.Lock(x.by("me")) }))
 			synctest.Wait()
 		}
-		x.waits(held, "me", "me", "me")
+		x.waits(held, "me", "me")
 		noErr(t, held.Unlock())
 		for _, done := range all {
 			noErr(t, hasReturned(t, done))
