@@ -2,6 +2,7 @@ package relock_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,8 +53,13 @@ func (w *world) returned(a *wish) {
 	a.ended = true
 	a.stop()
 	if a.err != nil {
-		w.say("p%d: %s: %v", a.by.index, a, a.err)
+		// Which of two timers of one instant comes first is up to the Go scheduler.
+		why, _, _ := strings.Cut(a.err.Error(), "could not be asked")
+		w.say("p%d: %s: %v", a.by.index, a, why)
 		w.census.count("calls without a hold")
+		if errors.Is(a.err, errUpset) {
+			w.census.count("hooks that did not return")
+		}
 		if !a.expected(a.err) {
 			w.violate("p%d: %s: unexpected error: %v", a.by.index, a, a.err)
 		}
@@ -62,6 +68,9 @@ func (w *world) returned(a *wish) {
 	h := &holding{wish: a, token: a.hold.Token(), since: a.at}
 	w.say("p%d: %s: holds, token %d, nonce %s", a.by.index, a, h.token, a.hold.Nonce())
 	w.census.count("holds")
+	if a.first != nil {
+		w.violate("p%d: %s: returned a hold that was lost before: %v", a.by.index, a, a.first)
+	}
 	if a.at > a.began {
 		w.census.count("holds after a wait")
 	}
@@ -109,6 +118,9 @@ func (w *world) check() {
 				h.lost = true
 				w.say("p%d has lost its hold, token %d: %v", h.by.index, h.token, err)
 				w.census.count("lost holds")
+				if h.shares && h.hangs {
+					w.census.count("lost holds behind a handle")
+				}
 				if w.setup.risk == 0 && !strings.Contains(h.what, "without") {
 					w.violate("a hold was lost without any fault: %v", err)
 				}
@@ -215,6 +227,12 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 	if after.exists && after.queued != int64(after.places) {
 		w.violate("the hash counts %d waiters, the queue has %d", after.queued, after.places)
 	}
+	for nonce := range after.sessions(func(x storedSession) bool { return x.expiry <= now }) {
+		if _, known := before.sessions(func(storedSession) bool { return true })[nonce]; !known {
+			w.violate("%s is granted for no time", nonce)
+		}
+	}
+	w.judgeGrants(before, after, now)
 	had, has, owners := before.holding(now), after.holding(now), before.live(now)
 	old, left := before.waiting(now), after.waiting(now)
 	for nonce, owner := range has {
@@ -244,6 +262,20 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 		}
 	}
 	w.judgeIdle(f, after, now)
+}
+
+// judgeGrants checks that a grant that was changed has no session that had ended.
+func (w *world) judgeGrants(before, after stored, now int64) {
+	for owner, g := range after.grants {
+		if reflect.DeepEqual(g, before.grants[owner]) {
+			continue
+		}
+		for _, x := range g.sessions {
+			if x.expiry <= now {
+				w.violate("the grant of %s is kept with session %s, which has ended", owner, x.nonce)
+			}
+		}
+	}
 }
 
 // joins reports whether a nonce's owner got the lock under another nonce, which the

@@ -20,6 +20,7 @@ func (w *world) finish() {
 		w.execute(f)
 	}
 	w.pump()
+	w.worked()
 	w.serve()
 	w.counts()
 	w.drain()

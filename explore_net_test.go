@@ -168,7 +168,7 @@ func (w *world) abandon(f *flight) {
 
 // execute runs a command at the server. The process does not know yet.
 func (w *world) execute(f *flight) {
-	before := w.look()
+	before, commands := w.look(), w.srv.Direct().CommandCount()
 	var reply any
 	var err error
 	if sha, ok := f.args[1].(string); f.args[0] == "evalsha" && ok && !w.known[sha] {
@@ -192,6 +192,7 @@ func (w *world) execute(f *flight) {
 	}
 	f.landed, f.reply, f.err = true, reply, err
 	w.judge(f, before)
+	w.judgeCost(f, before, w.srv.Direct().CommandCount()-commands)
 	if f.orphan {
 		w.forget(f)
 	}
@@ -304,9 +305,9 @@ type ear struct {
 func (p *process) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w := p.world
 	w.mu.Lock()
-	dead := p.dead
+	refused := p.dead || p.barred
 	w.mu.Unlock()
-	if dead {
+	if refused {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	server, err := w.srv.Dial(ctx, network, addr)

@@ -152,6 +152,19 @@ func (s stored) waiting(now int64) (nonces []string) {
 	return nonces
 }
 
+// sessions returns by nonce those that fit, of whatever grant.
+func (s stored) sessions(fit func(storedSession) bool) map[string]bool {
+	all := map[string]bool{}
+	for _, g := range s.grants {
+		for _, x := range g.sessions {
+			if fit(x) {
+				all[x.nonce] = true
+			}
+		}
+	}
+	return all
+}
+
 func (s stored) ticket(nonce string) int64 {
 	for _, q := range s.queue {
 		if q.nonce == nonce {

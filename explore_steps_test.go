@@ -2,16 +2,14 @@ package relock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"testing/synctest"
 	"time"
-
-	"github.com/relock-go/relock"
 )
 
 // A setup is what the first number of a schedule says.
@@ -22,6 +20,7 @@ type setup struct {
 	ttl   time.Duration
 	warm  bool // the inboxes hear from the beginning
 	risk  int  // which table of steps
+	trouble
 }
 
 func decodeSetup(n uint32) setup {
@@ -30,6 +29,7 @@ func decodeSetup(n uint32) setup {
 		s.names = 2
 	}
 	s.ttl = time.Duration([]int{301, 301, 907, 2903}[n/768%4]) * time.Millisecond
+	s.trouble = decodeTrouble(n / 3072)
 	return s
 }
 
@@ -38,7 +38,7 @@ func (s setup) ordered() bool { return s.kind%2 == 1 }
 
 func (s setup) String() string {
 	kind := []string{"plain", "fair", "rw", "fair rw"}[s.kind]
-	return fmt.Sprintf("%d processes, %d %s locks, ttl %v, warm %v, risk %d", s.procs, s.names, kind, s.ttl, s.warm, s.risk)
+	return fmt.Sprintf("%d processes, %d %s locks, ttl %v, warm %v, risk %d, %v", s.procs, s.names, kind, s.ttl, s.warm, s.risk, s.trouble)
 }
 
 // A step is a kind of decision. do returns false where it is not possible now.
@@ -78,6 +78,9 @@ var steps = []step{
 	{"forget scripts", [4]int{0, 1, 1, 1}, (*world).forgetScripts},
 	{"lose data", [4]int{0, 0, 0, 2}, (*world).loseData},
 	{"force", [4]int{0, 0, 0, 2}, (*world).force},
+	{"crowd", [4]int{4, 4, 4, 4}, (*world).crowd},
+	{"bar", [4]int{0, 0, 3, 3}, (*world).bar},
+	{"unbar", [4]int{0, 0, 1, 1}, (*world).unbar},
 }
 
 // fallback is tried where a step is not possible.
@@ -141,88 +144,6 @@ func (w *world) alive() (all []*process) {
 	return all
 }
 
-// begin starts a call that wants a lock.
-func (w *world) begin(n int) bool {
-	p, ok := pick(w.alive(), n)
-	if !ok {
-		return false
-	}
-	n /= 8
-	open := 0
-	for _, a := range w.calls {
-		if a.by == p && !a.ended {
-			open++
-		}
-	}
-	if open >= 3 || len(w.calls) > 30 {
-		return false
-	}
-	a := &wish{by: p, name: w.names[n/64%len(w.names)], done: make(chan struct{}), began: w.now()}
-	w.calls = append(w.calls, a)
-	var opts []relock.LockOption
-	ttl := w.setup.ttl
-	switch n / 4 % 8 {
-	case 5:
-		opts, a.what = append(opts, relock.NoWatchdog()), " without watchdog"
-	case 6:
-		ttl, a.what = 2*ttl, " for twice as long"
-	case 7:
-		a.tries = true
-	}
-	opts = append(opts, relock.TTL(ttl))
-	if n/32%4 == 3 {
-		a.owner = fmt.Sprintf("owner%d", n/128%2)
-		opts = append(opts, relock.Owner(a.owner))
-	}
-	if w.setup.ordered() {
-		opts = append(opts, relock.Fair())
-	}
-	var l *relock.Lock
-	if w.setup.shared() {
-		a.rw = p.client.NewRWLock(a.name, opts...)
-		l, a.read = a.rw.WLocker(), n%4 < 2
-		if a.read {
-			l = a.rw.RLocker()
-		}
-	} else {
-		l = p.client.NewLock(a.name, opts...)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	a.stop = stop
-	wait := time.Duration(-1)
-	if a.tries && n%2 == 1 {
-		wait = w.setup.ttl/7 + 11*time.Microsecond
-	}
-	w.say("p%d begins call %d: %s", p.index, len(w.calls)-1, a)
-	go func() {
-		defer close(a.done)
-		if a.tries {
-			a.hold, a.err = l.TryAcquire(ctx, wait)
-		} else {
-			a.hold, a.err = l.Acquire(ctx)
-		}
-		a.at = w.now()
-	}()
-	return true
-}
-
-func (a *wish) String() string {
-	verb, mode, owner := "lock", "", "anonymous"
-	if a.tries {
-		verb = "try"
-	}
-	if a.rw != nil {
-		mode = " for writing"
-		if a.read {
-			mode = " for reading"
-		}
-	}
-	if a.owner != "" {
-		owner = a.owner
-	}
-	return verb + " " + a.name + mode + " as " + owner + a.what
-}
-
 // kept are the holds whose processes live and have not begun to release them.
 func (w *world) kept() (all []*holding) {
 	for _, h := range w.holds {
@@ -234,7 +155,8 @@ func (w *world) kept() (all []*holding) {
 }
 
 func (w *world) release(n int) bool {
-	h, ok := pick(w.kept(), n)
+	all := slices.DeleteFunc(w.kept(), func(h *holding) bool { return h.hangs })
+	h, ok := pick(all, n)
 	if ok {
 		w.letGo(h)
 	}
@@ -254,7 +176,7 @@ func (w *world) letGo(h *holding) {
 func (w *world) downgrade(n int) bool {
 	for i, all := 0, w.kept(); i < len(all); i++ {
 		h := all[(n+i)%len(all)]
-		if h.rw == nil || h.read {
+		if h.rw == nil || h.read || h.shares {
 			continue
 		}
 		w.say("p%d downgrades %s", h.by.index, h)
@@ -546,7 +468,12 @@ func (w *world) force(n int) bool {
 	if !ok {
 		return false
 	}
-	name := w.names[n/4%len(w.names)]
+	w.remove(p, w.names[n/4%len(w.names)])
+	return true
+}
+
+// remove is a ForceUnlock by a process.
+func (w *world) remove(p *process, name string) {
 	w.say("p%d forces %s", p.index, name)
 	w.hurt("forced unlocks")
 	ctx, stop := context.WithTimeout(context.Background(), w.setup.ttl)
@@ -556,24 +483,10 @@ func (w *world) force(n int) bool {
 		_, _ = p.client.NewLock(name).ForceUnlock(ctx)
 	}()
 	synctest.Wait()
-	return true
 }
 
 // hurt counts a fault.
 func (w *world) hurt(fault string) {
 	w.census.count(fault)
 	w.faulty, w.fair = true, false
-}
-
-// expected reports whether a call may end with err.
-func (a *wish) expected(err error) bool {
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, relock.ErrUpgrade) && a.rw != nil && a.owner != "":
-		return true
-	case errors.Is(err, relock.ErrNotAcquired):
-		return a.tries
-	case errors.Is(err, relock.ErrClosed):
-		return a.by.dead
-	}
-	return a.tries && a.by.world.setup.risk > 0
 }

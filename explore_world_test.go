@@ -52,6 +52,7 @@ type world struct {
 	fair    bool                     // no process has been cut off for long enough to lose a turn
 	faulty  bool                     // any fault has been injected
 	dumb    bool                     // an inbox became half open before it was acknowledged
+	crowded bool                     // the crowd has come
 }
 
 // A process is one client with a network of its own.
@@ -63,7 +64,13 @@ type process struct {
 	ears   []*ear
 	dead   bool
 	frozen bool
+	barred bool          // from subscribing; guarded by world.mu
 	closed chan struct{} // closed when a dead client has closed
+
+	// Handles that goroutines share:
+
+	locks   map[string]*relock.Lock
+	rwlocks map[string]*relock.RWLock
 }
 
 // A wish is one call that wants a lock.
@@ -82,6 +89,16 @@ type wish struct {
 	began time.Duration
 	ended bool // the scheduler has seen that it is done
 	tries bool // it is a TryAcquire
+	wait  time.Duration
+	ttl   time.Duration
+	fixed bool   // it has no watchdog
+	first error  // of the hold, when the call returned it
+	crowd bool   // one of many
+	lent  bool   // the owner is what an anonymous hold calls its own
+	upset string // when a hook of it does not return, and how
+
+	shares bool // its handle
+	hangs  bool // it does not release its hold until everything ends
 }
 
 // A holding is a hold that its process has not begun to release.
@@ -145,12 +162,15 @@ func newWorld(t *testing.T, s setup) *world {
 }
 
 func (w *world) addProcess() {
-	p := &process{world: w, index: len(w.procs), closed: make(chan struct{})}
+	p := &process{
+		world: w, index: len(w.procs), closed: make(chan struct{}),
+		locks: map[string]*relock.Lock{}, rwlocks: map[string]*relock.RWLock{},
+	}
 	p.rdb = redis.NewClient(&redis.Options{
 		Addr: "192.0.2.1:6379", Dialer: p.dial, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 	})
 	p.rdb.AddHook(p)
-	c, err := relock.New(alone{p.rdb}, relock.ReleaseTimeout(2*w.setup.ttl), relock.TokenKeep(time.Minute))
+	c, err := relock.New(alone{p.rdb}, relock.ReleaseTimeout(2*w.setup.ttl), relock.TokenKeep(time.Minute), relock.Trace(w.hooks()))
 	if err != nil {
 		panic(err)
 	}
