@@ -82,7 +82,7 @@ func withPort(servers []*RealServer, addr string) *RealServer {
 func (r *RealServer) admin() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1, Protocol: 2, DisableIdentity: true,
-		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+		DialTimeout: time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: time.Second,
 	})
 }
 
