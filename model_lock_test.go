@@ -25,6 +25,7 @@ type modelLock struct {
 	queue  []*storedWaiter     // by ticket
 	byName map[string][]string // named owners' nonces in the queue
 	ended  []modelEnded
+	due    int64 // when the first of them may be forgotten, as noted; 0: there is none
 
 	shared bool
 	asking map[string]*[3]int64 // of requests that the running script answers
@@ -65,13 +66,19 @@ func findIn(g *storedGrant, client, nonce string) int {
 	return slices.IndexFunc(g.sessions, func(s storedSession) bool { return s.client == client && s.nonce == nonce })
 }
 
+// put puts a session in where it stands by its lease, the longest first, and of those
+// that are equal the latest: that one is named as the holder.
+func (g *storedGrant) put(s storedSession) {
+	g.sessions = slices.DeleteFunc(g.sessions, func(o storedSession) bool { return o.client == s.client && o.nonce == s.nonce })
+	at := slices.IndexFunc(g.sessions, func(o storedSession) bool { return o.expiry <= s.expiry })
+	if at < 0 {
+		at = len(g.sessions)
+	}
+	g.sessions = slices.Insert(g.sessions, at, s)
+}
+
 func (m *modelLock) exclusive(owner string, g *storedGrant) {
 	longest := g.sessions[0]
-	for _, s := range g.sessions {
-		if s.expiry > longest.expiry {
-			longest = s
-		}
-	}
 	m.holder, m.until, m.client, m.nonce = owner, longest.expiry, longest.client, longest.nonce
 	m.grants[owner] = g
 }
@@ -140,8 +147,37 @@ func (m *modelLock) drop(nonce string) {
 
 // forget drops ended nonces whose time has passed, from the oldest on.
 func (m *modelLock) forget() {
+	before := len(m.ended)
 	for len(m.ended) > 0 && m.ended[0].until <= m.now {
 		m.ended = m.ended[1:]
+	}
+	switch {
+	case len(m.ended) == before:
+	case len(m.ended) == 0:
+		m.due = 0
+	default:
+		m.due = m.ended[0].until
+	}
+}
+
+// end is the last step of a script that changes the lock.
+func (m *modelLock) end() {
+	if m.due > 0 && m.due <= m.now {
+		m.forget()
+	}
+}
+
+// keep notes a nonce that must not be granted any more.
+func (m *modelLock) keep(nonce string, until int64) {
+	m.forget()
+	m.due = until
+	if len(m.ended) > 0 {
+		m.due = m.ended[0].until
+	}
+	if i := slices.IndexFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce }); i >= 0 {
+		m.ended[i].until = until
+	} else {
+		m.ended = append(m.ended, modelEnded{nonce, until})
 	}
 }
 
@@ -212,7 +248,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 	if q.mode == "r" {
 		s.writes, s.reads = 0, 1
 	}
-	g.sessions = append(g.sessions, s)
+	g.put(s)
 	if q.mode == "w" {
 		m.exclusive(q.owner, g)
 	} else {
@@ -264,6 +300,7 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo bool, requ
 		waits = waits || a.code == 2
 		reply = append(reply, a.code, a.x, a.y, a.z, a.ghost)
 	}
+	m.end()
 	if echo && waits {
 		m.forget()
 		m.tell(client, "echo")
@@ -339,8 +376,8 @@ func (m *modelLock) join(kind, client string, r modelRequest, g *storedGrant) (a
 		if r.mode == "r" {
 			s.writes, s.reads = 0, 1
 		}
-		g.sessions = append(g.sessions, s)
-		if i = len(g.sessions) - 1; g.mode == "r" {
+		g.put(s)
+		if i = findIn(g, client, r.nonce); g.mode == "r" {
 			m.grants[r.owner] = g
 		} else {
 			m.exclusive(r.owner, g)
@@ -414,9 +451,10 @@ func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int
 	if g == nil || !writer && !m.shared || findIn(g, client, nonce) < 0 {
 		return []any{int64(0), m.now}
 	}
-	s := &g.sessions[findIn(g, client, nonce)]
+	s := g.sessions[findIn(g, client, nonce)]
 	if op > s.op && (writer || queue) {
 		s.op, s.writes, s.reads, s.expiry = op, writes, reads, max(s.expiry, m.now+ttl)
+		g.put(s)
 		switch {
 		case writer && queue && g.writes() == 0:
 			m.downgraded(owner, g)
@@ -434,9 +472,10 @@ func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64)
 	if g == nil || findIn(g, client, nonce) < 0 {
 		return []any{int64(0), m.now, int64(0)}
 	}
-	s := &g.sessions[findIn(g, client, nonce)]
+	s := g.sessions[findIn(g, client, nonce)]
 	if op > s.op {
 		s.op, s.writes, s.reads, s.expiry = op, 0, reads, max(s.expiry, m.now+ttl)
+		g.put(s)
 	}
 	left := s.expiry - m.now
 	switch {
@@ -450,6 +489,7 @@ func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64)
 	if len(m.queue) > 0 {
 		m.settle()
 	}
+	m.end()
 	return []any{int64(1), m.now, g.low, g.high, left, int64(0)}
 }
 
@@ -485,13 +525,8 @@ func (m *modelLock) release(client, nonce, owner string, until int64) []any {
 		was = 1
 		m.drop(nonce)
 	}
-	if until > m.now {
-		m.forget()
-		if i := slices.IndexFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce }); i >= 0 {
-			m.ended[i].until = until
-		} else {
-			m.ended = append(m.ended, modelEnded{nonce, until})
-		}
+	if until = min(until, m.now+60000); until > m.now {
+		m.keep(nonce, until)
 	}
 	if anybody {
 		m.sweep()
@@ -499,6 +534,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64) []any {
 	if len(m.queue) > 0 {
 		m.settle()
 	}
+	m.end()
 	return []any{was, m.now, int64(0)}
 }
 
@@ -517,6 +553,7 @@ func (m *modelLock) force(owner string, token int64) []any {
 	if len(m.queue) > 0 {
 		m.settle()
 	}
+	m.end()
 	return []any{removed, m.now, int64(0)}
 }
 
