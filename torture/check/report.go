@@ -102,7 +102,7 @@ type Report struct {
 
 	Operations  int `json:"operations"` // checked with porcupine
 	Segments    int `json:"segments"`
-	NotModelled int `json:"notModelled"` // locks whose tokens fell
+	NotModelled int `json:"notModelled"` // locks whose tokens fell, or that hundreds of calls want at a time
 	LeftOut     int `json:"leftOut"`     // holds that have no one order with others, by a fault
 
 	Swept map[string]int `json:"swept"` // inspections after the end, by what they counted

@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -15,7 +16,7 @@ const (
 // model checks a lock against the specification, with porcupine, in segments:
 // where no operation is open the state is known, so that a history can be cut.
 func (k *checker) model(s *story) {
-	if s.fell {
+	if s.fell || s.crowded() {
 		k.report.NotModelled++
 		return
 	}
@@ -36,6 +37,10 @@ func (k *checker) model(s *story) {
 		ops = ops[n:]
 	}
 }
+
+// crowded says that hundreds of calls are open at any time: a search for their
+// order has no end. Who held beside whom, tokens and waits are judged all the same.
+func (s *story) crowded() bool { return strings.Contains(s.name, "/crowd") }
 
 // cut is how many operations come before an instant at which none is open.
 func cut(ops []op, least int) int {

@@ -126,6 +126,27 @@ var All = []Mutant{
 		Loads: map[string]int{"pair": 3}, Kinds: []string{history.NoSubscribe}, Want: []check.Name{check.LostWakeup},
 	},
 	{
+		Name: "a hold waits behind a lost one of its handle",
+		Edits: []Edit{{
+			"obtain.go", "		case freed != nil:\n			return errOccupied\n",
+			"		case freed != nil:\n			for freed != nil {\n				<-freed\n				freed, err = l.attach(w, h)\n			}\n			return err\n",
+		}},
+		Loads: map[string]int{"shared": 4}, Want: []check.Name{check.KeptForNobody, check.ReturnedLost},
+	},
+	{
+		Name:  "a hook that does not return keeps the hold",
+		Edits: []Edit{{"obtain.go", "		if !kept {\n", "		if !kept && err != nil {\n"}},
+		Loads: map[string]int{"upset": 4}, Want: []check.Name{check.KeptForNobody},
+	},
+	{
+		Name: "each of an owner's calls is told, and counts for itself",
+		Edits: []Edit{
+			{"pubsub_wait.go", "if w.owner != \"\" && !w.once {", "if false {"},
+			{"lua/shared_settle.lua", "    budget = budget - 1\n    from = after", "    from = after"},
+		},
+		Loads: map[string]int{"crowd": 3}, Want: []check.Name{check.SlowScript, check.SlowServer},
+	},
+	{
 		Name:  "the clock of one server is taken for all",
 		Edits: []Edit{{"locker.go", "time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()"}},
 		Loads: map[string]int{"long": 6, "plain": 6}, Form: server.Skewed, Want: []check.Name{check.Overtaken, check.LostWakeup},

@@ -20,6 +20,10 @@ import (
 // lateAfter is how long a PING may take without being noted one by one.
 const lateAfter = 5 * time.Millisecond
 
+// busy: a server that had to wait for a processor for more than this part of the
+// time is on a machine that is too busy to judge its scripts.
+const busy = 5
+
 // Control is the server that nobody uses: what its pings take, the machine takes.
 const Control = "control"
 
@@ -60,6 +64,10 @@ func scripts(out *history.Writer, on string, r *server.Redis) func(ctx context.C
 			return
 		}
 		now, delayedNow := history.Now(), delay(r)
+		waited := delayedNow - delayed
+		if waited > time.Duration(now-since)/busy {
+			slow = nil // what a script took says nothing then
+		}
 		for _, s := range slow {
 			if len(s.Args) < 2 || !strings.HasPrefix(strings.ToLower(s.Args[0]), "eval") {
 				continue
@@ -68,7 +76,7 @@ func scripts(out *history.Writer, on string, r *server.Redis) func(ctx context.C
 			if name == "" {
 				name = fmt.Sprintf("%.20s", s.Args[1])
 			}
-			if net := s.Duration - (delayedNow - delayed); net > 0 {
+			if net := s.Duration - waited; net > 0 {
 				out.Add(history.Event{T: since, Worker: -1, What: history.Script, On: on, Err: name, By: int64(net), Until: now})
 			}
 		}

@@ -11,7 +11,7 @@ var order = []string{"plain", "fair", "reentrant", "rw", "try", "storm", "long",
 
 // Loads are all workloads, with how many actors each has in a worker.
 func Loads() map[string]int {
-	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3, "pair": 1}
+	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3, "crowd": 1, "shared": 3, "upset": 2, "pair": 1}
 }
 
 var loads = map[string]func(ctx context.Context, a *actor){
