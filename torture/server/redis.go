@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,6 +32,7 @@ type Redis struct {
 	args  []string
 	clock *Clock
 	proc  *Process
+	pid   atomic.Int64  // of proc
 	RDB   *redis.Client // past every proxy
 
 	command func() ([]string, error) // what redis-server is started with; nil: to keep data
@@ -106,6 +108,7 @@ func (r *Redis) start(ctx context.Context) error {
 		return err
 	}
 	r.proc = proc
+	r.pid.Store(int64(proc.PID()))
 	if err := r.awaitPong(ctx); err != nil {
 		proc.Kill()
 		return err
@@ -153,8 +156,8 @@ func (r *Redis) Addr() string { return "127.0.0.1:" + r.port }
 // Stop freezes the server; its connections stay open.
 func (r *Redis) Stop() { r.proc.Signal(syscall.SIGSTOP) }
 
-// PID is the server's process.
-func (r *Redis) PID() int { return r.proc.PID() }
+// PID is the server's process, which another goroutine may be about to start again.
+func (r *Redis) PID() int { return int(r.pid.Load()) }
 
 // Continue ends a freeze.
 func (r *Redis) Continue() { r.proc.Signal(syscall.SIGCONT) }
