@@ -53,7 +53,10 @@ func must(t testing.TB, err error) {
 // unheard says that a wait was too short for an answer of Redis: of a server in real
 // time, on a machine that has much to do, that may be any.
 func unheard(err error) bool {
-	return err != nil && !errors.Is(err, relock.ErrNotAcquired) && (strings.Contains(err.Error(), "redis has not answered") || strings.Contains(err.Error(), "no reply from redis in time"))
+	if errors.Is(err, relock.ErrNotAcquired) || errors.Is(err, context.Canceled) { // the caller's own doing
+		return false
+	}
+	return err != nil && (strings.Contains(err.Error(), "redis has not answered") || strings.Contains(err.Error(), "no reply from redis in time"))
 }
 
 // soon fails t unless cond, which says what is still amiss, comes to say "".
