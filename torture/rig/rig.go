@@ -37,7 +37,7 @@ type Options struct {
 
 // DefaultForms are the deployments of a run, in turn.
 func DefaultForms() []string {
-	return []string{server.Standalone, server.Cluster, server.Sentinel, server.Standalone, server.Cluster, server.Skewed, server.Replicated}
+	return []string{server.Standalone, server.Cluster, server.Sentinel, server.Skewed, server.Replicated, server.Standalone, server.Cluster}
 }
 
 func (o Options) withDefaults() Options {
