@@ -3,6 +3,8 @@ package check
 import (
 	"slices"
 	"time"
+
+	"github.com/relock-go/relock/torture/history"
 )
 
 // notAfter is how long after it was sent a request may still be granted.
@@ -29,11 +31,17 @@ func (k *checker) findGhosts(s *story) {
 		if c.acquired != 0 && !s.robbed(c) {
 			continue
 		}
-		if c.acquired == 0 && to != never {
+		if to != never && (c.acquired == 0 || k.delayed(c)) {
 			to += int64(notAfter) + int64(c.ttl)
 		}
 		s.ghosts[c.owner] = append(s.ghosts[c.owner], ghost{reign{c.began, to}, c.token})
 	}
+}
+
+// delayed says that a copy of a request of the call may have been under way when it
+// returned: it makes its hold anew where the data is lost that told of it.
+func (k *checker) delayed(c *call) bool {
+	return slices.ContainsFunc(between(k.byWorker[c.worker], k.longest, c.began, c.over()), func(f *fault) bool { return f.kind == history.Delay })
 }
 
 // robbed says that a fault that takes holds came while the call waited.

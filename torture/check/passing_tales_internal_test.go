@@ -62,6 +62,16 @@ func behind() *tale {
 		brief(2, 1000, 1310).effect(1315, 2, 1000, "stale")
 }
 
+// copied is a hold that a flush took while it was asked for, another one of its
+// owner, and a third that joins the grant of the second when that has ended.
+func copied() *tale {
+	return plain().
+		hold(held{w: 1, id: 1, owner: "a", token: 1, call: 1, got: 10, lost: 20, releasing: 21, released: 22, why: "lost"}).
+		fault(4, 5, history.FlushAll, "one").
+		hold(held{w: 1, id: 2, owner: "a", token: 2, call: 12, got: 15, releasing: 30, released: 31}).
+		hold(held{w: 1, id: 3, owner: "a", token: 2, call: 40, got: 41, releasing: 50, released: 51})
+}
+
 // robbed is two holds of one grant with a gap between them, and a call of their
 // owner that waits over the gap and gets a later grant.
 func robbed() *tale {
@@ -108,6 +118,9 @@ func init() {
 		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
 		{"a holder that is refused as its token fell with a clock behind", "", behind().fault(20, 21, history.FlushAll, "one")},
 		{"a holder that is refused with a clock behind", HolderRefused, behind().fault(20, 21, history.KillServer, "one")},
+		{"a hold of a grant that a late copy kept", "", copied().fault(2, 60, history.Delay, "link 1")},
+		{"a hold of a grant that nothing kept", TokenRepeated, copied()},
+		{"a hold of a grant that no late copy of its worker kept", TokenRepeated, copied().fault(2, 60, history.Delay, "link 2")},
 		{"a hold of a grant that a waiter kept until the flush", "", robbed().fault(40, 41, history.FlushAll, "one")},
 		{"a hold of a grant that a waiter kept, with no flush after it", TokenRepeated, robbed().fault(40, 41, history.StopServer, "one")},
 		{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
