@@ -43,7 +43,7 @@ end
 -- is garbage collection for the longest deadline and never moves earlier.
 local function touch(ttl, keep)
   state.keep = keep
-  state.fresh = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 0 and state.kind == false
+  state.fresh = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 0 and state.kind == false and not fields[8]
 end
 
 -- Gives a hash that did not exist before this script its first TTL: right after
