@@ -22,9 +22,9 @@ test: deps fmtcheck vet lint race search ## everything a change must pass
 short: ## the tests alone; those that need redis-server are skipped without one
 	@set -e; for m in $(MODULES); do (cd $$m && $(TEST) ./...); done
 
-# Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' with RELOCK_MUTATE=1.
+# Ten minutes. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' ./test/mutation with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
-	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' .
+	RELOCK_MUTATE=1 go test -count=1 -timeout 60m -v -run '^TestEveryRuleIsNeeded$$' ./test/mutation
 
 # What is measured is best left alone with the machine. -only and -quick: see bench/README.md.
 ROUNDS  ?= 5
@@ -62,7 +62,7 @@ vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerabilit
 # RELOCK_EXPLORE_FOR=1h, or RELOCK_EXPLORE_FOR= RELOCK_EXPLORE_SCHEDULES=100000; RELOCK_EXPLORE_SEED is where to begin.
 RELOCK_EXPLORE_FOR ?= 10m
 explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
-	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' .
+	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' ./test/explore
 
 # make torture FOR=30m SEED=7 DIR=/some/where; a seed repeats the schedule of faults.
 FOR ?= 5m
@@ -114,14 +114,22 @@ lint: ## golangci-lint, at the version in tools/go.mod
 # Tests that walk through thousands of cases in virtual time. The race detector makes them eight times as slow,
 # and the tests of the same code on real servers are its place: these run without it, and the exploration also
 # with it over a few schedules. A test that is renamed runs in both ways until it is renamed here.
-SEARCHES := ExplorationFindsNothing|ExplorerFindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|RenewDoesToEachWhatHoldDoes
+SEARCHES := ExplorationFindsNothing|ExplorerFindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|RenewDoesToEachWhatHoldDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds
+
+# Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
+# beside makes the figures any: these run without it, one package after the other.
+MEASURES := DeadEntriesDelayNobodyForLong|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders
+
+# Tests that do a part of their work under the race detector, and all of it without.
+TWICE := ProcessesExcludeEachOther
 
 # RELOCK_TEST_REQUIRE: a test that finds no redis-server fails instead of skipping.
 # -count=1: a result from the cache says nothing about the server that is installed now.
 race search: export RELOCK_TEST_REQUIRE := 1
 race:
-	@set -e; for m in $(MODULES); do echo "go test -race: $$m"; (cd $$m && $(TEST) -race -count=1 -skip '^Test($(SEARCHES))$$' ./...); done
-	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' .
+	@set -e; for m in $(MODULES); do echo "go test -race: $$m"; (cd $$m && $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$' ./...); done
+	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 
 search:
-	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES))$$' . ./lua
+	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./lua ./test/explore ./test/real ./test/wire
+	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules

@@ -2,8 +2,10 @@ package relock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -114,4 +116,151 @@ func ExampleLock_SyncLocker() {
 	fmt.Println("alone")
 	mu.Unlock()
 	// Output: alone
+}
+
+// A fair lock goes to those who wait in the order in which they came.
+func ExampleFair() {
+	client, end := newClient()
+	defer end()
+	ctx := context.Background()
+
+	printer := client.NewLock("printer", relock.Fair())
+	if err := printer.Lock(ctx); err != nil {
+		panic(err)
+	}
+	var jobs sync.WaitGroup
+	for n := 1; n <= 3; n++ {
+		jobs.Go(func() {
+			mine := client.NewLock("printer", relock.Fair()) // may be in another process
+			err := mine.Do(ctx, func(context.Context) error {
+				fmt.Println("job", n)
+				return nil
+			})
+			if err != nil {
+				fmt.Println("job", n, "was not printed:", err)
+			}
+		})
+		for queued := 0; queued < n; { // the next job comes when this one waits
+			info, err := printer.Info(ctx)
+			if err != nil {
+				panic(err)
+			}
+			queued = info.Waiters
+		}
+	}
+
+	err := printer.Unlock()
+	jobs.Wait()
+	fmt.Println(err)
+	// Output:
+	// job 1
+	// job 2
+	// job 3
+	// <nil>
+}
+
+// A transfer needs both accounts. Another one that needs the same two in the
+// other order does not wait for this one in a circle.
+func ExampleNewMulti() {
+	client, end := newClient()
+	defer end()
+
+	both := relock.NewMulti(client.NewLock("account:17"), client.NewLock("account:4"))
+	err := both.Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("both accounts are ours while", ctx.Err() == nil)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// both accounts are ours while true
+	// <nil>
+}
+
+// What an operator does with a lock whose holder is gone: look, then remove.
+func ExampleLock_ForceUnlock() {
+	client, end := newClient()
+	defer end()
+
+	ctx := relock.WithOwner(context.Background(), "deploy-42")
+	lock := client.NewLock("production")
+	if err := lock.Lock(ctx); err != nil {
+		panic(err)
+	}
+
+	info, err := lock.Info(ctx)
+	if err != nil {
+		panic(err)
+	}
+	holder := info.Holders[0]
+	fmt.Println(info.Kind, holder.Owner, holder.Holds, holder.Token == lock.Token(), info.Waiters)
+
+	removed, err := lock.ForceUnlock(ctx)
+	fmt.Println(removed, err)
+	removed, err = lock.ForceUnlock(ctx)
+	fmt.Println(removed, err)
+	<-lock.Lost()
+	fmt.Println(errorIs(lock.Unlock()))
+	// Output:
+	// plain deploy-42 1 true 0
+	// true <nil>
+	// false <nil>
+	// lost
+}
+
+// The client's address is all that a single server needs.
+func ExampleNew_standalone() {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	client, err := relock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer rdb.Close()
+	defer client.Close()
+}
+
+// The Sentinels say which server is the primary.
+func ExampleNew_sentinel() {
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName:    "mymaster",
+		SentinelAddrs: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
+	})
+	client, err := relock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer rdb.Close()
+	defer client.Close()
+}
+
+// Some nodes of a cluster are enough to find the others.
+func ExampleNew_cluster() {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{"node-1:6379", "node-2:6379", "node-3:6379"},
+	})
+	client, err := relock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer rdb.Close()
+	defer client.Close()
+}
+
+// A user of its own, and TLS with a certificate of the client's.
+func ExampleNew_tls() {
+	certificate, err := tls.LoadX509KeyPair("client.crt", "client.key")
+	if err != nil {
+		panic(err)
+	}
+	rdb := redis.NewClient(&redis.Options{
+		Addr:      "redis.example.com:6380",
+		Username:  "app",
+		Password:  "secret",
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
+	})
+	client, err := relock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer rdb.Close()
+	defer client.Close()
 }

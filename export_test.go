@@ -1,58 +1,169 @@
 package relock
 
 import (
-	"github.com/relock-go/relock/internal/clock"
-	"github.com/relock-go/relock/internal/renewal"
+	"context"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/relock-go/relock/internal/ledger"
 )
 
-// SetClock makes c read k. It also has c take its user's permissions for granted, so
-// that it sends nothing but what its test is about: what is tested in virtual time
-// does without the question that a client's first call asks. It is called before c
-// is used.
-func (c *Client) SetClock(k *clock.Clock) {
-	c.permitted.Store(true)
-	c.acked.Store(true)
-	c.clock = k
-	c.watchdog = renewal.New(k, c.runDue)
-}
+// What the tests of this package see, and nobody else: the suites in test/ have
+// internal/seam.
 
-// ID is the name of c's inbox, and half of the identity of its sessions.
-func (c *Client) ID() string { return c.id }
-
-// Sessions is how many nonces c keeps: asking, queued, held, or being released.
-func (c *Client) Sessions() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.sessions)
-}
-
-// Rooms is how many locks c knows anything of.
-func (c *Client) Rooms() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.countRooms()
-}
-
-// countRooms needs c.mu.
-func (c *Client) countRooms() (n int) {
-	for _, rooms := range c.rooms {
-		n += len(rooms)
+// Unlocked says whether the caller holds none of the mutexes under which l's
+// state is kept: whoever else has one gives it back while it is asked for.
+func (l *Lock) Unlocked() bool {
+	if !comesFree(&l.mu) {
+		return false
 	}
-	return n
+	l.mu.Unlock()
+	if !comesFree(&l.c.mu) {
+		return false
+	}
+	r := l.c.rooms[l.kind][l.hash]
+	l.c.mu.Unlock()
+	if r == nil {
+		return true
+	}
+	if !comesFree(&r.mu) {
+		return false
+	}
+	r.mu.Unlock()
+	return true
 }
 
-// OfKind makes l, not used yet, a handle of another kind.
-func (l *Lock) OfKind(kind string) *Lock {
-	own := *l.side
-	own.kind = kind
-	l.side = &own
-	return l
+// comesFree locks mu, unless that takes for ever.
+func comesFree(mu *sync.Mutex) bool {
+	for range 1_000_000 {
+		if mu.TryLock() {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
 }
 
-// PretendHolds makes h's owner hold n times more than it does, as far as this
-// client knows: nobody can lock 2^31-1 times in a test.
-func (h *Hold) PretendHolds(n int) {
+// PretendShort has h's session, of a named owner, held as one that asks for a replica and
+// whose latest renewal none has.
+func (h *Hold) PretendShort() {
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	h.session.reserved = int32(n)
+	h.session.lost = ErrReplicas
+	h.session.ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
+}
+
+// RenewAround is a round of the watchdog that finds every session due, and in which
+// between happens after it has looked at them and before it sends anything.
+func (c *Client) RenewAround(between func()) {
+	d := dues{c: c, now: c.clock.Now()}
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, s := range all {
+		runAll(d.add(s))
+	}
+	between()
+	d.send()
+}
+
+// AskAgainWhenLost is the next try of a call that was asking for l when a message
+// granted its session, after the lease of that grant has ended.
+func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
+	r := l.c.enter(l)
+	defer l.c.leave(r)
+	r.mu.Lock()
+	e := r.newEntry("", l, false)
+	e.over = true
+	e.finished()
+	r.mu.Unlock()
+	w := &waiting{ctx: ctx, lock: l, room: r, began: l.c.clock.Now()}
+	_, err := w.contend(e, placeNew)
+	return err
+}
+
+// Numbers is a few of numbers, for tests.
+type Numbers struct{ few few[int] }
+
+func (n *Numbers) Add(x *int)         { n.few.add(x) }
+func (n *Numbers) Index(x *int) int   { return n.few.index(x) }
+func (n *Numbers) Remove(i int)       { n.few.remove(i) }
+func (n *Numbers) Len() int           { return n.few.len() }
+func (n *Numbers) FirstLast() [2]*int { return [2]*int{n.few.first, n.few.last()} }
+func (n *Numbers) All() (all []*int) {
+	for i, x := range n.few.all() {
+		if n.few.at(i) != x {
+			panic("at and all differ")
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// Handle is the list of a handle's holds, for tests.
+type Handle struct{ pile pile }
+
+func (p *Handle) Add(h *Hold)         { p.pile.add(h) }
+func (p *Handle) Remove(h *Hold) bool { return p.pile.remove(h) }
+func (p *Handle) NewestOldest() [2]*Hold {
+	return [2]*Hold{p.pile.newest, p.pile.last()}
+}
+
+func (p *Handle) All() (all []*Hold) {
+	for h := range p.pile.all() {
+		all = append(all, h)
+	}
+	return all
+}
+
+// A FuzzedMessage is what parseMessage makes of a payload.
+type FuzzedMessage struct {
+	Verb, Nonce   string
+	Op, Low, High int64
+}
+
+func ParseMessage(payload string) (FuzzedMessage, error) {
+	m, err := parseMessage(payload)
+	return FuzzedMessage{m.verb, m.nonce, m.op, m.low, m.high}, err
+}
+
+// A FuzzedAnswer is one answer of the acquire script, or what hold says.
+type FuzzedAnswer struct {
+	Code, Low, High, Ticket int64
+	Remaining, Wait         time.Duration
+}
+
+func DecodeAcquire(raw []any, requests int) (now int64, answers []FuzzedAnswer, err error) {
+	reply, err := decodeAcquire(raw, requests, math.MaxInt32)
+	for _, a := range reply.answers {
+		answers = append(answers, FuzzedAnswer{a.code, a.low, a.high, a.ticket, a.remaining, a.wait})
+	}
+	return reply.now, answers, err
+}
+
+func DecodeHold(raw []any) (held bool, now int64, a FuzzedAnswer, err error) {
+	reply, err := decodeHold(raw)
+	return reply.held, reply.now, FuzzedAnswer{Remaining: reply.remaining}, err
+}
+
+func DecodeRelease(raw []any) (was, now int64, more bool, err error) { return decodeRelease(raw) }
+
+func DecodeInfo(raw []any) (Info, error) {
+	info, _, err := decodeInfo(raw)
+	return info, err
+}
+func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) { return decodeWaiters(raw) }
+
+// Asked is what l asks of Redis, or why every call on it fails.
+func (l *Lock) Asked() (owner string, ttl, maxHold time.Duration, err error) {
+	return l.terms.owner, l.terms.ttl, l.terms.maxHold, l.err
+}
+
+// Timeouts are the client's own.
+func (c *Client) Timeouts() (release, keep time.Duration) {
+	return c.cfg.releaseTimeout, c.cfg.tokenKeep
 }

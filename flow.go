@@ -20,11 +20,11 @@ type flow struct {
 }
 
 // flow returns whose claim the session may carry.
-func (s *session) flow() flow {
-	if !s.named {
+func (a *acquisition) flow() flow {
+	if !a.named() {
 		return flow{}
 	}
-	return flow{s.name, s.read}
+	return flow{a.name, a.read}
 }
 
 func (w *waiting) flow() flow {
@@ -83,9 +83,9 @@ func (w *waiting) follow() (*session, error) {
 			r.flows = make(map[flow]*line)
 		}
 		r.flows[of] = &line{}
-		s := r.newFront(w.owner, w.lock)
+		e := r.newEntry(w.owner, w.lock, true)
 		r.mu.Unlock()
-		return w.contend(s, placeNew)
+		return w.contend(e, placeNew)
 	}
 	p := &place{of: of, terms: &w.lock.terms, turn: make(chan handover, 1)}
 	spot := behind.PushBack(p)
@@ -97,8 +97,8 @@ func (w *waiting) follow() (*session, error) {
 // reserved for the caller, or nil. It needs r.mu.
 func (r *room) reserve(of flow) *session {
 	for _, s := range r.sessions.all() {
-		if s.named && s.flow() == of && (of.read || s.intent.writes > 0) && !r.c.clock.Now().Reached(s.trust) {
-			s.reserved++
+		if s.named() && s.flow() == of && (of.read || s.ledger.Meant().Writes > 0) && !s.term.Over(r.c.clock.Now()) {
+			s.reserve()
 			return s
 		}
 	}
@@ -113,13 +113,13 @@ func (r *room) admit(s *session) {
 	r.unclaim(s.flow())
 	s.front = false
 	for spot := line.Front(); spot != nil; spot = spot.Next() {
-		s.reserved++
-		spot.Value.(*place).turn <- handover{session: s, joined: true}
+		s.reserve()
+		spot.Value.(*place).turn <- handover{acquisition: s.acquisition, joined: true}
 	}
 }
 
-// covers says that Redis has been told of n holds, on the terms of the handle, and
-// lately: a hold among them needs no further statement. It needs room.mu.
-func (s *session) covers(n counts, l *Lock, now clock.Instant) bool {
-	return s.settledWith(n) && !s.unproven && l.terms == *s.terms && !s.terms.fixed && now.Until(s.trust) >= s.terms.ttl/3
+// covers says that Redis has been told of all holds, on the terms of the handle, and
+// lately: one that is reserved needs no further statement. It needs room.mu.
+func (s *session) covers(l *Lock, now clock.Instant) bool {
+	return !s.over && s.ledger.Knows() && !s.unproven && l.terms == *s.terms && !s.terms.fixed && s.term.Fresh(now, s.terms.ttl)
 }

@@ -59,7 +59,9 @@ func (h *Hold) extra() *extras {
 func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
 	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
 	s.add(h)
-	s.schedule(now)
+	if s.terms != &l.terms { // else it is scheduled for such a hold
+		s.schedule(now)
+	}
 	return h
 }
 
@@ -67,14 +69,11 @@ func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
 func (h *Hold) judge() error {
 	s := h.session
 	s.room.mu.Lock()
-	var tell func()
+	defer s.room.unlock()
 	if !h.released {
-		tell = s.check(s.room.c.clock.Now())
+		s.check(s.room.c.clock.Now())
 	}
-	err := h.state()
-	s.room.mu.Unlock()
-	run(tell)
-	return err
+	return h.state()
 }
 
 // peek is judge without the clock, for callers that hold a handle's mutex, under
@@ -152,7 +151,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	}
 	h.session.room.mu.Lock()
 	defer h.session.room.mu.Unlock()
-	return h.session.trust.Time()
+	return h.session.term.Until.Time()
 }
 
 // Token returns the fencing token: larger than that of every earlier grant of
@@ -207,33 +206,22 @@ func (h *Hold) end() error {
 	s, c := h.session, h.session.room.c
 	s.room.mu.Lock()
 	now := c.clock.Now()
-	tell := func() {}
 	if !h.released {
-		if lost := s.check(now); lost != nil {
-			tell = lost
-		}
+		s.check(now)
 	}
-	if err := h.state(); err != nil {
-		h.released = true
-		cancel := h.cancelAll(ErrNotHeld)
-		s.room.mu.Unlock()
-		cancel()
-		tell()
+	err, untold := h.state(), h.local
+	h.released = true
+	s.room.then(h.cancelAll(ErrNotHeld)...)
+	if err != nil {
+		s.room.unlock()
 		return err
 	}
-	h.released = true
-	cancel := h.cancelAll(ErrNotHeld)
 	s.drop(h)
-	finish := s.room.finish
-	switch {
-	case h.local && s.settledWith(s.claims()):
-		finish = func(*session) error { return nil }
-	case s.turn != nil:
-		finish = (*session).lower
+	if untold && s.ledger.Knows() {
+		s.room.unlock()
+	} else {
+		err = s.finish(now)
 	}
-	s.room.mu.Unlock()
-	cancel()
-	err := finish(s)
 	if hook := c.cfg.hooks.Released; hook != nil {
 		ev := h.event(err)
 		ev.Held = now.Sub(h.acquired)
@@ -248,18 +236,12 @@ func (h *Hold) end() error {
 func (h *Hold) giveBack() {
 	s := h.session
 	s.room.mu.Lock()
-	alive := s.phase == held && !h.released
+	if !s.over && !h.released {
+		s.room.then(s.finishApart)
+	}
 	h.released = true
 	s.drop(h)
-	s.room.mu.Unlock()
-	if !alive {
-		return
-	}
-	finish := s.room.finish
-	if s.turn != nil {
-		finish = (*session).lower
-	}
-	s.room.c.spawn(func(context.Context) { _ = finish(s) })
+	s.room.unlock()
 }
 
 func (h *Hold) event(err error) Event {
@@ -268,7 +250,7 @@ func (h *Hold) event(err error) Event {
 
 // lose marks the hold lost. It needs room.mu; what it returns runs without it: first
 // cancel, which calls nobody, then tell.
-func (h *Hold) lose(why error, now clock.Instant) (cancel, tell func()) {
+func (h *Hold) lose(why error, now clock.Instant) (cancel []func(), tell func()) {
 	x := h.extra()
 	x.why = why
 	if x.lostc != nil {
@@ -285,121 +267,26 @@ func (h *Hold) lose(why error, now clock.Instant) (cancel, tell func()) {
 	}
 }
 
-// cancelAll needs room.mu; what it returns runs without it.
-func (h *Hold) cancelAll(cause error) func() {
-	if h.extras == nil {
-		return func() {}
+// cancelAll returns what ends the contexts of the hold. It needs room.mu; what it
+// returns runs without it.
+func (h *Hold) cancelAll(cause error) []func() {
+	if h.extras == nil || h.contexts == nil {
+		return nil
 	}
 	contexts := h.contexts
 	h.contexts = nil
-	return func() {
+	return []func(){func() {
 		for ctx := range contexts {
 			ctx.stop()
 			ctx.cancel(cause)
 		}
-	}
+	}}
 }
 
-// Context returns a context that ends when the hold is lost, with ErrLost as
-// its cause, when it is released, or when parent ends. Like Err, its own Err is
-// judged by the clock at the call. The owner that parent names stays as it is.
-//
-// The hold keeps the context, some 400 bytes, until either has ended. Under a parent
-// that outlives the hold, do not make one for each step of a long piece of work:
-// make one for all of it, or give each a parent that is cancelled after it.
-func (h *Hold) Context(parent context.Context) context.Context {
-	if h.unmade() {
-		return endedContext(parent, errUnmadeHold)
+func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
+	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
+		ev := h.event(nil)
+		ev.Waited = waited
+		hook(ctx, ev)
 	}
-	inner, cancel := context.WithCancelCause(parent)
-	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
-	// Not under room.mu: parent may be a context of a hold of the same lock, and
-	// judges that when it is asked.
-	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
-	_ = h.judge()
-	h.session.room.mu.Lock()
-	err := h.state()
-	if err == nil {
-		x := h.extra()
-		if x.contexts == nil {
-			x.contexts = make(map[*holdContext]struct{})
-		}
-		x.contexts[ctx] = struct{}{}
-	}
-	h.session.room.mu.Unlock()
-	switch {
-	case err != nil:
-		ctx.stop()
-		ctx.cancel(err)
-	case parent.Err() != nil:
-		h.forget(ctx) // parent's end may have come before there was anything to forget
-	}
-	return ctx
-}
-
-// forget lets a context go whose parent has ended: a long hold may have many.
-func (h *Hold) forget(ctx *holdContext) {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
-	if h.extras != nil { // parent may have ended before anything was kept
-		delete(h.contexts, ctx)
-	}
-}
-
-// A holdContext asks the clock before it answers: after a pause its timer and
-// its watchdog may yet have to run.
-type holdContext struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	hold   *Hold
-	parent context.Context
-	stop   func() bool // ends the wait for parent's end
-}
-
-type holdKey struct{}
-
-// Err judges the holds as well whose contexts this one descends from: what cancels
-// one of theirs has cancelled this one when it returns.
-func (c *holdContext) Err() error {
-	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
-		above.judge()
-	}
-	return c.Context.Err()
-}
-
-// judge ends the inner context with its hold. Another goroutine that has found
-// the loss may yet have to do so.
-func (c *holdContext) judge() {
-	if err := c.hold.judge(); err != nil {
-		c.cancel(err)
-	}
-}
-
-// Value is also how context.Cause finds the cause: it must not miss a loss either.
-func (c *holdContext) Value(key any) any {
-	if key == (holdKey{}) {
-		return c
-	}
-	c.judge()
-	return c.Context.Value(key)
-}
-
-// waitsForItself reports an acquisition under a context that descends from a
-// live hold of the same lock by somebody else: it could only end in a timeout.
-func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		h := c.hold
-		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
-			continue
-		}
-		who := "an anonymous owner"
-		if h.session.named {
-			who = fmt.Sprintf("owner %q", h.session.owner())
-		}
-		if !l.read && h.reads() {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)
-		}
-		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
-	}
-	return nil
 }

@@ -42,15 +42,16 @@ const inspectTimeout = 5 * time.Second
 // waitersPage is how much of a long queue is read in one script.
 const waitersPage = 500
 
-// readersPage is how many readers are looked at in one script.
+// readersPage is how many sessions are looked at in one script.
 const readersPage = 250
 
 // Info reads from Redis who holds the lock and how many wait, whatever kind of
 // lock the name is in use as. More than 250 readers are read in pages, between which
-// others may come and go: who reads all the time is in it, once.
+// others may come and go: who reads all the time is in it, once. What is renewed between two
+// pages may count twice among an owner's Holds.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	var all Info
-	seen := map[string]bool{}
+	at := map[string]int{}
 	for after := int64(0); ; {
 		raw, err := l.ask(ctx, scriptInfo, after, readersPage)
 		if err != nil {
@@ -64,16 +65,27 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 			all.Kind, all.Waiters = page.Kind, page.Waiters
 		}
 		for _, h := range page.Holders {
-			if !seen[h.Owner] {
-				seen[h.Owner] = true
-				all.Holders = append(all.Holders, h)
-			}
+			all.add(h, at)
 		}
 		if next <= after {
 			return all, nil
 		}
 		after = next
 	}
+}
+
+// add adds what a page says of an owner, which may have been on a page before: at is
+// where those are. Each page has sessions of their own.
+func (all *Info) add(h Holder, at map[string]int) {
+	i, known := at[h.Owner]
+	if !known || all.Holders[i].Token != h.Token {
+		at[h.Owner] = len(all.Holders)
+		all.Holders = append(all.Holders, h)
+		return
+	}
+	one := &all.Holders[i]
+	one.Holds += h.Holds
+	one.TTL = max(one.TTL, h.TTL)
 }
 
 // decodeInfo returns a page of the holders, and where it ends.
@@ -160,8 +172,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // force ends one holder's grant. The token keeps a copy of the request from
 // removing a later one.
 func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
-	for {
-		raw, unanswered, err := l.askAgain(ctx, scriptForce, l.c.inboxPrefix, h.Owner, h.Token, l.c.cfg.tokenKeep.Milliseconds())
+	for after := int64(0); ; {
+		raw, unanswered, err := l.askAgain(ctx, scriptForce, h.Owner, h.Token, after, l.c.cfg.tokenKeep.Milliseconds(), l.c.inboxPrefix)
 		if err != nil {
 			return false, err
 		}
@@ -169,7 +181,8 @@ func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 		// What a second try finds gone, an unanswered first one may have removed.
 		removed = cur.Int("removed") == 1 || removed || unanswered
 		cur.Int("now")
-		if more := cur.Int("more") == 1; !more || cur.Err() != nil {
+		more := cur.Int("more") == 1
+		if after = cur.Int("after"); !more || cur.Err() != nil {
 			if cur.Err() != nil {
 				return removed, lockError(l.Name(), cur.Err())
 			}
@@ -199,27 +212,24 @@ func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw
 	}
 	keys := key.Of(l.c.cfg.prefix, l.hash)
 	call := transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
-	for try := 1; ; try++ {
-		raw, err := l.c.transport.Do(ctx, inspectTimeout, call)
-		if err == nil {
-			return raw, unanswered, nil
-		}
-		switch transport.Classify(err) {
-		case transport.Refused, transport.Closed:
-			return nil, unanswered, lockError(l.Name(), &requestError{err})
-		case transport.Unknown:
-			unanswered = true
-		}
-		if try == 3 || !pause(ctx, l.c.ctx.Done(), backoff(try)) {
-			switch {
-			case ctx.Err() != nil:
-				err = ended(ctx)
-			case l.c.ctx.Err() != nil:
-				err = ErrClosed
-			default:
-				err = &requestError{err}
-			}
-			return nil, unanswered, lockError(l.Name(), err)
-		}
+	tries := 0
+	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {
+		tries++
+		raw, err = l.c.transport.Do(ctx, inspectTimeout, call)
+		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
+		return err != nil && tries < 3, err
+	})
+	switch {
+	case err == nil:
+		return raw, unanswered, nil
+	case transport.Hopeless(err):
+		err = &requestError{err}
+	case ctx.Err() != nil:
+		err = ended(ctx)
+	case l.c.ctx.Err() != nil:
+		err = ErrClosed
+	default:
+		err = &requestError{err}
 	}
+	return nil, unanswered, lockError(l.Name(), err)
 }

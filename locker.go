@@ -2,16 +2,12 @@ package relock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -61,6 +57,7 @@ type Client struct {
 	acked       atomic.Bool  // and WAIT, which Replicas needs
 	onlyOne     atomic.Bool  // a script may name one lock only
 	linkedOnce  atomic.Bool  // the inbox has been subscribed
+	ending      atomic.Bool  // Close has been called: nothing is granted any more
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -71,19 +68,18 @@ type Client struct {
 
 	mu       sync.Mutex                  // guards the following fields; taken after a room's mu
 	rooms    map[string]map[string]*room // by kind, and by the lock's key: a word less for each than by both
-	sessions map[nonce]*session          // by nonce: asking, queued, held, or being released
+	sessions map[nonce]*acquisition      // by nonce: waiting, holding, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
 	draining bool
-	ending   bool // Close has been called: nothing is granted any more
 	closed   bool
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
 // Sentinel, or Cluster, but not Ring; a decorator is to embed one of go-redis'
 // clients (docs/operations.md). It does no I/O. rdb stays the caller's, to
-// be closed after the Client.
+// be closed after the Client. Hooks are to be added to rdb before.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
@@ -101,12 +97,12 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c := &Client{
 		id:        newNonce().String(),
-		name:      uuid.NewString(),
+		name:      newNonce().String()[:nameLen],
 		cfg:       cfg,
 		transport: tr,
 		clock:     clock.System(),
 		rooms:     make(map[string]map[string]*room),
-		sessions:  make(map[nonce]*session),
+		sessions:  make(map[nonce]*acquisition),
 		idle:      make(chan struct{}),
 	}
 	if cfg.sharded {
@@ -114,12 +110,18 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		c.shards = c.newShards(rdb)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
-	c.args = constants{c.inboxPrefix, c.id, cfg.tokenKeep.Milliseconds(), cfg.terms.ttl.Milliseconds()}
+	c.args = newConstants(c.inboxPrefix, cfg.terms.ttl, cfg.tokenKeep)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
-	channel := key.Inbox(cfg.prefix, c.id)
+	c.newInbox(rdb)
+	return c, nil
+}
+
+// newInbox makes what the client hears by, unless it has sharded channels for that.
+func (c *Client) newInbox(rdb redis.UniversalClient) {
+	channel := key.Inbox(c.cfg.prefix, c.id)
 	c.inbox = inbox.New(inbox.Config{
 		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
 			// The link before may have broken with a node that is gone.
@@ -134,10 +136,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		},
 		Refused: isRefused,
 		Failed:  func(err error) { c.deaf(channel, err) },
-		Spread:  spread,
+		Spread:  transport.Spread,
 	})
 	c.ear = newEar(channel, c.inbox)
-	return c, nil
 }
 
 func isNil(rdb redis.UniversalClient) bool {
@@ -195,6 +196,9 @@ func (r *room) serverNow() int64 { return time.Now().UnixMilli() + r.skew.Load()
 
 // sample notes what the clock says of the server that has the lock.
 func (r *room) sample(serverMs int64) {
+	if serverMs == 0 {
+		return // the answer does not say
+	}
 	skew := serverMs - time.Now().UnixMilli()
 	r.skew.Store(skew)
 	r.c.skew.Store(skew)
@@ -232,29 +236,33 @@ func (c *Client) leaveLocked(r *room) {
 	}
 }
 
-// register makes a session known by its nonce, before its first request leaves.
-func (c *Client) register(s *session) {
+// register makes an acquisition known by its nonce, before its first request leaves.
+func (c *Client) register(a *acquisition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions[s.nonce] == nil {
-		c.sessions[s.nonce] = s
-		s.room.refs++
+	if c.sessions[a.nonce] == nil {
+		c.sessions[a.nonce] = a
+		a.room.refs++
 	}
 }
 
-// unregister forgets a session: released, lost, or never known to Redis.
-func (c *Client) unregister(s *session) {
+// unregister forgets an acquisition: released, lost, or never known to Redis.
+func (c *Client) unregister(a *acquisition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions[s.nonce] == s {
-		delete(c.sessions, s.nonce)
-		c.leaveLocked(s.room)
+	c.unregisterLocked(a)
+}
+
+func (c *Client) unregisterLocked(a *acquisition) {
+	if c.sessions[a.nonce] == a {
+		delete(c.sessions, a.nonce)
+		c.leaveLocked(a.room)
 		c.notifyLocked()
 	}
 }
 
-// lookup returns the session that a message or a reply names, or nil.
-func (c *Client) lookup(name string) *session {
+// lookup returns the acquisition that a message or a reply names, or nil.
+func (c *Client) lookup(name string) *acquisition {
 	n, ok := asNonce(name)
 	if !ok {
 		return nil
@@ -262,180 +270,4 @@ func (c *Client) lookup(name string) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sessions[n]
-}
-
-// spawn runs fn on a goroutine that Close waits for, unless it is too late.
-func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.tasks++
-	c.wg.Go(func() {
-		defer func() {
-			c.mu.Lock()
-			c.tasks--
-			c.notifyLocked()
-			c.mu.Unlock()
-		}()
-		fn(c.ctx)
-	})
-	return true
-}
-
-// tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
-// or ends its goroutine, stops neither.
-func (c *Client) tellApart(tells ...func()) {
-	if len(tells) > 0 && !c.spawn(func(context.Context) { runAll(tells) }) {
-		runAll(tells)
-	}
-}
-
-// background is spawn for at most the given time.
-func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
-	c.spawn(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		fn(ctx)
-	})
-}
-
-// notifyLocked wakes a Shutdown that waits for holds and tasks to end. It needs c.mu.
-func (c *Client) notifyLocked() {
-	if c.draining {
-		close(c.idle)
-		c.idle = make(chan struct{})
-	}
-}
-
-func (c *Client) isClosing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-func (c *Client) hasClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ending
-}
-
-// drain makes waiters and new calls fail; holds go on.
-func (c *Client) drain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.draining {
-		c.draining = true
-		c.shut()
-	}
-}
-
-// Shutdown ends the client in order: waiters and new calls get ErrClosed,
-// re-entries still succeed, and when the last hold is released it closes. When
-// ctx ends before that it returns ctx's error, and goes on draining; Close
-// remains to be called.
-func (c *Client) Shutdown(ctx context.Context) error {
-	if c.unmade() {
-		return fmt.Errorf("relock: %w", errUnmadeClient)
-	}
-	if ctx == nil {
-		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
-	}
-	c.drain()
-	for {
-		c.mu.Lock()
-		// What a Close has cut short stays among the sessions.
-		idle, quiet := c.idle, c.closed || len(c.sessions) == 0 && c.tasks == 0
-		c.mu.Unlock()
-		if quiet {
-			return c.Close()
-		}
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return fmt.Errorf("relock: shutdown: %w", ended(ctx))
-		}
-	}
-}
-
-// closeGrace is how long Close goes on leaving queues and releasing what its
-// callers have unlocked.
-const closeGrace = 250 * time.Millisecond
-
-// Close ends the client now: holds are lost, with ErrLost and ErrClosed as
-// their error, and waiters get ErrClosed. Their leases in Redis run out by
-// themselves. What has been unlocked before, and the places of waiters, it
-// goes on telling Redis for a quarter of a second at most. It returns when the
-// client's goroutines have ended; one
-// that waits for a silent server ends by the redis client's own timeouts. So it
-// must not be called from a hook. Closing again does nothing.
-func (c *Client) Close() error {
-	if c.unmade() {
-		return fmt.Errorf("relock: %w", errUnmadeClient)
-	}
-	c.drain()
-	c.mu.Lock()
-	again := c.ending
-	c.ending = true
-	c.mu.Unlock()
-	c.loseAll()
-	if !again {
-		c.leaveAll()
-	}
-	c.mu.Lock()
-	c.closed = true
-	c.notifyLocked()
-	c.mu.Unlock()
-	c.loseAll() // what was granted meanwhile
-	c.cancel()
-	c.watchdog.Close()
-	c.inbox.Close()
-	if c.shards != nil {
-		c.shards.Close()
-	}
-	c.wg.Wait()
-	c.transport.Wait()
-	return nil
-}
-
-// loseAll ends what is held.
-func (c *Client) loseAll() {
-	why := errors.Join(ErrLost, ErrClosed)
-	var tells []func()
-	for _, s := range c.known() {
-		s.room.mu.Lock()
-		tells = append(tells, s.lose(why, c.clock.Now()))
-		s.room.mu.Unlock()
-	}
-	runAll(tells)
-}
-
-// leaveAll waits until no session is left that has a place or a release under
-// way: an entry that nobody waits for holds up others for up to a lease.
-func (c *Client) leaveAll() {
-	limit := time.NewTimer(closeGrace)
-	defer limit.Stop()
-	for {
-		c.mu.Lock()
-		idle, none := c.idle, len(c.sessions) == 0
-		c.mu.Unlock()
-		if none {
-			return
-		}
-		select {
-		case <-idle:
-		case <-limit.C:
-			return
-		}
-	}
-}
-
-func (c *Client) known() []*session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.sessions))
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // A Multi is several locks that are held together: all of them, or none. It is a
@@ -155,7 +157,7 @@ func (m *Multi) acquire(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 			return h, err
 		}
 		h.giveBack(ctx)
-		pause(ctx, nil, backoff(try)) // its end is the next attempt's error
+		transport.Pause(ctx, nil, transport.Backoff(try)) // its end is the next attempt's error
 	}
 }
 

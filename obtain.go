@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // This file is how a call comes to a hold of its handle, or to say why not. How it
@@ -45,6 +46,9 @@ var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked y
 // gate waits while a lost hold of somebody else, not yet unlocked, occupies the
 // handle: its Unlock is still to come, and must not end a later hold.
 func (l *Lock) gate(w *waiting) error {
+	if !l.holds.some.Load() {
+		return nil
+	}
 	var hint *time.Timer
 	for {
 		freed, err := l.attach(w, nil)
@@ -80,8 +84,6 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 			return err
 		case freed != nil:
 			return errOccupied
-		case h.judge() != nil:
-			return errGone
 		}
 		h.acquiredHook(w.ctx, h.acquired.Sub(w.began))
 		return nil
@@ -106,8 +108,15 @@ func (l *Lock) keep(h *Hold, fn func() error) (err error) {
 // attach adds a hold, or nil, to the handle unless a lost one of somebody else is
 // in the way: then it returns what is closed when one has been unlocked.
 func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
-	l.judge()
 	l.mu.Lock()
+	if l.holds.newest != nil {
+		l.mu.Unlock()
+		l.judge() // may call hooks, and so take any time
+		if h != nil && h.judge() != nil {
+			return nil, errGone
+		}
+		l.mu.Lock()
+	}
 	defer l.mu.Unlock()
 	freed, err = l.occupied(w.owner)
 	if err == nil && freed == nil && h != nil {
@@ -137,7 +146,7 @@ func (w *waiting) anew(err error) (again bool, told error) {
 		w.room.c.logWasted(w.lock.terms.ttl, w.room)
 	}
 	switch {
-	case pause(w.ctx, w.room.c.closing, backoff(w.gone)):
+	case transport.Pause(w.ctx, w.room.c.closing, transport.Backoff(w.gone)):
 		return true, nil
 	case w.ctx.Err() != nil:
 		return false, ended(w.ctx)
@@ -153,13 +162,13 @@ func (c *Client) logWasted(ttl time.Duration, r *room) {
 		slog.String("lock", key.Name(c.cfg.prefix, r.hash)), slog.Duration("ttl", ttl))
 }
 
-// noteWasted counts the grants of a session in the queue that had ended when they were
+// noteWasted counts the grants of an entry that had ended when they were
 // heard of.
-func (w *waiting) noteWasted(s *session) {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	if s.asked != nil {
-		w.gone += s.wasted
+func (w *waiting) noteWasted(a *acquisition) {
+	a.room.mu.Lock()
+	defer a.room.mu.Unlock()
+	if a.entry != nil {
+		w.gone += a.entry.wasted
 	}
 }
 

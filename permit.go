@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 // permit asks what the call needs, of that what has not been answered yet.
@@ -30,7 +31,7 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	if c.shards != nil {
 		shard = w.room.ear.channel
 	}
-	raw, err := c.transport.Do(w.ctx, attempt(w.lock.terms.ttl), transport.Call{
+	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.ttl), transport.Call{
 		Script: scriptPermit, Keys: []string{keys.Hash, keys.Queue}, Args: []any{key.Inbox(c.cfg.prefix, c.id), shard}, InFull: true,
 	})
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 	if w.lock.terms.replicas.n == 0 || c.acked.Load() {
 		return nil
 	}
-	err := c.transport.DoAcked(w.ctx, attempt(w.lock.terms.ttl), 0, time.Millisecond, whereCall(c, keys))[0].Err
+	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.ttl), 0, time.Millisecond, whereCall(c, keys))[0].Err
 	if err != nil && isRefused(err) {
 		return fmt.Errorf("the user may not run: wait, which Replicas needs; docs/operations.md lists what is needed: %w", err)
 	}
@@ -87,7 +88,7 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 // mayHear waits until the inbox hears, for no longer than for an answer: a lock
 // that is free does not depend on it.
 func (c *Client) mayHear(w *waiting) error {
-	limit := attempt(w.lock.terms.ttl)
+	limit := trust.Attempt(w.lock.terms.ttl)
 	if by, bounded := w.ctx.Deadline(); bounded {
 		limit = min(limit, time.Until(by)/2) // the rest is for the lock itself
 	}

@@ -1,7 +1,10 @@
 package relock
 
 import (
+	"fmt"
 	"iter"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -10,6 +13,7 @@ import (
 // A pile is a handle's list of holds, each of which is in one at most. Its handle's
 // mu guards it, and the links of its holds.
 type pile struct {
+	some   atomic.Bool // for who looks without the mutex
 	newest *Hold
 	*tally // nil until there is more than one, or a call waits for one to end
 }
@@ -69,6 +73,7 @@ func (p *pile) add(h *Hold) {
 		p.newest.above = h
 	}
 	h.below, p.newest = p.newest, h
+	p.some.Store(true)
 	h.in.Store(p)
 }
 
@@ -101,6 +106,7 @@ func (p *pile) remove(h *Hold) bool {
 		h.above.below = h.below
 	} else {
 		p.newest = h.below
+		p.some.Store(h.below != nil)
 	}
 	if h.below != nil {
 		h.below.above = h.above
@@ -177,5 +183,116 @@ func (h *Hold) trusted() clock.Instant {
 	if h.state() != nil {
 		return clock.Instant{}
 	}
-	return h.session.trust
+	return h.session.term.Until
+}
+
+// occupied returns a channel to wait on if a lost hold of another owner is in
+// the way, or ErrLost if the owner's own is. It needs l.mu.
+func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
+	if h := l.holds.newest; l.read {
+		if h == nil {
+			return nil, nil
+		}
+		// All are of one owner: any says whose.
+		if named := h.session.named(); named != (owner != "") || named && h.session.owner() != owner {
+			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
+		}
+		return nil, nil // any of its unlocks will do
+	}
+	if l.holds.noneLost() {
+		return nil, nil
+	}
+	for h := range l.holds.all() {
+		lost := h.peek()
+		if lost == nil {
+			continue
+		}
+		if owner != "" && h.session.owner() == owner {
+			return nil, fmt.Errorf("%w; unlock that hold first", lost)
+		}
+		t := l.holds.count()
+		if t.freed == nil {
+			t.freed = make(chan struct{})
+		}
+		return t.freed, nil
+	}
+	return nil, nil
+}
+
+// detach takes a hold off the handle.
+func (l *Lock) detach(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(h)
+}
+
+// remove reports whether the hold was there. It needs l.mu.
+func (l *Lock) remove(h *Hold) bool {
+	found := l.holds.remove(h)
+	if t := l.holds.tally; found && t != nil && t.freed != nil {
+		close(t.freed)
+		t.freed = nil
+	}
+	return found
+}
+
+// next returns the hold that an Unlock is for, or nil. Those whose
+// caller has them to Release come last: after a loss of several, an Unlock must
+// not take the one that Do is about to end. It needs l.mu.
+func (l *Lock) next() (found *Hold) {
+	if l.holds.tally == nil {
+		return l.holds.newest
+	}
+	best, most := -1, 3
+	if l.holds.noneLost() {
+		most = 2
+	}
+	for h := range l.holds.all() {
+		rank := 0
+		if h.peek() != nil {
+			rank = 1
+		}
+		if h.unlock {
+			rank += 2
+		}
+		if rank > best {
+			best, found = rank, h
+		}
+		if best >= most {
+			break
+		}
+	}
+	return found
+}
+
+// judge judges the holds of the handle by the clock, and returns how many are live.
+// Where an earlier look at each says that none can be lost, it asks none: each trust
+// is looked at about once a lease. It takes l.mu only to list them: a loss found here
+// calls hooks.
+func (l *Lock) judge() (live int) {
+	if l.unmade() {
+		return 0
+	}
+	now, losses := l.c.clock.Now(), l.c.losses.Load()
+	l.mu.Lock()
+	live, known := l.holds.live(now, losses)
+	if known {
+		l.mu.Unlock()
+		return live
+	}
+	var some [4]*Hold
+	holds := slices.AppendSeq(some[:0], l.holds.all())
+	l.mu.Unlock()
+	live = 0
+	for _, h := range slices.Backward(holds) {
+		if h.judge() == nil {
+			live++
+		}
+	}
+	l.mu.Lock()
+	if l.holds.tally != nil {
+		l.holds.judged(now, losses)
+	}
+	l.mu.Unlock()
+	return live
 }

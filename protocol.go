@@ -30,7 +30,6 @@ const (
 var (
 	scriptAcquire   = script.MustLoad(lua.FS, "acquire")
 	scriptHold      = script.MustLoad(lua.FS, "hold")
-	scriptRenew     = script.MustLoad(lua.FS, "renew")
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
 	scriptForce     = script.MustLoad(lua.FS, "force")
@@ -63,7 +62,6 @@ type request struct {
 	nonce string
 	op    int64
 	owner string
-	named bool
 	mode  string
 	ttl   time.Duration
 	block int // tokens wanted
@@ -90,14 +88,62 @@ type acquireReply struct {
 
 // constants are arguments that every request of a client has: made once, since each
 // costs an allocation.
-type constants struct{ inbox, id, keep, ttl any }
+type constants struct {
+	quiet, echo     any // the terms of an acquire, without and with an echo
+	release         any // the terms of a release
+	write, read     any // the counts of a first request
+	ttl, life, zero any // of a lease of the client's TTL
+}
 
-// lease is a TTL as an argument.
-func (c *Client) lease(ttl time.Duration) any {
-	if ttl == c.cfg.terms.ttl {
-		return c.args.ttl
+func newConstants(inbox string, ttl, keep time.Duration) constants {
+	lease := ttl.Milliseconds()
+	return constants{
+		quiet:   fmt.Sprintf("%d 0 %s", keep.Milliseconds(), inbox),
+		echo:    fmt.Sprintf("%d 1 %s", keep.Milliseconds(), inbox),
+		release: fmt.Sprintf("%d %s", keep.Milliseconds(), inbox),
+		write:   requestCounts(1, modeWrite, lease),
+		read:    requestCounts(1, modeRead, lease),
+		ttl:     strconv.FormatInt(lease, 10),
+		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
+		zero:    "0",
 	}
-	return ttl.Milliseconds()
+}
+
+// lease is a TTL as an argument, and how long the hash lives then.
+func (c *Client) lease(ttl time.Duration) (lease, life any) {
+	switch ttl {
+	case c.cfg.terms.ttl:
+		return c.args.ttl, c.args.life
+	case 0:
+		return c.args.zero, c.cfg.tokenKeep.Milliseconds()
+	}
+	return ttl.Milliseconds(), (ttl + c.cfg.tokenKeep).Milliseconds()
+}
+
+// counts is what a request asks for: one hold.
+func (c *Client) counts(op int64, mode string, ttl time.Duration) any {
+	switch {
+	case op != 1 || ttl != c.cfg.terms.ttl:
+		return requestCounts(op, mode, ttl.Milliseconds())
+	case mode == modeRead:
+		return c.args.read
+	}
+	return c.args.write
+}
+
+func requestCounts(op int64, mode string, ttl int64) string {
+	n := " 1 0 "
+	if mode == modeRead {
+		n = " 0 1 "
+	}
+	return strconv.FormatInt(op, 10) + n + strconv.FormatInt(ttl, 10) + " "
+}
+
+// identity is what the scripts know a session by, and the field of its counts, which
+// is the identity's end.
+func identity(client, nonce, owner string) (whole, field string) {
+	whole = nonce + " " + client + " o:" + owner
+	return whole, whole[len(nonce)+len(client)+2:]
 }
 
 func kindArg(kind string) any {
@@ -110,24 +156,28 @@ func kindArg(kind string) any {
 	return kind
 }
 
-func modeArg(mode string) any {
-	if mode == modeRead {
-		return modeRead
-	}
-	return modeWrite
-}
-
+// acquireCall asks for the lock until notAfter, a time of the server in ms.
 func acquireCall(c *Client, keys key.Keys, kind string, notAfter int64, echo bool, requests ...request) transport.Call {
-	args := make([]any, 0, 6+8*len(requests))
-	args = append(args, c.args.inbox, kindArg(kind), c.args.id, notAfter, c.args.keep, flag(echo))
+	args := make([]any, 0, 3+6*len(requests))
+	terms := c.args.quiet
+	if echo {
+		terms = c.args.echo
+	}
+	args = append(args, kindArg(kind), notAfter*1000, terms)
 	for _, r := range requests {
-		args = append(args, r.nonce, r.op, r.owner, flag(r.named), modeArg(r.mode), c.lease(r.ttl), r.block, r.place)
+		whole, field := identity(c.id, r.nonce, r.owner)
+		_, life := c.lease(r.ttl)
+		args = append(args, whole, field, c.counts(r.op, r.mode, r.ttl), r.block, life, r.place)
 	}
 	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
 
-func decodeAcquire(raw []any, requests int) (acquireReply, error) {
+// decodeAcquire reads the answers for so many requests. One alone asked for a block of tokens.
+func decodeAcquire(raw []any, requests, block int) (acquireReply, error) {
 	cur := scriptAcquire.Read(raw)
+	if requests == 1 && len(raw) <= 2 {
+		return decodeTaken(cur, block)
+	}
 	reply := acquireReply{now: serverTime(cur), more: yes(cur, "more")}
 	for range requests {
 		a := answer{code: cur.Int("code")}
@@ -168,17 +218,33 @@ func decodeAcquire(raw []any, requests int) (acquireReply, error) {
 	return reply, nil
 }
 
+// decodeTaken reads the answer of a lock that was free. The lease is all that was
+// asked for.
+func decodeTaken(cur *script.Cursor, block int) (acquireReply, error) {
+	high := cur.Within("token", 1000, maxCount)
+	if cur.More() {
+		block = int(cur.Within("block", 1, int64(block)))
+	}
+	if err := cur.End(); err != nil {
+		return acquireReply{}, err
+	}
+	held := answer{code: answerHeld, low: max(high-int64(block)+1, 1), high: high, remaining: millis(maxLease)}
+	return acquireReply{now: high / 1000, answers: []answer{held}}, nil
+}
+
 // counts are the holds of a session, by mode.
 type counts struct{ writes, reads uint32 }
 
-func (n counts) total() int { return int(n.writes) + int(n.reads) }
-
-// holdCall states what a session holds. A writer's statement names one key.
+// holdCall states what a session holds. It names the queue where the session is one
+// of several.
 func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
-	call := transport.Call{Script: scriptHold, Keys: []string{s.room.hash}, Args: []any{
-		c.args.id, s.nonce.String(), s.owner(), op, n.writes, n.reads, c.lease(ttl), c.args.keep,
-	}}
-	if n.writes == 0 {
+	lease, life := c.lease(ttl)
+	whole, field := identity(c.id, s.nonce.String(), s.owner())
+	call := transport.Call{
+		Script: scriptHold, Keys: []string{s.room.hash},
+		Args: []any{lease, life, whole, field, op, n.writes, n.reads},
+	}
+	if s.several {
 		call.Keys = append(call.Keys, s.room.keys().Queue)
 	}
 	return call
@@ -187,26 +253,30 @@ func holdCall(c *Client, s *session, op int64, n counts, ttl time.Duration) tran
 // downgradeCall states that a session that wrote reads from now on.
 func downgradeCall(c *Client, s *session, op int64, n counts, ttl time.Duration) transport.Call {
 	keys := s.room.keys()
+	whole, _ := identity(c.id, s.nonce.String(), s.owner())
 	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		c.inboxPrefix, c.id, s.nonce.String(), s.owner(), op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(),
+		whole, op, n.reads, ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(), c.inboxPrefix,
 	}}
 }
 
 type holdReply struct {
 	held      bool
-	now       int64
-	low, high int64
+	several   bool  // the session is one of several: the statement has to name the queue
+	now       int64 // 0: the clock was not read
 	remaining time.Duration
 	more      bool // downgrade: the queue was too long for one call
 }
 
+// decodeHold reads the answer of hold for one session, and that of downgrade.
 func decodeHold(raw []any) (holdReply, error) {
 	cur := scriptHold.Read(raw)
-	reply := holdReply{held: yes(cur, "held"), now: serverTime(cur)}
-	if reply.held {
-		reply.low, reply.high = tokens(cur)
-		reply.remaining = lease(cur)
+	var reply holdReply
+	if len(raw) > 1 {
+		reply.now = serverTime(cur)
 	}
+	left := cur.Within("remaining", answerQueueKey, maxLease)
+	cur.Check(left >= 0 || left == answerQueueKey, "remaining")
+	reply.held, reply.several, reply.remaining = left > 0, left < 0, millis(left)
 	if cur.More() {
 		reply.more = yes(cur, "more")
 	}
@@ -223,15 +293,24 @@ const (
 	wasHeld    = 2
 )
 
-func releaseCall(c *Client, keys key.Keys, nonce, owner string, until int64) transport.Call {
-	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		c.args.inbox, c.args.id, nonce, owner, until, c.args.keep,
-	}}
+// releaseCall ends a nonce whose lease lasts for so long at most. An owner of "" is
+// whoever has it.
+func releaseCall(c *Client, keys key.Keys, nonce, owner string, until int64, lease time.Duration) transport.Call {
+	whole, field := identity(c.id, nonce, owner)
+	args := []any{whole, field, until, c.args.release}
+	if keep := c.cfg.tokenKeep; lease > keep {
+		args = append(args, keep.Milliseconds())
+	}
+	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
 
+// decodeRelease reads the answer; now is 0 where the clock was not read.
 func decodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
-	was, now, more = cur.Within("was", answerQueueKey, wasHeld), serverTime(cur), yes(cur, "more")
+	was = cur.Within("was", answerQueueKey, wasHeld)
+	if len(raw) > 1 {
+		now, more = serverTime(cur), yes(cur, "more")
+	}
 	cur.Check(was >= wasNothing || was == answerQueueKey, "was")
 	return was, now, more, cur.End()
 }
@@ -331,13 +410,6 @@ func tokens(cur *script.Cursor) (low, high int64) {
 // is not trusted; that it has is no error.
 func lease(cur *script.Cursor) time.Duration {
 	return millis(cur.Within("remaining", -maxLease, maxLease))
-}
-
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -126,56 +125,6 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// occupied returns a channel to wait on if a lost hold of another owner is in
-// the way, or ErrLost if the owner's own is. It needs l.mu.
-func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
-	if h := l.holds.newest; l.read {
-		if h == nil {
-			return nil, nil
-		}
-		// All are of one owner: any says whose.
-		if named := h.session.named; named != (owner != "") || named && h.session.owner() != owner {
-			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
-		}
-		return nil, nil // any of its unlocks will do
-	}
-	if l.holds.noneLost() {
-		return nil, nil
-	}
-	for h := range l.holds.all() {
-		lost := h.peek()
-		if lost == nil {
-			continue
-		}
-		if owner != "" && h.session.owner() == owner {
-			return nil, fmt.Errorf("%w; unlock that hold first", lost)
-		}
-		t := l.holds.count()
-		if t.freed == nil {
-			t.freed = make(chan struct{})
-		}
-		return t.freed, nil
-	}
-	return nil, nil
-}
-
-// detach takes a hold off the handle.
-func (l *Lock) detach(h *Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(h)
-}
-
-// remove reports whether the hold was there. It needs l.mu.
-func (l *Lock) remove(h *Hold) bool {
-	found := l.holds.remove(h)
-	if t := l.holds.tally; found && t != nil && t.freed != nil {
-		close(t.freed)
-		t.freed = nil
-	}
-	return found
-}
-
 // Unlock ends one hold of this handle: a lost one first, else the newest, and
 // one that Acquire returned or Do has only where there is no other. Each success
 // of Lock needs exactly one, also after a loss. It returns ErrNotHeld
@@ -191,8 +140,12 @@ func (l *Lock) Unlock() error {
 			return nil
 		}
 	}
-	l.judge()
 	l.mu.Lock()
+	if l.holds.tally != nil { // of several, a lost one goes first
+		l.mu.Unlock()
+		l.judge()
+		l.mu.Lock()
+	}
 	h := l.next()
 	if h == nil {
 		l.mu.Unlock()
@@ -204,32 +157,6 @@ func (l *Lock) Unlock() error {
 		return lockError(l.Name(), err)
 	}
 	return nil
-}
-
-// next returns the hold that an Unlock is for, or nil. Those whose
-// caller has them to Release come last: after a loss of several, an Unlock must
-// not take the one that Do is about to end. It needs l.mu.
-func (l *Lock) next() (found *Hold) {
-	best, most := -1, 3
-	if l.holds.noneLost() {
-		most = 2
-	}
-	for h := range l.holds.all() {
-		rank := 0
-		if h.peek() != nil {
-			rank = 1
-		}
-		if h.unlock {
-			rank += 2
-		}
-		if rank > best {
-			best, found = rank, h
-		}
-		if best >= most {
-			break
-		}
-	}
-	return found
 }
 
 // Do runs fn while it holds the lock. fn's context ends when the hold is lost,
@@ -274,38 +201,6 @@ func (l *Lock) Name() string {
 
 // HoldCount returns how many holds of this handle are live, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
-
-// judge judges the holds of the handle by the clock, and returns how many are live.
-// Where an earlier look at each says that none can be lost, it asks none: each trust
-// is looked at about once a lease. It takes l.mu only to list them: a loss found here
-// calls hooks.
-func (l *Lock) judge() (live int) {
-	if l.unmade() {
-		return 0
-	}
-	now, losses := l.c.clock.Now(), l.c.losses.Load()
-	l.mu.Lock()
-	live, known := l.holds.live(now, losses)
-	if known {
-		l.mu.Unlock()
-		return live
-	}
-	var some [4]*Hold
-	holds := slices.AppendSeq(some[:0], l.holds.all())
-	l.mu.Unlock()
-	live = 0
-	for _, h := range slices.Backward(holds) {
-		if h.judge() == nil {
-			live++
-		}
-	}
-	l.mu.Lock()
-	if l.holds.tally != nil {
-		l.holds.judged(now, losses)
-	}
-	l.mu.Unlock()
-	return live
-}
 
 // Token returns the fencing token of the newest hold of this handle that is not
 // yet unlocked, or 0.

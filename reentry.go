@@ -1,6 +1,12 @@
 package relock
 
-import "github.com/relock-go/relock/internal/clock"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ledger"
+)
 
 // LocalReentry answers a nested acquisition by the same owner in this client
 // without a command, where it joins a hold of the same mode that is trusted, that
@@ -19,14 +25,14 @@ func LocalReentry() LockOption {
 // join adds a hold that Redis is not told of, or returns nil where it has to be.
 // It needs room.mu.
 func (s *session) join(l *Lock, now clock.Instant) *Hold {
-	told, meant := s.count.writes, s.intent.writes
+	told, meant := s.ledger.Told().Writes, s.ledger.Meant().Writes
 	if l.read {
-		told, meant = s.count.reads, s.intent.reads
+		told, meant = s.ledger.Told().Reads, s.ledger.Meant().Reads
 	}
 	// Freshness as for a hold that is passed on: less than a third of a lease
 	// left says that renewals fail.
-	if !l.terms.local || l.terms.fixed || l.terms.maxHold != 0 || !s.named || s.phase != held ||
-		told == 0 || meant == 0 || now.Until(s.trust) < l.terms.ttl/3 {
+	if !l.terms.local || l.terms.fixed || l.terms.maxHold != 0 || !s.named() || s.over ||
+		told == 0 || meant == 0 || !s.term.Fresh(now, l.terms.ttl) {
 		return nil
 	}
 	for _, outer := range s.holds.all() {
@@ -43,12 +49,6 @@ func (s *session) join(l *Lock, now clock.Instant) *Hold {
 // would be, and by statements that as many replicas acknowledge.
 func (t *terms) covers(nested terms) bool {
 	return !t.fixed && t.maxHold == 0 && t.ttl >= nested.ttl && t.replicas.n >= nested.replicas.n
-}
-
-// settledWith reports whether Redis has been told of exactly what the session
-// holds now. It needs room.mu.
-func (s *session) settledWith(n counts) bool {
-	return s.phase == held && n == s.count && n == s.intent
 }
 
 // nest is the short way of a nested acquisition through the handle that has the
@@ -85,11 +85,11 @@ func (l *Lock) unnest() *Hold {
 	}
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	if s.phase != held || h.released || h.extras != nil && h.contexts != nil || l.c.clock.Now().Reached(s.trust) {
+	if s.over || h.released || h.extras != nil && h.contexts != nil || s.term.Over(l.c.clock.Now()) {
 		return nil
 	}
 	s.drop(h)
-	if !s.settledWith(s.claims()) {
+	if !s.ledger.Knows() {
 		s.add(h) // the last one: it is released in Redis
 		return nil
 	}
@@ -102,7 +102,7 @@ func (l *Lock) unnest() *Hold {
 // needs l.mu.
 func (l *Lock) only() *session {
 	s := l.holds.session()
-	if s == nil || !s.named {
+	if s == nil || !s.named() {
 		return nil
 	}
 	return s
@@ -114,4 +114,95 @@ func (h *Hold) releasedHook(err error, c *clock.Clock) {
 		ev.Held = c.Now().Sub(h.acquired)
 		hook(ev)
 	}
+}
+
+// reenter adds a hold to a session of the same owner; reserved: the session counts
+// it already.
+func (s *session) reenter(w *waiting, reserved bool) (h *Hold, err error) {
+	r := s.room
+	r.mu.Lock()
+	h, x, err := s.ask(w.lock, reserved)
+	r.unlock()
+	if x == nil {
+		return h, err
+	}
+	err = errGone
+	defer func() { // also where a hook does not return
+		r.mu.Lock()
+		defer r.unlock()
+		h, err = s.admitted(w.lock, x, reserved, err)
+	}()
+	if _, err = s.tell(w.ctx, x, w.once); errors.Is(err, errTurn) {
+		err = w.overOr(errTurn)
+	}
+	return nil, err
+}
+
+// ask returns a hold of which Redis knows already, or the wish for one. It needs room.mu.
+func (s *session) ask(l *Lock, reserved bool) (h *Hold, x *ledger.Wish, err error) {
+	now := s.room.c.clock.Now()
+	s.check(now)
+	x = l.terms.wish(ledger.Counts{})
+	if !reserved {
+		x.More = ledger.One(l.read)
+	}
+	needs := s.ledger.Needs()
+	switch {
+	case reserved && s.covers(l, now):
+		h = s.newHold(l, now)
+	case s.over:
+		err = errGone
+	case !l.read && needs.Writes == 0 && (needs.Reads > 0 || s.ledger.Meant().Writes == 0):
+		// The last write hold becomes a read hold: once Redis knows, others may read,
+		// and it has to be asked.
+		x = &ledger.Wish{}
+		s.ledger.Wish(x)
+		return nil, x, nil
+	case needs.And(x.More).Total() > maxHolds:
+		err = fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, s.owner(), maxHolds)
+	default:
+		s.ledger.Wish(x)
+		return nil, x, nil
+	}
+	if reserved {
+		s.unreserve()
+		s.catchUp()
+	}
+	return h, nil, err
+}
+
+// admitted makes the hold of a wish that Redis knows of, or takes the wish back. It
+// needs room.mu.
+func (s *session) admitted(l *Lock, x *ledger.Wish, reserved bool, err error) (*Hold, error) {
+	if s.ledger.Withdraw(x); reserved {
+		s.unreserve()
+	}
+	switch {
+	case err == nil && (s.over || x.Lease == 0):
+		return nil, errGone
+	case err != nil:
+		s.catchUp()
+		return nil, err
+	}
+	return s.newHold(l, s.room.c.clock.Now()), nil
+}
+
+// heldBy returns a session of the owner in this client that a hold of the mode can
+// join, judged by the clock, and the hold where Redis need not be told of it. Whether
+// one that reads may write, Redis decides.
+func (w *waiting) heldBy() (*session, *Hold) {
+	r := w.room
+	r.mu.Lock()
+	defer r.unlock()
+	now := r.c.clock.Now()
+	for _, s := range r.sessions.all() {
+		if s.name != w.owner || s.over || !w.lock.read && s.ledger.Meant().Writes == 0 {
+			continue
+		}
+		if s.check(now); s.over {
+			return nil, nil
+		}
+		return s, s.join(w.lock, now)
+	}
+	return nil, nil
 }

@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -40,33 +41,34 @@ type releasedNonce struct {
 	until    instant // when its lease would have ended
 	answered instant // what was asked before then may have been told that it holds
 	server   string  // that it was last sent to, by the redis client's word; "": not known
-	epoch    int     // of the client when it was last sent
+	epoch    int64   // of the client when it was last sent
 }
 
 // A releaseWatch repeats releases. Client.mu guards it.
 type releaseWatch struct {
 	released  []releasedNonce // the latest, oldest first
 	trimmed   int             // how many were before those
-	epoch     int             // grows when the server may have become another one
+	epoch     atomic.Int64    // grows when the server may have become another one
 	elsewhere bool            // the inbox is not on the server that runs scripts, by its last word
 	on        bool            // a round is scheduled or under way
 	running   bool            // a round is under way
 	fails     int             // rounds that met an error, since the last that did not
 }
 
-// remember keeps a release for a lease, in case a failover undoes it. It is called
-// before the release is sent: what has changed by then is noticed later. It
-// needs s.room.mu.
-func (c *Client) remember(s *session, keys key.Keys, owner string, doubt int64) {
+// forAll is longer than any lease: one that is not known any more may have been long.
+const forAll = time.Duration(math.MaxInt64)
+
+// forget forgets an acquisition whose release has been sent, answered or not, and
+// remembers that for a lease, in case a failover undoes it.
+func (c *Client) forget(a *acquisition, n releasedNonce, answered bool) {
 	now := c.clock.Now()
-	n := releasedNonce{
-		keys: keys, nonce: s.nonce, owner: owner, doubt: doubt,
-		until: now.Add(s.lasts()), server: c.transport.Server(keys.Hash),
+	if answered {
+		n.answered = now
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.unregisterLocked(a)
 	w := &c.watch
-	n.epoch = w.epoch
 	w.released = append(w.released, n)
 	w.trim(now)
 	if !w.on {
@@ -86,7 +88,7 @@ func (w *releaseWatch) trim(now instant) {
 // another one. It needs c.mu.
 func (c *Client) suspectServer(now instant) {
 	w := &c.watch
-	w.epoch++
+	w.epoch.Add(1)
 	w.trim(now)
 	if len(w.released) > 0 {
 		w.on = true
@@ -109,7 +111,7 @@ func (c *Client) watchDue() {
 // servers have been asked.
 func (c *Client) watchReleases(ctx context.Context) {
 	c.mu.Lock()
-	epoch := c.watch.epoch
+	epoch := c.watch.epoch.Load()
 	c.mu.Unlock()
 	ok := c.releaseAgain(ctx)
 	ok = c.askServers(ctx) && ok
@@ -128,8 +130,8 @@ func (c *Client) watchReleases(ctx context.Context) {
 	switch {
 	case !ok:
 		w.fails++
-		next = now.Add(backoff(w.fails + 4)) // from 160 ms
-	case w.epoch != epoch:
+		next = now.Add(transport.Backoff(w.fails + 4)) // from 160 ms
+	case w.epoch.Load() != epoch:
 		next = now
 	default:
 		w.fails = 0
@@ -146,12 +148,12 @@ type repeat struct {
 // repeats returns the releases that still matter, by lock, and the epoch: those
 // that may be due, or at least one of each server. Sessions that are being released
 // have somebody who repeats that.
-func (c *Client) repeats(due bool) (all []repeat, epoch int) {
+func (c *Client) repeats(due bool) (all []repeat, epoch int64) {
 	one := c.transport.OneServer() // then the epoch alone says what is due
 	c.mu.Lock()
 	now := c.clock.Now()
 	for i, n := range c.watch.released {
-		settled := due && one && n.epoch == c.watch.epoch
+		settled := due && one && n.epoch == c.watch.epoch.Load()
 		if !settled && c.sessions[n.nonce] == nil && !now.Reached(n.until) {
 			all = append(all, repeat{n, c.watch.trimmed + i})
 			if one && !due {
@@ -159,7 +161,7 @@ func (c *Client) repeats(due bool) (all []repeat, epoch int) {
 			}
 		}
 	}
-	epoch = c.watch.epoch
+	epoch = c.watch.epoch.Load()
 	c.mu.Unlock() // every acquisition and release wants it: ten thousand take 7 ms to sort
 	// Those of one instant come in any order; a schedule that is repeated has one.
 	slices.SortStableFunc(all, func(a, b repeat) int { return strings.Compare(a.keys.Hash, b.keys.Hash) })
@@ -202,7 +204,7 @@ func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
 func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
-		calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt)
+		calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt, forAll)
 	}
 	ok = true
 	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {
@@ -217,7 +219,7 @@ func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 		if more {
 			c.settle(n.keys)
 		}
-		if result.Err != nil && !hopeless(result.Err) {
+		if result.Err != nil && !transport.Hopeless(result.Err) {
 			ok = false
 			continue
 		}
@@ -255,10 +257,10 @@ func (c *Client) askServers(ctx context.Context) (ok bool) {
 		if r.Err == nil {
 			c.answeredWhere(r.Reply)
 		}
-		ok = ok && (r.Err == nil || hopeless(r.Err))
+		ok = ok && (r.Err == nil || transport.Hopeless(r.Err))
 	}
 	if layout {
-		pause(ctx, nil, layoutGrace)
+		transport.Pause(ctx, nil, layoutGrace)
 	}
 	return ok
 }
@@ -274,7 +276,7 @@ func (c *Client) answeredWhere(raw []any) {
 	moved := where == whereNot && !w.elsewhere
 	w.elsewhere = where == whereNot
 	if moved {
-		w.epoch++
+		w.epoch.Add(1)
 	}
 	c.mu.Unlock()
 	if moved {
@@ -282,17 +284,6 @@ func (c *Client) answeredWhere(raw []any) {
 		c.cfg.log.Warn("the inbox is not on the server that runs the scripts, connecting again")
 		c.inbox.Suspect()
 	}
-}
-
-// answered notes that a release was: its session is forgotten.
-func (c *Client) answered(s *session) {
-	now := c.clock.Now()
-	c.mu.Lock()
-	if n := c.watch.find(s.nonce); n != nil {
-		n.answered = now
-	}
-	c.mu.Unlock()
-	c.unregister(s)
 }
 
 // find needs Client.mu.
@@ -303,43 +294,4 @@ func (w *releaseWatch) find(id nonce) *releasedNonce {
 		}
 	}
 	return nil
-}
-
-// disown releases a nonce of ours that Redis has granted and that nobody here
-// waits for or holds: its client gave it up, or a failover brought it back.
-// Where the lock is not known from r, it is one of those released of late.
-// asked is when the request was sent whose answer says so; zero: a message does.
-// An answer that is older than that to the release says nothing new: where many
-// wait and the lock passes quickly, most are.
-func (c *Client) disown(name string, r *room, asked instant) {
-	id, ours := asNonce(name)
-	now := c.clock.Now()
-	c.mu.Lock()
-	if ours && c.sessions[id] != nil {
-		c.mu.Unlock()
-		return
-	}
-	var call transport.Call
-	if r != nil {
-		call = releaseCall(c, r.keys(), name, "", 0)
-	}
-	if n := c.watch.find(id); ours && n != nil {
-		if !asked.IsZero() && !asked.Reached(n.answered) {
-			c.mu.Unlock()
-			return
-		}
-		n.answered = now // this release is enough for all that have asked by now
-		call = releaseCall(c, n.keys, name, n.owner, n.doubt)
-	}
-	c.mu.Unlock()
-	if call.Script == nil {
-		return
-	}
-	c.background(lateAfter, func(ctx context.Context) {
-		for try := 1; ; try++ {
-			if _, err := c.transport.Do(ctx, 2*time.Second, call); err == nil || isClosed(err) || !pause(ctx, nil, backoff(try)) {
-				return
-			}
-		}
-	})
 }

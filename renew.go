@@ -2,12 +2,14 @@ package relock
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
+	"time"
 
+	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 // This file is how the sessions of many locks on one server are renewed by one
@@ -27,49 +29,45 @@ type renewing struct {
 	sent instant
 }
 
-// plain says that renew.lua can renew the session: a writer's, and Redis has been
+// plain says that the session can be renewed together with others: a writer's, and Redis has been
 // told of what it holds. It needs room.mu.
 func (s *session) plain(need replicas) bool {
-	return need.n == 0 && s.count == s.intent && s.intent.reads == 0 && (s.room.kind == kindPlain || s.room.kind == kindFair)
+	return need.n == 0 && s.ledger.Settled() && s.ledger.Meant().Reads == 0 && !s.several && (s.room.kind == kindPlain || s.room.kind == kindFair)
 }
 
 // renewCall makes a call of those that are still held, and returns them.
 func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing) {
 	keys := make([]string, 0, len(batch))
-	text := make([]byte, 0, 128*len(batch))
-	owner := make([]byte, 0, 64)
+	lease, life := c.lease(of.ttl)
+	args := append(make([]any, 0, 2+5*len(batch)), lease, life)
 	alive := batch[:0]
 	for _, one := range batch {
 		s := one.s
 		s.room.mu.Lock()
 		s.op++
-		op, writes, held := s.op, s.intent.writes, s.phase == held
+		op, writes, held := s.op, s.ledger.Meant().Writes, !s.over
 		s.room.mu.Unlock()
 		if !held {
 			continue
 		}
 		alive = append(alive, one)
 		keys = append(keys, s.room.hash)
-		text = append(base64.RawURLEncoding.AppendEncode(text, s.nonce[:]), ' ')
-		text = append(strconv.AppendInt(text, op, 10), ' ')
-		text = append(strconv.AppendInt(text, int64(writes), 10), " 0 "...)
-		owner = s.appendOwner(owner[:0])
-		text = append(strconv.AppendInt(text, int64(len(owner)), 10), ' ')
-		text = append(text, owner...)
+		whole, field := identity(c.id, s.nonce.String(), s.owner())
+		args = append(args, whole, field, op, writes, 0)
 	}
-	return transport.Call{Script: scriptRenew, Keys: keys, Args: []any{
-		c.id, of.ttl.Milliseconds(), c.cfg.tokenKeep.Milliseconds(), text,
-	}}, alive
+	return transport.Call{Script: scriptHold, Keys: keys, Args: args}, alive
 }
 
 // decodeRenew returns which of so many sessions were not renewed, by index.
 func decodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
-	cur := scriptRenew.Read(raw)
+	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
-	for cur.More() {
-		left = append(left, int(cur.Within("number", int64(len(left))+1, int64(sessions)))-1)
+	for i := range sessions {
+		if cur.Within("remaining", answerQueueKey, maxLease) <= 0 {
+			left = append(left, i)
+		}
 	}
-	return now, left, cur.Err()
+	return now, left, cur.End()
 }
 
 // renewMany renews sessions by one command. Each is judged alone: what the command
@@ -122,9 +120,9 @@ func (c *Client) renewed(of lot, batch []renewing, left []int) (tells []func()) 
 		s := one.s
 		s.room.mu.Lock()
 		s.busy = false
-		tell := s.check(now)
-		alive := s.phase == held
-		extended := alive && s.extend(one.sent, one.sent.Add(of.ttl-margin(of.ttl)), 0)
+		s.check(now)
+		alive := !s.over
+		extended := alive && s.extend(one.sent, trust.Until(one.sent, of.ttl), 0)
 		switch {
 		case extended:
 			s.fails = 0
@@ -132,8 +130,7 @@ func (c *Client) renewed(of lot, batch []renewing, left []int) (tells []func()) 
 		case alive: // replicas are asked for since
 			s.retry(now)
 		}
-		s.room.mu.Unlock()
-		tells = append(tells, tell)
+		tells = append(tells, s.room.unlockFirst()...)
 		if extended {
 			tells = append(tells, c.renewedHook(s))
 		}
@@ -145,12 +142,7 @@ func (c *Client) renewed(of lot, batch []renewing, left []int) (tells []func()) 
 func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []int) (tells []func()) {
 	d := dues{c: c, now: c.clock.Now()}
 	for _, i := range left {
-		s := batch[i].s
-		s.room.mu.Lock()
-		if s.phase == held {
-			d.state(of, s, d.now)
-		}
-		s.room.mu.Unlock()
+		d.restate(of, batch[i].s)
 	}
 	for part := range slices.Chunk(d.statements[of], batchSize) {
 		tells = append(tells, c.renew(ctx, of, part)...)
@@ -166,14 +158,119 @@ func (c *Client) notRenewed(batch []renewing, err error) {
 		s := one.s
 		s.room.mu.Lock()
 		s.busy = false
-		if s.phase == held {
+		if !s.over {
 			s.fails++
 			if soon.IsZero() {
-				soon = c.clock.Now().Add(backoff(int(s.fails)))
+				soon = c.clock.Now().Add(transport.Backoff(int(s.fails)))
 			}
 			s.retryAt(soon)
 		}
 		s.room.mu.Unlock()
 	}
 	c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+}
+
+// A lot is what renewals have in common that share batches: how long they are
+// waited for, replicas included. So no lock waits for the replicas of another.
+type lot struct {
+	timeout time.Duration
+	need    replicas
+	ttl     time.Duration
+}
+
+// A statement is what Redis is told of a session: a renewal in a batch, or a new count.
+type statement struct {
+	s    *session
+	sent instant
+	call transport.Call
+	said ledger.Statement // a new count
+	need replicas
+}
+
+// renew sends a batch of renewals. Each reply is judged alone: one that failed
+// is tried again soon, until the trust ends, and holds back no other. What it returns
+// is to be run when nothing of the watchdog's round is left to do: hooks may block.
+func (c *Client) renew(ctx context.Context, of lot, batch []statement) (tells []func()) {
+	calls := make([]transport.Call, len(batch))
+	for i, st := range batch {
+		calls[i] = st.call
+	}
+	further := dues{c: c, now: c.clock.Now()}
+	for i, result := range c.doAll(ctx, of.timeout, of.need, calls) {
+		st := batch[i]
+		st.s.room.mu.Lock()
+		st.s.busy = false
+		st.s.room.mu.Unlock()
+		err := result.Err
+		if err == nil {
+			var todo []func()
+			todo, err = further.take(of, st, result)
+			if tells = append(tells, todo...); errors.Is(err, errAgain) {
+				continue
+			}
+		}
+		if err == nil {
+			tells = append(tells, c.renewedHook(st.s))
+			continue
+		}
+		st.s.room.mu.Lock()
+		again := !st.s.over
+		if again {
+			if errors.Is(err, ErrReplicas) {
+				st.s.lost = err
+			}
+			st.s.retry(c.clock.Now())
+		}
+		st.s.room.mu.Unlock()
+		if again {
+			tells = append(tells, func() {
+				c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
+			})
+		}
+	}
+	return append(tells, c.renewRest(ctx, of, further.statements[of])...)
+}
+
+// take takes the answer to a renewal. errAgain: it is added, to be made once more.
+func (d *dues) take(of lot, st statement, result transport.Acked) (todo []func(), err error) {
+	more, todo, err := st.s.stated(result.Reply, st.sent, result.Acks)
+	if more {
+		d.restate(of, st.s)
+		err = errAgain
+	}
+	return todo, err
+}
+
+// restate adds the renewal of a session that is still held.
+func (d *dues) restate(of lot, s *session) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if !s.over {
+		s.busy = true
+		d.state(of, s, d.now)
+	}
+}
+
+// renewRest renews what has turned out to be one of several sessions.
+func (c *Client) renewRest(ctx context.Context, of lot, rest []statement) []func() {
+	if len(rest) == 0 {
+		return nil
+	}
+	return c.renew(ctx, of, rest)
+}
+
+// renewedHook returns what calls the hook.
+func (c *Client) renewedHook(s *session) func() {
+	return func() {
+		hook := c.cfg.hooks.Renewed
+		if hook == nil {
+			return
+		}
+		s.room.mu.Lock()
+		h := s.holds.last()
+		s.room.mu.Unlock()
+		if h != nil {
+			hook(h.event(nil))
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 const (
@@ -67,9 +68,8 @@ func (r replicas) short(acks int) error {
 // its trust is to rest on. It needs room.mu.
 func (s *session) need() replicas {
 	need := s.terms.replicas
-	if s.stating != nil {
-		need = need.or(s.joining)
-	}
+	n, timeout := s.ledger.Strictest()
+	need = need.or(replicas{n, timeout})
 	for terms := range s.asks() {
 		need = need.or(terms.replicas)
 	}
@@ -77,11 +77,14 @@ func (s *session) need() replicas {
 }
 
 // within is how long one statement is waited for, replicas included.
-func (s *session) within(need replicas) time.Duration {
-	if need.n == 0 {
-		return s.attempt()
+func (s *session) within(need replicas) time.Duration { return need.within(s.terms.ttl) }
+
+// within is how long a request for such a lease is waited for, replicas included.
+func (r replicas) within(lease time.Duration) time.Duration {
+	if r.n == 0 {
+		return trust.Attempt(lease)
 	}
-	return max(s.attempt(), need.timeout+s.terms.ttl/12)
+	return max(trust.Attempt(lease), r.timeout+lease/12)
 }
 
 // do runs a script, and says how many replicas have what it wrote.
@@ -104,10 +107,4 @@ func (c *Client) doAll(ctx context.Context, timeout time.Duration, need replicas
 		results[i] = transport.Acked{Reply: r.Reply, Err: r.Err}
 	}
 	return results
-}
-
-func (s *session) isUnproven() bool {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	return s.phase == held && s.unproven
 }

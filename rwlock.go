@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // An RWLock is a handle on the read/write lock of one name: any number of
@@ -125,60 +128,55 @@ var errTaken = errors.New("another call has taken the hold")
 // asked for once may come true at any time, and a read hold is true either way.
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	s := h.session
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
+	switch err := s.takeTurn(ctx); {
+	case errors.Is(err, ErrClosed):
+		return h.judge() // lost
+	case err != nil:
 		return ended(ctx)
-	case <-s.room.c.ctx.Done():
-		return h.judge() // lost: whoever has the turn may never give it back
 	}
-	n, err := h.move(rw)
-	if err != nil {
-		<-s.turn
+	x := &ledger.Wish{}
+	if err := h.move(rw, x); err != nil {
 		return err
 	}
-	err = s.state(ctx, n, 0, false)
-	if err == nil {
-		s.confirmed(n)
-		<-s.turn
+	_, err := s.tell(ctx, x, false)
+	s.room.mu.Lock()
+	s.ledger.Withdraw(x)
+	s.room.mu.Unlock()
+	switch {
+	case err == nil:
 		return nil
-	}
-	if err == errGone { //nolint:errorlint // returned as it is
-		<-s.turn
+	case errors.Is(err, errGone):
 		return h.judge()
-	}
-	if hopeless(err) {
-		<-s.turn
+	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
 	}
-	s.room.c.background(s.patience(), s.converge)
+	s.tellApart()
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move takes the hold from the writing side to the reading one, and returns what
-// its session has then. The caller has the session's turn. The handle's list
+// move takes the hold from the writing side to the reading one, for Redis to be told
+// of it. The caller has the session's turn, which it gives back. The handle's list
 // decides between calls that want the same hold: one finds it there.
-func (h *Hold) move(rw *RWLock) (n counts, err error) {
-	var lost error
-	h.session.tellInTurn(func() { lost = h.judge() })
+func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
+	defer func() { <-h.session.turn }() // also where a hook does not return
+	lost := h.judge()
 	if !rw.w.take(h) {
-		return n, errTaken
+		return errTaken
 	}
 	if err = lost; err == nil {
 		err = rw.r.adopt(h)
 	}
 	if err != nil {
 		rw.w.put(h) // its Unlock is still to come
-		return n, err
+		return err
 	}
 	s := h.session
 	s.room.mu.Lock()
 	if err = h.state(); err == nil {
-		s.sum(h, -1)
+		s.ledger.Drop(ledger.One(h.read), h.local)
 		h.read, h.extra().moved = true, rw.r
-		s.sum(h, 1)
-		n = s.claims()
-		s.intent = n
+		s.ledger.Add(ledger.One(h.read), h.local)
+		s.ledger.Wish(x)
 	}
 	s.room.mu.Unlock()
 	switch {
@@ -190,7 +188,7 @@ func (h *Hold) move(rw *RWLock) (n counts, err error) {
 	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
 		rw.r.detach(h) // its Release came meanwhile, and may have looked for it before it was there
 	}
-	return n, err
+	return err
 }
 
 // take takes a hold off the handle, and reports whether it was there.
@@ -213,7 +211,7 @@ func (l *Lock) adopt(h *Hold) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	owner := ""
-	if h.session.named {
+	if h.session.named() {
 		owner = h.session.owner()
 	}
 	if _, err := l.occupied(owner); err != nil {

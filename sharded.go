@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 const (
@@ -120,7 +122,7 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 		Refused: isRefused,
 		Failed:  c.deaf,
 		Linger:  shardLinger,
-		Spread:  spread,
+		Spread:  transport.Spread,
 	})
 }
 
@@ -140,3 +142,38 @@ func (w *waiting) unlisten() {
 
 // errNotSharded is the error of servers before sharded pub/sub.
 var errNotSharded = errors.New("the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later")
+
+// deaf is called when a channel cannot be subscribed: at once, and later less and
+// less often.
+func (c *Client) deaf(channel string, err error) {
+	c.cfg.log.Warn("inbox cannot be subscribed, trying again", slog.String("channel", channel), slog.Any("err", err))
+}
+
+// echoGrace is how long an echo may take before the inbox counts as deaf.
+const echoGrace = time.Second
+
+// expectEcho checks later that the echo of a heartbeat sent at the given time has come.
+func (c *Client) expectEcho(e *ear, sent instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.since.IsZero() {
+		// Only the oldest is waited for: heartbeats that follow each other
+		// closely must not put the verdict off.
+		e.since = sent
+		c.watchdog.Set(&e.echo, c.clock.Now().Add(echoGrace))
+	}
+}
+
+// checkEcho gives up a connection that did not hear what was published to it: it
+// is half open, or with a server that serves the lock no more, and waiting on it
+// would be in vain.
+func (c *Client) checkEcho(e *ear) {
+	c.mu.Lock()
+	since := e.since
+	e.since = instant{}
+	c.mu.Unlock()
+	if e.Heard().Before(since.Time()) {
+		c.cfg.log.Warn("inbox does not hear, connecting again")
+		e.Suspect()
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ledger"
 )
 
 // This file is what a session knows of its holds without asking each: a named owner
@@ -20,8 +21,8 @@ type share struct {
 // add adds a hold to the session. It needs room.mu.
 func (s *session) add(h *Hold) {
 	s.holds.add(h)
-	s.sum(h, 1)
-	if s.stating == nil {
+	s.ledger.Add(ledger.One(h.read), h.local)
+	if !s.counted() {
 		return
 	}
 	if of := s.share(h); of != nil {
@@ -38,8 +39,8 @@ func (s *session) drop(h *Hold) {
 		return
 	}
 	s.holds.remove(i)
-	s.sum(h, -1)
-	if s.stating == nil {
+	s.ledger.Drop(ledger.One(h.read), h.local)
+	if !s.counted() {
 		return
 	}
 	of := s.share(h)
@@ -58,40 +59,10 @@ func (s *session) share(h *Hold) *share {
 	return nil
 }
 
-// sum adds n to the number of holds of the mode that this one has. It needs room.mu.
-func (s *session) sum(h *Hold, n int) {
-	if s.stating == nil {
-		return
-	}
-	at := &s.outer
-	if h.local {
-		at = &s.local
-	}
-	if h.read {
-		at.reads += uint32(n)
-	} else {
-		at.writes += uint32(n)
-	}
-}
-
-// holding returns the holds that Redis is to know of, and the others. It needs room.mu.
-func (s *session) holding() (outer, local counts) {
-	switch h := s.holds.first; {
-	case s.stating != nil:
-		return s.outer, s.local
-	case h == nil:
-	case h.read:
-		outer.reads = 1
-	default:
-		outer.writes = 1
-	}
-	return outer, local
-}
-
 // asks are the terms of the session's holds, each once. They need room.mu.
 func (s *session) asks() iter.Seq[*terms] {
 	return func(yield func(*terms) bool) {
-		if s.stating == nil {
+		if !s.counted() {
 			if h := s.holds.first; h != nil {
 				yield(&h.lock.terms)
 			}
@@ -113,4 +84,84 @@ func (s *session) latest(of *terms) clock.Instant {
 		}
 	}
 	return clock.Instant{}
+}
+
+// A few is a list that mostly has one element: a held lock has two such lists,
+// and neither makes anything for the first. Its zero value is empty. Order
+// is that of adding.
+type few[E any] struct {
+	first *E
+	rest  *[]*E // kept when it is empty: who nests once does so again
+}
+
+func (f *few[E]) len() int {
+	switch {
+	case f.first == nil:
+		return 0
+	case f.rest == nil:
+		return 1
+	}
+	return 1 + len(*f.rest)
+}
+
+func (f *few[E]) at(i int) *E {
+	if i == 0 {
+		return f.first
+	}
+	return (*f.rest)[i-1]
+}
+
+// last returns the newest, or nil.
+func (f *few[E]) last() *E {
+	if f.rest != nil && len(*f.rest) > 0 {
+		return (*f.rest)[len(*f.rest)-1]
+	}
+	return f.first
+}
+
+func (f *few[E]) all() iter.Seq2[int, *E] {
+	return func(yield func(int, *E) bool) {
+		for i := range f.len() {
+			if !yield(i, f.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+func (f *few[E]) add(e *E) {
+	if f.first == nil {
+		f.first = e
+		return
+	}
+	if f.rest == nil {
+		f.rest = new([]*E)
+	}
+	*f.rest = append(*f.rest, e)
+}
+
+// index returns where e is, or -1. It looks from both ends: mostly the newest or the
+// oldest is the first to go, and among thousands neither may cost a walk.
+func (f *few[E]) index(e *E) int {
+	for i, j := 0, f.len()-1; i <= j; i, j = i+1, j-1 {
+		switch e {
+		case f.at(i):
+			return i
+		case f.at(j):
+			return j
+		}
+	}
+	return -1
+}
+
+func (f *few[E]) remove(i int) {
+	switch {
+	case i > 0:
+		*f.rest = slices.Delete(*f.rest, i-1, i)
+	case f.len() == 1:
+		f.first = nil
+	default:
+		f.first = (*f.rest)[0]
+		*f.rest = slices.Delete(*f.rest, 0, 1)
+	}
 }

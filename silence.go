@@ -67,8 +67,8 @@ func (waitError) Error() string { return "wait is over" }
 
 // word notes that Redis has answered a request of the line's, at some time: whoever
 // stands in it has asked nothing, and goes by that. It needs r.mu.
-func (r *room) word(s *session, now clock.Instant) {
-	if line := s.line(); line != nil {
+func (r *room) word(a *acquisition, now clock.Instant) {
+	if line := a.line(); line != nil {
 		line.said = now
 	}
 }
@@ -80,32 +80,32 @@ func (r *room) noWord(of flow) {
 	}
 }
 
-// line returns who stands behind the session, or nil. It needs room.mu.
-func (s *session) line() *line {
-	if !s.front {
+// line returns who stands behind the acquisition, or nil. It needs room.mu.
+func (a *acquisition) line() *line {
+	if !a.front {
 		return nil
 	}
-	return s.room.lineOf(s.flow())
+	return a.room.lineOf(a.flow())
 }
 
-// owe notes that a request of the session leaves. It needs room.mu.
-func (s *session) owe(now clock.Instant) {
-	s.owes.asked(now)
-	if line := s.line(); line != nil {
+// owe notes that a request of the entry leaves. It needs room.mu.
+func (e *entry) owe(now clock.Instant) {
+	e.owes.asked(now)
+	if line := e.line(); line != nil {
 		line.owes.asked(now)
 	}
 }
 
 // paid notes how a request ended: nil, it was answered. Redis owes the answer still
 // where only its caller has gone. It needs room.mu.
-func (s *session) paid(err error) {
+func (a *acquisition) paid(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
-	if s.asked != nil {
-		s.owes.ended(err)
+	if a.entry != nil {
+		a.entry.owes.ended(err)
 	}
-	if line := s.line(); line != nil {
+	if line := a.line(); line != nil {
 		line.owes.ended(err)
 	}
 }
@@ -116,7 +116,7 @@ func (s *session) paid(err error) {
 // Redis at the end, or nil. It needs r.mu.
 func (r *room) hears(of flow, began, now clock.Instant) (taken bool, trouble error) {
 	for _, s := range r.sessions.all() {
-		if s.front && s.flow() == of && s.phase == held && !now.Reached(s.trust) {
+		if s.front && s.flow() == of && !s.over && !s.term.Over(now) {
 			return true, nil
 		}
 	}
@@ -129,16 +129,16 @@ func (r *room) hears(of flow, began, now clock.Instant) (taken bool, trouble err
 }
 
 // over is the error of a call whose context ends while it stands in line, or while
-// the session waits for which it has asked. It says what was the matter with Redis.
-func (w *waiting) over(s *session) error {
+// the acquisition waits for which it has asked. It says what was the matter with Redis.
+func (w *waiting) over(a *acquisition) error {
 	r := w.room
 	r.mu.Lock()
 	now := r.c.clock.Now()
 	taken, trouble := r.hears(w.flow(), w.began, now)
-	if s != nil && !s.front {
+	if a != nil && !a.front {
 		taken, trouble = false, nil
-		if s.asked != nil {
-			trouble = s.owes.trouble(now)
+		if a.entry != nil {
+			trouble = a.entry.owes.trouble(now)
 		}
 	}
 	w.taken = w.taken || taken

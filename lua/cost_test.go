@@ -27,7 +27,9 @@ type scripted struct {
 // BenchmarkServerTime measures what an operation costs the server by its own
 // statistics, warm and in pipelines, which leaves out sockets and cold caches: the
 // least that it can cost. Beside it the same for a lock by hand, and for scripts
-// that do nothing but take the same arguments. What is of interest is "us/op".
+// that do nothing but take the same arguments. Of each it takes the best of many short
+// rounds in turns, so that what else the machine does falls on none alone. "us" is what
+// an operation takes, "by-hand" that by what a pair by hand takes.
 func BenchmarkServerTime(b *testing.B) {
 	rdb := redistest.Real(b).Client(b)
 	inbox := rdb.Subscribe(b.Context(), "relock:inbox:"+costClient) // else the waiter counts as one that does not hear
@@ -35,51 +37,87 @@ func BenchmarkServerTime(b *testing.B) {
 	if _, err := inbox.Receive(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	for _, op := range costed() {
-		b.Run(op.name, func(b *testing.B) { serverTime(b, rdb, op) })
+	ops := costed()
+	best := make([]float64, len(ops))
+	for range 60 {
+		for i, op := range ops {
+			if us := serverTime(b, rdb, op, 30); best[i] == 0 || us < best[i] {
+				best[i] = us
+			}
+		}
+	}
+	for i, op := range ops {
+		b.Run(op.name, func(b *testing.B) {
+			b.ReportMetric(best[i], "us")
+			b.ReportMetric(best[i]/best[0], "by-hand")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
 
 const costClient = "FXJnQhqfyPnY4Lt1EIEMwQ"
+
+// A cost is a caller, by number.
+type cost int
+
+func (who cost) nonce() string { return "al0CIP1oLZLH8PbWpJvUU" + strconv.Itoa(int(who)) }
+
+func (who cost) field() string {
+	return "o:~Qhqf4Lt1:" + strconv.Itoa(int(who))
+}
+
+func (who cost) identity() string { return who.nonce() + " " + costClient + " " + who.field() }
+
+func (who cost) asks(mode string) []any {
+	return []any{
+		"rw", time.Now().UnixMicro() + 10_000_000, "600000 0 relock:inbox:",
+		who.identity(), who.field(), "1" + mode + "30000 ", 1, 630_000, 0,
+	}
+}
+
+func (who cost) leaves() []any {
+	return []any{who.identity(), who.field(), 0, "600000 relock:inbox:"}
+}
 
 func costed() []scripted {
 	source := func(name string) string { return script.MustLoad(lua.FS, name).Source }
 	acquire, release, hold := source("acquire"), source("release"), source("hold")
 	both := []string{"relock:h:{job}", "relock:q:{job}"}
 	hash := both[:1]
-	owner := func(who int) string { return "39afb93b-0804-4fd8-bc61-67dbb494037a:" + strconv.Itoa(who) }
-	nonce := func(who int) string { return "al0CIP1oLZLH8PbWpJvUU" + strconv.Itoa(who) }
-	ask := func(who int) []any {
-		return []any{
-			"relock:inbox:", "fair", costClient, time.Now().UnixMilli() + 10_000, 600_000, 0,
-			nonce(who), 1, owner(who), 0, "w", 30_000, 1, 0,
-		}
-	}
-	leave := func(who int) []any { return []any{"relock:inbox:", costClient, nonce(who), owner(who), 0, 600_000} }
+	ask := func(who cost) []any { return who.asks(" 1 0 ") }
+	one, leave := cost(1), cost.leaves
 	state := func(op, holds int) []any {
-		return []any{costClient, nonce(1), owner(1), op, holds, 0, 30_000, 600_000}
+		return []any{0, 600_000, one.identity(), one.field(), op, holds, 0}
 	}
 	op := 1
 	return []scripted{
 		{"pair/by hand", []string{
 			"return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])",
 			"if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
-		}, func(int) [][]any { return [][]any{{nonce(1), 30_000}, {nonce(1)}} }, [][]string{hash, hash}},
+		}, func(int) [][]any { return [][]any{{one.nonce(), 30_000}, {one.nonce()}} }, [][]string{hash, hash}},
 		{"pair/arguments alone", []string{"return 1", "return 1"}, func(int) [][]any { return [][]any{ask(1), leave(1)} }, [][]string{both, both}},
 		{"pair/relock", []string{acquire, release}, func(int) [][]any { return [][]any{ask(1), leave(1)} }, [][]string{both, both}},
 		{"a pair in a pair", []string{acquire, hold, hold, release}, func(int) [][]any {
 			op += 2
 			return [][]any{ask(1), state(op, 2), state(op+1, 1), leave(1)}
 		}, [][]string{both, hash, hash, both}},
+		{"a renewal in a pair", []string{acquire, hold, release}, func(int) [][]any {
+			op++
+			return [][]any{ask(1), {30_000, 630_000, one.identity(), one.field(), op, 1, 0}, leave(1)}
+		}, [][]string{both, hash, both}},
+		{"a pair for reading", []string{acquire, release}, func(int) [][]any {
+			return [][]any{one.asks(" 0 1 "), leave(1)}
+		}, [][]string{both, both}},
 		{"a pair and two hand-offs", []string{acquire, acquire, release, acquire, release, release}, func(int) [][]any {
 			return [][]any{ask(1), ask(2), leave(1), ask(1), leave(2), leave(1)}
 		}, [][]string{both, both, both, both, both, both}},
 	}
 }
 
-// serverTime runs op in pipelines of 50.
-func serverTime(b *testing.B, rdb *redis.Client, op scripted) {
+// serverTime runs op in so many pipelines of 50, and returns the microseconds of one.
+func serverTime(b *testing.B, rdb *redis.Client, op scripted, pipelines int) float64 {
 	ctx := b.Context()
+	rdb.FlushDB(ctx)
 	shas := make([]string, len(op.scripts))
 	for i, s := range op.scripts {
 		sha, err := rdb.ScriptLoad(ctx, s).Result()
@@ -89,8 +127,7 @@ func serverTime(b *testing.B, rdb *redis.Client, op scripted) {
 		shas[i] = sha
 	}
 	rdb.ConfigResetStat(ctx)
-	n := 0
-	for b.Loop() {
+	for range pipelines {
 		p := rdb.Pipeline()
 		for i := range 50 {
 			args := op.args(i)
@@ -101,7 +138,6 @@ func serverTime(b *testing.B, rdb *redis.Client, op scripted) {
 		if _, err := p.Exec(ctx); err != nil {
 			b.Fatal(fmt.Errorf("%s: %w", op.name, err))
 		}
-		n += 50
 	}
 	stats, err := rdb.Info(ctx, "commandstats").Result()
 	m := evalshaTime.FindStringSubmatch(stats)
@@ -109,6 +145,5 @@ func serverTime(b *testing.B, rdb *redis.Client, op scripted) {
 		b.Fatal(err, stats)
 	}
 	usec, _ := strconv.ParseFloat(m[2], 64)
-	b.ReportMetric(usec/float64(n), "us/op")
-	b.ReportMetric(0, "ns/op")
+	return usec / float64(50*pipelines)
 }

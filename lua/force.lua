@@ -2,53 +2,70 @@
 -- request that arrives after the lock has changed hands removes nobody.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] inbox channel prefix, a client's ID completes it
--- ARGV[2] owner whose grant is meant
--- ARGV[3] token the first token of that grant
+-- ARGV[1] owner whose grant is meant
+-- ARGV[2] token the first token of that grant
+-- ARGV[3] after where the call before stopped, or 0
 -- ARGV[4] keep ms that the hash outlives the last holder
+-- ARGV[5] prefix of inboxes, which a client's ID completes
 -- RETURNS removed (1 or 0), now, more (1: ask again, the grant or the queue was too long
---   for one call)
-local owner, nonce = ARGV[2], ''
--- uses: read state queue readers settle
-inbox = ARGV[1]
-local refused = open() or check_queue(state.shared)
+--   for one call), after (where this call stopped; 0: all sessions of the grant are gone)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue settle
+inbox_prefix = ARGV[5]
+local refused = open() or check_queue()
 if refused then
   return refused
 end
-local removed, more, keep = 0, 0, tonumber(ARGV[4])
-touch(state.owner and state.deadline - now or 0, keep)
-local grant = state.grant and unpack_grant(state.grant)
-if grant and grant.sessions ~= '' and grant.low == tonumber(ARGV[3]) then
-  removed = 1
-  local from = 1
-  for client, nonce, after in string.gmatch(grant.sessions, ' (%S+) (%S+) %d+ %d+ %d+ %d+()') do
-    if budget <= 0 then
-      more = 1
-      break
-    end
+local owner, token, from, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local removed, more, after = 0, 0, 0
+touch((blocked() or now) - now, keep)
+sweep_sessions()
+
+-- The grant ends at once, and its sessions are nobody's from then on; they are told and
+-- forgotten from the longest lease on, which none of them can move any more.
+local function drop_sessions()
+  local first = from == '0' and '-inf' or '(' .. from
+  local size = math.max(budget, 1)
+  local page = redis.call('ZRANGEBYSCORE', KEYS[2], first, '(' .. text(-far), 'WITHSCORES', 'LIMIT', 0, size)
+  local last = page[2 * size]
+  if last then
+    -- Those of one deadline go together: the next call begins behind it.
+    page = redis.call('ZRANGEBYSCORE', KEYS[2], first, last, 'WITHSCORES')
+  end
+  for i = 1, #page, 2 do
     budget = budget - 1
-    from = after
-    if grant.mode == 'r' then
-      redis.call('ZREM', KEYS[2], 'r' .. nonce)
-      redis.call('HDEL', KEYS[1], 'r:' .. nonce)
+    local nonce = string.sub(page[i], 2)
+    local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
+    local session = packed and read_session(packed)
+    if session and session.owner == owner and session.low == token then
+      drop(session)
+      tell(session.client, 'lost ' .. nonce)
     end
-    tell(client, 'lost ' .. nonce)
   end
-  grant.sessions = string.sub(grant.sessions, from)
-  if state.owner ~= owner then
-    put_rest(owner, grant)
-  elseif grant.sessions == '' then
-    drop_grant()
-  else
-    store_grant(owner, grant)
-  end
+  return last or 0
+end
+
+local alone, grant = state.alone, shared_grant(owner)
+if alone and alone.owner == owner and alone.low == token and alone.deadline > now then
+  removed = 1
+  drop(alone)
+  tell(alone.client, 'lost ' .. alone.nonce)
+elseif grant and grant.low == token then
+  removed = 1
+  redis.call('HDEL', KEYS[1], 'g:' .. owner)
+  settle_mode(owner, { writing = 0 })
+end
+if state.several and (removed == 1 or from ~= '0') then
+  after = drop_sessions()
+  more = after ~= 0 and 1 or 0
 end
 if state.queued > 0 then
   more = math.max(settle(), more)
 end
 close()
-if state.queued == 0 and not (state.owner or state.shared and readers_until()) then
+if state.queued == 0 and not blocked() then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
   redis.call('PEXPIRE', KEYS[1], keep)
 end
-return { removed, now, more }
+return { removed, now, more, after }

@@ -1,68 +1,85 @@
--- States what a session holds: its counts and its lease. Renewals, nested locks
+-- States what sessions hold: their counts and their leases. Renewals, nested locks
 -- and nested unlocks are this one statement; a later number overrides an earlier
--- one, so copies and re-ordered copies change nothing. A writer's has one key, so
--- that it works in a slot that migrates; the last write is given up by release or
--- downgrade, never here.
--- KEYS[1] hash the lock's state
--- KEYS[2] zset the queue; only for a session that reads
--- ARGV[1] client the session's client
--- ARGV[2] nonce the session's nonce
--- ARGV[3] owner whose grant the session belongs to
--- ARGV[4] op number of this statement, larger than any before it
--- ARGV[5] writes holds for writing that the session has from now on
--- ARGV[6] reads holds for reading
--- ARGV[7] ttl ms from now that the lease lasts at least; 0: as it is
--- ARGV[8] keep ms that the hash outlives the last deadline
--- RETURNS 1, now, low, high, remaining (held), or 0, now (not held, any more)
-local client, nonce, owner = ARGV[1], ARGV[2], ARGV[3]
-local op, ttl, keep = tonumber(ARGV[4]), tonumber(ARGV[7]), tonumber(ARGV[8])
--- uses: read
+-- one, so copies and re-ordered copies change nothing. A session that holds alone needs
+-- one key, so that it works in a slot that migrates; the last write is given up by
+-- release or downgrade, never here.
+-- KEYS[1...] hash the state of each session's lock
+-- KEYS[2] zset of one session, its lock's queue; may be left out
+-- ARGV[1] ttl ms from now that the leases last at least; 0: as they are
+-- ARGV[2] life ms, ttl and how long a hash outlives the last deadline
+-- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op
+--   (number of this statement, larger than any before it), writes, reads (holds that the
+--   session has from now on)
+-- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any
+--   more), or -5 (not ours to touch, or one of several sessions: only a statement for it
+--   alone, with the queue, says more); of one session and a ttl of 0, that alone: 1 held
+local clock = ARGV[1] ~= '0' and redis.call('TIME')
+local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
 
--- The one session of a writer goes on: the usual case, answered before the rest is
--- defined. The records are those of shared_state.
-if not KEYS[2] and fields[6] then
-  local low, high, last, deadline = string.match(fields[6], '^w (%d+) (%d+) %S+ %S+ (%d+) %d+ %d+ (%d+)$')
-  local lease = ' ' .. client .. ' ' .. nonce .. ' '
-  if low and fields[4] == deadline .. lease .. owner and tonumber(deadline) > now and op > tonumber(last) then
-    local later = text(math.max(tonumber(deadline), now + ttl))
-    local record = 'w ' .. low .. ' ' .. high .. lease .. ARGV[4] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. later
-    redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT')
-    if later == deadline then
-      redis.call('HSET', KEYS[1], 'o:' .. owner, record)
-    else
-      redis.call('HSET', KEYS[1], 'o:' .. owner, record, 'holder', later .. lease .. owner)
-    end
-    return { 1, now, low, high, later - now }
+-- What one session that holds alone has been told before, against what it states now.
+-- Returns what is left of its lease, or the error by which a command was refused.
+local function state_alone(i, identity, field, op, writes, reads)
+  local record = redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token', 'crowd')
+  if record[1] ~= identity then
+    return record.err and record or record[5] and string.find(record[5], '+', 1, true) and -5 or 0
   end
+  local last, wrote, terms, ttl = string.match(record[2], '^(%d+) (%d+) %d+( (%d+) %d+)$')
+  local ends = clock and tonumber(record[3] or math.floor(record[4] / 1000) + ttl)
+  if ends and ends <= now then
+    return 0
+  end
+  -- A statement for writing may find its session reading: the downgrade overtook it.
+  if op + 0 <= last + 0 or wrote == '0' and writes ~= '0' then
+    return ends and ends - now or 1
+  end
+  local counts, stored = op .. ' ' .. writes .. ' ' .. reads .. terms, nil
+  if not ends then
+    stored = redis.pcall('HSET', KEYS[i], field, counts)
+    if type(stored) == 'number' then
+      return 1
+    end
+  end
+  -- Redis allows PEXPIRE when it is out of memory, and then what follows.
+  stored = redis.pcall('PEXPIRE', KEYS[i], ARGV[2], 'GT')
+  local later = ends and math.max(ends, now + ARGV[1])
+  if type(stored) == 'number' and later then
+    stored = redis.pcall('HSET', KEYS[i], field, counts, 'until', later)
+  elseif type(stored) == 'number' then
+    stored = redis.pcall('HSET', KEYS[i], field, counts)
+  end
+  return type(stored) == 'number' and (later and later - now or 1) or stored
 end
--- uses: state queue readers
+
+local sessions = (#ARGV - 2) / 5
+if sessions > 1 then
+  local reply = { now }
+  for i = 1, sessions do
+    local at = i * 5 - 2
+    local left = state_alone(i, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+    reply[i + 1] = type(left) == 'number' and left or -5
+  end
+  return reply
+end
+local left = state_alone(1, ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+if left ~= -5 or not KEYS[2] then
+  return clock and type(left) == 'number' and { now, left } or left
+end
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+clock = clock or redis.call('TIME')
+-- uses: clock record state sessions
 local refused = open()
 if refused then
   return refused
 end
-local writer = held() and state.owner == owner
-if not state.grant or not writer and not state.shared then
-  return { 0, now }
+local ttl, op, writes, reads = tonumber(ARGV[1]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+touch(ttl, ARGV[2] - ttl)
+sweep_sessions()
+local stated = read_identity(ARGV[3])
+local session = find(stated.nonce, stated.client, stated.owner)
+if not session or session.deadline <= now then
+  return { now, 0 }
 end
-local grant = unpack_grant(state.grant)
-local session = find_session(grant, client, nonce)
-if not session then
-  return { 0, now }
+if op > session.op and (writer() == session.owner or writes == 0) then
+  change(session, op, writes, reads, now + ttl)
 end
--- A writer's statement may find its session reading: the downgrade overtook it.
-if op > session.op and (writer or KEYS[2]) then
-  session.op = op
-  session.writes, session.reads = tonumber(ARGV[5]), tonumber(ARGV[6])
-  session.deadline = math.max(session.deadline, now + ttl)
-  put_session(grant, session)
-  touch(ttl, keep)
-  if writer and KEYS[2] and not any_writes(grant) then
-    -- Another process of the owner wrote, and its lease has ended.
-    downgrade(owner, grant)
-  elseif writer then
-    store_grant(state.owner, grant)
-  else
-    put_reader(owner, grant, session)
-  end
-end
-return { 1, now, grant.low, grant.high, session.deadline - now }
+return { now, session.deadline - now }

@@ -1,13 +1,14 @@
 -- Reads a lock of any kind: who holds it and how many wait. Writes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] after the deadline at which the page of readers before ended, or 0
--- ARGV[2] size sessions that a page of readers has, but for more of one deadline
+-- ARGV[1] after the deadline at which the page of sessions before ended, or 0
+-- ARGV[2] size sessions that a page has, but for more of one deadline
 -- RETURNS now, kind ('' for a name that is not in use), waiters alive, the deadline at
---   which the page ended (0: there is no further page), and six for each holder:
---   owner, mode, holds, low, high, remaining ms
-local owner, nonce = '', ''
--- uses: read state queue readers
+--   which the page ended (0: there is no further page), and six for each owner that has
+--   sessions in the page: owner, mode, holds, low, high, remaining ms
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions
 local refused = open()
 if refused then
   return refused
@@ -16,24 +17,15 @@ local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-no
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
 local reply = { now, state.kind or '', waiting, 0 }
 
-local function describe(owner)
-  local packed = redis.call('HGET', KEYS[1], 'o:' .. owner)
-  local grant = packed and unpack_grant(packed)
-  if not grant or grant.sessions == '' then
-    return
-  end
-  local holds, deadline = 0, deadline_at(grant.sessions)
-  for _, _, _, writes, reads in each_session(grant) do
-    holds = holds + writes + reads
-  end
-  for _, value in ipairs({ owner, grant.mode, holds, grant.low, grant.high, deadline - now }) do
+local function describe(owner, mode, holds, low, high, deadline)
+  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now }) do
     reply[#reply + 1] = value
   end
 end
 
 -- The shortest lease comes first: who is renewed between two pages comes later, and
 -- is not passed over.
-local function page_of_readers()
+local function page_of_sessions()
   local till = '(' .. text(-(math.max(after, now) + far))
   local left = redis.call('ZCOUNT', KEYS[2], '-inf', till)
   if left <= size then
@@ -44,18 +36,32 @@ local function page_of_readers()
   return redis.call('ZRANGEBYSCORE', KEYS[2], last, till)
 end
 
-if held() then
-  if after == 0 then
-    describe(state.owner)
-  end
-elseif state.shared then
-  local seen = {}
-  for _, member in ipairs(page_of_readers()) do
-    local owner = redis.call('HGET', KEYS[1], 'r:' .. string.sub(member, 2))
-    if owner and not seen[owner] then
-      seen[owner] = true
-      describe(owner)
+-- Adds up what the owners of a page's sessions hold in them. The longest lease comes
+-- first.
+local function describe_page()
+  local owners, found = {}, {}
+  for _, member in ipairs(page_of_sessions()) do
+    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
+    local session = packed and read_session(packed)
+    local sum = session and found[session.owner]
+    local grant = session and not sum and shared_grant(session.owner)
+    if grant and grant.low == session.low then
+      sum = { owner = session.owner, low = grant.low, high = grant.high, deadline = session.deadline, holds = 0 }
+      found[sum.owner], owners[#owners + 1] = sum, sum
+    end
+    if sum and sum.low == session.low then
+      sum.holds = sum.holds + session.writes + session.reads
     end
   end
+  for _, sum in ipairs(owners) do
+    describe(sum.owner, state.exclusive == sum.owner and 'w' or 'r', sum.holds, sum.low, sum.high, sum.deadline)
+  end
+end
+
+local alone = state.alone
+if alone and after == 0 and alone.deadline > now then
+  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline)
+elseif state.several then
+  describe_page()
 end
 return reply

@@ -1,32 +1,17 @@
 -- The queue: one ZSET in which a waiter stands twice. Its nonce, scored by its
 -- ticket (> 0), is its place; '-' and the nonce, scored by minus its deadline
 -- (< 0), lets dead entries be found anywhere in the queue. An entry is a lease.
--- The record w:NONCE is 'client op ticket deadline mode block told named owner'.
 
-local inbox
+local inbox_prefix
 
 -- Who comes next, as far as it has been read, and the records that were read:
 -- nonces in order, and packed records by nonce.
 local front, records = {}, {}
 
-local function unpack_waiter(packed)
-  local client, op, ticket, deadline, mode, block, told, named, owner =
-    string.match(packed, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d) (.*)$')
-  return {
-    client = client, op = tonumber(op), ticket = tonumber(ticket), deadline = tonumber(deadline),
-    mode = mode, block = tonumber(block), told = tonumber(told), named = named == '1', owner = owner,
-  }
-end
-
-local function pack_waiter(w)
-  return w.client .. ' ' .. w.op .. ' ' .. text(w.ticket) .. ' ' .. w.deadline .. ' ' .. w.mode .. ' ' .. w.block .. ' ' .. w.told
-    .. (w.named and ' 1 ' or ' 0 ') .. w.owner
-end
-
 -- Reads who comes next. Returns the error reply when KEYS[2] is not ours to
--- touch, else nothing. shared: the script needs the key though nobody waits.
-local function check_queue(shared)
-  if (shared or state.queued > 0) and KEYS[2] then
+-- touch, else nothing.
+local function check_queue()
+  if KEYS[2] and state.crowd then
     front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
     return front.err and front or nil
   end
@@ -37,9 +22,9 @@ end
 -- The second result says whether it is a sharded one.
 local function channel(client)
   if string.sub(client, 1, 2) == 's.' then
-    return inbox .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
+    return inbox_prefix .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
   end
-  return inbox .. client, false
+  return inbox_prefix .. client, false
 end
 
 -- A publish that is refused is no reason to stop half way: the entry's lease
@@ -122,23 +107,14 @@ local function new_ticket()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
--- Adds members, all of one deadline, to the queue's key, which lives as long as
--- the hash does. GT: its TTL never moves earlier. ZADD comes first: it is refused
--- where the key is not ours, whose TTL is not ours to move then. That TTLs may be
--- set at all has been found out by touch.
-local function add_to_queue(deadline, ...)
-  local lease = deadline - now + state.keep
-  local added = redis.call('ZADD', KEYS[2], ...)
-  if redis.call('PEXPIRE', KEYS[2], lease, 'GT') == 0 then
-    redis.call('PEXPIRE', KEYS[2], lease, 'NX')
-  end
-  return added
+local function pack(w)
+  return write_waiter(w.deadline, w.told, w.ticket, w.counts, w.identity)
 end
 
--- Puts a waiter in, or back in under the ticket it already has, with any further
--- fields of the hash that the caller hands in. known: the hash has its record.
-local function insert_waiter(nonce, waiter, known, ...)
-  local new = waiter.ticket == 0
+-- Puts a waiter in, or back in under the ticket it already has. known: the hash has
+-- its record.
+local function insert_waiter(waiter, known)
+  local nonce, new = waiter.nonce, waiter.ticket == 0
   if new then
     waiter.ticket = new_ticket()
   end
@@ -150,9 +126,8 @@ local function insert_waiter(nonce, waiter, known, ...)
     state.queued = state.queued + 1
   end
   front = {}
-  state.stored = state.queued
-  records[nonce] = pack_waiter(waiter)
-  redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'queued', state.queued, ...)
+  records[nonce] = pack(waiter)
+  redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'kind', state.kind)
   if waiter.named then
     add_named(waiter.owner, nonce)
   end
@@ -176,7 +151,7 @@ local function head()
 end
 
 local function update_waiter(nonce, waiter)
-  records[nonce] = pack_waiter(waiter)
+  records[nonce] = pack(waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce])
 end
 
@@ -191,7 +166,7 @@ local function sweep()
     budget = budget - 1
     local nonce = string.sub(member, 2)
     local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
-    drop_waiter(nonce, packed and unpack_waiter(packed))
+    drop_waiter(nonce, packed and read_waiter(packed))
   end
   return #dead
 end

@@ -28,7 +28,7 @@ local function look_again()
     from = after
     local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
     if packed then
-      tell(unpack_waiter(packed).client, 'look ' .. nonce)
+      tell(read_waiter(packed).client, 'look ' .. nonce)
     end
   end
   state.looks = string.sub(state.looks, from)
@@ -50,33 +50,20 @@ local function grant_waiter(nonce, waiter)
     tell(waiter.client, 'look ' .. nonce)
     return
   end
-  local session = {
-    client = waiter.client, nonce = nonce, op = waiter.op, writes = 1, reads = 0, deadline = waiter.deadline,
-  }
-  local grant
-  if waiter.mode == 'r' then
-    session.writes, session.reads = 0, 1
-    local packed = waiter.named and redis.call('HGET', KEYS[1], 'o:' .. waiter.owner)
-    grant = packed and unpack_grant(packed)
-  end
-  local begins = not grant or grant.sessions == ''
-  if begins then
-    local low, high = issue(state.token, waiter.block)
-    state.token = high
-    grant = { mode = waiter.mode, low = low, high = high, sessions = '' }
+  local grant = waiter.named and grant_of(waiter.owner)
+  if grant then
+    waiter.low, waiter.high = grant.low, grant.high
+  else
+    waiter.low, waiter.high = issue(state.token, waiter.block)
+    state.token = waiter.high
   end
   if asking[nonce] then
-    asking[nonce] = { grant.low, grant.high, waiter.deadline }
+    asking[nonce] = waiter
   else
-    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(grant.low) .. ' ' .. text(grant.high))
+    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high))
   end
-  put_session(grant, session)
-  if waiter.mode == 'w' then
-    store_grant(waiter.owner, grant, 'token', text(state.token))
-  else
-    put_reader(waiter.owner, grant, session, 'token', text(state.token))
-  end
-  if waiter.named and begins then
+  put(waiter)
+  if waiter.named and not grant then
     wake(waiter.owner)
   end
 end
@@ -89,7 +76,7 @@ local function look()
   if not packed or asking[nonce] or not deadline then
     return
   end
-  local waiter = unpack_waiter(packed)
+  local waiter = read_waiter(packed)
   if deadline < waiter.told then
     waiter.told = deadline
     update_waiter(nonce, waiter)
@@ -99,13 +86,11 @@ end
 
 -- Returns 1 when it ran out of budget, else 0.
 local function settle()
-  if state.owner and state.deadline <= now then
-    drop_grant()
+  if state.alone and state.alone.deadline <= now then
+    drop(state.alone)
   end
-  if state.shared then
-    budget = budget - sweep_readers(budget)
-  end
-  while not state.owner and state.queued > 0 do
+  sweep_sessions()
+  while not writer() and state.queued > 0 do
     if budget <= 0 or admit <= 0 then
       return 1
     end
@@ -117,7 +102,7 @@ local function settle()
       drop_waiter(nonce)
       budget = budget - 1
     else
-      local waiter = unpack_waiter(packed)
+      local waiter = read_waiter(packed)
       if waiter.deadline <= now then
         if sweep() == 0 then
           drop_waiter(nonce, waiter)
@@ -141,12 +126,17 @@ local function settle()
   return budget <= 0 and 1 or 0
 end
 
--- Writes the queue's length back where it changed, and forgets what has had its time.
+-- Forgets what has had its time, and writes down whether anything unusual is left.
 local function close()
   if state.due > 0 and state.due <= now then
     forget_ended()
   end
-  if state.queued ~= state.stored then
-    redis.call('HSET', KEYS[1], 'queued', state.queued)
+  settle_several()
+  local more = (state.several or state.ended or state.looks ~= '') and ' +' or ''
+  local crowd = (state.queued > 0 or more ~= '') and state.queued .. more or false
+  if crowd and crowd ~= state.crowd then
+    redis.call('HSET', KEYS[1], 'crowd', crowd)
+  elseif not crowd and state.crowd then
+    redis.call('HDEL', KEYS[1], 'crowd')
   end
 end

@@ -5,18 +5,18 @@
 -- ARGV[2] size entries that a page has at most
 -- RETURNS now in microseconds, the last ticket read (0: there is no further page),
 --   and three for each waiter alive: owner, mode, ticket
-local owner, nonce = '', ''
--- uses: read state queue
-local refused = open()
-if refused then
-  return refused
+local fields = redis.pcall('HMGET', KEYS[1], 'kind')
+if fields.err then
+  return fields
 end
+local clock = redis.call('TIME')
+-- uses: clock record
 local size = tonumber(ARGV[2])
 local page = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, size)
 local reply = { micros, #page == 2 * size and tonumber(page[#page]) or 0 }
 for i = 1, #page, 2 do
   local packed = redis.call('HGET', KEYS[1], 'w:' .. page[i])
-  local waiter = packed and unpack_waiter(packed)
+  local waiter = packed and read_waiter(packed)
   if waiter and waiter.deadline > now then
     reply[#reply + 1] = waiter.owner
     reply[#reply + 1] = waiter.mode

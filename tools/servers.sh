@@ -77,7 +77,7 @@ get_all() {
 	[ ${#missing[@]} = 0 ] || { echo "make servers: MISSING: ${missing[*]}" >&2; return 1; }
 }
 
-packages=". ./cmd/... ./internal/... ./lua"
+packages=". ./cmd/... ./internal/... ./lua ./test/..."
 
 # build: the tests of each package that has any, under the name of its folder, once for all servers.
 build() {

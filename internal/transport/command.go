@@ -19,6 +19,16 @@ func (once) NoRetry() bool { return true }
 // Clone overrides redis.Cmd's, whose copy would be sent again.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
+// lined is a command that is to be sent on a line. It is a type of its own since
+// a command of one word is passed on without an allocation.
+type lined struct {
+	once
+	line *line
+}
+
+// Clone overrides that of once.
+func (l lined) Clone() redis.Cmder { return lined{once{l.Cmd.Clone().(*redis.Cmd)}, l.line} }
+
 const (
 	evalsha = "evalsha"
 	eval    = "eval"
@@ -53,16 +63,25 @@ func command(ctx context.Context, verb string, c Call) once {
 }
 
 // run sends one call by its SHA, and with its full text to a server that does
-// not know it. If ctx has ended by then go-redis sends nothing.
-func (t *Transport) run(ctx context.Context, c Call) Result {
+// not know it: on the line, or if that is nil on a connection of the client's. If
+// ctx has ended by then go-redis sends nothing.
+func (t *Transport) run(ctx context.Context, l *line, c Call) Result {
 	if !c.InFull {
 		cmd := command(ctx, evalsha, c)
-		if err := t.rdb.Process(ctx, cmd); !unknownScript(err) {
+		if err := t.process(ctx, l, cmd); !unknownScript(err) {
 			return t.judge(c, cmd, err)
 		}
 	}
 	cmd := command(ctx, eval, c)
-	return t.judge(c, cmd, t.rdb.Process(ctx, cmd))
+	err := t.process(ctx, l, cmd)
+	return t.judge(c, cmd, err)
+}
+
+func (t *Transport) process(ctx context.Context, l *line, cmd once) error {
+	if l == nil {
+		return t.rdb.Process(ctx, cmd)
+	}
+	return t.own.hooked.Process(ctx, lined{cmd, l})
 }
 
 // send sends a batch and hands out the results: each command's own, so that one
@@ -71,7 +90,7 @@ func (t *Transport) run(ctx context.Context, c Call) Result {
 func (t *Transport) send(ctx context.Context, b *batch) {
 	if len(b.requests) == 1 {
 		r := b.requests[0]
-		r.answer(t.run(ctx, r.call))
+		r.answer(t.run(ctx, nil, r.call))
 		return
 	}
 	cold := t.exec(ctx, evalsha, b.requests)
@@ -123,8 +142,12 @@ func (r *request) answer(result Result) {
 	r.done <- struct{}{}
 }
 
-// judge is result, and notes that a Cluster client has found the way.
+// judge is result, and notes that a Cluster client has found the way, and that a
+// server answers.
 func (t *Transport) judge(c Call, cmd once, sendErr error) Result {
+	if sendErr == nil {
+		t.own.answered()
+	}
 	if t.many != nil && sendErr == nil && !t.routed.Load() {
 		t.routed.Store(true)
 	}

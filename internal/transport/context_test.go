@@ -18,7 +18,7 @@ import (
 func TestCancelledCallReturnsAtOnceAndIsAwaited(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		l := newLink(t)
-		tr := newTransport(t, l.client(t))
+		tr := newTransport(t, wrapped{l.client(t)})
 		l.set(swallow)
 		cause := errors.New("user left")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -82,7 +82,7 @@ func TestTimeoutIsErrNoReplyAndNotTheContexts(t *testing.T) {
 func TestReplyThatIsThereWinsOverAnEndedContext(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		rdb := newLink(t).client(t)
-		tr := newTransport(t, rdb)
+		tr := newTransport(t, wrapped{rdb})
 		for range 20 { // a select between the two would take either
 			ctx := &endsWithTheReply{Context: t.Context()}
 			rdb.AddHook(after(func() { ctx.over.Store(true) }))
@@ -153,7 +153,7 @@ func TestCallThatWaitsForAConnectionIsNotSentOnceItsCallerLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLink(t)
 			rdb := l.client(t, func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, -1 })
-			tr := newTransport(t, rdb)
+			tr := newTransport(t, wrapped{rdb})
 			open := l.close()
 			first := make(chan error, 1)
 			go func() {
@@ -219,9 +219,9 @@ func TestTextIsNotSentOnceTheCallerLeft(t *testing.T) {
 func TestCallersDeadlineDoesNotCostTheConnection(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		l := newLink(t)
-		tr := newTransport(t, l.client(t, func(o *redis.Options) {
+		tr := newTransport(t, wrapped{l.client(t, func(o *redis.Options) {
 			o.ContextTimeoutEnabled, o.PipelinePoolSize = true, -1
-		}))
+		})})
 		before := l.dialled()
 		l.set(swallow)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -256,7 +256,7 @@ func TestWithoutAnythingToWatchNoGoroutineIsStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, do way) {
 				rdb := newLink(t).client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = row.ownStop })
-				tr := newTransport(t, rdb)
+				tr := newTransport(t, wrapped{rdb})
 				during := -1
 				rdb.AddHook(after(func() { during = tr.Outstanding() }))
 				ctx := context.Background()

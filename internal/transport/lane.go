@@ -9,9 +9,10 @@ import (
 
 const (
 	// leaders is how many batches of one server are on the wire at most, while
-	// they are answered in time. More leave less to each; fewer leave the wire
-	// idle while a leader hands out replies.
-	leaders = 4
+	// they are answered in time. More leave less to each, and a batch costs the
+	// same few system calls whatever its size; with one the wire is idle while
+	// it hands out replies.
+	leaders = 2
 	// patience is how long a queue is left without a leader before it gets one
 	// more, up to maxLeaders: they may be slow because the server hangs, or one
 	// connection, or because the way is long.

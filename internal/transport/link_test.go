@@ -104,6 +104,10 @@ func (l *link) client(t *testing.T, change ...func(*redis.Options)) *redis.Clien
 	return rdb
 }
 
+// wrapped is a client that is more than its options: all that is known of it is
+// what it can do, so its commands go on connections of its own choice.
+type wrapped struct{ *redis.Client }
+
 // count returns how often incr ran for key.
 func (l *link) count(t *testing.T, key string) int {
 	t.Helper()

@@ -216,6 +216,22 @@ func TestRealClusterIsNotAskedWhereTheKeysAre(t *testing.T) {
 	}
 }
 
+// Fails when a connection that has been idle is taken for good without a look.
+func TestConnectionThatTheServerClosedIsNotUsed(t *testing.T) {
+	rdb := realClient(t, &redis.Options{Addr: redistest.Real(t).Addr()})
+	tr := newTransport(t, rdb)
+	for range 3 {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.ClientKillByFilter(t.Context(), "type", "normal", "skipme", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		await(t, func() bool { return time.Since(begin) > 20*time.Millisecond })
+	}
+}
+
 func BenchmarkDo(b *testing.B) {
 	addr := redistest.Real(b).Addr()
 	cancellable, cancel := context.WithCancel(b.Context())

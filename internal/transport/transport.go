@@ -28,6 +28,7 @@ type Transport struct {
 	rdb    redis.UniversalClient
 	single server  // rdb, if it is of one server
 	many   cluster // rdb, if it is of a Cluster
+	own    *own    // the way of who is alone; nil: there is none
 	// deadlines says that rdb itself ends a command at its context's
 	// deadline (ContextTimeoutEnabled).
 	deadlines bool
@@ -69,6 +70,7 @@ func New(rdb redis.UniversalClient) *Transport {
 	case cluster:
 		t.many, t.deadlines = c, c.Options().ContextTimeoutEnabled
 	}
+	t.own = newOwn(rdb)
 	t.idle.L = &t.mu
 	return t
 }
@@ -89,11 +91,9 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, named(c, notSent(ctx))
 	}
 	server, known := t.server(c)
-	if ctx.Done() == nil {
-		if r, ok := t.inline(ctx, timeout, c, server, known); ok {
-			t.failed(c, r.Err)
-			return r.Reply, r.Err
-		}
+	if r, ok := t.inline(ctx, timeout, c, server, known); ok {
+		t.failed(c, r.Err)
+		return r.Reply, r.Err
 	}
 	r := t.request(ctx, c)
 	t.submit(r, server, known)
@@ -187,6 +187,7 @@ func (t *Transport) Reload() {
 // their callers left have ended, too. That takes no longer than the client's own
 // timeouts, if no new calls are made.
 func (t *Transport) Wait() {
+	t.own.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting++

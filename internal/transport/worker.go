@@ -106,27 +106,38 @@ func (t *Transport) dismiss(w *worker) *batch {
 	return <-w.next
 }
 
-// inline runs a call on its caller's goroutine, if nothing but the client has to
-// be watched and the server has a place for a leader: a hand-off costs more than
-// all else here.
+// inline runs a call on its caller's goroutine, if it can be ended there and the
+// server has a place for a leader: a hand-off costs more than all else here.
 func (t *Transport) inline(ctx context.Context, timeout time.Duration, c Call, server string, known bool) (Result, bool) {
+	if t.own == nil && !t.keeps(ctx, timeout) {
+		return Result{}, false
+	}
+	lead := t.stepUp(server, known)
+	if lead == nil {
+		return Result{}, false
+	}
+	defer t.stepDown(lead) // also when a hook panics
+	if l := t.own.take(); l != nil {
+		return t.alone(ctx, timeout, l, c), true
+	}
 	run, cancel, ok := t.unwatched(ctx, timeout)
 	if !ok {
 		return Result{}, false
 	}
 	defer cancel()
+	return t.run(run, nil, c), true
+}
+
+// stepUp makes the caller a leader, if there is a place for one.
+func (t *Transport) stepUp(server string, known bool) *lane {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	l := t.lane(server, known)
-	ok = l.active < l.limit
-	if ok {
-		l.active++
+	if l.active >= l.limit {
+		return nil
 	}
-	t.mu.Unlock()
-	if !ok {
-		return Result{}, false
-	}
-	defer t.stepDown(l) // also when a hook panics
-	return t.run(run, c), true
+	l.active++
+	return l
 }
 
 // stepDown ends the lead of a caller, who does not send for others: a worker does.
@@ -138,21 +149,24 @@ func (t *Transport) stepDown(l *lane) {
 	}
 }
 
-// KeepsTime says that the client itself ends a call at its timeout: one whose
+// KeepsTime says that a call is ended at its timeout on its caller's goroutine: one whose
 // context does not end needs no goroutine but its caller's.
-func (t *Transport) KeepsTime() bool { return t.deadlines }
+func (t *Transport) KeepsTime() bool { return t.deadlines || t.own != nil }
+
+// keeps says that nothing but the client has to be watched during a call.
+func (t *Transport) keeps(ctx context.Context, timeout time.Duration) bool {
+	return ctx.Done() == nil && (timeout <= 0 || t.deadlines)
+}
 
 // unwatched returns what a call can run under on its caller's goroutine, if
 // the client alone keeps ctx and timeout.
 func (t *Transport) unwatched(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, bool) {
 	switch {
-	case ctx.Done() != nil:
+	case !t.keeps(ctx, timeout):
 		return nil, nil, false
 	case timeout <= 0:
 		return ctx, func() {}, true
-	case t.deadlines:
-		run, cancel := context.WithTimeout(ctx, timeout)
-		return run, cancel, true
 	}
-	return nil, nil, false
+	run, cancel := context.WithTimeout(ctx, timeout)
+	return run, cancel, true
 }

@@ -29,43 +29,53 @@ var All = []Mutant{
 	{
 		Name: "an unlock ends whoever holds",
 		Edits: []Edit{
-			{"lua/release.lua", "if owner == '' and state.owner then", "if state.owner then"},
-			{"lua/shared_state.lua", "  local before = ' ' .. client .. ' '\n", "  client, nonce = string.match(grant.sessions, '^ (%S+) (%S+)')\n  if not client then return end\n  local before = ' ' .. client .. ' '\n"},
+			{"lua/release.lua", "local alone = fields[1] == ARGV[1] and", "local alone = fields[1] and"},
+			{"lua/shared_sessions.lua", "s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner)", "true"},
 		},
 		Loads: exclusive, Want: overlap,
 	},
 	{
-		Name:  "an unlock ends another hold of its owner",
-		Edits: []Edit{{"lua/shared_state.lua", "  local before = ' ' .. client .. ' '\n", "  client, nonce = string.match(grant.sessions, '^ (%S+) (%S+)')\n  if not client then return end\n  local before = ' ' .. client .. ' '\n"}},
+		Name: "an unlock ends another hold of its owner",
+		Edits: []Edit{
+			{"lua/shared_sessions.lua", "s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner)", "s.owner == (owner == '' and s.owner or owner)"},
+		},
 		Loads: named, Kinds: apart, Want: append(slices.Clone(overlap), check.ReentryToken),
 	},
 	{
-		Name:  "a grant does not look whether the lock is held",
-		Edits: []Edit{{"lua/acquire.lua", "or request.mode == 'w' and blocked()) then", "or false) then"}},
+		Name: "a grant does not look whether the lock is held",
+		Edits: []Edit{
+			{"lua/acquire.lua", "or request.mode == 'w' and blocked()) then", "or false) then"},
+			{"lua/acquire.lua", "local queued = KEYS[2] and tonumber(fields[2] or 0)", "local queued = false"},
+		},
 		Loads: exclusive, Want: overlap,
 	},
 	{
 		Name: "a dead holder's lease never ends",
 		Edits: []Edit{
-			{"lua/shared_state.lua", "return state.owner ~= nil and state.deadline > now", "return state.owner ~= nil"},
-			{"lua/shared_settle.lua", "if state.owner and state.deadline <= now then", "if false then"},
+			{"lua/shared_sessions.lua", "  if alone and alone.deadline > now then\n    return alone.deadline", "  if alone then\n    return alone.deadline"},
+			{"lua/shared_settle.lua", "if state.alone and state.alone.deadline <= now then", "if false then"},
+			{"lua/acquire.lua", "if state.alone and state.alone.deadline <= now then", "if false then"},
 		},
 		Loads: exclusive, Kinds: []string{history.KillWorker}, Want: stuck,
 	},
 	{
-		Name:  "a lease ends early",
-		Edits: []Edit{{"lua/shared_state.lua", "return state.owner ~= nil and state.deadline > now", "return state.owner ~= nil and state.deadline - 200 > now"}},
+		Name: "a lease ends early",
+		Edits: []Edit{
+			{"lua/shared_sessions.lua", "  if alone and alone.deadline > now then\n    return alone.deadline", "  if alone and alone.deadline - 200 > now then\n    return alone.deadline"},
+			{"lua/shared_settle.lua", "state.alone.deadline <= now", "state.alone.deadline - 200 <= now"},
+			{"lua/acquire.lua", "state.alone.deadline <= now", "state.alone.deadline - 200 <= now"},
+		},
 		Loads: map[string]int{"long": 8}, Want: overlap,
 	},
 	{
 		Name:  "a hold is trusted for longer than its lease",
-		Edits: []Edit{{"session.go", "{ return lease/100 + 2*time.Millisecond }", "{ return -lease }"}},
+		Edits: []Edit{{"internal/trust/trust.go", "{ return lease/100 + 2*time.Millisecond }", "{ return -lease }"}},
 		Loads: map[string]int{"long": 8}, Kinds: []string{history.Cut, history.HalfOpen}, Want: overlap,
 	},
 	{
 		Name: "a poll passes the queue",
 		Edits: []Edit{
-			{"lua/acquire.lua", "if not state.owner and state.queued > 0 and request.place <= 0 then", "if false then"},
+			{"lua/acquire.lua", "if not writer() and state.queued > 0 and request.place <= 0 then", "if false then"},
 			{"lua/acquire.lua", "if state.queued == 0 and not (", "if not ("},
 		},
 		Loads: fair, Kinds: []string{history.KillWorker}, Want: []check.Name{check.Overtaken},
@@ -78,7 +88,8 @@ var All = []Mutant{
 	{
 		Name: "the lock is handed to two",
 		Edits: []Edit{
-			{"lua/shared_settle.lua", "  while not state.owner and state.queued > 0 do", "  local given = 0\n  while (not state.owner or given == 1) and state.queued > 0 do\n    given = given + 1"},
+			{"lua/release.lua", "if front[1] then", "if false then"},
+			{"lua/shared_settle.lua", "  while not writer() and state.queued > 0 do", "  local given = 0\n  while (not writer() or given == 1) and state.queued > 0 do\n    given = given + 1"},
 			{"lua/shared_settle.lua", "elseif waiter.mode == 'w' and blocked() then", "elseif false then"},
 		},
 		Loads: exclusive, Want: overlap,
@@ -86,43 +97,57 @@ var All = []Mutant{
 	{
 		Name: "tokens do not go on from the counter",
 		Edits: []Edit{
-			{"lua/shared_read.lua", "math.max(last, high - size) + 1", "high - size + 1"},
+			{"lua/shared_clock.lua", "math.max(last, high - size) + 1", "high - size + 1"},
 		},
 		Loads: exclusive, Kinds: []string{history.ClockBack, history.ClockForward},
 		Want: []check.Name{check.TokenFell, check.TokenRepeated, check.HolderRefused},
 	},
 	{
-		Name:  "the token is not stored",
-		Edits: []Edit{{"lua/acquire.lua", "'token', text(state.token), ", ""}, {"lua/shared_settle.lua", ", 'token', text(state.token))", ")"}},
+		Name: "the counter goes with its holder",
+		Edits: []Edit{
+			{"lua/release.lua", "'HDEL', KEYS[1], 'holder', 'until', ARGV[2])", "'HDEL', KEYS[1], 'holder', 'until', 'token', ARGV[2])"},
+		},
 		Loads: exclusive, Kinds: []string{history.ClockBack, history.ClockForward},
 		Want: []check.Name{check.TokenFell, check.TokenRepeated, check.HolderRefused},
 	},
 	{
 		Name: "a late copy of a request that was given up is granted",
 		Edits: []Edit{
-			{"lua/acquire.lua", "if not_after <= now or not_after > now + 60000 then", "if false then"},
+			{"lua/acquire.lua", "if left > 0 and left <= 60000000 then", "if true then"},
+			{"lua/acquire.lua", "\n  and not_after > micros and not_after <= micros + 60000000 then", " then"},
+			{"lua/acquire.lua", "if not_after <= micros or not_after > micros + 60000000 then", "if false then"},
 			{"lua/release.lua", "if until_ms > now then", "if false then"},
 		},
 		Loads: map[string]int{"storm": 3, "fair": 4, "plain": 2}, Kinds: []string{history.Delay}, Want: []check.Name{check.Leaked}, Inspect: true,
 	},
 	{
-		Name:  "readers are let in beside a writer",
-		Edits: []Edit{{"lua/acquire.lua", "request.mode == 'r' and state.owner or", "false or"}},
+		Name: "readers are let in beside a writer",
+		Edits: []Edit{
+			{"lua/acquire.lua", "request.mode == 'r' and writer() or", "false or"},
+		},
 		Loads: rw, Want: overlap,
 	},
 	{
-		Name:  "a writer is let in beside readers",
-		Edits: []Edit{{"lua/shared_readers.lua", "return state.shared and readers_until() or nil", "return nil"}},
+		Name: "a writer is let in beside readers",
+		Edits: []Edit{
+			{"lua/shared_sessions.lua", "  if alone and alone.deadline > now then\n    return alone.deadline", "  if alone and alone.writes > 0 and alone.deadline > now then\n    return alone.deadline"},
+			{"lua/shared_sessions.lua", "  local _, deadline = longest()\n  return deadline", "  return nil"},
+		},
 		Loads: rw, Want: overlap,
 	},
 	{
-		Name:  "a hash has no time to live",
-		Edits: []Edit{{"lua/shared_state.lua", "  if state.fresh then", "  if false then"}, {"lua/release.lua", "redis.call('PEXPIRE', KEYS[1]", "redis.call('PTTL', KEYS[1]"}},
+		Name: "a hash has no time to live",
+		Edits: []Edit{
+			{"lua/shared_state.lua", "  if state.fresh then", "  if false then"},
+			{"lua/acquire.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[8])", "redis.call('PERSIST', KEYS[1])"},
+			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[5])", "redis.call('PERSIST', KEYS[1])"},
+			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))", "redis.call('PERSIST', KEYS[1])"},
+		},
 		Loads: exclusive, Want: []check.Name{check.Leaked},
 	},
 	{
 		Name:  "who cannot subscribe asks no more",
-		Edits: []Edit{{"pubsub_wait.go", "context.WithTimeout(w.ctx, limit)", "context.WithTimeout(w.ctx, limit+time.Hour)"}},
+		Edits: []Edit{{"ask.go", "context.WithTimeout(w.ctx, limit)", "context.WithTimeout(w.ctx, limit+time.Hour)"}},
 		Loads: map[string]int{"pair": 3}, Kinds: []string{history.NoSubscribe}, Want: []check.Name{check.LostWakeup},
 	},
 	{

@@ -123,7 +123,7 @@ func leftKeys(ctx context.Context, d *server.Deployment) (left []string) {
 				return []string{err.Error()}
 			}
 			for field, value := range fields {
-				if !slices.Contains([]string{"kind", "token", "ended"}, field) && field[:2] != "e:" && field[:2] != "n:" && (field != "queued" || value != "0") {
+				if !slices.Contains([]string{"kind", "token", "ended"}, field) && field[:2] != "e:" && field[:2] != "n:" && (field != "crowd" || value != "0 +") {
 					left = append(left, fmt.Sprintf("%s: %s = %s", key, field, value))
 				}
 			}

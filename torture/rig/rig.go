@@ -127,7 +127,7 @@ func (r *rig) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.idle = idle
-	for _, name := range []string{"acquire", "hold", "renew", "release", "downgrade", "where"} {
+	for _, name := range []string{"acquire", "hold", "release", "downgrade", "where"} {
 		r.shas = append(r.shas, script.MustLoad(lua.FS, name).SHA)
 	}
 	return nil

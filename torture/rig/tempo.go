@@ -54,7 +54,7 @@ func pings(out *history.Writer, on string, r *server.Redis) (ping func(ctx conte
 // the machine kept the server from running meanwhile is not the script's.
 func scripts(out *history.Writer, on string, r *server.Redis) func(ctx context.Context) {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "hold", "renew", "release", "downgrade", "where", "force", "info", "waiters"} {
+	for _, name := range []string{"acquire", "hold", "release", "downgrade", "where", "force", "info", "waiters"} {
 		names[script.MustLoad(lua.FS, name).SHA] = name
 	}
 	since, delayed := history.Now(), delay(r)

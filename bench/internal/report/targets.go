@@ -123,7 +123,7 @@ func targets(r Results) (all []target) {
 	}
 	add("memory in Redis of a held lock, bytes", "stated", nil, of("memory", "1", plain, "held bytes"))
 	add("memory in Redis of an idle lock, bytes", "stated", nil, of("memory", "1", plain, "idle bytes"))
-	add("an idle lock's keys are gone after, s", "the token keep time, 600", atMost(600), of("memory", "1", plain, "idle for s"))
+	add("an idle lock's keys are gone after, s", "the token keep time and a lease, 630", atMost(630), of("memory", "1", plain, "idle for s"))
 	return all
 }
 

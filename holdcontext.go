@@ -1,0 +1,110 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+)
+
+// Context returns a context that ends when the hold is lost, with ErrLost as
+// its cause, when it is released, or when parent ends. Like Err, its own Err is
+// judged by the clock at the call. The owner that parent names stays as it is.
+//
+// The hold keeps the context, some 400 bytes, until either has ended. Under a parent
+// that outlives the hold, do not make one for each step of a long piece of work:
+// make one for all of it, or give each a parent that is cancelled after it.
+func (h *Hold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
+	inner, cancel := context.WithCancelCause(parent)
+	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	// Not under room.mu: parent may be a context of a hold of the same lock, and
+	// judges that when it is asked.
+	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
+	_ = h.judge()
+	h.session.room.mu.Lock()
+	err := h.state()
+	if err == nil {
+		x := h.extra()
+		if x.contexts == nil {
+			x.contexts = make(map[*holdContext]struct{})
+		}
+		x.contexts[ctx] = struct{}{}
+	}
+	h.session.room.mu.Unlock()
+	switch {
+	case err != nil:
+		ctx.stop()
+		ctx.cancel(err)
+	case parent.Err() != nil:
+		h.forget(ctx) // parent's end may have come before there was anything to forget
+	}
+	return ctx
+}
+
+// forget lets a context go whose parent has ended: a long hold may have many.
+func (h *Hold) forget(ctx *holdContext) {
+	h.session.room.mu.Lock()
+	defer h.session.room.mu.Unlock()
+	if h.extras != nil { // parent may have ended before anything was kept
+		delete(h.contexts, ctx)
+	}
+}
+
+// A holdContext asks the clock before it answers: after a pause its timer and
+// its watchdog may yet have to run.
+type holdContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *Hold
+	parent context.Context
+	stop   func() bool // ends the wait for parent's end
+}
+
+type holdKey struct{}
+
+// Err judges the holds as well whose contexts this one descends from: what cancels
+// one of theirs has cancelled this one when it returns.
+func (c *holdContext) Err() error {
+	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
+		above.judge()
+	}
+	return c.Context.Err()
+}
+
+// judge ends the inner context with its hold. Another goroutine that has found
+// the loss may yet have to do so.
+func (c *holdContext) judge() {
+	if err := c.hold.judge(); err != nil {
+		c.cancel(err)
+	}
+}
+
+// Value is also how context.Cause finds the cause: it must not miss a loss either.
+func (c *holdContext) Value(key any) any {
+	if key == (holdKey{}) {
+		return c
+	}
+	c.judge()
+	return c.Context.Value(key)
+}
+
+// waitsForItself reports an acquisition under a context that descends from a
+// live hold of the same lock by somebody else: it could only end in a timeout.
+func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		h := c.hold
+		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
+			continue
+		}
+		who := "an anonymous owner"
+		if h.session.named() {
+			who = fmt.Sprintf("owner %q", h.session.owner())
+		}
+		if !l.read && h.reads() {
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)
+		}
+		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
+	}
+	return nil
+}

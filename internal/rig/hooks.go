@@ -1,0 +1,90 @@
+package rig
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/seam"
+)
+
+// What follows is internal/seam with types.
+
+// SetClock makes c, not used yet, read k and take its user's permissions for granted.
+func SetClock(c *relock.Client, k *clock.Clock) { seam.SetClock(c, k) }
+
+// ID is the name of c's inbox, and half of the identity of its sessions.
+func ID(c *relock.Client) string { return seam.ID(c) }
+
+// Sessions is how many nonces c keeps: asking, queued, held, or being released.
+func Sessions(c *relock.Client) int { n, _, _, _ := seam.Kept(c); return n }
+
+// Rooms is how many locks c knows anything of.
+func Rooms(c *relock.Client) int { _, n, _, _ := seam.Kept(c); return n }
+
+// Remains says what a client still keeps of locks and calls, or "" for nothing.
+func Remains(c *relock.Client) string {
+	sessions, rooms, tasks, calls := seam.Kept(c)
+	if sessions+rooms+tasks+calls > 0 {
+		return fmt.Sprintf("%d sessions, %d rooms, %d tasks, %d calls", sessions, rooms, tasks, calls)
+	}
+	return ""
+}
+
+// Knows reports whether c has a session of that nonce.
+func Knows(c *relock.Client, nonce string) bool { return seam.Knows(c, nonce) }
+
+// Remembers says whether c looks after releases, which takes a timer.
+func Remembers(c *relock.Client) bool { return seam.Remembers(c) }
+
+// Listen makes c subscribe without a lock.
+func Listen(c *relock.Client) { seam.Listen(c) }
+
+// Hears reports whether c's inbox is subscribed.
+func Hears(c *relock.Client) bool { return seam.Hears(c) }
+
+// OfKind makes l, not used yet, a handle of another kind.
+func OfKind(l *relock.Lock, kind string) *relock.Lock { seam.OfKind(l, kind); return l }
+
+// PretendHolds makes h's owner hold n times more than it does, as far as its client
+// knows: nobody can lock 2^31-1 times in a test.
+func PretendHolds(h *relock.Hold, n int) { seam.PretendHolds(h, n) }
+
+// Nonce is the name of the acquisition that h is of.
+func Nonce(h *relock.Hold) string { return seam.Nonce(h) }
+
+// Scripts are all that a client sends, by name.
+func Scripts() map[string]*script.Script { return seam.Scripts }
+
+// ReadAcquire decodes a reply of acquire to the given number of requests.
+func ReadAcquire(raw []any, requests int) ([]seam.Answer, error) {
+	return seam.ReadAcquire(raw, requests)
+}
+
+// drawn is how clients draw their pauses.
+var drawn = *seam.Spread
+
+// Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the
+// same way again.
+func init() { *seam.Spread = spread }
+
+func spread(d time.Duration) time.Duration {
+	now := time.Now()
+	if now.Year() > 2015 || d <= 0 { // a bubble's clock begins in 2000
+		return drawn(d)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(strconv.AppendInt(nil, now.UnixNano(), 10))
+	return time.Duration(h.Sum64() % uint64(d))
+}
+
+// DrawAtRandom has pauses drawn in bubbles as well, until restore is called. No
+// client may be in use at either call.
+func DrawAtRandom() (restore func()) {
+	*seam.Spread = drawn
+	return func() { *seam.Spread = spread }
+}

@@ -1,0 +1,20 @@
+package rig
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// Main runs a package's tests, and fails it when a goroutine outlives them: every one
+// that the library starts has an owner and an end.
+func Main(m *testing.M) {
+	redis.SetLogger(quiet{}) // tests break its connections on purpose
+	goleak.VerifyTestMain(m)
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,82 @@
+package rig
+
+import (
+	"cmp"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/seam"
+	"github.com/relock-go/relock/lua"
+)
+
+// scripts are their names by what EVALSHA sends, sources by what EVAL sends.
+var scripts, sources = func() (shas, sources map[string]string) {
+	shas, sources = map[string]string{}, map[string]string{}
+	for name := range seam.Scripts {
+		s := script.MustLoad(lua.FS, name)
+		shas[s.SHA], sources[s.Source] = name, name
+	}
+	return shas, sources
+}()
+
+// LoadScripts makes every script known to a server.
+func LoadScripts(t testing.TB, rdb *redis.Client) {
+	t.Helper()
+	for source := range sources {
+		Must(t, rdb.ScriptLoad(t.Context(), source).Err())
+	}
+}
+
+// ScriptSent is the name of the script that a command runs by its SHA, or "".
+func ScriptSent(args []string) string {
+	if len(args) < 3 || args[0] != "evalsha" {
+		return ""
+	}
+	return scripts[args[1]]
+}
+
+// Runs says whether a command runs one of the scripts of these names, by its SHA or
+// whole.
+func Runs(cmd redistest.Command, names ...string) bool {
+	if len(cmd.Args) < 2 {
+		return false
+	}
+	return slices.Contains(names, cmp.Or(scripts[cmd.Args[1]], sources[cmd.Args[1]]))
+}
+
+// ScriptOf returns the name of the script that a command runs, or "". A poll is
+// the acquire of a request that has a ticket.
+func ScriptOf(cmd redistest.Command) string {
+	var name string
+	switch {
+	case len(cmd.Args) < 2:
+	case cmd.Is("evalsha"):
+		name = scripts[cmd.Args[1]]
+	case cmd.Is("eval"):
+		name = sources[cmd.Args[1]]
+	}
+	if name == "acquire" && len(cmd.Args) > 13 && cmd.Args[13] != "0" && cmd.Args[13] != "-1" {
+		return "poll"
+	}
+	return name
+}
+
+// SwapScripts makes every client of the process send the scripts in fsys, until
+// restore is called. No client may be in use at either call.
+func SwapScripts(fsys fs.FS) (restore func()) {
+	before := map[string]script.Script{}
+	for name, s := range seam.Scripts {
+		before[name] = *s
+		*s = *script.MustLoad(fsys, name)
+	}
+	return func() {
+		for name, s := range seam.Scripts {
+			*s = before[name]
+		}
+	}
+}

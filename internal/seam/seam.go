@@ -1,0 +1,58 @@
+// Package seam is what tests outside of the root package need of it, and users must
+// not have: the root package fills these variables when it is initialized. It imports
+// this package, so clients, locks and holds are any here; internal/rig, by which all
+// suites go, gives them their types back.
+package seam
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/script"
+)
+
+// Of a client.
+var (
+	// SetClock makes a client that is not used yet read k, and take its user's
+	// permissions for granted: it sends nothing but what a test is about.
+	SetClock func(client any, k *clock.Clock)
+	// ID is the name of the client's inbox, and half of the identity of its sessions.
+	ID func(client any) string
+	// Kept counts what the client keeps: nonces, locks, goroutines of its own, and
+	// calls of Redis that have not ended.
+	Kept func(client any) (sessions, rooms, tasks, calls int)
+	// Knows says whether the client has a session of that nonce.
+	Knows func(client any, nonce string) bool
+	// Remembers says whether the client looks after releases, which takes a timer.
+	Remembers func(client any) bool
+	// Listen makes the client subscribe without a lock, and Hears says whether it has.
+	Listen func(client any)
+	Hears  func(client any) bool
+)
+
+// Of a lock and a hold.
+var (
+	// OfKind makes a lock that is not used yet a handle of another kind.
+	OfKind func(lock any, kind string)
+	// PretendHolds makes a hold's owner hold n times more, as far as its client knows.
+	PretendHolds func(hold any, n int)
+	// Nonce is the name of the acquisition that a hold is of.
+	Nonce func(hold any) string
+)
+
+// Of all clients of the process. None may be in use while these are changed.
+var (
+	// Spread draws how long a pause is.
+	Spread *func(d time.Duration) time.Duration
+	// Scripts are all that a client sends, by name.
+	Scripts map[string]*script.Script
+	// ReadAcquire decodes a reply of acquire to the given number of requests.
+	ReadAcquire func(raw []any, requests int) ([]Answer, error)
+)
+
+// An Answer is one of those in a reply of acquire.
+type Answer struct {
+	Code      int64
+	Ghost     string
+	Remaining time.Duration
+}

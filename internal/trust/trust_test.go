@@ -1,0 +1,86 @@
+package trust_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+var start = clock.System().Now()
+
+func at(d time.Duration) clock.Instant { return start.Add(d) }
+
+// Fails when trust counts from the answer, or to the end of the lease.
+func TestTrustEndsBeforeTheLeaseDoes(t *testing.T) {
+	const lease = 30 * time.Second
+	until := trust.Until(start, lease)
+	if left := at(29 * time.Second).Until(until); left <= 0 || left >= time.Second {
+		t.Errorf("%v of trust left in the last second of the lease", left)
+	}
+	// A clock that is 1 % slow says that so long has passed when the lease ends.
+	if slow := lease - lease/100; !at(slow).Reached(until) {
+		t.Error("trusted when a clock that is 1 % slow has yet to see the lease end")
+	}
+}
+
+func TestAnOlderAnswerTakesNothingBack(t *testing.T) {
+	term := trust.Term{Until: at(20 * time.Second), Renewed: at(10 * time.Second)}
+	term.Extend(at(5*time.Second), at(15*time.Second))
+	if term != (trust.Term{Until: at(20 * time.Second), Renewed: at(10 * time.Second)}) {
+		t.Errorf("got %v", term)
+	}
+}
+
+func TestATermIsOverAtItsEnd(t *testing.T) {
+	term := trust.Term{Until: at(time.Second)}
+	if term.Over(at(time.Second - 1)) {
+		t.Error("over before its end")
+	}
+	if !term.Over(at(time.Second)) {
+		t.Error("not over at its end")
+	}
+}
+
+func TestALeaseIsFreshWhileAThirdIsLeft(t *testing.T) {
+	term := trust.Term{Until: at(30 * time.Second)}
+	if !term.Fresh(at(20*time.Second), 30*time.Second) {
+		t.Error("a third is left, and it is not fresh")
+	}
+	if term.Fresh(at(20*time.Second+1), 30*time.Second) {
+		t.Error("less than a third is left, and it is fresh")
+	}
+}
+
+func TestARenewalIsDueAfterAThird(t *testing.T) {
+	term := trust.Term{Until: at(29 * time.Second), Renewed: start}
+	if due, renew := term.Due(30 * time.Second); !renew || due != at(10*time.Second) {
+		t.Errorf("due at %v, %v", start.Until(due), renew)
+	}
+	term.Until = at(9 * time.Second)
+	if due, renew := term.Due(30 * time.Second); renew || due != at(9*time.Second) {
+		t.Errorf("a term that is over before: due at %v, %v", start.Until(due), renew)
+	}
+	if got := term.Within(at(10 * time.Second)); got != at(9*time.Second) {
+		t.Errorf("a retry at %v, after the end", start.Until(got))
+	}
+	if got := term.Within(at(time.Second)); got != at(time.Second) {
+		t.Errorf("a retry at %v", start.Until(got))
+	}
+}
+
+func TestTimesAreBounded(t *testing.T) {
+	for _, c := range []struct{ ttl, attempt, pulse time.Duration }{
+		{100 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond / 3},
+		{3 * time.Second, time.Second, time.Second},
+		{24 * time.Hour, 2 * time.Second, 10 * time.Second},
+	} {
+		if got := trust.Attempt(c.ttl); got != c.attempt {
+			t.Errorf("attempt for %v: %v", c.ttl, got)
+		}
+		if got := trust.Pulse(c.ttl); got != c.pulse {
+			t.Errorf("pulse for %v: %v", c.ttl, got)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package relock_test
-
-const underRace = false

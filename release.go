@@ -1,0 +1,293 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// finish ends what an unlocked hold was part of, which has been dropped: the next in
+// line has the lock without any command, or Redis hears of it. It needs room.mu, and
+// gives it back.
+func (s *session) finish(now instant) error {
+	r := s.room
+	switch {
+	case s.counted():
+		r.unlock()
+		return s.lower()
+	case s.over:
+		defer r.unlock()
+		return s.lost
+	case r.passHold(s, now):
+		r.unlock()
+		return nil
+	}
+	last := s.releasing()
+	s.end()
+	r.unlock()
+	return last.soon(time.Now().Add(r.c.cfg.releaseTimeout))
+}
+
+// finishApart is finish for a call whose context has ended: it does not wait for the release.
+func (s *session) finishApart() {
+	s.room.c.spawn(func(context.Context) {
+		s.room.mu.Lock()
+		_ = s.finish(s.room.c.clock.Now())
+	})
+}
+
+// lower tells Redis that a session has fewer holds now, or none.
+func (s *session) lower() error {
+	c := s.room.c
+	by := time.Now().Add(c.cfg.releaseTimeout)
+	ctx, cancel := context.WithDeadline(c.ctx, by)
+	defer cancel()
+	last, err := s.tell(ctx, nil, false)
+	switch {
+	case last != nil:
+		return last.soon(by)
+	case err == nil:
+		return nil
+	case errors.Is(err, errGone):
+		return s.fate()
+	case transport.Hopeless(err):
+		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
+	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
+		err = nil
+	}
+	s.tellApart()
+	return c.unconfirmed(err)
+}
+
+// fate is why the session is over, or nil where a release ended it or it is not.
+func (s *session) fate() error {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if !s.over {
+		return nil // another's statement has said it all
+	}
+	return s.lost
+}
+
+// A releasing is a release under way.
+type releasing struct {
+	a    *acquisition
+	note releasedNonce
+	call transport.Call
+	// was: it was held until then, as far as can be known: what a second try finds
+	// gone, an unanswered first one may have released.
+	was  bool
+	lost bool // an earlier try went unanswered
+}
+
+// releasing is the release of an acquisition that is over, or about to be. It needs room.mu.
+func (a *acquisition) releasing() *releasing {
+	n := a.note()
+	return &releasing{a: a, note: n, call: releaseCall(a.room.c, n.keys, a.nonce.String(), n.owner, n.doubt, a.lasts())}
+}
+
+// soon releases for an Unlock, and returns its verdict: by then, or it goes on without
+// anybody who waits.
+func (r *releasing) soon(by time.Time) error {
+	a, c := r.a, r.a.room.c
+	first := c.ctx
+	if c.transport.KeepsTime() {
+		// The first try has nothing to watch but the time, and so needs no goroutine
+		// but its caller's. A Close meanwhile does not cut it short.
+		first = context.Background()
+	}
+	done, err := r.try(first, max(min(a.attempt(), time.Until(by)), 1))
+	if !done {
+		ctx, cancel := context.WithDeadline(c.ctx, by)
+		defer cancel()
+		err = r.run(ctx, err)
+	}
+	switch {
+	case err == nil && r.was:
+		return nil
+	case err == nil:
+		return a.wasGone()
+	case transport.Hopeless(err):
+		c.forget(a, r.note, false)
+		return fmt.Errorf("%w, and will not be: %w; the lease ends it", ErrUnconfirmed, err)
+	}
+	r.later()
+	return c.unconfirmed(err)
+}
+
+// wasGone says why a release found nothing: the hold may have been trusted when it
+// was ended, and its lease have run out on the way.
+func (a *acquisition) wasGone() error {
+	a.room.mu.Lock()
+	defer a.room.mu.Unlock()
+	if a.session.term.Over(a.room.c.clock.Now()) {
+		return fmt.Errorf("%w: its lease ended before the release reached redis", ErrLost)
+	}
+	return fmt.Errorf("%w: redis no longer had it", ErrLost)
+}
+
+// later releases without anybody waiting for it. When it gives up the lease has
+// ended, and Shutdown must not wait any longer.
+func (r *releasing) later() {
+	c := r.a.room.c
+	c.background(r.a.patience(), func(ctx context.Context) {
+		if err := r.run(ctx, nil); err != nil {
+			c.forget(r.a, r.note, false)
+		}
+	})
+}
+
+// releaseLater releases an acquisition that is over, whatever it has come to in Redis.
+func (a *acquisition) releaseLater() {
+	a.room.mu.Lock()
+	r := a.releasing()
+	a.room.mu.Unlock()
+	r.later()
+}
+
+// run tries until it is answered or ctx ends; err is how an earlier try ended, which
+// counts as the first.
+func (r *releasing) run(ctx context.Context, err error) error {
+	tried := err != nil
+	err = transport.Try(ctx, nil, func() (again bool, _ error) {
+		if tried {
+			tried = false
+			return true, err
+		}
+		done, err := r.try(ctx, r.a.attempt())
+		return !done, err
+	})
+	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {
+		return errors.Join(ended(ctx), err)
+	}
+	return err
+}
+
+// errAgain says that Redis wants to be asked again.
+var errAgain = errors.New("redis asks for another form of the request")
+
+// try makes one try. What is not done, without an error, is to be tried again at once.
+func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, err error) {
+	a, c := r.a, r.a.room.c
+	raw, err := c.transport.Do(ctx, timeout, r.call)
+	if err != nil {
+		switch transport.Classify(err) {
+		case transport.Closed, transport.Refused:
+			return true, err
+		case transport.Unknown:
+			r.lost = true
+		}
+		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
+			r.call.Keys = r.call.Keys[:1]
+			return false, nil
+		}
+		r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
+		return false, err
+	}
+	state, now, more, err := decodeRelease(raw)
+	if err != nil {
+		return true, err
+	}
+	a.room.sample(now)
+	if state != answerQueueKey && !more {
+		c.forget(a, r.note, true)
+		r.was = r.was || r.lost || state == wasHeld
+		return true, nil
+	}
+	// With more, the lock is released, and the queue needs further calls to move on.
+	r.was = r.was || state == wasHeld
+	r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
+	if more {
+		return false, nil
+	}
+	return false, errAgain
+}
+
+// patience is how long the client goes on telling Redis what it has not
+// confirmed: by then the lease has ended, and what was asked for with it.
+func (a *acquisition) patience() time.Duration {
+	a.room.mu.Lock()
+	defer a.room.mu.Unlock()
+	return a.lasts() + lateAfter
+}
+
+// unconfirmed is the error of an Unlock whose ReleaseTimeout has passed.
+func (c *Client) unconfirmed(err error) error {
+	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
+	if c.ctx.Err() != nil {
+		base = fmt.Errorf("%w: %w before redis answered; the lease ends it", ErrUnconfirmed, ErrClosed)
+	}
+	if err == nil {
+		return base
+	}
+	return fmt.Errorf("%w: %w", base, err)
+}
+
+// settle goes on where a script stopped because the queue was too long for one
+// call: nobody whom it has served can be relied on to ask again. A nonce that
+// nobody has is released, which changes nothing but that.
+func (c *Client) settle(keys key.Keys) {
+	c.background(lateAfter, func(ctx context.Context) {
+		call := releaseCall(c, keys, newNonce().String(), "", 0, 0)
+		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+			raw, err := c.transport.Do(ctx, 2*time.Second, call)
+			if err != nil {
+				return true, err
+			}
+			_, _, more, err := decodeRelease(raw)
+			return more && err == nil, err
+		})
+	})
+}
+
+// disown releases a nonce of ours that Redis has granted and that nobody here
+// waits for or holds: its client gave it up, or a failover brought it back.
+// Where the lock is not known from r, it is one of those released of late.
+// asked is when the request was sent whose answer says so; zero: a message does.
+// An answer that is older than that to the release says nothing new: where many
+// wait and the lock passes quickly, most are.
+func (c *Client) disown(name string, r *room, asked instant) {
+	id, ours := asNonce(name)
+	now := c.clock.Now()
+	c.mu.Lock()
+	if ours && c.sessions[id] != nil {
+		c.mu.Unlock()
+		return
+	}
+	var call transport.Call
+	if r != nil {
+		call = releaseCall(c, r.keys(), name, "", 0, forAll)
+	}
+	if n := c.watch.find(id); ours && n != nil {
+		if !asked.IsZero() && !asked.Reached(n.answered) {
+			c.mu.Unlock()
+			return
+		}
+		n.answered = now // this release is enough for all that have asked by now
+		call = releaseCall(c, n.keys, name, n.owner, n.doubt, forAll)
+	}
+	c.mu.Unlock()
+	if call.Script == nil {
+		return
+	}
+	c.background(lateAfter, func(ctx context.Context) {
+		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+			_, err = c.transport.Do(ctx, 2*time.Second, call)
+			return err != nil, err
+		})
+	})
+}
+
+// note is what is remembered of a release that is about to be sent: what changes after
+// that is noticed. It needs room.mu.
+func (a *acquisition) note() releasedNonce {
+	c, keys := a.room.c, a.room.keys()
+	return releasedNonce{
+		keys: keys, nonce: a.nonce, owner: a.owner(), doubt: a.doubt.until,
+		until: c.clock.Now().Add(a.lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
+	}
+}

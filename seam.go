@@ -1,0 +1,77 @@
+package relock
+
+import (
+	"math"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/seam"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// The suites in test/ reach in here, and nowhere else.
+func init() {
+	seam.SetClock = func(client any, k *clock.Clock) {
+		c := client.(*Client)
+		c.permitted.Store(true)
+		c.acked.Store(true)
+		c.clock = k
+		c.watchdog = renewal.New(k, c.runDue)
+	}
+	seam.ID = func(client any) string { return client.(*Client).id }
+	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return client.(*Client).kept() }
+	seam.Knows = func(client any, nonce string) bool { return client.(*Client).lookup(nonce) != nil }
+	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
+	seam.Listen = func(client any) { client.(*Client).inbox.Start() }
+	seam.Hears = func(client any) bool { return client.(*Client).inbox.Up() }
+	seam.OfKind = func(lock any, kind string) {
+		l := lock.(*Lock)
+		own := *l.side
+		own.kind = kind
+		l.side = &own
+	}
+	seam.PretendHolds = func(hold any, n int) {
+		s := hold.(*Hold).session
+		s.room.mu.Lock()
+		defer s.room.mu.Unlock()
+		if s.ledger.Reserved = (ledger.Counts{Writes: uint32(n)}); s.read {
+			s.ledger.Reserved = ledger.Counts{Reads: uint32(n)}
+		}
+	}
+	seam.Nonce = func(hold any) string { return hold.(*Hold).session.nonce.String() }
+	seam.Spread = &transport.Spread
+	seam.Scripts = map[string]*script.Script{
+		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
+		"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
+	}
+	seam.ReadAcquire = readAcquire
+}
+
+// kept counts what c keeps: sessions that ask, are queued, held or being released,
+// locks, goroutines, and calls of Redis.
+func (c *Client) kept() (sessions, rooms, tasks, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, of := range c.rooms {
+		rooms += len(of)
+	}
+	return len(c.sessions), rooms, c.tasks, c.transport.Outstanding()
+}
+
+// remembers says whether c looks after releases, which takes a timer.
+func (c *Client) remembers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watch.on || c.watch.released != nil
+}
+
+func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
+	reply, err := decodeAcquire(raw, requests, math.MaxInt32)
+	var all []seam.Answer
+	for _, a := range reply.answers {
+		all = append(all, seam.Answer{Code: a.code, Ghost: a.ghost, Remaining: a.remaining})
+	}
+	return all, err
+}

@@ -1,0 +1,112 @@
+package contract_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// TestSuspendedHolderIsLostAtTheFirstQuestion: the machine slept through its
+// lease. No timer has fired yet, and the clock decides.
+func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
+	for name, ask := range map[string]func(t *testing.T, l *relock.Lock, h *relock.Hold, ctx context.Context){
+		"Err": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
+			rig.WantIs(t, h.Err(), relock.ErrLost)
+		},
+		"context": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
+			rig.WantIs(t, ctx.Err(), context.Canceled)
+		},
+		"Cause": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+		},
+		"Release": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+		},
+		"Unlock": func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) {
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		},
+		"re-entry": func(t *testing.T, l *relock.Lock, _ *relock.Hold, ctx context.Context) {
+			rig.WantIs(t, l.Lock(context.WithoutCancel(ctx)), relock.ErrLost)
+		},
+		"HoldCount":    func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) { wantHolds(t, l, 0) },
+		"TrustedUntil": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) { wantZero(t, h.TrustedUntil()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				l := x.Lock("a")
+				h := acquire(t, l, x.By("me"))
+				ctx := h.Context(x.By("me"))
+				lost := h.Lost()
+				time.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
+				x.Suspend(28 * time.Second)
+				rig.Must(t, h.Err())
+				x.Suspend(time.Second)
+				ask(t, l, h, ctx)
+				if !rig.IsShut(lost) || !rig.IsShut(ctx.Done()) {
+					t.Errorf("after %s: Lost %v, context %v, want both closed", name, rig.IsShut(lost), rig.IsShut(ctx.Done()))
+				}
+			})
+		})
+	}
+}
+
+func wantHolds(t testing.TB, l *relock.Lock, want int) {
+	t.Helper()
+	if got := l.HoldCount(); got != want {
+		t.Errorf("HoldCount = %d, want %d", got, want)
+	}
+}
+
+func wantZero(t testing.TB, got time.Time) {
+	t.Helper()
+	if !got.IsZero() {
+		t.Errorf("trusted until %v, want the zero time", got)
+	}
+}
+
+// TestSuspendedHolderNoticesByItself, soon after the machine wakes up, though
+// nobody asks.
+func TestSuspendedHolderNoticesByItself(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a", relock.NoWatchdog())
+		h := acquire(t, l, t.Context())
+		lost := h.Lost()
+		time.Sleep(time.Second)
+		x.Suspend(29 * time.Second)
+		began := time.Now()
+		<-lost
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("noticed %v after the machine woke up", took)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	})
+}
+
+// TestGrantThatWasSleptThroughIsNoResult: the machine sleeps while the answer
+// is under way, for longer than the lease.
+func TestGrantThatWasSleptThroughIsNoResult(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("a")
+		slept := false
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if !slept && rig.Runs(cmd, "acquire") {
+				slept = true
+				x.Suspend(time.Minute)
+			}
+			return redistest.Pass
+		})
+		rig.Must(t, l.Lock(t.Context()))
+		synctest.Wait()
+		if !slept || l.HoldCount() != 1 {
+			t.Errorf("slept %v, %d live holds, want one that was asked for anew", slept, l.HoldCount())
+		}
+		rig.Must(t, l.Unlock())
+		x.Frees("a")
+	})
+}

@@ -1,0 +1,209 @@
+package contract_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+func TestWatchdogKeepsAHoldForAnyTime(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, ttl := range []time.Duration{100 * time.Millisecond, 30 * time.Second, 10 * time.Minute} {
+			l := x.Lock("a", relock.TTL(ttl))
+			h := acquire(t, l, t.Context())
+			for range 7 {
+				time.Sleep(ttl)
+				x.Refuses(x.Lock("a"))
+				rig.Must(t, h.Err())
+			}
+			rig.Must(t, l.Unlock())
+		}
+	})
+}
+
+func TestNoWatchdogLosesTheHoldAfterItsTTL(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other := x.Lock("a", relock.TTL(10*time.Second), relock.NoWatchdog()), x.Lock("a")
+		h := acquire(t, l, t.Context())
+		began := time.Now()
+		next := rig.Beside(func() error { return other.Lock(t.Context()) })
+		<-h.Lost()
+		if took := time.Since(began); took > 10*time.Second || took < 9*time.Second {
+			t.Errorf("lost after %v", took)
+		}
+		rig.Must(t, <-next)
+		if took := time.Since(began); took > 10*time.Second+200*time.Millisecond {
+			t.Errorf("the next has it after %v, want 10s", took)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		x.Refuses(x.Lock("a"))
+		rig.Must(t, other.Unlock())
+	})
+}
+
+// TestNoWatchdogIsGivenAFullTTLByAHandOff: the grant a waiter gets is the rest
+// of its place in the queue, and that is not what a fixed lease promises.
+func TestNoWatchdogIsGivenAFullTTLByAHandOff(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other := x.Lock("a"), x.Lock("a", relock.TTL(9*time.Second), relock.NoWatchdog())
+		rig.Must(t, l.Lock(t.Context()))
+		next := rig.Beside(func() error { return other.Lock(t.Context()) })
+		time.Sleep(2900 * time.Millisecond)
+		rig.StillWaits(t, next)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, rig.Returned(t, next))
+		time.Sleep(8500 * time.Millisecond)
+		if other.HoldCount() != 1 {
+			t.Error("lost before its TTL")
+		}
+		rig.Must(t, other.Unlock())
+	})
+}
+
+func TestMaxHoldEndsRenewal(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a", relock.TTL(6*time.Second), relock.MaxHold(time.Minute))
+		h := acquire(t, l, t.Context())
+		began := time.Now()
+		<-h.Lost()
+		if took := time.Since(began); took < time.Minute || took > time.Minute+6*time.Second {
+			t.Errorf("lost after %v, want within a TTL after 1m0s", took)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		time.Sleep(time.Second)
+		x.Frees("a")
+	})
+}
+
+// TestGrantIsRenewedWhileAnyHoldHasAWatchdog, with the longest TTL of them.
+func TestGrantIsRenewedWhileAnyHoldHasAWatchdog(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		fixed, kept := c.NewLock("a", relock.NoWatchdog()), c.NewLock("a", relock.TTL(time.Minute))
+		h := acquire(t, fixed, x.By("me"))
+		rig.Must(t, kept.Lock(x.By("me")))
+		if d := time.Until(h.TrustedUntil()); d < 50*time.Second {
+			t.Errorf("trusted for %v, want the longer TTL", d)
+		}
+		time.Sleep(10 * time.Minute)
+		rig.Must(t, h.Err())
+		if d := time.Until(h.TrustedUntil()); d < 35*time.Second {
+			t.Errorf("trusted for %v, want it renewed by the longer TTL", d)
+		}
+		rig.Must(t, kept.Unlock())
+		<-h.Lost()
+		rig.WantIs(t, fixed.Unlock(), relock.ErrLost)
+	})
+}
+
+func TestFailedRenewalIsRetriedUntilTheTrustEnds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("a")
+		h := acquire(t, l, t.Context())
+		time.Sleep(time.Second)
+		heal := link.Cut()
+		time.Sleep(26 * time.Second)
+		rig.Must(t, h.Err())
+		heal()
+		time.Sleep(time.Minute)
+		rig.Must(t, h.Err())
+		if rig.IsShut(h.Lost()) {
+			t.Error("lost by a fault that was over in time")
+		}
+		rig.Must(t, l.Unlock())
+	})
+}
+
+func TestLostRepliesToRenewalsAreNoLoss(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("a")
+		h := acquire(t, l, t.Context())
+		var renewals atomic.Int64
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "hold") {
+				if n := renewals.Add(1); n%3 != 0 {
+					return []redistest.Verdict{redistest.CutBefore, redistest.SwallowReply, redistest.CutReply}[n%3]
+				}
+			}
+			return redistest.Pass
+		})
+		time.Sleep(5 * time.Minute)
+		if n := renewals.Load(); n < 20 {
+			t.Errorf("%d renewals", n)
+		}
+		rig.Must(t, h.Err())
+		rig.Must(t, l.Unlock())
+	})
+}
+
+// TestHolderBehindAPartitionKnowsBeforeAnybodyElseHolds: for several instants
+// of the cut, and several shares of the renewal interval.
+func TestHolderBehindAPartitionKnowsBeforeAnybodyElseHolds(t *testing.T) {
+	for at := range 12 {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c, link := x.Linked()
+			l, other := c.NewLock("a", relock.TTL(3*time.Second)), x.Lock("a")
+			h := acquire(t, l, t.Context())
+			ctx := h.Context(t.Context())
+			next := rig.Beside(func() error { return other.Lock(t.Context()) })
+			time.Sleep(time.Duration(at)*271*time.Millisecond + 17)
+			cuts := []func() func(){link.Cut, link.Hole}
+			heal := cuts[at%2]()
+			rig.Must(t, <-next)
+			if !rig.IsShut(h.Lost()) || !rig.IsShut(ctx.Done()) {
+				t.Error("another holds, and Lost or the context is open")
+			}
+			rig.WantIs(t, h.Err(), relock.ErrLost)
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+			if l.HoldCount() != 0 {
+				t.Error("another holds, and HoldCount is 1")
+			}
+			heal()
+			time.Sleep(10 * time.Second)
+			x.Refuses(x.Lock("a"))
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			x.Refuses(x.Lock("a"))
+			rig.Must(t, other.Unlock())
+		})
+	}
+}
+
+func TestHoldThatRedisLostIsLostAtTheNextRenewal(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a")
+		h := acquire(t, l, t.Context())
+		began := time.Now()
+		x.Server.FlushAll()
+		<-h.Lost()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("lost after %v, want within a third of the TTL", took)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	})
+}
+
+// A pause ends the lease of an outer hold, and not that of the one nested in it:
+// the nested context says so at the first question, before any goroutine has run.
+func TestContextOfANestedHoldAsksTheClockForTheOuterOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		outer, inner := c.NewLock("outer"), c.NewLock("inner", relock.TTL(time.Hour))
+		rig.WantIs(t, outer.Do(t.Context(), func(ctx context.Context) error {
+			below, end := context.WithCancel(ctx)
+			defer end()
+			return inner.Do(below, func(ctx context.Context) error {
+				x.Suspend(time.Minute)
+				rig.WantIs(t, ctx.Err(), context.Canceled)
+				rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+				return nil
+			})
+		}), relock.ErrLost)
+	})
+}

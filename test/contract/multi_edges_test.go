@@ -1,0 +1,128 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Each Unlock ends one success, and what was lost comes first.
+func TestMultiUnlocksWhatWasLostFirst(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		m := relock.NewMulti(c.NewRWLock("a").RLocker(), c.NewRWLock("b").RLocker())
+		rig.Must(t, m.Lock(t.Context()))
+		synctest.Wait() // its inbox hears
+		_, err := x.Client().NewRWLock("a").WLocker().ForceUnlock(t.Context())
+		rig.Must(t, err)
+		synctest.Wait()
+		rig.Must(t, m.Lock(t.Context()))
+		rig.WantIs(t, m.Unlock(), relock.ErrLost)
+		rig.Must(t, m.Unlock())
+		rig.WantIs(t, m.Unlock(), relock.ErrNotHeld)
+	})
+}
+
+func TestMultiGivesBackWhatAHookPanicsIn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client(relock.Trace(relock.Hooks{Waiting: func(context.Context, relock.Event) { panic("hook") }}))
+		b := x.Lock("b")
+		rig.Must(t, b.Lock(t.Context()))
+		func() {
+			defer func() {
+				if p := recover(); p != "hook" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_ = relock.NewMulti(c.NewLock("a"), c.NewLock("b")).Lock(t.Context())
+		}()
+		synctest.Wait()
+		x.Frees("a")
+		rig.Must(t, b.Unlock())
+	})
+}
+
+func TestPanicOfAReleasedHookReachesTheCallerOfAMulti(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client(relock.Trace(relock.Hooks{Released: func(relock.Event) { panic("hook") }}))
+		m := relock.NewMulti(c.NewLock("a"), c.NewLock("b"))
+		rig.Must(t, m.Lock(t.Context()))
+		defer func() {
+			if p := recover(); p != "hook" {
+				t.Errorf("recovered %v", p)
+			}
+			x.Frees("a")
+			x.Frees("b")
+		}()
+		_ = m.Unlock()
+	})
+}
+
+func TestMultiOfANamedOwnerReenters(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		a, b := c.NewLock("a"), c.NewLock("b")
+		m := relock.NewMulti(b, a)
+		rig.Must(t, m.Do(x.By("me"), func(ctx context.Context) error {
+			ran, err := m.TryDo(ctx, 0, func(context.Context) error { return nil })
+			if !ran {
+				t.Error("the nested Multi waits for its own owner")
+			}
+			return err
+		}))
+		rig.WantIs(t, m.Do(t.Context(), func(ctx context.Context) error { return m.Lock(ctx) }), relock.ErrDeadlock)
+		x.Frees("a")
+	})
+}
+
+func TestMultiOfLocksThatDoNotGoTogetherIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		for name, m := range map[string]*relock.Multi{
+			"no lock":         relock.NewMulti(),
+			"a zero value":    {},
+			"nil":             relock.NewMulti(c.NewLock("a"), nil),
+			"a zero lock":     relock.NewMulti(new(relock.Lock)),
+			"a bad option":    relock.NewMulti(c.NewLock("a", relock.TTL(-1))),
+			"one name twice":  relock.NewMulti(c.NewLock("a"), x.Lock("a")),
+			"both sides":      relock.NewMulti(c.NewRWLock("a").RLocker(), c.NewRWLock("a").WLocker()),
+			"another prefix'": relock.NewMulti(c.NewLock("a"), x.Client(relock.KeyPrefix("p")).NewLock("a")),
+		} {
+			_, try := m.TryLock(t.Context(), 0)
+			_, tryDo := m.TryDo(t.Context(), 0, nil)
+			for call, err := range map[string]error{
+				"Lock": m.Lock(t.Context()), "TryLock": try, "Do": m.Do(t.Context(), nil), "TryDo": tryDo, "Unlock": m.Unlock(),
+			} {
+				if !errors.Is(err, relock.ErrInvalidOption) {
+					t.Errorf("%s of %s: %v, want ErrInvalidOption", call, name, err)
+				}
+			}
+		}
+		if keys := x.Server.Direct().Keys(); len(keys) != 0 {
+			t.Errorf("they leave %q in Redis", keys)
+		}
+		rig.WantIs(t, new(relock.MultiHold).Err(), relock.ErrNotHeld)
+	})
+}
+
+// One of its locks is on a server that goes silent: the other server's are given
+// back, and nothing is taken without the rest.
+func TestMultiOverTwoServersTakesNothingWhereOneIsSilent(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		far, link := x.Linked()
+		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Lose })
+		m := relock.NewMulti(c.NewLock("a"), far.NewLock("b"))
+		_, err := m.TryLock(t.Context(), 0)
+		if err == nil {
+			t.Error("no error from a server that is silent")
+		}
+		synctest.Wait()
+		x.Frees("a")
+	})
+}

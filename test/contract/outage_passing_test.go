@@ -1,0 +1,34 @@
+package contract_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// diskFull is what a server says that cannot write its snapshot, until it can again.
+const diskFull = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."
+
+// TestAFullDiskIsWaitedOut: a waiter keeps its place, and an Unlock is confirmed,
+// though the server refuses writes for a while.
+// Fails when MISCONF is taken for an error that asking again does not end.
+func TestAFullDiskIsWaitedOut(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		full := func(n int) {
+			x.Server.FailNext(n, diskFull, func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" })
+		}
+		l, other := x.Lock("a"), x.Lock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		waiter := rig.Beside(func() error { return other.Lock(t.Context()) })
+		rig.StillWaits(t, waiter)
+		full(4)
+		time.Sleep(25 * time.Second) // renewals and heartbeats are due every 10 s
+		rig.StillWaits(t, waiter)
+		full(4)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, rig.Returned(t, waiter))
+		rig.Must(t, other.Unlock())
+		x.Frees("a")
+	})
+}

@@ -1,0 +1,76 @@
+package cost_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Fails with a goroutine, a timer's or another, for each lock.
+func TestHeldLocksHaveNoGoroutine(t *testing.T) {
+	c, _, _ := costly(t)
+	before := runtime.NumGoroutine()
+	for i := range 300 {
+		rig.Must(t, c.NewLock("held "+strconv.Itoa(i)).Lock(context.Background()))
+	}
+	if more := runtime.NumGoroutine() - before; more > 10 {
+		t.Errorf("%d goroutines more for 300 held locks, want none", more)
+	}
+}
+
+// With the handle, and the bytes of its name in it.
+// Fails when a session keeps what only waiters need, or handles keep copies of their options.
+func TestAHeldLockKeepsLittle(t *testing.T) {
+	if rig.UnderRace {
+		t.Skip("the race detector pads what is allocated")
+	}
+	const locks, most = 6000, 780
+	c, _, _ := costly(t)
+	held := make([]*relock.Lock, locks)
+	before := heap()
+	for i := range held {
+		held[i] = c.NewLock("held/" + strconv.Itoa(i))
+		rig.Must(t, held[i].Lock(context.Background()))
+	}
+	if got := (heap() - before) / locks; got > most || got < most/2 {
+		t.Errorf("%d bytes for each held lock, want at most %d, and not much less", got, most)
+	}
+	runtime.KeepAlive(held)
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first may leave what has finalizers
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Fails when a lock makes a map, a timer or a context that it does not need.
+func TestALockAndUnlockAllocateLittle(t *testing.T) {
+	if rig.UnderRace {
+		t.Skip("the race detector allocates")
+	}
+	c, _, _ := costly(t)
+	l := c.NewLock("lean")
+	pairs(t, l, 200)
+	if got := testing.AllocsPerRun(500, func() { pairs(t, l, 1) }); got > 59 {
+		t.Errorf("%v allocations for a lock and unlock, want at most 59", got)
+	}
+	ctx := relock.WithOwner(context.Background(), "me")
+	local := c.NewLock("local", relock.LocalReentry())
+	rig.Must(t, local.Lock(ctx))
+	nested := testing.AllocsPerRun(500, func() {
+		rig.Must(t, local.Lock(ctx))
+		rig.Must(t, local.Unlock())
+	})
+	if nested > 1 {
+		t.Errorf("%v allocations for a local re-entry, want the hold alone", nested)
+	}
+	rig.Must(t, local.Unlock())
+}

@@ -1,0 +1,174 @@
+package cost_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// scale measures what the server spends on scripts.
+type scale struct {
+	t   *testing.T
+	rdb *redis.Client
+	new func() *relock.Client
+}
+
+func newScale(t *testing.T) *scale {
+	s := redistest.Real(t)
+	return &scale{t: t, rdb: s.Client(t), new: func() *relock.Client {
+		c, err := relock.New(s.Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}}
+}
+
+// cost returns the server's time for each script that f makes it run: the least
+// of some rounds, since what else the machine does can only add to it.
+func (s *scale) cost(f func()) float64 {
+	least := 0.0
+	for range 5 {
+		calls, micros := s.stats()
+		f()
+		moreCalls, moreMicros := s.stats()
+		if each := float64(moreMicros-micros) / float64(max(moreCalls-calls, 1)); least == 0 || each < least {
+			least = each
+		}
+	}
+	return least
+}
+
+func (s *scale) stats() (calls, micros int64) {
+	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
+	rig.Must(s.t, err)
+	for line := range strings.Lines(info) {
+		var c, u int64
+		if n, _ := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,usec=%d", &c, &u); n == 2 {
+			return c, u
+		}
+	}
+	return 0, 0
+}
+
+// crowded is a fair lock that is held, with n waiters behind.
+func (s *scale) crowded(n int) (holder *relock.Hold, next <-chan *relock.Hold, stop func()) {
+	name, terms := fmt.Sprint("crowd of ", n), []relock.LockOption{relock.Fair(), relock.TTL(time.Hour)}
+	holder, err := s.new().NewLock(name, terms...).Acquire(s.t.Context())
+	rig.Must(s.t, err)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	c, granted := s.new(), make(chan *relock.Hold)
+	var waiters sync.WaitGroup
+	for range n {
+		waiters.Go(func() {
+			for ctx.Err() == nil { // again and again, so that the queue stays as long as it is
+				if h, err := c.NewLock(name, terms...).Acquire(ctx); err == nil {
+					granted <- h
+				}
+			}
+		})
+	}
+	s.waitFor(holder.Name(), n)
+	return holder, granted, func() {
+		cancel()
+		go func() { waiters.Wait(); close(granted) }()
+		for h := range granted {
+			_ = h.Release()
+		}
+	}
+}
+
+func (s *scale) waitFor(name string, n int) {
+	l := s.new().NewLock(name, relock.Fair())
+	for begin := time.Now(); ; {
+		info, err := l.Info(context.Background())
+		rig.Must(s.t, err)
+		if info.Waiters == n {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			s.t.Fatalf("%d of %d wait", info.Waiters, n)
+		}
+	}
+}
+
+// Redisson's fair scripts walk the queue: 2.9 ms each among 5,000.
+func TestScriptsCostTheSameAmongTenThousandWaiters(t *testing.T) {
+	s := newScale(t)
+	type costs struct{ cancel, handOff float64 }
+	measure := func(n int) (m costs) {
+		h, next, stop := s.crowded(n)
+		defer stop()
+		passer := s.new().NewLock(h.Name(), relock.Fair(), relock.TTL(time.Hour))
+		m.cancel = s.cost(func() {
+			for range 50 {
+				// It queues, or leaves before that: nothing is granted.
+				if got, _ := passer.TryLock(t.Context(), 2*time.Millisecond); got {
+					t.Error("got a lock that is held")
+				}
+			}
+		})
+		s.waitFor(h.Name(), n)
+		m.handOff = s.cost(func() {
+			for range 50 {
+				rig.Must(t, h.Release())
+				h = <-next
+			}
+		})
+		rig.Must(t, h.Release())
+		return m
+	}
+	thrice(t, "a script costs more than twice as much in the longer queue", func() bool {
+		few, many := measure(10), measure(10_000)
+		t.Logf("microseconds of server time a script: enqueue and cancel %.1f among 10, %.1f among 10,000; hand-off %.1f and %.1f",
+			few.cancel, many.cancel, few.handOff, many.handOff)
+		return many.cancel <= 2*few.cancel && many.handOff <= 2*few.handOff
+	})
+}
+
+// thrice fails unless one of three measurements is as it ought to be: a machine that is
+// busy with something else for one of two figures makes their ratio any, and does not each time.
+func thrice(t *testing.T, otherwise string, so func() bool) {
+	t.Helper()
+	for range 3 {
+		if so() {
+			return
+		}
+	}
+	t.Error(otherwise)
+}
+
+// Redisson's read unlock walks all read holds: 8.5 ms among 5,000.
+func TestReadUnlockCostsTheSameAmongFiveThousandReaders(t *testing.T) {
+	s := newScale(t)
+	round := 0
+	measure := func(n int) float64 {
+		round++
+		name, c := fmt.Sprint("readers ", round), s.new()
+		for range n {
+			rig.Must(t, c.NewRWLock(name, relock.TTL(time.Hour)).RLock(t.Context()))
+		}
+		rw := s.new().NewRWLock(name, relock.TTL(time.Hour))
+		return s.cost(func() {
+			for range 100 {
+				rig.Must(t, rw.RLock(t.Context()))
+				rig.Must(t, rw.RUnlock())
+			}
+		})
+	}
+	thrice(t, "a read lock or unlock costs more than twice as much among many readers", func() bool {
+		few, many := measure(10), measure(5_000)
+		t.Logf("microseconds of server time a script: %.1f among 10 readers, %.1f among 5,000", few, many)
+		return many <= 2*few
+	})
+}

@@ -1,0 +1,134 @@
+package deploy_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Behind some proxies, and where a hoster refuses CLUSTER, a script cannot see who
+// is subscribed: it counts nobody, and cannot be told that it is one server of many.
+// Then every waiter looks as if it were gone.
+
+// uncounted is a lock of several processes in such a place, or in an ordinary one.
+type uncounted struct {
+	*rig.Lab
+	procs  []*rig.Actor
+	inside atomic.Int32
+	order  []int // who held, guarded by the lock itself
+}
+
+func (u *uncounted) asked() (n int) {
+	for _, p := range u.procs {
+		n += p.Sent("acquire")
+	}
+	return n
+}
+
+// pass has each process wait in turn behind a holder, which then releases, and
+// returns how many requests were sent from the release on, and how long it took.
+func (u *uncounted) pass(kind string) (requests int, took time.Duration) {
+	u.T.Helper()
+	locks := make([]*relock.Lock, len(u.procs))
+	for i, p := range u.procs {
+		switch kind {
+		case "fair":
+			locks[i] = p.NewLock(kind, relock.Fair())
+		case "write":
+			locks[i] = p.NewRWLock(kind).WLocker()
+		default:
+			locks[i] = p.NewLock(kind)
+		}
+	}
+	held := u.Take(locks[0])
+	var calls []rig.Going
+	for i, l := range locks[1:] {
+		calls = append(calls, rig.Beside(func() error {
+			return l.Do(u.T.Context(), func(ctx context.Context) error {
+				if n := u.inside.Add(1); n != 1 {
+					u.T.Errorf("%s: %d hold at once", kind, n)
+				}
+				u.order = append(u.order, i)
+				time.Sleep(10 * time.Millisecond)
+				u.inside.Add(-1)
+				return ctx.Err()
+			})
+		}))
+		u.Until(u.Now() + 10*time.Millisecond)
+	}
+	before, from := u.asked(), u.Now()
+	rig.End(u.T, held)
+	for _, call := range calls {
+		rig.Must(u.T, <-call)
+	}
+	return u.asked() - before, u.Now() - from
+}
+
+// Fails when a waiter that is not counted is not told to look: it would hold only
+// after its heartbeat.
+func TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime(t *testing.T) {
+	for _, kind := range []string{"plain", "fair", "write"} {
+		t.Run(kind, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, s *rig.Lab) {
+				const waiters = 5
+				u := &uncounted{Lab: s}
+				for range waiters + 1 {
+					u.procs = append(u.procs, s.Actor())
+				}
+				if n, took := u.pass(kind); n != 0 || took > time.Second || !slices.IsSorted(u.order) {
+					t.Errorf("where they are counted: %d requests, %v, order %v", n, took, u.order)
+				}
+				u.order = nil
+				s.Server.CountNobody()
+				n, took := u.pass(kind)
+				// Each hand-off makes all who wait ask again.
+				if most := waiters * (waiters + 1) / 2; n > most || took > time.Second || len(u.order) != waiters {
+					t.Errorf("%d requests, %v, order %v; want %d requests at most, within a second", n, took, u.order, most)
+				}
+				t.Logf("%d requests for %d hand-offs, order %v", n, waiters, u.order)
+			})
+		})
+	}
+}
+
+// TestClusterThatHidesItselfLosesNoLock takes the permission by which a script knows
+// that it is in a cluster from clients that work already: who is subscribed on
+// another node is taken for gone then.
+func TestClusterThatHidesItselfLosesNoLock(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	everywhere := func(line string) {
+		t.Helper()
+		rig.Must(t, c.Client(t).ForEachShard(t.Context(), func(_ context.Context, node *redis.Client) error {
+			rig.Permit(t, node, line)
+			return nil
+		}))
+	}
+	everywhere(rig.Documented(t, rig.ClusterLine))
+	rdb := func() redis.UniversalClient {
+		return c.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "cluster", "secret" })
+	}
+	a, b := rig.Open(t, rdb()), rig.Open(t, rdb())
+	for _, client := range []*relock.Client{a, b} {
+		rig.Must(t, rig.MustAcquire(t, client.NewLock("first")).Release())
+	}
+	everywhere("ACL SETUSER cluster -cluster|myid")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for i := range 6 { // whose slots are on all three primaries
+		d := &deployed{T: t, ctx: ctx, a: a, b: b, rdb: rdb, name: fmt.Sprint("job ", i, strings.Repeat("x", i))}
+		d.handOff()
+		d.name += " rw"
+		d.readersAndWriter()
+	}
+}

@@ -1,0 +1,153 @@
+package house_test
+
+// figures are the constants that users, operators and readers of the protocol are told.
+var figures = []figure{
+	{
+		what: "the number of holds passed on", file: "room.go", source: `maxPasses = (.+)`,
+		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
+	},
+	{
+		what: "the largest block of tokens", file: "room.go", source: `maxPasses = (.+)`, add: 1,
+		says: []string{`up to # where it may be passed on`},
+	},
+	{
+		what: "the time for which a lock is passed on", file: "room.go", source: `maxTurn += (.+)`,
+		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
+	},
+	{
+		what: "the default TTL", file: "options.go", source: `defaultTTL += (.+)`,
+		says: []string{`its lease \(\[TTL\], @ by default`, `[Tt]he lease is @ unless`, `process dies, @ by default`},
+	},
+	{
+		what: "the shortest TTL", file: "options.go", source: `minTTL += (.+)`,
+		says: []string{`by default, from @ to \S+ \S+\. The watchdog`, `one try is a third of the TTL, from @ to`},
+	},
+	{
+		what: "the longest TTL", file: "options.go", source: `maxTTL += (.+)`,
+		says: []string{`by default, from \S+ \S+ to @\. The watchdog`},
+	},
+	{
+		what: "the default ReleaseTimeout", file: "options.go", source: `defaultReleaseTimeout = (.+)`,
+		says: []string{`returns ErrUnconfirmed, from [^.]*?, @ by default`},
+	},
+	{
+		what: "the default TokenKeep", file: "options.go", source: `defaultTokenKeep += (.+)`,
+		says: []string{`keep time \(@ by default`, `the default of @`, `after its last holder, from [^.]*?, @ by default`},
+	},
+	{
+		what: "the time that a request counts", file: "entry.go", source: `lateAfter = (.+)`,
+		says: []string{`not-after \(@ after sending`},
+	},
+	{
+		what: "the steps of one script", file: "lua/shared_state.lua", source: `local budget = (\d+)`,
+		says: []string{`at most # such steps`, `the # steps to which a script is`, `ends at most # sessions`},
+	},
+	{
+		what: "the readers let in by one script", file: "lua/shared_settle.lua", source: `local admit = (\d+)`,
+		says: []string{`call lets in # readers`},
+	},
+	{
+		what: "the locks renewed by one command", file: "renew.go", source: `renewSize = (.+)`,
+		says: []string{`of up to # locks on one server`, `renews up to # locks of a server`},
+	},
+	{
+		what: "how many are renewed together at least", file: "renew.go", source: `fewRenewals = (.+)`,
+		says: []string{`fewer than # that are due together`},
+	},
+	{
+		what: "the waiters of one heartbeat", file: "watchdog.go", source: `pollSize += (.+)`,
+		says: []string{`up to # waiters`},
+	},
+	{
+		what: "the rate in the margin", file: "internal/trust/trust.go", source: `return lease/(.+?) \+`, share: true,
+		says: []string{`\(# % (?:of it |of ttl )?\+ \d+ ms\)`, `(?:rates [^.|]{0,40}?within|rates [^.|]{0,40}?more than) # %`, `over # % slower`, `The margin of # %`, `The # % is for clocks`},
+	},
+	{
+		what: "the rest of the margin", file: "internal/trust/trust.go", source: `return lease/\d+ \+ (.+) }`,
+		says: []string{`\(\d % (?:of it |of ttl )?\+ @\)`, `% of the lease and @ is for`},
+	},
+	{
+		what: "the time for an echo", file: "sharded.go", source: `echoGrace = (.+)`,
+		says: []string{`without it within @ the inbox connects anew`},
+	},
+	{
+		what: "how much later the others look", file: "entry.go", source: `followDelay = (.+)`,
+		says: []string{`\(\+ @ if not the head\)`},
+	},
+	{
+		what: "the longest time between heartbeats", file: "internal/trust/trust.go", source: `longestPulse = (.+)`,
+		says: []string{`and (?:every|each) @ where that is longer`, `min\(ttl/3, @\)`, `a third of the TTL(?: apart,)? and @ at most`},
+	},
+	{
+		what: "the longest wait for one answer", file: "internal/trust/trust.go", source: `\tlongest\s+= (.+)`,
+		says: []string{`one try is a third of the TTL, from \S+ \S+ to @`},
+	},
+	{
+		what: "how often servers are asked whether they still serve", file: "released.go", source: `watchEvery = (.+)`,
+		says: []string{`asks?[^.|]{0,80}? every @ (?:while it remembers|who serves)`},
+	},
+	{
+		what: "the releases that are remembered", file: "released.go", source: `remembered = (.+)`,
+		says: []string{`at most # of them, with the server`, `Up to # pipelined commands`},
+	},
+	{
+		what: "a page of waiters", file: "inspect.go", source: `waitersPage = (.+)`,
+		says: []string{`a page of at most #`},
+	},
+	{
+		what: "how long Close leaves queues", file: "closing.go", source: `closeGrace = (.+)`,
+		says: []string{`.Close. waits up to @`, `it goes on telling Redis for @ at most`},
+	},
+	{
+		what: "the leaders of a server", file: "internal/transport/lane.go", source: `leaders = (.+)`,
+		says: []string{`timeout to watch: # for each server`, `relock has up to # connections of its own`, `Up to # connections beside the pool`},
+	},
+	{
+		what: "the leaders of a slow server", file: "internal/transport/lane.go", source: `maxLeaders = (.+)`,
+		says: []string{`for each server, up to # while it is slow`},
+	},
+	{
+		what: "how long a worker lingers", file: "internal/transport/worker.go", source: `const linger = (.+)`,
+		says: []string{`idle for @, or by`},
+	},
+	{
+		what: "how long the schedule's goroutine stays", file: "internal/renewal/schedule.go", source: `const tick = (.+)`,
+		says: []string{`@ after the last deadline`},
+	},
+	{
+		what: "how long a sharded channel lingers", file: "sharded.go", source: `shardLinger = (.+)`,
+		says: []string{`@ after the last, or at .Close.`, `no subscription @ after the last wait`},
+	},
+	{
+		what: "the longest name", file: "internal/key/check.go", source: `maxName += (.+)`,
+		says: []string{`[Aa] name(?: has|:| is) 1 to # bytes`},
+	},
+	{
+		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
+		says: []string{`keeps? tenants apart\. It has 1 to # bytes`},
+	},
+	{
+		what: "the longest owner", file: "owner.go", source: `maxOwner = (\d+)`,
+		says: []string{`id has 1 to # bytes`},
+	},
+	{
+		what: "the most replicas", file: "replicas.go", source: `maxReplicas = (.+)`,
+		says: []string{`n is 1 to #;`},
+	},
+	{
+		what: "the longest time for replicas", file: "replicas.go", source: `maxAckTime += (.+)`,
+		says: []string{`timeout is 1 ms to @,`},
+	},
+	{
+		what: "how often the clock that counts suspensions is read", file: "internal/clock/ahead.go", source: `fresh = (.+)`,
+		says: []string{`CLOCK_BOOTTIME[^|]{0,200}? every @`},
+	},
+	{
+		what: "the lines of a function", file: "test/house/lengths_test.go", source: `longestFunction = (.+)`,
+		says: []string{`Functions have at most # lines`},
+	},
+	{
+		what: "the lines of a file", file: "test/house/lengths_test.go", source: `longestFile     = (.+)`,
+		says: []string{`files at most #, those of tests`},
+	},
+}

@@ -1,0 +1,67 @@
+package mutation
+
+// handleRules are those by which a grant comes to the call that asked for it, and to
+// nobody else.
+var handleRules = []Rule{
+	{
+		"a grant for an occupied handle is given back", "obtain.go",
+		"case freed != nil:\n\t\t\treturn errOccupied", "case freed != nil:\n\t\t\tfor {\n\t\t\t\tif freed, _ = l.attach(w, h); freed == nil {\n\t\t\t\t\tbreak\n\t\t\t\t}\n\t\t\t\t<-freed\n\t\t\t}",
+		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext", "TestHoldThatWasLostBehindItsHandleIsNotReturned"},
+	},
+	{
+		"a hold that is lost before its call returns is no result", "obtain.go",
+		"if h != nil && h.judge() != nil {", "if false {",
+		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult"},
+	},
+	{
+		"a hold whose hook does not return is given back", "obtain.go",
+		"if !kept {", "if !kept && err != nil {",
+		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
+	},
+	{
+		"a hold is given back once", "hold.go",
+		"!s.over && !h.released {", "!s.over {",
+		[]string{"TestPanicOfAHookThatHasUnlockedEndsNoOtherHold"},
+	},
+	{
+		"a hook that panics keeps back no other", "session.go",
+		"defer runAll(todo[1:])\n\ttodo[0]()", "todo[0]()\n\trunAll(todo[1:])",
+		[]string{"TestPanicOfTheLostHookKeepsNothingBack"},
+	},
+	{
+		"a hook that panics keeps no turn", "statement.go",
+		"defer func() { <-s.turn }() // also where a hook does not return",
+		"defer func() {\n\t\t\tif r := recover(); r != nil {\n\t\t\t\tpanic(r)\n\t\t\t}\n\t\t\t<-s.turn\n\t\t}()",
+		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
+	},
+	{
+		"the watchdog calls no hook", "watchdog.go",
+		"c.tellApart(todo...)", "runAll(todo)",
+		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
+	},
+	{
+		"answers are noted before hooks are called", "renew.go",
+		"tells = append(tells, c.renewedHook(st.s))", "run(c.renewedHook(st.s))",
+		[]string{"TestRenewedHookThatBlocksLosesNoOtherLock"},
+	},
+	{
+		"a local re-entry has its replicas", "reentry.go",
+		"t.replicas.n >= nested.replicas.n", "true",
+		[]string{"TestLocalReentryAsksRedisForItsReplicas"},
+	},
+	{
+		"the name of an anonymous hold is no owner", "owner.go",
+		"if id[0] == madeMark {", "if false {",
+		[]string{"TestNameThatRelockMadeIsEnteredByNobody"},
+	},
+	{
+		"nobody joins an anonymous grant", "lua/acquire.lua",
+		"local grant = request.named and grant_of(request.owner)", "local grant = grant_of(request.owner)",
+		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
+	},
+	{
+		"a name that relock made names nobody", "lua/shared_record.lua",
+		"return string.sub(owner, 1, 1) ~= '~'", "return true",
+		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
+	},
+}

@@ -1,0 +1,262 @@
+package mutation
+
+// Liveness are those of docs/protocol.md without which a lock is idle, a
+// place is lost, or a call takes too long (F12 to F17 of docs/faults.md), each taken
+// out in one place.
+var Liveness = []Rule{
+	{
+		"an acquire has a one-key form", "ask.go",
+		"e.oneKey = transport.TryAgain(err)", "e.oneKey = false",
+		[]string{"TestF12FreeLockIsAcquiredWhileItsSlotMigrates", "TestF12WaiterTakesTheLockThatIsReleasedWhileItsSlotMigrates"},
+	},
+	{
+		"a release has a one-key form", "release.go",
+		"if transport.TryAgain(err) && len(r.call.Keys) > 1 {", "if false {",
+		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
+	},
+	{
+		"a renewal declares one key", "protocol.go",
+		"Script: scriptHold, Keys: []string{s.room.hash}", "Script: scriptHold, Keys: []string{s.room.hash, s.room.keys().Queue}",
+		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
+	},
+	{
+		"the one-key form is for once", "ask.go",
+		"e.oneKey = e.oneKey && said.code != answerQueueKey", "",
+		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
+	},
+	{
+		"the one-key release answers for an empty queue only", "lua/release.lua",
+		"if not KEYS[2] and state.crowd then", "if false then",
+		[]string{"TestF12QueueIsServedWhileItsSlotMigrates"},
+	},
+	{
+		"named owners ask redis first", "pubsub_wait.go",
+		"\tif w.owner != \"\" && !w.once {\n\t\tr.mu.Unlock()\n\t\treturn w.follow()\n\t}\n\tif w.owner != \"\" || r.kind != kindPlain ||", "\tif r.kind != kindPlain ||",
+		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
+	},
+	{
+		"a grant wakes the owner's other requests", "lua/shared_settle.lua",
+		"tell(read_waiter(packed).client, 'look ' .. nonce)", "",
+		[]string{"TestF13bGrantToAnOwnerServesAllItsRequests"},
+	},
+	{
+		"a place goes to the next in line", "room.go",
+		"case e.queued && a.front && r.inherit(e):", "case false && r.inherit(e):",
+		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
+	},
+	{
+		"a ticket goes to the next in line", "room.go",
+		"ticket = a.entry.ticket\n", "ticket = placeNew\n",
+		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
+	},
+	{
+		"the head hears of an earlier end", "lua/shared_settle.lua",
+		"if deadline < waiter.told then", "if false then",
+		[]string{"TestF14WaiterIsToldOfAHolderWithAShorterLease"},
+	},
+	{
+		"force settles", "lua/force.lua",
+		"if state.queued > 0 then", "if false then",
+		[]string{"TestF14WaiterIsToldOfAShorterLeaseAfterAForceUnlock"},
+	},
+	{
+		"a release that leaves the lock held settles", "lua/release.lua",
+		"if state.queued > 0 or budget <= 0 or", "if state.queued > 0 and not writer() or budget <= 0 or",
+		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
+	},
+	{
+		"a waiter looks when the holder's lease is over", "entry.go",
+		"if e.expires.Until(due) > 0 {", "if false {",
+		[]string{"TestF14WaiterLooksWhenADeadHoldersLeaseIsOver"},
+	},
+	{
+		"a refusal has no words of its own", "lua/permit.lua",
+		"message and not passes[string.match(message, '^%-?(%u+)')]", "message and string.find(message, 'NOPERM', 1, true)",
+		[]string{"TestCommandThatTheServerLacksIsNamedAtTheFirstCall"},
+	},
+	{
+		"what passes is no refusal", "lua/permit.lua",
+		"passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, NOREPLICAS = true }", "passes = {}",
+		[]string{"TestFirstCallToAServerThatDoesNotWriteIsNoMatterOfPermissions"},
+	},
+	{
+		"a server is asked for its cluster where nobody hears", "lua/where.lua",
+		"if not subscribed.err and subscribed[2] > 0 then", "if not subscribed.err and type(redis.pcall('CLUSTER', 'MYID')) == 'table' and subscribed[2] > 0 then",
+		[]string{"TestServerThatIsNotClusteredIsAskedForNothingItLacks"},
+	},
+	{
+		"a waiter that is not counted is told to look", "lua/shared_settle.lua",
+		"tell(waiter.client, 'look ' .. nonce)\n    return", "return",
+		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
+	},
+	{
+		"releases are sent again to a new server", "pubsub_wait.go",
+		"if !first {", "if first && !first {",
+		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
+	},
+	{
+		"a client that remembers asks who serves", "released.go",
+		"if !w.on {\n\t\tw.on = true\n", "if false {\n",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a server without the inbox is another one", "released.go",
+		"moved := where == whereNot && ", "moved := false && ",
+		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"an inbox that stays elsewhere is told once", "released.go",
+		"where == whereNot && !w.elsewhere", "where == whereNot",
+		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
+	},
+	{
+		"a lock of another server is released there", "released.go",
+		"n.epoch == epoch && n.server == server", "n.epoch == epoch",
+		[]string{"TestReleasedLockDoesNotComeBackAfterAFailover"},
+	},
+	{
+		"a repeat that fails is repeated", "released.go",
+		"\t\t\tok = false\n\t\t\tcontinue\n", "",
+		[]string{"TestF16ReleaseIsSentAgainUntilItIsAnswered"},
+	},
+	{
+		"a repeat names the time of late copies", "released.go",
+		"calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt, forAll)", "calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, 0, forAll)",
+		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
+	},
+	{
+		"who remembers nothing asks nothing", "released.go",
+		"w.running, w.on = false, len(w.released) > 0", "w.running, w.on = false, true",
+		[]string{"TestF16ClientAsksWhileItRemembers"},
+	},
+	{
+		"a nested lease lasts as long as it was asked for", "identity.go",
+		"return max(a.terms.ttl, a.session.longest)", "return a.terms.ttl",
+		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
+	},
+	{
+		"an answer older than the release releases nothing", "release.go",
+		"if !asked.IsZero() && !asked.Reached(n.answered) {", "if false {",
+		[]string{"TestAnswerOlderThanTheReleaseReleasesNothingAgain"},
+	},
+	{
+		"what was released meanwhile is not renewed", "watchdog.go",
+		"if !one.s.over { // else", "if true { // else",
+		[]string{"TestRenewalOfWhatIsReleasedMeanwhileIsNotSent"},
+	},
+	{
+		"a ghost is released", "ask.go",
+		"if said.ghost != \"\" {", "if false {",
+		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
+	},
+	{
+		"releases are sent again for a lease only", "released.go",
+		"c.sessions[n.nonce] == nil && !now.Reached(n.until)", "c.sessions[n.nonce] == nil && !now.IsZero()",
+		[]string{"TestF16ReleaseIsNotSentAgainAfterItsLease"},
+	},
+	{
+		"a call drops a bounded number of entries", "lua/shared_state.lua",
+		"local budget = 250", "local budget = 200000",
+		[]string{"TestF17DeadEntriesAheadGoABoundedNumberPerCall", "TestDeadEntriesStopTheServerForNoLongerThanAStep"},
+	},
+	{
+		"who goes on for a heartbeat sweeps", "lua/release.lua",
+		"if ended.owner == '' and KEYS[2] then", "if false then",
+		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
+	},
+	{
+		"heartbeats sweep", "lua/acquire.lua",
+		"and KEYS[2] then\n  sweep()", "and KEYS[2] then",
+		[]string{"TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays"},
+	},
+	{
+		"hold begins with PEXPIRE", "lua/hold.lua",
+		"touch(ttl, ARGV[2] - ttl)", "state.keep = ARGV[2] - ttl",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+	{
+		"acquire begins with PEXPIRE", "lua/acquire.lua",
+		"touch(longest_ttl, keep)\n", "state.keep = keep\n",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+	{
+		"release begins with PEXPIRE", "lua/release.lua",
+		"touch(lease, keep)\n", "state.keep = keep\n",
+		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+	},
+	{
+		"a sharded channel is of the lock's slot", "internal/key/key.go",
+		`return Inbox(prefix, "{"+tag+"}"+client)`, `return Inbox(prefix, "{"+tag+"x}"+client)`,
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"a sharded channel that was taken away is subscribed anew", "internal/inbox/wire.go",
+		"	left := w.drop(t)\n	t.end(errUnsubscribed)\n", "	left := false\n",
+		[]string{"TestShardedGrantThatWasMissedIsFoundAfterTheNewSubscription"},
+	},
+	{
+		"a sharded channel without an echo gets another connection", "sharded.go",
+		"e.Suspect()", "_ = 0",
+		[]string{"TestShardedWaiterHearsAgainAfter"},
+	},
+	{
+		"a sharded waiter is subscribed", "pubsub_wait.go",
+		"w.listen()", "_ = 0",
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"who hears on a sharded channel is asked there", "lua/shared_queue.lua",
+		"'SHARDNUMSUB'", "'NUMSUB'",
+		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"what a handle has noted ends with a loss", "pile.go",
+		"p.tally == nil || p.losses != losses ||", "p.tally == nil ||",
+		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
+	},
+	{
+		"what a handle has noted ends with the first trust", "pile.go",
+		" || now.Reached(p.sure)", "",
+		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
+	},
+	{
+		"silence on one connection is asked of all", "internal/transport/transport.go",
+		"t.probe(c)", "_ = 0",
+		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
+	},
+	{
+		"a named owner's calls ask as one", "pubsub_wait.go",
+		"if w.owner != \"\" && !w.once {", "if false {",
+		[]string{"TestAnOwnersCallsOfAProcessWaitAndHoldAsOne"},
+	},
+	{
+		"who stands behind an owner's call is counted at its grant", "flow.go",
+		"\t\ts.reserve()\n\t\tspot.Value", "\t\tspot.Value",
+		[]string{"TestAnOwnersCallsAreServedInTheTurnOfTheFirst"},
+	},
+	{
+		"a look is a step", "lua/shared_settle.lua",
+		"    budget = budget - 1\n    from = after", "    from = after",
+		[]string{"TestAnOwnersManyClientsAreToldInSteps"},
+	},
+	{
+		"looks that are left over are kept", "lua/shared_settle.lua",
+		"state.looks = string.sub(state.looks, from)", "state.looks = ''",
+		[]string{"TestAnOwnersManyClientsAreToldInSteps"},
+	},
+	{
+		"an ended nonce is kept for a minute at most", "lua/release.lua",
+		"math.min(tonumber(ARGV[3]), now + 60000)", "tonumber(ARGV[3])",
+		[]string{"TestEndedNoncesAreForgottenWhileTheLockIsUsed"},
+	},
+	{
+		"use forgets ended nonces", "lua/shared_settle.lua",
+		"if state.due > 0 and state.due <= now then", "if false then",
+		[]string{"TestEndedNoncesAreForgottenWhileTheLockIsUsed"},
+	},
+	{
+		"readers are read in pages", "lua/info.lua",
+		"if left <= size then", "if true then",
+		[]string{"TestManyReadersAreReadInPages"},
+	},
+}

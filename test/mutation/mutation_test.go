@@ -1,0 +1,187 @@
+package mutation_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/relock-go/relock/test/mutation"
+)
+
+// mutateEnv, set to 1, makes TestEveryRuleIsNeeded take the rules out: `make mutate`.
+const mutateEnv = "RELOCK_MUTATE"
+
+// TestMutationsNameWhatExists keeps the table from rotting between two runs of
+// `make mutate`.
+func TestMutationsNameWhatExists(t *testing.T) {
+	tests := everyTest(t)
+	for _, m := range mutation.All {
+		text, err := os.ReadFile(m.File)
+		if err == nil {
+			_, err = m.Without(string(text))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		for _, test := range m.Tests {
+			if tests[test] == "" {
+				t.Errorf("%s: no test %s", m.Name, test)
+			}
+		}
+	}
+}
+
+// scheduleName is that of a schedule, by the number of its fault.
+var scheduleName = regexp.MustCompile(`^TestF\d\d`)
+
+// TestEveryScheduleHasAMutation: a schedule that no mutation fails shows nothing.
+func TestEveryScheduleHasAMutation(t *testing.T) {
+	for test := range everyTest(t) {
+		named := func(m mutation.Rule) bool { return slices.Contains(m.Tests, test) }
+		if scheduleName.MatchString(test) && !slices.ContainsFunc(mutation.All, named) {
+			t.Errorf("%s: no mutation is to fail it", test)
+		}
+	}
+}
+
+// everyTest is the folder of each test: those of the root package and of the suites.
+func everyTest(t *testing.T) (folders map[string]string) {
+	t.Helper()
+	folders = map[string]string{}
+	for _, pattern := range []string{"*_test.go", "test/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				name, is := strings.CutPrefix(line, "func Test")
+				name, _, _ = strings.Cut("Test"+name, "(")
+				if other := folders[name]; is && other != "" && name != "TestMain" {
+					t.Errorf("%s is in two folders: %s and %s", name, other, filepath.Dir(file))
+				} else if is {
+					folders[name] = filepath.Dir(file)
+				}
+			}
+		}
+	}
+	return folders
+}
+
+// TestEveryRuleIsNeeded takes out one rule after the other, in a copy of the
+// module, and demands that each test which is there for it fails.
+func TestEveryRuleIsNeeded(t *testing.T) {
+	if os.Getenv(mutateEnv) != "1" {
+		t.Skip("left out: takes minutes; `make mutate` runs it")
+	}
+	c := &mutated{dir: t.TempDir(), folders: everyTest(t)}
+	copyModule(t, c.dir)
+	named := map[string][]string{} // by folder
+	for _, m := range mutation.All {
+		for _, test := range m.Tests {
+			named[c.folders[test]] = append(named[c.folders[test]], test)
+		}
+	}
+	for folder, tests := range named {
+		if out, err := c.run(t, c.build(t, folder), folder, tests...); err != nil {
+			t.Fatalf("the tests of %s fail without any mutation:\n%s", folder, out)
+		}
+	}
+	for _, m := range mutation.All {
+		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) { c.without(t, m) })
+	}
+}
+
+// without takes a rule out, and puts it back.
+func (c *mutated) without(t *testing.T, m mutation.Rule) {
+	file := filepath.Join(c.dir, m.File)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := m.Without(string(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.WriteFile(file, before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	binaries := map[string]string{} // by folder
+	// One at a time: what a test leaves behind when it fails may stop the others.
+	for _, test := range m.Tests {
+		folder := c.folders[test]
+		if binaries[folder] == "" {
+			binaries[folder] = c.build(t, folder)
+		}
+		if out, err := c.run(t, binaries[folder], folder, test); err == nil {
+			t.Errorf("%s passes without the rule", test)
+		} else if !strings.Contains(out, "--- FAIL: "+test) && !strings.Contains(out, "panic: ") {
+			t.Errorf("%s did not fail by itself: %v\n%s", test, err, out)
+		}
+	}
+}
+
+// mutated is a copy of the module, in which rules are taken out.
+type mutated struct {
+	dir     string
+	folders map[string]string // by test
+}
+
+// build compiles the tests of one folder.
+func (c *mutated) build(t *testing.T, folder string) (bin string) {
+	t.Helper()
+	bin = filepath.Join(c.dir, strings.NewReplacer("/", "+", ".", "root").Replace(folder)+".test")
+	// -trimpath: what is not mutated comes from the build cache, wherever the copy is.
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-vet=off", "-o", bin, "./"+folder)
+	cmd.Dir = c.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go test -c: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func (c *mutated) run(t *testing.T, bin, folder string, tests ...string) (out string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "-test.timeout=2m", "-test.run=^("+strings.Join(tests, "|")+")$")
+	cmd.Dir = filepath.Join(c.dir, folder)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+// copyModule copies what the tests of the root package are built from.
+func copyModule(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if strings.HasPrefix(name, ".") && name != "." {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(dir, name), 0o700)
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name), b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,56 @@
+package mutation
+
+// outageRules are those without which an outage looks like contention, or is
+// never told.
+var outageRules = []Rule{
+	{
+		"a full disk passes", "internal/transport/outcome.go",
+		`"NOREPLICAS", "MISCONF",`, `"NOREPLICAS",`,
+		[]string{"TestAFullDiskIsWaitedOut"},
+	},
+	{
+		"a wait without an answer is no contention", "silence.go",
+		"case w.taken && wait > 0:", "case wait > 0:",
+		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
+	},
+	{
+		"one attempt ends in time", "reentrant.go",
+		"limit = l.terms.attempt()", "limit = time.Hour",
+		[]string{"TestAServerThatCannotBeDialledIsNoContention"},
+	},
+	{
+		"the line goes by its front while that is answered", "silence.go",
+		"return !line.said.IsZero() && (trouble == nil || began.Until(line.said) >= 0), trouble", "return !line.said.IsZero(), trouble",
+		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
+	},
+	{
+		"what the first waiter is told is kept for the line", "entry.go",
+		"\te.room.gather() // who", "\t// who",
+		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
+	},
+	{
+		"the first unanswered request is told of", "silence.go",
+		"	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return unanswered", "	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return nil\n		return unanswered",
+		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},
+	},
+	{
+		"a lost hold in the way is no contention", "silence.go",
+		"case w.occupied:", "case false:",
+		[]string{"TestLostHoldOfTheHandleIsNoContention"},
+	},
+	{
+		"a waiter that cannot be woken asks", "ask.go",
+		"w.reachable(min(w.lock.terms.ttl/3, time.Second))", "w.reachable(24 * time.Hour)",
+		[]string{"TestFreeLockIsHadThoughNothingCanBeHeard"},
+	},
+	{
+		"a server that is too old is named", "lua/permit.lua",
+		"if not redis.acl_check_cmd and type(prolonged)", "if false and type(prolonged)",
+		[]string{"TestServerThatIsTooOldIsNamedByItsVersion"},
+	},
+	{
+		"a refused subscription is told", "internal/inbox/link.go",
+		`&& b.cfg.Refused(err)`, `&& false`,
+		[]string{"TestRefusedSubscriptionIsToldAtOnce"},
+	},
+}

@@ -1,0 +1,70 @@
+package mutation
+
+// rwlockRules are those of read/write locks, of the downgrade, and of closing.
+var rwlockRules = []Rule{
+	{
+		"readers do not pass a queued writer", "lua/acquire.lua",
+		"if state.queued == 0 and not (", "if (request.mode == 'r' or state.queued == 0) and not (",
+		[]string{"TestTCK_W20_ReadTryLockDoesNotBarge"},
+	},
+	{
+		"readers block a writer", "lua/shared_sessions.lua",
+		"if alone and alone.deadline > now then\n    return alone.deadline", "if alone and alone.writes > 0 and alone.deadline > now then\n    return alone.deadline",
+		[]string{"TestTCK_W12_WriteTryLockWhenReadLocked"},
+	},
+	{
+		"the queue is served from its head", "lua/shared_queue.lua",
+		"('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)", "('ZREVRANGEBYSCORE', KEYS[2], '+inf', '(0', 'LIMIT', 0, 2)",
+		[]string{"TestTCK_W19_ReaderWriterReaderFairFifo"},
+	},
+	{
+		"a downgrade settles", "lua/downgrade.lua",
+		"if state.queued > 0 then", "if false then",
+		[]string{"TestDowngradeLetsReadersJoinAndNoWriterBetween"},
+	},
+	{
+		"a reader ends by its own deadline", "lua/shared_sessions.lua",
+		"  if deadline > now then\n    return first[1]", "  if deadline > 0 then\n    return first[1]",
+		[]string{"TestNameOfDeadReadersCanBeAnotherKind"},
+	},
+	{
+		"an owner that reads cannot write", "lua/acquire.lua",
+		"if grant.mode == 'r' and request.mode == 'w' then", "if false then",
+		[]string{"TestUpgradeFailsAtOnce"},
+	},
+	{
+		"a reader is told when the writer before it ends", "lua/acquire.lua",
+		"if request.mode == 'r' and not writer() then", "if false then",
+		[]string{"TestReadersPassADeadWriterWhenItsEntryEnds"},
+	},
+	{
+		"the one-key form is not for several sessions", "lua/acquire.lua",
+		"if not KEYS[2] and state.crowd then", "if false then",
+		[]string{"TestOneKeyFormSeesReaders"},
+	},
+	{
+		"the release of the last write is a downgrade", "lua/shared_sessions.lua",
+		"if state.exclusive == owner and grant.writing == 0 then", "if false then",
+		[]string{"TestWriteUnlockInOneProcessDowngradesTheOwnersOther"},
+	},
+	{
+		"what one call leaves over is settled", "ask.go",
+		"if reply.more {", "if false {",
+		[]string{"TestReadersBeyondOneCallAreLetInAtOnce"},
+	},
+	{
+		"the handle decides who has a hold", "rwlock.go",
+		"if !rw.w.take(h) {", "if rw.w.take(h); false {",
+		[]string{"TestEveryCallOnAHandleTakesAHoldOfItsOwn"},
+	},
+	{
+		"read holds of a handle are of one owner", "rwlock.go",
+		"err = rw.r.adopt(h)", "rw.r.put(h)",
+		[]string{"TestDowngradeBesideAnotherOwnersReadHoldIsRefused"},
+	},
+	{
+		"Close leaves the queue", "closing.go",
+		"if !again {", "if false && again {",
+		[]string{"TestCloseLeavesTheQueue"},
+	},
+}

@@ -1,0 +1,291 @@
+package mutation
+
+// Safety are those of docs/protocol.md without which there are two holders
+// or a token that goes down (F01 to F11 of docs/faults.md), each taken out in one place.
+var Safety = []Rule{
+	{
+		"the holder is an acquisition, not a process", "lua/acquire.lua",
+		"    local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')\n", "    if holding == client then\n      return { now, 0, 1, tonumber(fields[3]), tonumber(fields[3]), ends - now, '' }\n    end\n    local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')\n",
+		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
+	},
+	{
+		"a session is found by client and nonce", "lua/shared_sessions.lua",
+		"s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner)", "s.client == client and (owner == '' or s.owner == owner)",
+		[]string{"TestF01ReleaseSentAgainDoesNotEndTheNextHoldOfItsOwner", "TestF16ReleaseSentAgainFreesNoLaterHold"},
+	},
+	{
+		"an owner is not a session", "lua/shared_sessions.lua",
+		"s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner)", "s.owner == (owner == '' and s.owner or owner)",
+		[]string{
+			"TestF09LeaveSentAgainDoesNotEndTheGrantOfTheSameOwner",
+			"TestF09PollOfOneRequestIsNotAnsweredByAnotherOfItsOwner",
+		},
+	},
+	{
+		"a grant lasts until its last session", "lua/shared_sessions.lua",
+		"if grant.sessions <= 0 then", "if true then",
+		[]string{"TestF02HoldsOfOneOwnerInTwoProcessesEndOneByOne"},
+	},
+	{
+		"a statement overrides older ones only", "lua/hold.lua",
+		"op + 0 <= last + 0 or ", "",
+		[]string{"TestF02LateCopyOfACountChangesNothing", "TestF02StatementsThatArriveInTheWrongOrderCountTheLastOne"},
+	},
+	{
+		"a session ends by its own deadline", "lua/shared_sessions.lua",
+		"if not state.several or not KEYS[2] then\n    return", "if true then\n    return",
+		[]string{"TestF02HoldsOfADeadProcessEndThoughAnotherRenews"},
+	},
+	{
+		"a request that holds already has the rest of its lease", "lua/acquire.lua",
+		"    return held(session)\n", "    session.deadline = now + request.ttl\n    return held(session)\n",
+		[]string{"TestF03aAcquireSentAgainIsTrustedNoLongerThanItsLease"},
+	},
+	{
+		"no deadline moves earlier", "lua/hold.lua",
+		"math.max(", "select(2, ",
+		[]string{"TestF03bNestedShorterLeaseShortensNothing"},
+	},
+	{
+		"no queue's TTL moves earlier", "lua/acquire.lua",
+		"PEXPIRE', KEYS[2], ARGV[8], 'GT')", "PEXPIRE', KEYS[2], ARGV[8])",
+		[]string{
+			"TestF03bWaiterWithAShortLeaseLeavesTheOthersInTheQueue",
+			"TestEveryStatementLeavesALockAsIsPromised",
+		},
+	},
+	{
+		"a message is trusted from the last heartbeat", "entry.go",
+		"!e.grant(m.low, m.high, sent,", "sent.IsZero() || !e.grant(m.low, m.high, now,",
+		[]string{"TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat"},
+	},
+	{
+		"a renewal that finds nothing is a loss", "statement.go",
+		"s.gone(fmt.Errorf(\"%w: redis no longer has it\", ErrLost), now)\n\t\terr = errGone", "err = errors.New(\"try again\")",
+		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
+	},
+	{
+		"what redis no longer has is ended there", "session.go",
+		"if over || s.doubt.until == 0 {", "if over || s.doubt.until >= 0 {",
+		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
+	},
+	{
+		"what a renewal of many leaves is stated", "renew.go",
+		"	if len(left) > 0 {\n\t\ttells = append(tells, c.restate(", "	if false {\n\t\ttells = append(tells, c.restate(",
+		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
+	},
+	{
+		"a lease that has passed is not renewed", "lua/hold.lua",
+		"if ends and ends <= now then", "if false then",
+		[]string{"TestF03dLeaseThatHasPassedIsNotRevived", "TestF03dLeasesThatHavePassedAreNotRevivedTogether"},
+	},
+	{
+		"trust is shorter than the lease", "internal/trust/trust.go",
+		"{ return lease/100 + 2*time.Millisecond }", "{ return 0 * lease }",
+		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast"},
+	},
+	{
+		"no lease is trusted for longer than was asked for", "identity.go",
+		"remaining = min(remaining, a.lasts())", "_ = a",
+		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
+	},
+	{
+		"a grant is believed for a known nonce", "pubsub_wait.go",
+		"\tif a == nil {\n\t\tif m.verb", "\tif a == nil {\n\t\tc.mu.Lock()\n\t\tfor _, a = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif a == nil {\n\t\tif m.verb",
+		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
+	},
+	{
+		"a later answer overrules a grant", "entry.go",
+		"sent, known := e.sentAt(m.op)\n\tif !known || m.op < e.answered || ", "sent := now\n\tif ",
+		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
+	},
+	{
+		"an unknown grant is given back", "pubsub_wait.go",
+		"c.disown(m.nonce, nil, instant{})", "_ = 0",
+		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
+	},
+	{
+		"a client's name is not its inbox", "identity.go",
+		"append(text, madeMark), a.room.c.name...", "append(text, madeMark), a.room.c.id...",
+		[]string{"TestF04SecretsStayInTheProtocol"},
+	},
+	{
+		"an inbox is under the key prefix", "internal/key/key.go",
+		"return prefix + \":inbox:\" + client", "return \"relock:inbox:\" + client",
+		[]string{"TestF04InboxIsNamedUnderTheKeyPrefix"},
+	},
+	{
+		"a ticket outlives its entry", "lua/acquire.lua",
+		"= math.max(request.place, 0), now", "= 0, now",
+		[]string{
+			"TestF05WaiterWithoutASubscriptionKeepsItsPlace",
+			"TestF05WaitersThatLoseAllSubscriptionsAtOnceKeepTheirOrder",
+		},
+	},
+	{
+		"a hand-off gives the rest of the entry's lease", "lua/shared_settle.lua",
+		"  put(waiter)\n", "  waiter.deadline = now + 30000\n  put(waiter)\n",
+		[]string{"TestF05FrozenWaitersTogetherCostOneLease"},
+	},
+	{
+		"a dead entry is passed over", "lua/shared_settle.lua",
+		"if waiter.deadline <= now then", "if false then",
+		[]string{"TestF05EntryPastItsDeadlineIsPassedOver"},
+	},
+	{
+		"a heartbeat finds its own grant", "lua/acquire.lua",
+		"if session and session.deadline > now then", "if session and request.named and session.deadline > now then",
+		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
+	},
+	{
+		"heartbeats come every ten seconds at least", "internal/trust/trust.go",
+		"return min(lease/3, longestPulse)", "return lease / 3",
+		[]string{"TestF05LostMessageCostsTenSecondsAtMost"},
+	},
+	{
+		"an inbox without an echo is replaced", "sharded.go",
+		"e.Suspect()", "_ = 0",
+		[]string{"TestF05HalfOpenInboxIsReplaced"},
+	},
+	{
+		"waiters keep a name's kind", "lua/acquire.lua",
+		"redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-now)) > 0", "false",
+		[]string{"TestF06KindOutlivesADeadHolderWhileSomebodyWaits"},
+	},
+	{
+		"a holder keeps its name's kind", "lua/acquire.lua",
+		"and (blocked() or KEYS[2] and", "and (KEYS[2] and",
+		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
+	},
+	{
+		"a waiter hears of another kind", "watchdog.go",
+		"case said.code == answerKind:\n\t\te.fail(fmt.Errorf(\"%w: it is a %s lock now\", ErrKind, said.kind))", "case said.code == answerKind:\n\t\te.retry(now)",
+		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
+	},
+	{
+		"a released nonce is kept while a copy may arrive", "lua/release.lua",
+		"if until_ms > now then", "if false then",
+		[]string{
+			"TestF08LateCopyOfAnEndedAcquireGrantsNothing", "TestF08LateHeartbeatOfAnEndedWaiterGrantsNothing",
+			"TestF08LeaveThatOvertakesItsAcquireLeavesNoGhost",
+		},
+	},
+	{
+		"a request has a not-after", "lua/acquire.lua",
+		"if not_after <= micros or not_after > micros + 60000000 then", "if false then",
+		[]string{"TestF08CopyThatArrivesAfterItsTimeGrantsNothing"},
+	},
+	{
+		"a refusal tells the server's time", "ask.go",
+		"r.sample(reply.now)", "",
+		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
+	},
+	{
+		"every server has a clock of its own", "locker.go",
+		"time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()",
+		[]string{"TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer"},
+	},
+	{
+		"a ForceUnlock is of one token", "lua/force.lua",
+		"alone.low == token and ", "",
+		[]string{"TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner"},
+	},
+	{
+		"an unanswered ForceUnlock may have worked", "inspect.go",
+		"|| removed || unanswered", "|| removed || unanswered && false",
+		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
+	},
+	{
+		"a ForceUnlock tells the loser", "lua/force.lua",
+		"tell(alone.client, 'lost ' .. alone.nonce)", "",
+		[]string{"TestF09LoserOfAForceUnlockIsToldAtOnce"},
+	},
+	{
+		"an unanswered release may have worked", "release.go",
+		"r.was = r.was || r.lost || state == wasHeld", "r.was = r.was || state == wasHeld",
+		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
+	},
+	{
+		"an answered release says what it found", "release.go",
+		"r.was = r.was || r.lost || state == wasHeld", "r.was = true",
+		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
+	},
+	{
+		"tokens come from the past", "lua/shared_clock.lua",
+		"local high = micros\n", "local high = math.max(last, micros) + size\n",
+		[]string{"TestF10TokenCounterIsNeverAheadOfTheClock", "TestF10TokensOfLocalHoldsComeFromThePast"},
+	},
+	{
+		"tokens go on from the counter", "lua/shared_clock.lua",
+		"math.max(last, high - size) + 1", "high - size + 1",
+		[]string{"TestF10TokensGrowThoughTheClockStepsBack"},
+	},
+	{
+		"tickets go on from the last", "lua/acquire.lua",
+		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
+		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
+	},
+	{
+		"tickets of named owners go on from the last", "lua/shared_queue.lua",
+		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
+		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
+	},
+	{
+		"the counter outlives its holders", "lua/release.lua",
+		"redis.call('PEXPIRE', KEYS[1], ARGV[5])", "redis.call('PEXPIRE', KEYS[1], 0)",
+		[]string{"TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger"},
+	},
+	{
+		"names with a tag have a part of their own", "internal/key/key.go",
+		"prefix + \":ht:\"", "prefix + \":h:\"",
+		[]string{"TestF11NamesDoNotCollide"},
+	},
+	{
+		"owners' fields have a prefix", "lua/shared_sessions.lua",
+		"'g:' ..", "''..",
+		[]string{"TestF11OwnersDoNotCollideWithFields"},
+	},
+	{
+		"an owner is the end of its record", "lua/shared_record.lua",
+		"o:(.*)$", "o:(%S*)",
+		[]string{"TestF11WaitersOwnersAreReadBackAsGiven"},
+	},
+	{
+		"WAIT is on the connection of its script", "internal/transport/replicas.go",
+		"_ = p.Process(ctx, wait)\n\t_, err := p.Exec(ctx)\n", "_, err := p.Exec(ctx)\n\t_ = at.(redis.UniversalClient).Process(ctx, wait)\n",
+		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
+	},
+	{
+		"trust rests on what replicas have", "session.go",
+		"if s.over || acks < s.need().n {", "if s.over {",
+		[]string{
+			"TestReplicasThatMissRenewalsEndTheHold", "TestReplicasOutliveAPartition",
+			"TestReplicasAreNotNeededToUnlock", "TestReplicasTooFewLeaveTheOuterHoldAsItWas",
+		},
+	},
+	{
+		"a grant that too few replicas have is undone", "ask.go",
+		"a.doubt.keep(p.notAfter) // it is to be released", "_ = p.notAfter",
+		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
+	},
+	{
+		"a hand-off counts when replicas have it", "session.go",
+		" || s.unproven && !s.over", "",
+		[]string{"TestReplicasConfirmAHandOff"},
+	},
+	{
+		"a re-entry asks for its own replicas", "replicas.go",
+		"need = need.or(replicas{n, timeout})", "_, _ = n, timeout",
+		[]string{"TestReplicasTooFewLeaveTheOuterHoldAsItWas"},
+	},
+	{
+		"renewals that wait for replicas are apart", "watchdog.go",
+		"of := lot{s.within(need), need, ttl}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\tof := lot{3 * time.Second, need, ttl}",
+		[]string{"TestReplicasOfOneLockDelayNoOther"},
+	},
+	{
+		"a grant whose WAIT is refused is undone", "ask.go",
+		"e.doubt.kept = true // the script may have run", "_ = 0 // the script may have run",
+		[]string{"TestReplicasWithoutThePermission"},
+	},
+}

@@ -1,0 +1,160 @@
+package mutation
+
+// severalRules are those of sessions that hold together, and of how they end.
+var severalRules = []Rule{
+	{
+		"nobody joins a grant that is over", "lua/shared_sessions.lua",
+		"return grant and grant.deadline > now and grant or nil", "return grant or nil",
+		[]string{"TestDeadGrantOfManySessionsIsJoinedByNobody"},
+	},
+	{
+		"a statement for one of several overrides older ones only", "lua/hold.lua",
+		"if op > session.op and", "if",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a statement for writing leaves one of several that reads", "lua/hold.lua",
+		"if op > session.op and (", "if op > session.op and (true or ",
+		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
+	},
+	{
+		"a statement without a lease is made when redis is out of memory", "lua/hold.lua",
+		"    if type(stored) == 'number' then\n      return 1\n    end\n", "    return type(stored) == 'number' and 1 or stored\n",
+		[]string{"TestEveryStatementWorksWhenRedisIsOutOfMemory"},
+	},
+	{
+		"no deadline of one of several moves earlier", "lua/shared_sessions.lua",
+		"math.max(s.deadline, deadline)", "deadline",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is joined keeps its last statement", "lua/shared_sessions.lua",
+		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.op = 1\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is joined keeps its counts", "lua/shared_sessions.lua",
+		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.writes, s.reads = math.min(s.writes, 1), math.min(s.reads, 1)\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is joined keeps its deadline", "lua/shared_sessions.lua",
+		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.deadline = now + s.ttl\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is joined goes on excluding others", "lua/shared_sessions.lua",
+		"exclude(s.writes > 0 and s.owner or nil)", "exclude(nil)",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is joined holds alone no more", "lua/shared_sessions.lua",
+		"  redis.call('HDEL', KEYS[1], 'holder', 'until', 'o:' .. s.owner)\n  state.alone = nil\nend", "  state.alone = nil\nend",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who joins writing excludes others", "lua/shared_sessions.lua",
+		"    exclude(s.owner)\n", "    state.exclusive = s.owner\n",
+		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+	},
+	{
+		"who joins writing is counted", "lua/shared_sessions.lua",
+		"    grant.writing = grant.writing + 1\n", "",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a session that joins is counted", "lua/shared_sessions.lua",
+		"grant.sessions = grant.sessions + 1", "local _ = begins",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"one that states no write is counted so", "lua/shared_sessions.lua",
+		" - (wrote and 1 or 0)", "",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a writing session that ends is counted", "lua/shared_sessions.lua",
+		"grant.writing - (s.writes > 0 and 1 or 0)", "grant.writing",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a session of several counts in its own grant only", "lua/shared_sessions.lua",
+		"if not grant or grant.low ~= s.low then\n      return nil", "if not grant then\n      return nil",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"what is left of a grant takes nothing from the next", "lua/shared_sessions.lua",
+		"if not grant or grant.low ~= s.low then\n    return\n", "if not grant then\n    return\n",
+		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+	},
+	{
+		"one of several that ends is in the way no more", "lua/shared_sessions.lua",
+		"  redis.call('ZREM', KEYS[2], 'r' .. s.nonce)\n", "",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"several sessions block a writer", "lua/shared_sessions.lua",
+		"  local _, deadline = longest()\n  return deadline", "  return nil",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"an exclusive grant ends with its longest lease", "lua/shared_sessions.lua",
+		"if state.exclusive and not longest() then", "if false then",
+		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+	},
+	{
+		"the last of several leaves the lock as it was", "lua/shared_sessions.lua",
+		"if state.several and (not first[2] or tonumber(first[2]) >= -far) then", "if false then",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a forced end is of one token of several", "lua/force.lua",
+		"elseif grant and grant.low == token then", "elseif grant then",
+		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
+	},
+	{
+		"a forced end is at once", "lua/force.lua",
+		"  redis.call('HDEL', KEYS[1], 'g:' .. owner)\n  settle_mode(", "  settle_mode(",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end excludes nobody any more", "lua/force.lua",
+		"  settle_mode(owner, { writing = 0 })\n", "",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end goes on where it stopped", "lua/force.lua",
+		"(removed == 1 or from ~= '0')", "removed == 1",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end says where it stopped", "lua/force.lua",
+		"return last or 0", "return 0",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end passes over nobody of one instant", "lua/force.lua",
+		"    page = redis.call('ZRANGEBYSCORE', KEYS[2], first, last, 'WITHSCORES')\n", "",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end goes on behind many that are dead", "lua/force.lua",
+		"math.max(budget, 1)", "budget",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end leaves other owners' sessions", "lua/force.lua",
+		"session and session.owner == owner and session.low == token then", "session then",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a forced end leaves the owner's next grant", "lua/force.lua",
+		" and session.low == token then", " then",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"info names no session of a grant that has ended", "lua/info.lua",
+		"if grant and grant.low == session.low then", "if grant then",
+		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+}

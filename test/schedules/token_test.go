@@ -1,0 +1,145 @@
+package schedules_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// counter is the largest token that Redis has issued.
+func counter(s *rig.Lab, name string) int64 {
+	s.T.Helper()
+	n, err := strconv.ParseInt(s.Redis.HGet(s.T.Context(), key.For("relock", name).Hash, "token").Val(), 10, 64)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return n
+}
+
+// Fails when a block of tokens is reserved ahead of the clock, and when the first of
+// a hash reaches back before its time.
+func TestF10TokenCounterIsNeverAheadOfTheClock(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		var last int64
+		for range 100 {
+			time.Sleep(time.Microsecond) // faster than any server
+			held := s.Take(a.NewLock("l"))
+			if held.Token() <= last {
+				t.Fatalf("token %d after %d", held.Token(), last)
+			}
+			last = held.Token()
+			if n, now := counter(s, "l"), time.Now().UnixMicro(); n > now {
+				t.Fatalf("the counter is %d us ahead of the clock", n-now)
+			}
+			rig.End(t, held)
+		}
+		s.Server.FlushAll()
+		time.Sleep(time.Microsecond)
+		if held := s.Take(b.NewLock("l")); held.Token() <= last {
+			t.Errorf("token %d after a restart without data, %d before it", held.Token(), last)
+		}
+	})
+}
+
+// Fails when a block of tokens is reserved ahead of the clock, and when the first of
+// a hash reaches back before its time.
+func TestF10TokensOfLocalHoldsComeFromThePast(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		rig.End(t, s.Take(a.NewLock("l"))) // the first grant has a block of one
+		time.Sleep(time.Second)
+		before := a.Sent("release")
+		calls := []*rig.Call{s.Begin(a.NewLock("l"))}
+		for range 20 {
+			calls = append(calls, s.Begin(a.NewLock("l")))
+		}
+		var last int64
+		for _, c := range calls {
+			held := c.Holds()
+			if held.Token() <= last || held.Token() > time.Now().UnixMicro() {
+				t.Fatalf("token %d after %d, the time is %d us", held.Token(), last, time.Now().UnixMicro())
+			}
+			last = held.Token()
+			rig.End(t, held)
+		}
+		if n := a.Sent("release") - before; n != 1 {
+			t.Errorf("%d releases, want the lock to be passed on without", n)
+		}
+		s.Server.FlushAll()
+		time.Sleep(time.Microsecond)
+		if held := s.Take(b.NewLock("l")); held.Token() <= last {
+			t.Errorf("token %d after a restart without data, %d before it", held.Token(), last)
+		}
+	})
+}
+
+// Fails when a token is the time alone.
+func TestF10TokensGrowThoughTheClockStepsBack(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		held := s.Take(a.NewLock("l"))
+		rig.End(t, held)
+		last := held.Token()
+		for _, step := range []time.Duration{-time.Hour, -time.Second, 30 * time.Minute} {
+			s.Server.StepClock(step)
+			time.Sleep(101 * time.Millisecond)
+			for _, p := range []*rig.Actor{a, b} {
+				held := s.Take(p.NewLock("l"))
+				if held.Token() <= last {
+					t.Errorf("token %d after %d and a step of %v", held.Token(), last, step)
+				}
+				last = held.Token()
+				rig.End(t, held)
+			}
+		}
+	})
+}
+
+// Fails when a ticket is the time alone.
+func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		rig.Play(t, func(t *testing.T, s *rig.Lab) {
+			a, b, c := s.Actor(), s.Actor(), s.Actor()
+			by := func(who string) (opts []relock.LockOption) {
+				if named {
+					opts = append(opts, relock.Owner(who))
+				}
+				return opts
+			}
+			held := s.Take(a.NewLock("l"))
+			s.Until(101 * time.Millisecond)
+			first := s.Begin(b.NewLock("l", by("b")...))
+			s.Server.StepClock(-time.Hour)
+			s.Until(203 * time.Millisecond)
+			second := s.Begin(c.NewLock("l", by("c")...))
+			rig.End(t, held)
+			held = first.Holds()
+			second.Waits()
+			rig.End(t, held)
+			second.Holds()
+		})
+	}
+}
+
+// Fails when the hash goes with its last holder, and when it stays for longer than the
+// lease that was released and the keep time.
+func TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a := s.Actor(relock.TokenKeep(2 * time.Minute))
+		rig.End(t, s.Take(a.NewLock("l")))
+		hash := key.For("relock", "l").Hash
+		s.Until(2*time.Minute - time.Second)
+		if !s.Server.Direct().Exists(hash) {
+			t.Error("the counter is gone within the keep time")
+		}
+		s.Until(2*time.Minute + 30*time.Second + time.Second)
+		if s.Server.Direct().Exists(hash) {
+			t.Error("the counter stays beyond the keep time")
+		}
+	})
+}
