@@ -38,7 +38,7 @@ func newScale(t *testing.T) *scale {
 // of some rounds, since what else the machine does can only add to it.
 func (s *scale) cost(f func()) float64 {
 	least := 0.0
-	for range 5 {
+	for range 25 {
 		calls, micros := s.stats()
 		f()
 		moreCalls, moreMicros := s.stats()
@@ -111,7 +111,7 @@ func TestScriptsCostTheSameAmongTenThousandWaiters(t *testing.T) {
 		defer stop()
 		passer := s.new().NewLock(h.Name(), relock.Fair(), relock.TTL(time.Hour))
 		m.cancel = s.cost(func() {
-			for range 50 {
+			for range 10 {
 				// It queues, or leaves before that: nothing is granted.
 				if got, _ := passer.TryLock(t.Context(), 2*time.Millisecond); got {
 					t.Error("got a lock that is held")
@@ -120,7 +120,7 @@ func TestScriptsCostTheSameAmongTenThousandWaiters(t *testing.T) {
 		})
 		s.waitFor(h.Name(), n)
 		m.handOff = s.cost(func() {
-			for range 50 {
+			for range 10 {
 				rig.Must(t, h.Release())
 				h = <-next
 			}
@@ -128,11 +128,13 @@ func TestScriptsCostTheSameAmongTenThousandWaiters(t *testing.T) {
 		rig.Must(t, h.Release())
 		return m
 	}
-	thrice(t, "a script costs more than twice as much in the longer queue", func() bool {
-		few, many := measure(10), measure(10_000)
-		t.Logf("microseconds of server time a script: enqueue and cancel %.1f among 10, %.1f among 10,000; hand-off %.1f and %.1f",
-			few.cancel, many.cancel, few.handOff, many.handOff)
-		return many.cancel <= 2*few.cancel && many.handOff <= 2*few.handOff
+	// Among ten, Redis keeps a hash and a sorted set in one piece of memory; from 512 on it
+	// does not, and that step is Redis' own: it is seen here at most as a factor of four.
+	thrice(t, "a script costs more in the longer queue", func() bool {
+		ten, thousand, tenThousand := measure(10), measure(1_000), measure(10_000)
+		t.Logf("microseconds of server time a script: enqueue and cancel %.1f among 10, %.1f among 1,000, %.1f among 10,000; hand-off %.1f, %.1f and %.1f",
+			ten.cancel, thousand.cancel, tenThousand.cancel, ten.handOff, thousand.handOff, tenThousand.handOff)
+		return tenThousand.cancel <= min(2*thousand.cancel, 4*ten.cancel) && tenThousand.handOff <= min(2*thousand.handOff, 4*ten.handOff)
 	})
 }
 
@@ -160,7 +162,7 @@ func TestReadUnlockCostsTheSameAmongFiveThousandReaders(t *testing.T) {
 		}
 		rw := s.new().NewRWLock(name, relock.TTL(time.Hour))
 		return s.cost(func() {
-			for range 100 {
+			for range 20 {
 				rig.Must(t, rw.RLock(t.Context()))
 				rig.Must(t, rw.RUnlock())
 			}
