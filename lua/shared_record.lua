@@ -16,7 +16,8 @@
 --   w:NONCE      one that waits: 'DEADLINE TOLD TICKET COUNTS IDENTITY'; TOLD is when the
 --                lock ends as far as its client knows
 --   v:OWNER      nonces that a named owner has in the queue, each with a space behind
---   several      sessions hold together: 'w OWNER' where the owner excludes others, or 'r'
+--   several      sessions hold together: 'SINCE w OWNER' where the owner excludes others, or
+--                'SINCE r'; a grant whose first token is below SINCE is over
 --   s:NONCE      one of them: 'LOW OP WRITES READS DEADLINE IDENTITY'; LOW, its first
 --                token, says of which grant
 --   g:OWNER      their owner's grant: 'LOW HIGH SESSIONS WRITING UNTIL', tokens, how many
@@ -55,6 +56,15 @@ end
 -- The deadline of a session that holds alone: until and token are fields of the hash.
 local function deadline_alone(until_ms, token, ttl)
   return tonumber(until_ms) or math.floor(token / 1000) + ttl
+end
+
+local function read_several(packed)
+  local since, exclusive = string.match(packed, '^(%d+) w (.*)$')
+  return tonumber(since or string.match(packed, '^%d+')), exclusive
+end
+
+local function write_several(since, exclusive)
+  return text(since) .. (exclusive and ' w ' .. exclusive or ' r')
 end
 
 local function read_identity(identity)

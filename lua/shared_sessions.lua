@@ -36,10 +36,11 @@ local function stored_grant(owner)
 end
 
 -- The grant of one of several owners, while any of its sessions is within its lease: who
--- joined it after that would have its tokens once more, which may be old by then.
+-- joined it after that would have its tokens once more, which may be old by then. Its
+-- deadline may be that of a session which has left: since says what is over all the same.
 local function shared_grant(owner)
   local grant = stored_grant(owner)
-  return grant and grant.deadline > now and grant or nil
+  return grant and grant.deadline > now and grant.low >= state.since and grant or nil
 end
 
 -- What the owner holds, in whatever session: its tokens and its mode. An anonymous
@@ -88,7 +89,7 @@ end
 
 -- Several hold from now on, of whom the owner excludes all others; nil: nobody does.
 local function exclude(owner)
-  state.exclusive, state.several = owner, owner and 'w ' .. owner or 'r'
+  state.exclusive, state.several = owner, write_several(state.since, owner)
   redis.call('HSET', KEYS[1], 'several', state.several)
 end
 
@@ -103,7 +104,7 @@ end
 local function settle_several()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   if state.several and (not first[2] or tonumber(first[2]) >= -far) then
-    state.several, state.exclusive = nil, nil
+    state.several, state.exclusive, state.since = nil, nil, 0
     redis.call('HDEL', KEYS[1], 'several')
   end
 end
@@ -153,6 +154,10 @@ local function put(s)
   end
   if state.alone then
     spread()
+  elseif not longest() then
+    -- All that is left of the others is to be forgotten: nobody joins them any more.
+    state.since = math.max(state.since, s.low)
+    exclude(nil)
   end
   local grant = shared_grant(s.owner) or { low = s.low, high = s.high, sessions = 0, writing = 0, deadline = 0 }
   if s.writes > 0 then

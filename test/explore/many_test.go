@@ -30,10 +30,16 @@ func manyNonce(i int) string { return fmt.Sprintf("nonce-%016d", i) }
 // take asks for the lock without waiting.
 func (r manyRun) take(i int, owner, mode string) (code, low int64) {
 	r.t.Helper()
-	request := modelRequest{ttl: modelTTL, block: 1}
+	return r.takeFor(i, owner, mode, modelTTL)
+}
+
+// takeFor asks for a lease of so many ms.
+func (r manyRun) takeFor(i int, owner, mode string, ttl int64) (code, low int64) {
+	r.t.Helper()
+	request := modelRequest{ttl: ttl, block: 1}
 	counts := map[string]string{"w": "1 1 0 ", "r": "1 0 1 "}[mode]
 	reply := taken(r.eval("acquire", 2, "rw", r.micros+10_000_000, "600000 0 "+modelPrefix,
-		modelIdentity(modelClient(0), manyNonce(i), owner), "o:"+owner, fmt.Sprint(counts, request.ttl, " "), 1, modelTTL+600_000, -1), []modelRequest{request})
+		modelIdentity(modelClient(0), manyNonce(i), owner), "o:"+owner, fmt.Sprint(counts, request.ttl, " "), 1, ttl+600_000, -1), []modelRequest{request})
 	return reply[2].(int64), number(fmt.Sprint(reply[3]))
 }
 
@@ -175,9 +181,50 @@ func TestDeadGrantOfManySessionsIsJoinedByNobody(t *testing.T) {
 		r.takes(i, "crowd", "r")
 	}
 	r.pass(2 * modelTTL * 1000)
-	between := r.takes(2*many, "other", "w")
-	r.eval("release", 2, modelIdentity(modelClient(0), manyNonce(2*many), "other"), "o:other", 0, "600000 "+modelPrefix)
-	if low := r.takes(2*many+1, "crowd", "r"); low <= between {
-		t.Errorf("token %d after another's %d", low, between)
+	r.wantNewGrantAfterAnothers()
+}
+
+// TestDeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead. Fails when a grant is over
+// only once somebody has written: its owner would hold again by a token that it has lost.
+func TestDeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead(t *testing.T) {
+	r := newManyRun(t)
+	if code, _ := r.takeFor(2*many, "other", "r", 100*modelTTL); code != 1 {
+		t.Fatalf("another is answered %d, want that it holds", code)
 	}
+	lost := r.crowd("r", 0)
+	r.pass(2 * modelTTL * 1000)
+	if low := r.takes(2*many+1, "crowd", "r"); low <= lost {
+		t.Errorf("token %d after %d, which was lost", low, lost)
+	}
+}
+
+// TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked: an owner's grant
+// notes the latest deadline of its sessions, also of those that were unlocked.
+// Fails when that lets somebody join after another has written meanwhile.
+func TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked(t *testing.T) {
+	r := newManyRun(t)
+	for i := range 2 * many {
+		r.takes(i, "crowd", "r")
+	}
+	if code, _ := r.takeFor(2*many+2, "crowd", "r", 100*modelTTL); code != 1 {
+		t.Fatalf("the long lease is answered %d, want that it holds", code)
+	}
+	r.leaves(2*many+2, "crowd")
+	r.pass(2 * modelTTL * 1000)
+	r.wantNewGrantAfterAnothers()
+}
+
+// wantNewGrantAfterAnothers lets another write and leave, and the owner come again.
+func (r manyRun) wantNewGrantAfterAnothers() {
+	r.t.Helper()
+	between := r.takes(2*many, "other", "w")
+	r.leaves(2*many, "other")
+	if low := r.takes(2*many+1, "crowd", "r"); low <= between {
+		r.t.Errorf("token %d after another's %d", low, between)
+	}
+}
+
+func (r manyRun) leaves(i int, owner string) {
+	r.t.Helper()
+	r.eval("release", 2, modelIdentity(modelClient(0), manyNonce(i), owner), "o:"+owner, 0, "600000 "+modelPrefix)
 }

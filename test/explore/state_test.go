@@ -116,10 +116,7 @@ func (s *stored) decodeAlone(hash map[string]string) {
 }
 
 func (s *stored) decodeSeveral(hash map[string]string) {
-	s.holder = strings.TrimPrefix(hash["several"], "w ")
-	if hash["several"] == "r" {
-		s.holder = ""
-	}
+	_, s.holder, _ = strings.Cut(hash["several"], " w ")
 	for field, text := range hash {
 		nonce, ok := strings.CutPrefix(field, "s:")
 		m := sessionText.FindStringSubmatch(text)

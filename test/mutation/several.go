@@ -4,8 +4,18 @@ package mutation
 var severalRules = []Rule{
 	{
 		"nobody joins a grant that is over", "lua/shared_sessions.lua",
-		"return grant and grant.deadline > now and grant or nil", "return grant or nil",
-		[]string{"TestDeadGrantOfManySessionsIsJoinedByNobody"},
+		"grant and grant.deadline > now and", "grant and",
+		[]string{"TestDeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead"},
+	},
+	{
+		"nobody joins a grant that others have followed", "lua/shared_sessions.lua",
+		" and grant.low >= state.since and", " and",
+		[]string{"TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked"},
+	},
+	{
+		"the first to hold among the dead ends their grants", "lua/shared_sessions.lua",
+		"    state.since = math.max(state.since, s.low)\n", "",
+		[]string{"TestDeadGrantOfManySessionsIsJoinedByNobody", "TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked"},
 	},
 	{
 		"a statement for one of several overrides older ones only", "lua/hold.lua",

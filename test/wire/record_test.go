@@ -73,10 +73,7 @@ func (f found) excludes() string {
 	if s, ok := f.alone(); ok && s.mode == "w" {
 		return s.owner
 	}
-	owner, ok := strings.CutPrefix(f.fields["several"], "w ")
-	if !ok {
-		return ""
-	}
+	_, owner, _ := strings.Cut(f.fields["several"], " w ")
 	return owner
 }
 
