@@ -83,19 +83,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 	if os.Getenv(mutateEnv) != "1" {
 		t.Skip("left out: takes minutes; `make mutate` runs it")
 	}
-	c := &mutated{dir: t.TempDir(), folders: everyTest(t)}
+	c := &mutated{dir: t.TempDir(), folders: everyTest(t), whole: map[string]string{}, passes: map[string]bool{}}
 	copyModule(t, c.dir)
-	named := map[string][]string{} // by folder
-	for _, m := range mutation.All {
-		for _, test := range m.Tests {
-			named[c.folders[test]] = append(named[c.folders[test]], test)
-		}
-	}
-	for folder, tests := range named {
-		if out, err := c.run(t, c.build(t, folder), folder, tests...); err != nil {
-			t.Fatalf("the tests of %s fail without any mutation:\n%s", folder, out)
-		}
-	}
 	for _, m := range mutation.All {
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) { c.without(t, m) })
 	}
@@ -103,6 +92,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 
 // without takes a rule out, and puts it back.
 func (c *mutated) without(t *testing.T, m mutation.Rule) {
+	c.with(t, m)
 	file := filepath.Join(c.dir, m.File)
 	before, err := os.ReadFile(file)
 	if err != nil {
@@ -125,7 +115,7 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 	for _, test := range m.Tests {
 		folder := c.folders[test]
 		if binaries[folder] == "" {
-			binaries[folder] = c.build(t, folder)
+			binaries[folder] = c.build(t, folder, "mutated")
 		}
 		if out, err := c.run(t, binaries[folder], folder, test); err == nil {
 			t.Errorf("%s passes without the rule", test)
@@ -135,16 +125,36 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 	}
 }
 
+// with demands that the tests of a rule pass while it is there. Each is run once, however
+// many rules name it.
+func (c *mutated) with(t *testing.T, m mutation.Rule) {
+	for _, test := range m.Tests {
+		folder := c.folders[test]
+		if c.whole[folder] == "" {
+			c.whole[folder] = c.build(t, folder, "whole")
+		}
+		if c.passes[test] {
+			continue
+		}
+		if out, err := c.run(t, c.whole[folder], folder, test); err != nil {
+			t.Fatalf("%s fails without any mutation:\n%s", test, out)
+		}
+		c.passes[test] = true
+	}
+}
+
 // mutated is a copy of the module, in which rules are taken out.
 type mutated struct {
 	dir     string
 	folders map[string]string // by test
+	whole   map[string]string // tests that were built with all rules, by folder
+	passes  map[string]bool   // tests that were seen to pass with all rules
 }
 
-// build compiles the tests of one folder.
-func (c *mutated) build(t *testing.T, folder string) (bin string) {
+// build compiles the tests of one folder, as the copy is now.
+func (c *mutated) build(t *testing.T, folder, as string) (bin string) {
 	t.Helper()
-	bin = filepath.Join(c.dir, strings.NewReplacer("/", "+", ".", "root").Replace(folder)+".test")
+	bin = filepath.Join(c.dir, as+"+"+strings.NewReplacer("/", "+", ".", "root").Replace(folder)+".test")
 	// -trimpath: what is not mutated comes from the build cache, wherever the copy is.
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-vet=off", "-o", bin, "./"+folder)
 	cmd.Dir = c.dir
@@ -154,9 +164,9 @@ func (c *mutated) build(t *testing.T, folder string) (bin string) {
 	return bin
 }
 
-func (c *mutated) run(t *testing.T, bin, folder string, tests ...string) (out string, err error) {
+func (c *mutated) run(t *testing.T, bin, folder, test string) (out string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "-test.timeout=2m", "-test.run=^("+strings.Join(tests, "|")+")$")
+	cmd := exec.CommandContext(t.Context(), bin, "-test.timeout=2m", "-test.run=^"+test+"$")
 	cmd.Dir = filepath.Join(c.dir, folder)
 	b, err := cmd.CombinedOutput()
 	return string(b), err

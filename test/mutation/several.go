@@ -15,7 +15,7 @@ var severalRules = []Rule{
 	{
 		"the first to hold among the dead ends their grants", "lua/shared_sessions.lua",
 		"    state.since = math.max(state.since, s.low)\n", "",
-		[]string{"TestDeadGrantOfManySessionsIsJoinedByNobody", "TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked"},
+		[]string{"TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked"},
 	},
 	{
 		"a statement for one of several overrides older ones only", "lua/hold.lua",
