@@ -6,6 +6,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 const (
@@ -49,7 +50,7 @@ type stamp struct {
 
 // newEntry needs r.mu. With front it carries the claim of its flow.
 func (r *room) newEntry(owner string, l *Lock, front bool) *entry {
-	a := &acquisition{room: r, nonce: newNonce(), name: owner, terms: &l.terms, read: l.read, front: front}
+	a := &acquisition{room: r, nonce: wire.NewNonce(), name: owner, terms: &l.terms, read: l.read, front: front}
 	if owner == "" {
 		a.number = r.c.owners.Add(1)
 	}
@@ -94,14 +95,10 @@ func (e *entry) send(now clock.Instant) poll {
 	return p
 }
 
-func (e *entry) request(op, place int64) request {
-	mode := modeWrite
-	if e.read {
-		mode = modeRead
-	}
-	return request{
-		nonce: e.nonce.String(), op: op, owner: e.owner(), mode: mode,
-		ttl: e.terms.ttl, block: e.block(), place: place,
+func (e *entry) request(op, place int64) wire.Request {
+	return wire.Request{
+		Nonce: e.nonce.String(), Op: op, Owner: e.owner(), Read: e.read,
+		TTL: e.terms.ttl, Block: e.block(), Place: place,
 	}
 }
 
@@ -116,12 +113,12 @@ func (e *entry) sentAt(op int64) (clock.Instant, bool) {
 }
 
 // queue notes that the request op was answered "queued". It needs room.mu.
-func (e *entry) queue(op int64, a answer, now clock.Instant) {
+func (e *entry) queue(op int64, a wire.Answer, now clock.Instant) {
 	sent, ok := e.sentAt(op)
 	if e.over || op < e.answered || !ok {
 		return
 	}
-	e.queued, e.ticket, e.answered, e.fails = true, a.ticket, op, 0
+	e.queued, e.ticket, e.answered, e.fails = true, a.Ticket, op, 0
 	e.room.gather() // who comes to stand in line goes by what is said now
 	e.room.word(e.acquisition, now)
 	for e.sent[0].op < op { // their answers are older
@@ -132,8 +129,8 @@ func (e *entry) queue(op int64, a answer, now clock.Instant) {
 	if e.again && !e.busy {
 		e.again, e.heartbeat = false, now
 	}
-	e.expires = now.Add(max(a.wait, minPoll))
-	if !a.first {
+	e.expires = now.Add(max(a.Wait, minPoll))
+	if !a.First {
 		// The head asks first; the others only where nobody there does.
 		e.expires = e.expires.Add(followDelay)
 	}
@@ -173,10 +170,10 @@ func (e *entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 // granted takes a grant message for the rest of the lease of a request. It is
 // believed once, and only if no later request was answered "queued": then the
 // grant had ended before that. It needs room.mu.
-func (e *entry) granted(m message, now clock.Instant) {
+func (e *entry) granted(m wire.Message, now clock.Instant) {
 	a := e.acquisition
-	sent, known := e.sentAt(m.op)
-	if !known || m.op < e.answered || !e.grant(m.low, m.high, sent, e.terms.ttl, now, 0) {
+	sent, known := e.sentAt(m.Op)
+	if !known || m.Op < e.answered || !e.grant(m.Low, m.High, sent, e.terms.ttl, now, 0) {
 		e.kick(now)
 		return
 	}

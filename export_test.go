@@ -3,13 +3,13 @@ package relock
 import (
 	"context"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // What the tests of this package see, and nobody else: the suites in test/ have
@@ -82,7 +82,7 @@ func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
 	e.finished()
 	r.mu.Unlock()
 	w := &waiting{ctx: ctx, lock: l, room: r, began: l.c.clock.Now()}
-	_, err := w.contend(e, placeNew)
+	_, err := w.contend(e, wire.PlaceNew)
 	return err
 }
 
@@ -119,44 +119,6 @@ func (p *Handle) All() (all []*Hold) {
 	}
 	return all
 }
-
-// A FuzzedMessage is what parseMessage makes of a payload.
-type FuzzedMessage struct {
-	Verb, Nonce   string
-	Op, Low, High int64
-}
-
-func ParseMessage(payload string) (FuzzedMessage, error) {
-	m, err := parseMessage(payload)
-	return FuzzedMessage{m.verb, m.nonce, m.op, m.low, m.high}, err
-}
-
-// A FuzzedAnswer is one answer of the acquire script, or what hold says.
-type FuzzedAnswer struct {
-	Code, Low, High, Ticket int64
-	Remaining, Wait         time.Duration
-}
-
-func DecodeAcquire(raw []any, requests int) (now int64, answers []FuzzedAnswer, err error) {
-	reply, err := decodeAcquire(raw, requests, math.MaxInt32)
-	for _, a := range reply.answers {
-		answers = append(answers, FuzzedAnswer{a.code, a.low, a.high, a.ticket, a.remaining, a.wait})
-	}
-	return reply.now, answers, err
-}
-
-func DecodeHold(raw []any) (held bool, now int64, a FuzzedAnswer, err error) {
-	reply, err := decodeHold(raw)
-	return reply.held, reply.now, FuzzedAnswer{Remaining: reply.remaining}, err
-}
-
-func DecodeRelease(raw []any) (was, now int64, more bool, err error) { return decodeRelease(raw) }
-
-func DecodeInfo(raw []any) (Info, error) {
-	info, _, err := decodeInfo(raw)
-	return info, err
-}
-func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) { return decodeWaiters(raw) }
 
 // Asked is what l asks of Redis, or why every call on it fails.
 func (l *Lock) Asked() (owner string, ttl, maxHold time.Duration, err error) {

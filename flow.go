@@ -4,6 +4,7 @@ import (
 	"container/list"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // This file is how the calls of one named owner wait: what one of them is granted,
@@ -85,7 +86,7 @@ func (w *waiting) follow() (*session, error) {
 		r.flows[of] = &line{}
 		e := r.newEntry(w.owner, w.lock, true)
 		r.mu.Unlock()
-		return w.contend(e, placeNew)
+		return w.contend(e, wire.PlaceNew)
 	}
 	p := &place{of: of, terms: &w.lock.terms, turn: make(chan handover, 1)}
 	spot := behind.PushBack(p)

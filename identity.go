@@ -1,8 +1,6 @@
 package relock
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"strconv"
 	"time"
 
@@ -10,6 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // An acquisition is what Redis knows by one nonce. It waits, as an entry; then it
@@ -17,7 +16,7 @@ import (
 // Its requests carry growing numbers (op), so that Redis can tell a late copy from news.
 type acquisition struct {
 	room   *room
-	nonce  nonce
+	nonce  wire.Nonce
 	number int64  // of the owner made for it; 0: it has a name
 	name   string // the owner's; "": it is one made for the acquisition
 	terms  *terms // of the handle that asked
@@ -94,32 +93,6 @@ func (a *acquisition) settled(err error) {
 	}
 }
 
-// A nonce is 128 random bits.
-type nonce [16]byte
-
-// nonceLen is the length of a nonce or client ID in Redis: in base64.
-const nonceLen = 22
-
-func newNonce() (n nonce) {
-	_, _ = rand.Read(n[:]) // never fails, says its documentation
-	return n
-}
-
-func (n nonce) String() string {
-	var text [nonceLen]byte
-	base64.RawURLEncoding.Encode(text[:], n[:])
-	return string(text[:])
-}
-
-// asNonce takes what String has made; of anything else it is not ok.
-func asNonce(text string) (n nonce, ok bool) {
-	if len(text) != nonceLen {
-		return n, false
-	}
-	_, err := base64.RawURLEncoding.Strict().Decode(n[:], []byte(text))
-	return n, err == nil
-}
-
 // madeMark begins the owners' names that are made here, and no other: nobody may enter
 // an anonymous hold, which is passed on as if nobody had.
 const madeMark = '~'
@@ -144,4 +117,13 @@ func (a *acquisition) appendOwner(text []byte) []byte {
 	}
 	text = append(append(append(text, madeMark), a.room.c.name...), ':')
 	return strconv.AppendInt(text, a.number, 36)
+}
+
+// wireSession is what statements of the session name. It needs room.mu.
+func (s *session) wireSession() wire.Session {
+	w := wire.Session{Hash: s.room.hash, Nonce: s.nonce.String(), Owner: s.owner()}
+	if s.several {
+		w.Queue = s.room.keys().Queue
+	}
+	return w
 }

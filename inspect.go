@@ -3,12 +3,11 @@ package relock
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
-	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says.
@@ -53,11 +52,11 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	var all Info
 	at := map[string]int{}
 	for after := int64(0); ; {
-		raw, err := l.ask(ctx, scriptInfo, after, readersPage)
+		raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
 		if err != nil {
 			return Info{}, err
 		}
-		page, next, err := decodeInfo(raw)
+		page, err := wire.DecodeInfo(raw)
 		if err != nil {
 			return Info{}, lockError(l.Name(), err)
 		}
@@ -65,12 +64,12 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 			all.Kind, all.Waiters = page.Kind, page.Waiters
 		}
 		for _, h := range page.Holders {
-			all.add(h, at)
+			all.add(Holder(h), at)
 		}
-		if next <= after {
+		if page.Next <= after {
 			return all, nil
 		}
-		after = next
+		after = page.Next
 	}
 }
 
@@ -88,65 +87,26 @@ func (all *Info) add(h Holder, at map[string]int) {
 	one.TTL = max(one.TTL, h.TTL)
 }
 
-// decodeInfo returns a page of the holders, and where it ends.
-func decodeInfo(raw []any) (info Info, next int64, err error) {
-	cur := scriptInfo.Read(raw)
-	serverTime(cur)
-	info = Info{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
-	next = cur.Within("next", 0, maxCount)
-	for cur.More() {
-		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
-		h.Token, _ = tokens(cur)
-		h.TTL = lease(cur)
-		info.Holders = append(info.Holders, h)
-	}
-	if cur.Err() != nil {
-		return Info{}, 0, cur.Err()
-	}
-	return info, next, nil
-}
-
-func reads(cur *script.Cursor) bool {
-	mode := cur.Str("mode")
-	cur.Check(mode == modeRead || mode == modeWrite, "mode")
-	return mode == modeRead
-}
-
 // Waiters reads the queue from Redis, in its order. A queue longer than 500 is
 // read in pages, between which it may move on.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
-		raw, err := l.ask(ctx, scriptWaiters, last, waitersPage)
+		raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Waiters(keys, last, waitersPage) })
 		if err != nil {
 			return nil, err
 		}
-		page, next, err := decodeWaiters(raw)
+		page, next, err := wire.DecodeWaiters(raw)
 		if err != nil {
 			return nil, lockError(l.Name(), err)
 		}
-		all, last = append(all, page...), next
-		if last == 0 {
+		for _, w := range page {
+			all = append(all, Waiter(w))
+		}
+		if last = next; last == 0 {
 			return all, nil
 		}
 	}
-}
-
-// decodeWaiters returns a page of the queue, and where the next begins.
-func decodeWaiters(raw []any) (page []Waiter, last int64, err error) {
-	cur := scriptWaiters.Read(raw)
-	now := cur.Within("now", 1, maxCount) // in microseconds
-	last = cur.Within("last", 0, maxCount)
-	for cur.More() {
-		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
-		// A ticket may be ahead of a clock that has stepped back.
-		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
-		page = append(page, w)
-	}
-	if cur.Err() != nil {
-		return nil, 0, cur.Err()
-	}
-	return page, last, nil
 }
 
 // ForceUnlock ends the grants that the lock has now, whoever has them, and reports
@@ -173,33 +133,35 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // removing a later one.
 func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 	for after := int64(0); ; {
-		raw, unanswered, err := l.askAgain(ctx, scriptForce, h.Owner, h.Token, after, l.c.cfg.tokenKeep.Milliseconds(), l.c.inboxPrefix)
+		raw, unanswered, err := l.askAgain(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Force(keys, h.Owner, h.Token, after) })
 		if err != nil {
 			return false, err
 		}
-		cur := scriptForce.Read(raw)
+		one, more, next, err := wire.DecodeForce(raw)
 		// What a second try finds gone, an unanswered first one may have removed.
-		removed = cur.Int("removed") == 1 || removed || unanswered
-		cur.Int("now")
-		more := cur.Int("more") == 1
-		if after = cur.Int("after"); !more || cur.Err() != nil {
-			if cur.Err() != nil {
-				return removed, lockError(l.Name(), cur.Err())
-			}
+		removed = one || removed || unanswered
+		switch {
+		case err != nil:
+			return removed, lockError(l.Name(), err)
+		case !more:
 			return removed, nil
 		}
+		after = next
 	}
 }
 
+// A question makes the call that asks it.
+type question func(e *wire.Encoder, keys key.Keys) transport.Call
+
 // ask runs a script that reads.
-func (l *Lock) ask(ctx context.Context, s *script.Script, args ...any) ([]any, error) {
-	raw, _, err := l.askAgain(ctx, s, args...)
+func (l *Lock) ask(ctx context.Context, q question) ([]any, error) {
+	raw, _, err := l.askAgain(ctx, q)
 	return raw, err
 }
 
 // askAgain runs a script that may be sent again: up to three times, or until ctx
 // ends. It reports whether a try before the one answered may have run.
-func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw []any, unanswered bool, err error) {
+func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered bool, err error) {
 	switch {
 	case l.bad() != nil:
 		return nil, false, lockError(l.Name(), l.bad())
@@ -210,8 +172,7 @@ func (l *Lock) askAgain(ctx context.Context, s *script.Script, args ...any) (raw
 	case l.c.ctx.Err() != nil:
 		return nil, false, lockError(l.Name(), ErrClosed)
 	}
-	keys := key.Of(l.c.cfg.prefix, l.hash)
-	call := transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
 	tries := 0
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {
 		tries++

@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 type instant = clock.Instant
@@ -44,7 +45,7 @@ type Client struct {
 	sides       sides
 	cfg         config
 	inboxPrefix string
-	args        constants
+	wire        *wire.Encoder
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
 	shards      *inbox.Shards // instead of the inbox; nil without the option
@@ -68,7 +69,7 @@ type Client struct {
 
 	mu       sync.Mutex                  // guards the following fields; taken after a room's mu
 	rooms    map[string]map[string]*room // by kind, and by the lock's key: a word less for each than by both
-	sessions map[nonce]*acquisition      // by nonce: waiting, holding, or being released
+	sessions map[wire.Nonce]*acquisition // by nonce: waiting, holding, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
@@ -96,13 +97,13 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("relock: %w", err)
 	}
 	c := &Client{
-		id:        newNonce().String(),
-		name:      newNonce().String()[:nameLen],
+		id:        wire.NewNonce().String(),
+		name:      wire.NewNonce().String()[:nameLen],
 		cfg:       cfg,
 		transport: tr,
 		clock:     clock.System(),
 		rooms:     make(map[string]map[string]*room),
-		sessions:  make(map[nonce]*acquisition),
+		sessions:  make(map[wire.Nonce]*acquisition),
 		idle:      make(chan struct{}),
 	}
 	if cfg.sharded {
@@ -110,7 +111,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		c.shards = c.newShards(rdb)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
-	c.args = newConstants(c.inboxPrefix, cfg.terms.ttl, cfg.tokenKeep)
+	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.ttl, cfg.tokenKeep)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
@@ -153,7 +154,7 @@ func isNil(rdb redis.UniversalClient) bool {
 // does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	s := c.newSide(name, kindPlain, kindFair, opts)
+	s := c.newSide(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(sideLock, s))
 }
 
@@ -263,7 +264,7 @@ func (c *Client) unregisterLocked(a *acquisition) {
 
 // lookup returns the acquisition that a message or a reply names, or nil.
 func (c *Client) lookup(name string) *acquisition {
-	n, ok := asNonce(name)
+	n, ok := wire.ParseNonce(name)
 	if !ok {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
-	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // permit asks what the call needs, of that what has not been answered yet.
@@ -31,28 +31,20 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	if c.shards != nil {
 		shard = w.room.ear.channel
 	}
-	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.ttl), transport.Call{
-		Script: scriptPermit, Keys: []string{keys.Hash, keys.Queue}, Args: []any{key.Inbox(c.cfg.prefix, c.id), shard}, InFull: true,
-	})
+	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.ttl), c.wire.Permit(keys, key.Inbox(c.cfg.prefix, c.id), shard))
 	if err != nil {
 		if isRefused(err) {
 			return fmt.Errorf("%w (needed: eval, evalsha, and the keys %s and %s)", err, keys.Hash, keys.Queue)
 		}
 		return nil
 	}
-	var refused []string
-	for cur := scriptPermit.Read(raw); cur.More(); {
-		name := cur.Str("refused")
-		switch name {
-		case "unknown":
-			return errNotSharded
-		case "old":
-			return tooOld(cur.Str("version"))
-		}
-		refused = append(refused, name)
-	}
-	if len(refused) > 0 {
-		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(refused, ", "))
+	switch lacks := wire.DecodePermit(raw); {
+	case lacks.Unsharded:
+		return errNotSharded
+	case lacks.Old:
+		return tooOld(lacks.Version)
+	case len(lacks.Refused) > 0:
+		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(lacks.Refused, ", "))
 	}
 	if err := c.mayHear(w); err != nil {
 		return err
@@ -75,7 +67,7 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 	if w.lock.terms.replicas.n == 0 || c.acked.Load() {
 		return nil
 	}
-	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.ttl), 0, time.Millisecond, whereCall(c, keys))[0].Err
+	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.ttl), 0, time.Millisecond, c.wire.Where(keys))[0].Err
 	if err != nil && isRefused(err) {
 		return fmt.Errorf("the user may not run: wait, which Replicas needs; docs/operations.md lists what is needed: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // errGone says that a session was lost before its caller had a hold of it.
@@ -80,16 +81,16 @@ func (w *waiting) session() (*session, error) {
 		r.mu.Unlock()
 		return w.follow()
 	}
-	if w.owner != "" || r.kind != kindPlain || w.once && r.claimed {
+	if w.owner != "" || r.kind != wire.KindPlain || w.once && r.claimed {
 		e := r.newEntry(w.owner, w.lock, false)
 		r.mu.Unlock()
-		return w.contend(e, placeNew)
+		return w.contend(e, wire.PlaceNew)
 	}
 	if !r.claimed {
 		r.claimed = true
 		e := r.newEntry("", w.lock, true)
 		r.mu.Unlock()
-		return w.contend(e, placeNew)
+		return w.contend(e, wire.PlaceNew)
 	}
 	p := &place{terms: &w.lock.terms, turn: make(chan handover, 1)}
 	r.gather()
@@ -155,16 +156,16 @@ func (w *waiting) contend(e *entry, ticket int64) (got *session, err error) {
 	said, err := w.ask(e, ticket)
 	switch {
 	case err != nil:
-	case said.code == answerHeld:
+	case said.Code == wire.Held:
 		return a.session, nil
-	case said.code == answerQueued:
+	case said.Code == wire.Queued:
 		mine = false // await gives it up, and then it may become another's
 		return w.await(a)
-	case said.code == answerBusy:
+	case said.Code == wire.Busy:
 		err = ErrNotAcquired
-	case said.code == answerKind:
-		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.kind, w.room.kind)
-	case said.code == answerUpgrade:
+	case said.Code == wire.OfKind:
+		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.room.kind)
+	case said.Code == wire.Upgrade:
 		err = fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
 	default:
 		err = errGone
@@ -219,29 +220,29 @@ func (w *waiting) outcome(a *acquisition) (*session, error) {
 // deliver takes a message from the inbox. It runs on the inbox's goroutine and
 // does not wait.
 func (c *Client) deliver(payload string) {
-	m, err := parseMessage(payload)
+	m, err := wire.ParseMessage(payload)
 	if err != nil {
 		c.cfg.log.Warn("message not understood", slog.Any("err", err))
 		return
 	}
-	if m.verb == "echo" {
+	if m.Verb == "echo" {
 		return // the inbox has noted that it hears
 	}
-	a := c.lookup(m.nonce)
+	a := c.lookup(m.Nonce)
 	if a == nil {
-		if m.verb == "grant" {
-			c.disown(m.nonce, nil, instant{})
+		if m.Verb == "grant" {
+			c.disown(m.Nonce, nil, instant{})
 		}
 		return
 	}
 	a.room.mu.Lock()
 	now := c.clock.Now()
 	switch {
-	case m.verb == "look" && a.waits():
+	case m.Verb == "look" && a.waits():
 		a.entry.kick(now)
-	case m.verb == "lost" && a.held():
+	case m.Verb == "lost" && a.held():
 		a.session.gone(fmt.Errorf("%w: removed by ForceUnlock", ErrLost), now)
-	case m.verb == "grant" && a.waits():
+	case m.Verb == "grant" && a.waits():
 		a.entry.granted(m, now)
 	}
 	c.tellApart(a.room.unlockFirst()...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // finish ends what an unlocked hold was part of, which has been dropped: the next in
@@ -87,7 +88,7 @@ type releasing struct {
 // releasing is the release of an acquisition that is over, or about to be. It needs room.mu.
 func (a *acquisition) releasing() *releasing {
 	n := a.note()
-	return &releasing{a: a, note: n, call: releaseCall(a.room.c, n.keys, a.nonce.String(), n.owner, n.doubt, a.lasts())}
+	return &releasing{a: a, note: n, call: a.room.c.wire.Release(n.keys, a.nonce.String(), n.owner, n.doubt, a.lasts())}
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
@@ -188,18 +189,18 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 		r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
 		return false, err
 	}
-	state, now, more, err := decodeRelease(raw)
+	state, now, more, err := wire.DecodeRelease(raw)
 	if err != nil {
 		return true, err
 	}
 	a.room.sample(now)
-	if state != answerQueueKey && !more {
+	if state != wire.QueueKey && !more {
 		c.forget(a, r.note, true)
-		r.was = r.was || r.lost || state == wasHeld
+		r.was = r.was || r.lost || state == wire.WasHeld
 		return true, nil
 	}
 	// With more, the lock is released, and the queue needs further calls to move on.
-	r.was = r.was || state == wasHeld
+	r.was = r.was || state == wire.WasHeld
 	r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
 	if more {
 		return false, nil
@@ -232,13 +233,13 @@ func (c *Client) unconfirmed(err error) error {
 // nobody has is released, which changes nothing but that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(lateAfter, func(ctx context.Context) {
-		call := releaseCall(c, keys, newNonce().String(), "", 0, 0)
+		call := c.wire.Release(keys, wire.NewNonce().String(), "", 0, 0)
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
 			if err != nil {
 				return true, err
 			}
-			_, _, more, err := decodeRelease(raw)
+			_, _, more, err := wire.DecodeRelease(raw)
 			return more && err == nil, err
 		})
 	})
@@ -251,7 +252,7 @@ func (c *Client) settle(keys key.Keys) {
 // An answer that is older than that to the release says nothing new: where many
 // wait and the lock passes quickly, most are.
 func (c *Client) disown(name string, r *room, asked instant) {
-	id, ours := asNonce(name)
+	id, ours := wire.ParseNonce(name)
 	now := c.clock.Now()
 	c.mu.Lock()
 	if ours && c.sessions[id] != nil {
@@ -260,7 +261,7 @@ func (c *Client) disown(name string, r *room, asked instant) {
 	}
 	var call transport.Call
 	if r != nil {
-		call = releaseCall(c, r.keys(), name, "", 0, forAll)
+		call = c.wire.Release(r.keys(), name, "", 0, forAll)
 	}
 	if n := c.watch.find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.answered) {
@@ -268,7 +269,7 @@ func (c *Client) disown(name string, r *room, asked instant) {
 			return
 		}
 		n.answered = now // this release is enough for all that have asked by now
-		call = releaseCall(c, n.keys, name, n.owner, n.doubt, forAll)
+		call = c.wire.Release(n.keys, name, n.owner, n.doubt, forAll)
 	}
 	c.mu.Unlock()
 	if call.Script == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // This file sends releases again that a failover may have undone: the new primary
@@ -35,7 +36,7 @@ const (
 // A releasedNonce may come back.
 type releasedNonce struct {
 	keys     key.Keys
-	nonce    nonce
+	nonce    wire.Nonce
 	owner    string
 	doubt    int64   // server ms until which a copy of its acquire may act; 0: none can
 	until    instant // when its lease would have ended
@@ -204,14 +205,14 @@ func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
 func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
-		calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt, forAll)
+		calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, n.doubt, forAll)
 	}
 	ok = true
 	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {
 		n, err := batch[i], result.Err
 		more := false
 		if err == nil {
-			_, _, more, err = decodeRelease(result.Reply)
+			_, _, more, err = wire.DecodeRelease(result.Reply)
 		}
 		if err != nil {
 			c.cfg.log.Warn("releasing again failed", slog.String("lock", n.keys.Hash), slog.Any("err", err))
@@ -249,7 +250,7 @@ func (c *Client) askServers(ctx context.Context) (ok bool) {
 		if server := c.transport.Server(n.keys.Hash); !asked[server] {
 			asked[server] = true
 			layout = layout || server != ""
-			calls = append(calls, whereCall(c, n.keys))
+			calls = append(calls, c.wire.Where(n.keys))
 		}
 	}
 	ok = true
@@ -267,14 +268,14 @@ func (c *Client) askServers(ctx context.Context) (ok bool) {
 
 // answeredWhere takes the answer of a server that has all locks.
 func (c *Client) answeredWhere(raw []any) {
-	where, err := decodeWhere(raw)
-	if err != nil || where == whereUnknown || !c.inbox.Up() {
+	where, err := wire.DecodeWhere(raw)
+	if err != nil || where == wire.WhereUnknown || !c.inbox.Up() {
 		return // a new link is to come, if there is none, and says the same
 	}
 	c.mu.Lock()
 	w := &c.watch
-	moved := where == whereNot && !w.elsewhere
-	w.elsewhere = where == whereNot
+	moved := where == wire.WhereNot && !w.elsewhere
+	w.elsewhere = where == wire.WhereNot
 	if moved {
 		w.epoch.Add(1)
 	}
@@ -287,7 +288,7 @@ func (c *Client) answeredWhere(raw []any) {
 }
 
 // find needs Client.mu.
-func (w *releaseWatch) find(id nonce) *releasedNonce {
+func (w *releaseWatch) find(id wire.Nonce) *releasedNonce {
 	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
 		if w.released[i].nonce == id {
 			return &w.released[i]

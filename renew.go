@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // This file is how the sessions of many locks on one server are renewed by one
@@ -32,42 +33,24 @@ type renewing struct {
 // plain says that the session can be renewed together with others: a writer's, and Redis has been
 // told of what it holds. It needs room.mu.
 func (s *session) plain(need replicas) bool {
-	return need.n == 0 && s.ledger.Settled() && s.ledger.Meant().Reads == 0 && !s.several && (s.room.kind == kindPlain || s.room.kind == kindFair)
+	return need.n == 0 && s.ledger.Settled() && s.ledger.Meant().Reads == 0 && !s.several && (s.room.kind == wire.KindPlain || s.room.kind == wire.KindFair)
 }
 
 // renewCall makes a call of those that are still held, and returns them.
 func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing) {
-	keys := make([]string, 0, len(batch))
-	lease, life := c.lease(of.ttl)
-	args := append(make([]any, 0, 2+5*len(batch)), lease, life)
+	all := make([]wire.Renewal, 0, len(batch))
 	alive := batch[:0]
 	for _, one := range batch {
 		s := one.s
 		s.room.mu.Lock()
 		s.op++
-		op, writes, held := s.op, s.ledger.Meant().Writes, !s.over
+		r, held := wire.Renewal{Session: s.wireSession(), Op: s.op, Writes: s.ledger.Meant().Writes}, !s.over
 		s.room.mu.Unlock()
-		if !held {
-			continue
-		}
-		alive = append(alive, one)
-		keys = append(keys, s.room.hash)
-		whole, field := identity(c.id, s.nonce.String(), s.owner())
-		args = append(args, whole, field, op, writes, 0)
-	}
-	return transport.Call{Script: scriptHold, Keys: keys, Args: args}, alive
-}
-
-// decodeRenew returns which of so many sessions were not renewed, by index.
-func decodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
-	cur := scriptHold.Read(raw)
-	now = serverTime(cur)
-	for i := range sessions {
-		if cur.Within("remaining", answerQueueKey, maxLease) <= 0 {
-			left = append(left, i)
+		if held {
+			alive, all = append(alive, one), append(all, r)
 		}
 	}
-	return now, left, cur.End()
+	return c.wire.Renew(of.ttl, all), alive
 }
 
 // renewMany renews sessions by one command. Each is judged alone: what the command
@@ -82,7 +65,7 @@ func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) (tells
 	raw, err := c.transport.Do(ctx, of.timeout, call)
 	if err == nil {
 		var now int64
-		if now, left, err = decodeRenew(raw, len(batch)); err == nil {
+		if now, left, err = wire.DecodeRenew(raw, len(batch)); err == nil {
 			for _, one := range batch {
 				one.s.room.sample(now)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 const (
@@ -138,7 +139,7 @@ func (a *acquisition) giveUp() {
 
 // end takes an acquisition off everything but the client's list of nonces. It needs room.mu.
 func (a *acquisition) end() {
-	r, ticket := a.room, int64(placeNew)
+	r, ticket := a.room, int64(wire.PlaceNew)
 	a.over = true
 	r.c.watchdog.Drop(&a.task)
 	if a.session == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // An RWLock is a handle on the read/write lock of one name: any number of
@@ -42,7 +43,7 @@ var _ Locker = (*RWLock)(nil)
 // NewRWLock returns a handle on the read/write lock of that name. Like NewLock
 // it does no I/O, and a bad name or option is what every call returns.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	s := c.newSide(name, kindRW, kindFairRW, opts)
+	s := c.newSide(name, wire.KindRW, wire.KindFairRW, opts)
 	w := c.newLock(name, c.shared(sideWrite, s))
 	s.read = true
 	return &RWLock{w: w, r: &Lock{side: c.shared(sideRead, s), hash: w.hash}}

@@ -6,9 +6,9 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/renewal"
-	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/seam"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // The suites in test/ reach in here, and nowhere else.
@@ -42,10 +42,7 @@ func init() {
 	}
 	seam.Nonce = func(hold any) string { return hold.(*Hold).session.nonce.String() }
 	seam.Spread = &transport.Spread
-	seam.Scripts = map[string]*script.Script{
-		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
-		"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
-	}
+	seam.Scripts = wire.Scripts()
 	seam.ReadAcquire = readAcquire
 }
 
@@ -68,10 +65,10 @@ func (c *Client) remembers() bool {
 }
 
 func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
-	reply, err := decodeAcquire(raw, requests, math.MaxInt32)
+	reply, err := wire.DecodeAcquire(raw, requests, math.MaxInt32)
 	var all []seam.Answer
-	for _, a := range reply.answers {
-		all = append(all, seam.Answer{Code: a.code, Ghost: a.ghost, Remaining: a.remaining})
+	for _, a := range reply.Answers {
+		all = append(all, seam.Answer{Code: a.Code, Ghost: a.Ghost, Remaining: a.Remaining})
 	}
 	return all, err
 }

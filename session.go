@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A session is an acquisition that Redis has granted, from then to the last unlock
@@ -48,7 +49,7 @@ func (t *terms) attempt() time.Duration { return t.replicas.within(t.ttl) }
 // counted says that the number of the acquisition's holds can change: a named owner's,
 // and that of a read/write lock, where an anonymous writer may downgrade.
 func (a *acquisition) counted() bool {
-	return a.named() || a.room.kind == kindRW || a.room.kind == kindFairRW
+	return a.named() || a.room.kind == wire.KindRW || a.room.kind == wire.KindFairRW
 }
 
 // extend moves trust, never backwards: an older answer may arrive later. It
@@ -139,7 +140,7 @@ func (s *session) lose(why error, now clock.Instant) {
 	r.c.watchdog.Drop(&s.task)
 	r.remove(s)
 	r.noWord(s.flow())
-	r.handClaim(s.acquisition, placeNew)
+	r.handClaim(s.acquisition, wire.PlaceNew)
 	r.c.unregister(s.acquisition)
 	var tells []func()
 	for _, h := range s.holds.all() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // This file is how a session makes Redis know what its holds need, as its ledger says.
@@ -51,11 +52,12 @@ func (s *session) statement(now instant) *statement {
 		lease = 0
 	}
 	s.longest = max(s.longest, lease)
-	call := holdCall
+	encode := s.room.c.wire
 	if said.Opens {
-		call = downgradeCall
+		st.call = encode.Downgrade(s.room.keys(), s.wireSession(), said.Op, said.Counts, lease)
+	} else {
+		st.call = encode.Hold(s.wireSession(), said.Op, said.Counts, lease)
 	}
-	st.call = call(s.room.c, s, said.Op, counts{said.Writes, said.Reads}, lease)
 	return st
 }
 
@@ -143,31 +145,31 @@ func (s *session) state(ctx context.Context, st *statement) (more bool, err erro
 // Redis has it, and no trust rests on it. todo is for who has nothing else to do.
 func (s *session) stated(raw []any, sent instant, acks int) (more bool, todo []func(), err error) {
 	r, c := s.room, s.room.c
-	reply, err := decodeHold(raw)
+	reply, err := wire.DecodeHold(raw)
 	if err != nil {
 		return false, nil, err
 	}
-	r.sample(reply.now)
+	r.sample(reply.Now)
 	r.mu.Lock()
 	now := c.clock.Now()
 	s.check(now)
 	switch {
 	case s.over:
 		err = errGone
-	case reply.several && !s.several:
-		s.several, reply.more = true, true
-	case !reply.held:
+	case reply.Several && !s.several:
+		s.several, reply.More = true, true
+	case !reply.Held:
 		s.gone(fmt.Errorf("%w: redis no longer has it", ErrLost), now)
 		err = errGone
-	case reply.now == 0: // the lease is as it was
+	case reply.Now == 0: // the lease is as it was
 		s.fails = 0
-	case s.extend(sent, s.trusted(sent, reply.remaining), acks):
+	case s.extend(sent, s.trusted(sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(now)
 	default:
 		err = s.need().short(acks)
 	}
-	return reply.more, r.unlockFirst(), err
+	return reply.More, r.unlockFirst(), err
 }
 
 // tellApart has Redis told without anybody waiting for it. By the end of its time the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 const (
@@ -112,7 +113,7 @@ func (d *dues) state(of lot, s *session, now instant) {
 	}
 	s.op++
 	n := s.ledger.Meant()
-	d.statements[of] = append(d.statements[of], statement{s: s, sent: now, call: holdCall(d.c, s, s.op, counts{n.Writes, n.Reads}, of.ttl)})
+	d.statements[of] = append(d.statements[of], statement{s: s, sent: now, call: d.c.wire.Hold(s.wireSession(), s.op, n, of.ttl)})
 }
 
 func (d *dues) send() {
@@ -159,13 +160,13 @@ func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
 func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 	call, timeout := c.pollCall(r, waiters)
 	raw, err := c.transport.Do(ctx, timeout, call)
-	var reply acquireReply
+	var reply wire.AcquireReply
 	if err == nil {
-		reply, err = decodeAcquire(raw, len(waiters), 1)
+		reply, err = wire.DecodeAcquire(raw, len(waiters), 1)
 	}
 	if err == nil {
-		r.sample(reply.now)
-		if slices.ContainsFunc(reply.answers, func(a answer) bool { return a.code == answerQueued }) {
+		r.sample(reply.Now)
+		if slices.ContainsFunc(reply.Answers, func(a wire.Answer) bool { return a.Code == wire.Queued }) {
 			c.expectEcho(r.ear, waiters[0].sent)
 		}
 	} else {
@@ -175,9 +176,9 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 		r.mu.Lock()
 		p.e.busy = false
 		p.e.settled(err)
-		var said answer
+		var said wire.Answer
 		if err == nil {
-			said = reply.answers[i]
+			said = reply.Answers[i]
 		}
 		wasted := c.polled(p, said, err)
 		r.mu.Unlock()
@@ -185,7 +186,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 			c.logWasted(p.e.terms.ttl, r)
 		}
 	}
-	if reply.more {
+	if reply.More {
 		c.settle(r.keys())
 	}
 }
@@ -194,7 +195,7 @@ func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
 func (c *Client) pollCall(r *room, waiters []poll) (call transport.Call, timeout time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	requests := make([]request, len(waiters))
+	requests := make([]wire.Request, len(waiters))
 	timeout, notAfter := waiters[0].e.attempt(), waiters[0].notAfter
 	for i, p := range waiters {
 		requests[i] = p.e.request(p.op, p.e.ticket)
@@ -203,12 +204,12 @@ func (c *Client) pollCall(r *room, waiters []poll) (call transport.Call, timeout
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, p.notAfter)
 	}
-	return acquireCall(c, r.keys(), r.kind, notAfter, true, requests...), timeout
+	return c.wire.Acquire(r.keys(), r.kind, notAfter, true, requests...), timeout
 }
 
 // polled takes the answer to one heartbeat. It returns how many grants had ended when
 // they were heard of, where this is one. It needs room.mu.
-func (c *Client) polled(p poll, said answer, err error) (wasted int) {
+func (c *Client) polled(p poll, said wire.Answer, err error) (wasted int) {
 	e, now := p.e, c.clock.Now()
 	switch {
 	case !e.waits(): // it has been granted while the heartbeat was under way, or given up
@@ -218,17 +219,17 @@ func (c *Client) polled(p poll, said answer, err error) (wasted int) {
 		c.forget(e.acquisition, n, false)
 	case err != nil:
 		e.retry(now)
-	case said.code == answerKind:
-		e.fail(fmt.Errorf("%w: it is a %s lock now", ErrKind, said.kind))
-	case said.code == answerUpgrade:
+	case said.Code == wire.OfKind:
+		e.fail(fmt.Errorf("%w: it is a %s lock now", ErrKind, said.Kind))
+	case said.Code == wire.Upgrade:
 		e.fail(ErrUpgrade)
-	case said.code == answerEnded:
+	case said.Code == wire.Ended:
 		e.fail(errGone)
-	case said.code == answerLate:
+	case said.Code == wire.Late:
 		e.retry(now)
 	default:
 		c.apply(p, said, 0)
-		if e.waits() && said.code != answerQueued {
+		if e.waits() && said.Code != wire.Queued {
 			e.wasted++
 			wasted = e.wasted
 			e.retry(now) // held, but the lease had run out before its answer came

@@ -28,10 +28,10 @@ const (
 // them. The suites in test/ may import anything, and nobody imports them.
 var imports = map[string][]string{
 	".": {
-		goredis, uuid, module + "/lua",
+		goredis, uuid,
 		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key",
 		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
-		module + "/internal/trust",
+		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock":         {module, goredis, miniredis, uuid},
 	"internal/clock":     {},
@@ -49,6 +49,7 @@ var imports = map[string][]string{
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},
+	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/script", module + "/internal/transport"},
 	"lua":                {},
 }
 

@@ -29,8 +29,6 @@ var mayBeLong = []string{
 	"internal/transport/replicas_test.go newShards",
 	"internal/transport/transport.go Transport.DoAll",
 	"lua/lua_test.go TestEveryRuleCanFail",
-	"protocol.go",
-	"protocol.go decodeAcquire",
 	"test/conformance/gaps_test.go TestTCKGap2_FairTryLockDoesNotOvertake",
 	"test/conformance/more_test.go TestJTREG_FlakyMutex",
 	"test/conformance/more_test.go ground.interleave",

@@ -135,7 +135,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a request that queues proves a silent inbox", "ask.go",
-		"echo := ticket >= placeNew &&", "echo := false &&",
+		"echo := ticket >= wire.PlaceNew &&", "echo := false &&",
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
 	{
@@ -145,7 +145,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a loss hands on the claim", "session.go",
-		"\tr.handClaim(s.acquisition, placeNew)\n", "",
+		"\tr.handClaim(s.acquisition, wire.PlaceNew)\n", "",
 		[]string{"TestLossLetsTheLineGoOn"},
 	},
 	{

@@ -15,13 +15,13 @@ var Liveness = []Rule{
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
 	{
-		"a renewal declares one key", "protocol.go",
-		"Script: scriptHold, Keys: []string{s.room.hash}", "Script: scriptHold, Keys: []string{s.room.hash, s.room.keys().Queue}",
+		"a renewal declares one key", "identity.go",
+		"if s.several {\n\t\tw.Queue", "if true {\n\t\tw.Queue",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
 		"the one-key form is for once", "ask.go",
-		"e.oneKey = e.oneKey && said.code != answerQueueKey", "",
+		"e.oneKey = e.oneKey && said.Code != wire.QueueKey", "",
 		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
 	},
 	{
@@ -31,7 +31,7 @@ var Liveness = []Rule{
 	},
 	{
 		"named owners ask redis first", "pubsub_wait.go",
-		"\tif w.owner != \"\" && !w.once {\n\t\tr.mu.Unlock()\n\t\treturn w.follow()\n\t}\n\tif w.owner != \"\" || r.kind != kindPlain ||", "\tif r.kind != kindPlain ||",
+		"\tif w.owner != \"\" && !w.once {\n\t\tr.mu.Unlock()\n\t\treturn w.follow()\n\t}\n\tif w.owner != \"\" || r.kind != wire.KindPlain ||", "\tif r.kind != wire.KindPlain ||",
 		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
 	},
 	{
@@ -46,7 +46,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a ticket goes to the next in line", "room.go",
-		"ticket = a.entry.ticket\n", "ticket = placeNew\n",
+		"ticket = a.entry.ticket\n", "ticket = wire.PlaceNew\n",
 		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
 	},
 	{
@@ -101,12 +101,12 @@ var Liveness = []Rule{
 	},
 	{
 		"a server without the inbox is another one", "released.go",
-		"moved := where == whereNot && ", "moved := false && ",
+		"moved := where == wire.WhereNot && ", "moved := false && ",
 		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
 		"an inbox that stays elsewhere is told once", "released.go",
-		"where == whereNot && !w.elsewhere", "where == whereNot",
+		"where == wire.WhereNot && !w.elsewhere", "where == wire.WhereNot",
 		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
 	},
 	{
@@ -121,7 +121,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a repeat names the time of late copies", "released.go",
-		"calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, n.doubt, forAll)", "calls[i] = releaseCall(c, n.keys, n.nonce.String(), n.owner, 0, forAll)",
+		"calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, n.doubt, forAll)", "calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, 0, forAll)",
 		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
 	},
 	{
@@ -146,7 +146,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a ghost is released", "ask.go",
-		"if said.ghost != \"\" {", "if false {",
+		"if said.Ghost != \"\" {", "if false {",
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
 	},
 	{

@@ -56,7 +56,7 @@ var Safety = []Rule{
 	},
 	{
 		"a message is trusted from the last heartbeat", "entry.go",
-		"!e.grant(m.low, m.high, sent,", "sent.IsZero() || !e.grant(m.low, m.high, now,",
+		"!e.grant(m.Low, m.High, sent,", "sent.IsZero() || !e.grant(m.Low, m.High, now,",
 		[]string{"TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat"},
 	},
 	{
@@ -91,17 +91,17 @@ var Safety = []Rule{
 	},
 	{
 		"a grant is believed for a known nonce", "pubsub_wait.go",
-		"\tif a == nil {\n\t\tif m.verb", "\tif a == nil {\n\t\tc.mu.Lock()\n\t\tfor _, a = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif a == nil {\n\t\tif m.verb",
+		"\tif a == nil {\n\t\tif m.Verb", "\tif a == nil {\n\t\tc.mu.Lock()\n\t\tfor _, a = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif a == nil {\n\t\tif m.Verb",
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
 	},
 	{
 		"a later answer overrules a grant", "entry.go",
-		"sent, known := e.sentAt(m.op)\n\tif !known || m.op < e.answered || ", "sent := now\n\tif ",
+		"sent, known := e.sentAt(m.Op)\n\tif !known || m.Op < e.answered || ", "sent := now\n\tif ",
 		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
 	},
 	{
 		"an unknown grant is given back", "pubsub_wait.go",
-		"c.disown(m.nonce, nil, instant{})", "_ = 0",
+		"c.disown(m.Nonce, nil, instant{})", "_ = 0",
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{
@@ -159,7 +159,7 @@ var Safety = []Rule{
 	},
 	{
 		"a waiter hears of another kind", "watchdog.go",
-		"case said.code == answerKind:\n\t\te.fail(fmt.Errorf(\"%w: it is a %s lock now\", ErrKind, said.kind))", "case said.code == answerKind:\n\t\te.retry(now)",
+		"case said.Code == wire.OfKind:\n\t\te.fail(fmt.Errorf(\"%w: it is a %s lock now\", ErrKind, said.Kind))", "case said.Code == wire.OfKind:\n\t\te.retry(now)",
 		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
 	},
 	{
@@ -177,7 +177,7 @@ var Safety = []Rule{
 	},
 	{
 		"a refusal tells the server's time", "ask.go",
-		"r.sample(reply.now)", "",
+		"r.sample(reply.Now)", "",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
 	},
 	{
@@ -202,12 +202,12 @@ var Safety = []Rule{
 	},
 	{
 		"an unanswered release may have worked", "release.go",
-		"r.was = r.was || r.lost || state == wasHeld", "r.was = r.was || state == wasHeld",
+		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = r.was || state == wire.WasHeld",
 		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
 	},
 	{
 		"an answered release says what it found", "release.go",
-		"r.was = r.was || r.lost || state == wasHeld", "r.was = true",
+		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = true",
 		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
 	},
 	{

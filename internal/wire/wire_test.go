@@ -1,4 +1,4 @@
-package relock_test
+package wire_test
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 const century = 100 * 365 * 24 * time.Hour
@@ -50,7 +50,8 @@ func FuzzReplies(f *testing.F) {
 
 func acquired(t *testing.T, raw []any, n int) {
 	t.Helper()
-	now, answers, err := relock.DecodeAcquire(raw, n)
+	reply, err := wire.DecodeAcquire(raw, n, math.MaxInt32)
+	now, answers := reply.Now, reply.Answers
 	if err != nil {
 		if len(answers) > 0 {
 			t.Error("acquire: an error and answers")
@@ -74,24 +75,24 @@ func acquired(t *testing.T, raw []any, n int) {
 
 func others(t *testing.T, raw []any) {
 	t.Helper()
-	if held, now, a, err := relock.DecodeHold(raw); err == nil {
-		if now < 0 || held && (a.Remaining <= 0 || a.Remaining > century) {
-			t.Errorf("hold: now %d, %+v", now, a)
+	if a, err := wire.DecodeHold(raw); err == nil {
+		if a.Now < 0 || a.Held && (a.Remaining <= 0 || a.Remaining > century) {
+			t.Errorf("hold: %+v", a)
 		}
-	} else if held {
+	} else if a.Held {
 		t.Error("hold: an error and held")
 	}
-	if was, now, _, err := relock.DecodeRelease(raw); err == nil && (now < 0 || was > 2 || was < 0 && was != -5) {
+	if was, now, _, err := wire.DecodeRelease(raw); err == nil && (now < 0 || was > 2 || was < 0 && was != -5) {
 		t.Errorf("release: was %d, now %d", was, now)
 	}
-	if info, err := relock.DecodeInfo(raw); err == nil {
+	if info, err := wire.DecodeInfo(raw); err == nil {
 		for _, h := range info.Holders {
 			if h.Token <= 0 || h.Holds < 0 || h.TTL > century || h.TTL < -century || info.Waiters < 0 {
 				t.Errorf("info: %+v", info)
 			}
 		}
 	}
-	if page, last, err := relock.DecodeWaiters(raw); err == nil {
+	if page, last, err := wire.DecodeWaiters(raw); err == nil {
 		for _, w := range page {
 			if w.Age < 0 || last < 0 {
 				t.Errorf("waiters: %+v, last %d", w, last)
@@ -100,7 +101,7 @@ func others(t *testing.T, raw []any) {
 	}
 }
 
-func wantHeld(t *testing.T, a relock.FuzzedAnswer) {
+func wantHeld(t *testing.T, a wire.Answer) {
 	t.Helper()
 	if a.Low <= 0 || a.High < a.Low || a.Remaining > century || a.Remaining < -century {
 		t.Errorf("held with %+v", a)
@@ -132,7 +133,7 @@ func FuzzMessages(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, payload string) {
-		m, err := relock.ParseMessage(payload)
+		m, err := wire.ParseMessage(payload)
 		if err != nil {
 			return
 		}
@@ -177,7 +178,7 @@ func FuzzGrants(f *testing.F) {
 		defer cancel()
 		msg, err := inbox.ReceiveMessage(ctx)
 		rig.Must(t, err)
-		m, err := relock.ParseMessage(msg.Payload)
+		m, err := wire.ParseMessage(msg.Payload)
 		rig.Must(t, err)
 		stored, err := strconv.ParseInt(r.Redis.HGet(t.Context(), key.For("relock", "l").Hash, "token").Val(), 10, 64)
 		rig.Must(t, err)

@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// The places that a request can ask for; any other is a ticket it has.
+const (
+	PlaceNone = -1 // do not queue
+	PlaceNew  = 0
+)
+
+// Answers of the acquire script, for one request or for all of them.
+const (
+	Held     = 1
+	Queued   = 2
+	Busy     = 3
+	Late     = -2 // not-after has passed or is too far ahead
+	OfKind   = -3
+	Ended    = -4
+	QueueKey = -5 // the one-key form needs the queue
+	Upgrade  = -6 // the owner reads, and wants to write
+)
+
+// A Request is what acquire is told of one acquisition.
+type Request struct {
+	Nonce string
+	Op    int64
+	Owner string
+	Read  bool
+	TTL   time.Duration
+	Block int // tokens wanted
+	Place int64
+}
+
+func (r Request) mode() string {
+	if r.Read {
+		return modeRead
+	}
+	return modeWrite
+}
+
+// An Answer is what acquire says of one request.
+type Answer struct {
+	Code      int64
+	Low, High int64         // held: the tokens
+	Remaining time.Duration // held: of the lease
+	Ticket    int64         // queued
+	Wait      time.Duration // queued or busy: until the holder's lease ends
+	First     bool          // queued: at the head
+	Ghost     string        // queued or busy: this client's own session that is in the way
+	Kind      string        // OfKind: the one in use
+}
+
+// An AcquireReply is the answers to the requests of one call, in their order.
+type AcquireReply struct {
+	Now     int64 // server ms
+	More    bool  // the queue was too long for one call
+	Answers []Answer
+}
+
+// Acquire asks for the lock until notAfter, a time of the server in ms.
+func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool, requests ...Request) transport.Call {
+	args := make([]any, 0, 3+6*len(requests))
+	terms := e.quiet
+	if echo {
+		terms = e.echo
+	}
+	args = append(args, kindArg(kind), notAfter*1000, terms)
+	for _, r := range requests {
+		whole, field := e.identity(r.Nonce, r.Owner)
+		_, life := e.leases(r.TTL)
+		args = append(args, whole, field, e.counts(r.Op, r.mode(), r.TTL), r.Block, life, r.Place)
+	}
+	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+}
+
+// DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens.
+func DecodeAcquire(raw []any, requests, block int) (AcquireReply, error) {
+	cur := scriptAcquire.Read(raw)
+	if requests == 1 && len(raw) <= 2 {
+		return decodeTaken(cur, block)
+	}
+	reply := AcquireReply{Now: serverTime(cur), More: yes(cur, "more")}
+	for len(reply.Answers) < requests {
+		a, ofAll := decodeAnswer(cur)
+		if reply.Answers = append(reply.Answers, a); ofAll {
+			for len(reply.Answers) < requests {
+				reply.Answers = append(reply.Answers, a)
+			}
+		}
+	}
+	if err := cur.End(); err != nil {
+		return AcquireReply{}, err
+	}
+	return reply, nil
+}
+
+// decodeAnswer reads one answer, or the one that is said once for all requests.
+func decodeAnswer(cur *script.Cursor) (a Answer, ofAll bool) {
+	switch a.Code = cur.Int("code"); a.Code {
+	case OfKind:
+		a.Kind = cur.Str("kind")
+		return a, true
+	case Late:
+		return a, true
+	case QueueKey:
+		if !cur.More() {
+			return a, true
+		}
+		skip(cur) // of this request alone
+	case Held:
+		a.Low, a.High = tokens(cur)
+		a.Remaining = lease(cur)
+		cur.Str("nothing")
+	case Queued, Busy, Ended, Upgrade:
+		a.Ticket = cur.Within("ticket", 0, maxCount)
+		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
+		a.First = yes(cur, "first")
+		a.Ghost = cur.Str("ghost")
+	default:
+		cur.Check(false, "code")
+	}
+	return a, false
+}
+
+// decodeTaken reads the answer of a lock that was free. The lease is all that was
+// asked for.
+func decodeTaken(cur *script.Cursor, block int) (AcquireReply, error) {
+	high := cur.Within("token", 1000, maxCount)
+	if cur.More() {
+		block = int(cur.Within("block", 1, int64(block)))
+	}
+	if err := cur.End(); err != nil {
+		return AcquireReply{}, err
+	}
+	held := Answer{Code: Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: millis(maxLease)}
+	return AcquireReply{Now: high / 1000, Answers: []Answer{held}}, nil
+}

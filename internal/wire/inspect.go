@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
+	return transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+}
+
+// What a server says of where the inbox is.
+const (
+	WhereUnknown = -1
+	WhereNot     = 0 // on another server
+	WhereHere    = 1
+)
+
+// Where asks whether the client's inbox is on the server that has the lock.
+func (e *Encoder) Where(keys key.Keys) transport.Call {
+	return transport.Call{Script: scriptWhere, Keys: []string{keys.Hash}, Args: []any{e.inbox + e.client}}
+}
+
+// DecodeWhere reads its answer.
+func DecodeWhere(raw []any) (where int64, err error) {
+	cur := scriptWhere.Read(raw)
+	where = cur.Within("where", WhereUnknown, WhereHere)
+	return where, cur.End()
+}
+
+// Permit asks what the user may not run of what the scripts need, and which of these
+// channels may not be subscribed; a channel of "" is none.
+func (e *Encoder) Permit(keys key.Keys, inbox, shard string) transport.Call {
+	c := call(scriptPermit, keys, inbox, shard)
+	c.InFull = true
+	return c
+}
+
+// A PermitReply is what is lacking.
+type PermitReply struct {
+	Refused   []string
+	Unsharded bool // the server has no sharded pub/sub
+	Old       bool // it is older than what is needed
+	Version   string
+}
+
+// DecodePermit reads the answer of Permit. What cannot be read ends it.
+func DecodePermit(raw []any) (reply PermitReply) {
+	for cur := scriptPermit.Read(raw); cur.More(); {
+		switch name := cur.Str("refused"); name {
+		case "unknown":
+			reply.Unsharded = true
+			return reply
+		case "old":
+			reply.Old, reply.Version = true, cur.Str("version")
+			return reply
+		default:
+			reply.Refused = append(reply.Refused, name)
+		}
+	}
+	return reply
+}
+
+// Info asks who holds the lock: a page of so many sessions.
+func (e *Encoder) Info(keys key.Keys, after int64, page int) transport.Call {
+	return call(scriptInfo, keys, after, page)
+}
+
+// An InfoReply is a page of the holders.
+type InfoReply struct {
+	Kind    string
+	Holders []Holder
+	Waiters int
+	Next    int64 // where the page ends
+}
+
+// A Holder is an owner with live holds.
+type Holder struct {
+	Owner string
+	Read  bool
+	Holds int
+	Token int64
+	TTL   time.Duration
+}
+
+// DecodeInfo reads the answer of Info.
+func DecodeInfo(raw []any) (info InfoReply, err error) {
+	cur := scriptInfo.Read(raw)
+	serverTime(cur)
+	info = InfoReply{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
+	info.Next = cur.Within("next", 0, maxCount)
+	for cur.More() {
+		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
+		h.Token, _ = tokens(cur)
+		h.TTL = lease(cur)
+		info.Holders = append(info.Holders, h)
+	}
+	if cur.Err() != nil {
+		return InfoReply{}, cur.Err()
+	}
+	return info, nil
+}
+
+// Waiters asks who waits: a page of the queue.
+func (e *Encoder) Waiters(keys key.Keys, last int64, page int) transport.Call {
+	return call(scriptWaiters, keys, last, page)
+}
+
+// A Waiter is an entry in the queue.
+type Waiter struct {
+	Owner string
+	Read  bool
+	Age   time.Duration
+}
+
+// DecodeWaiters returns a page of the queue, and where the next begins.
+func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
+	cur := scriptWaiters.Read(raw)
+	now := cur.Within("now", 1, maxCount) // in microseconds
+	last = cur.Within("last", 0, maxCount)
+	for cur.More() {
+		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
+		// A ticket may be ahead of a clock that has stepped back.
+		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
+		page = append(page, w)
+	}
+	if cur.Err() != nil {
+		return nil, 0, cur.Err()
+	}
+	return page, last, nil
+}
+
+// Force ends the grant that an owner has under a token; after is where a call before it stopped.
+func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transport.Call {
+	return call(scriptForce, keys, owner, token, after, e.keep.Milliseconds(), e.inbox)
+}
+
+// DecodeForce reads the answer of Force.
+func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
+	cur := scriptForce.Read(raw)
+	removed = cur.Int("removed") == 1
+	cur.Int("now")
+	more = cur.Int("more") == 1
+	after = cur.Int("after")
+	return removed, more, after, cur.Err()
+}

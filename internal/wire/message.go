@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Nonce is 128 random bits.
+type Nonce [16]byte
+
+// nonceLen is the length of a nonce or client ID in Redis: in base64.
+const nonceLen = 22
+
+// NewNonce draws one.
+func NewNonce() (n Nonce) {
+	_, _ = rand.Read(n[:]) // never fails, says its documentation
+	return n
+}
+
+func (n Nonce) String() string {
+	var text [nonceLen]byte
+	base64.RawURLEncoding.Encode(text[:], n[:])
+	return string(text[:])
+}
+
+// ParseNonce takes what String has made; of anything else it is not ok.
+func ParseNonce(text string) (n Nonce, ok bool) {
+	if len(text) != nonceLen {
+		return n, false
+	}
+	_, err := base64.RawURLEncoding.Strict().Decode(n[:], []byte(text))
+	return n, err == nil
+}
+
+// A Message is what a script publishes to this client's inbox.
+type Message struct {
+	Verb      string // grant, look, lost or echo
+	Nonce     string
+	Op        int64 // grant: the request whose lease it is
+	Low, High int64 // grant: the tokens
+}
+
+// ParseMessage takes what the scripts write and nothing else.
+func ParseMessage(payload string) (m Message, err error) {
+	var fields bool
+	m.Verb, payload, fields = strings.Cut(payload, " ")
+	switch m.Verb {
+	case "echo":
+		if fields {
+			err = errors.New("message echo has fields")
+		}
+		return m, err
+	case "look", "lost":
+		m.Nonce = payload
+		if len(payload) != nonceLen {
+			err = fmt.Errorf("message %q has a nonce of %d bytes", m.Verb, len(payload))
+		}
+		return m, err
+	case "grant":
+		return parseGrant(payload)
+	}
+	return m, fmt.Errorf("message of unknown verb %.20q", m.Verb)
+}
+
+// parseGrant takes what the encoder writes and nothing else: a number with a
+// sign or more digits than it needs is none of a script's.
+func parseGrant(payload string) (Message, error) {
+	fields := strings.Split(payload, " ")
+	if len(fields) != 4 || len(fields[0]) != nonceLen {
+		return Message{}, fmt.Errorf("message grant has %d fields, want a nonce and 3 numbers", len(fields))
+	}
+	var numbers [3]int64
+	for i, field := range fields[1:] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n < 1 || n > maxCount || strconv.FormatInt(n, 10) != field {
+			return Message{}, fmt.Errorf("message grant has the number %.20q", field)
+		}
+		numbers[i] = n
+	}
+	if numbers[1] > numbers[2] {
+		return Message{}, fmt.Errorf("message grant has tokens from %d to %d", numbers[1], numbers[2])
+	}
+	return Message{Verb: "grant", Nonce: fields[0], Op: numbers[0], Low: numbers[1], High: numbers[2]}, nil
+}

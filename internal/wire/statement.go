@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// Hold states what a session holds. A lease of 0 stays as it is.
+func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
+	lease, life := e.leases(ttl)
+	whole, field := e.identity(s.Nonce, s.Owner)
+	call := transport.Call{
+		Script: scriptHold, Keys: []string{s.Hash},
+		Args: []any{lease, life, whole, field, op, n.Writes, n.Reads},
+	}
+	if s.Queue != "" {
+		call.Keys = append(call.Keys, s.Queue)
+	}
+	return call
+}
+
+// Downgrade states that a session that wrote reads from now on.
+func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
+	whole, _ := e.identity(s.Nonce, s.Owner)
+	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
+		whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox,
+	}}
+}
+
+// A HoldReply is the answer to a statement.
+type HoldReply struct {
+	Held      bool
+	Several   bool  // the session is one of several: the statement has to name the queue
+	Now       int64 // 0: the clock was not read
+	Remaining time.Duration
+	More      bool // downgrade: the queue was too long for one call
+}
+
+// DecodeHold reads the answer of hold for one session, and that of downgrade.
+func DecodeHold(raw []any) (HoldReply, error) {
+	cur := scriptHold.Read(raw)
+	var reply HoldReply
+	if len(raw) > 1 {
+		reply.Now = serverTime(cur)
+	}
+	left := cur.Within("remaining", QueueKey, maxLease)
+	cur.Check(left >= 0 || left == QueueKey, "remaining")
+	reply.Held, reply.Several, reply.Remaining = left > 0, left < 0, millis(left)
+	if cur.More() {
+		reply.More = yes(cur, "more")
+	}
+	if err := cur.End(); err != nil {
+		return HoldReply{}, err
+	}
+	return reply, nil
+}
+
+// A Renewal is one session among those that are renewed by one command: a writer's.
+type Renewal struct {
+	Session
+	Op     int64
+	Writes uint32
+}
+
+// Renew states many sessions at once, of as many locks.
+func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
+	keys := make([]string, 0, len(all))
+	lease, life := e.leases(ttl)
+	args := append(make([]any, 0, 2+5*len(all)), lease, life)
+	for _, r := range all {
+		keys = append(keys, r.Hash)
+		whole, field := e.identity(r.Nonce, r.Owner)
+		args = append(args, whole, field, r.Op, r.Writes, 0)
+	}
+	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
+}
+
+// DecodeRenew returns which of so many sessions were not renewed, by index.
+func DecodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
+	cur := scriptHold.Read(raw)
+	now = serverTime(cur)
+	for i := range sessions {
+		if cur.Within("remaining", QueueKey, maxLease) <= 0 {
+			left = append(left, i)
+		}
+	}
+	return now, left, cur.End()
+}
+
+// What a released nonce had come to.
+const (
+	WasNothing = 0
+	WasQueued  = 1
+	WasHeld    = 2
+)
+
+// Release ends a nonce whose lease lasts for so long at most. An owner of "" is
+// whoever has it. Until the given time of the server in ms a copy of its acquire may come.
+func (e *Encoder) Release(keys key.Keys, nonce, owner string, until int64, lease time.Duration) transport.Call {
+	whole, field := e.identity(nonce, owner)
+	args := []any{whole, field, until, e.release}
+	if lease > e.keep {
+		args = append(args, e.keep.Milliseconds())
+	}
+	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+}
+
+// DecodeRelease reads the answer; now is 0 where the clock was not read.
+func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
+	cur := scriptRelease.Read(raw)
+	was = cur.Within("was", QueueKey, WasHeld)
+	if len(raw) > 1 {
+		now, more = serverTime(cur), yes(cur, "more")
+	}
+	cur.Check(was >= WasNothing || was == QueueKey, "was")
+	return was, now, more, cur.End()
+}

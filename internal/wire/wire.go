@@ -1,0 +1,135 @@
+// Package wire is what a client and the scripts say to each other: for each script one
+// encoder of what it is told and one decoder of what it answers, and a decoder of the
+// messages. It sends nothing, and decides nothing.
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/lua"
+)
+
+// The kinds of lock, as Redis keeps them beside the token counter.
+const (
+	KindPlain  = "plain"
+	KindFair   = "fair"
+	KindRW     = "rw"
+	KindFairRW = "fair rw"
+)
+
+// The modes of a hold.
+const (
+	modeWrite = "w" // exclusive
+	modeRead  = "r" // shared with other readers
+)
+
+var (
+	scriptAcquire   = script.MustLoad(lua.FS, "acquire")
+	scriptHold      = script.MustLoad(lua.FS, "hold")
+	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
+	scriptRelease   = script.MustLoad(lua.FS, "release")
+	scriptForce     = script.MustLoad(lua.FS, "force")
+	scriptPermit    = script.MustLoad(lua.FS, "permit")
+	scriptInfo      = script.MustLoad(lua.FS, "info")
+	scriptWaiters   = script.MustLoad(lua.FS, "waiters")
+	scriptWhere     = script.MustLoad(lua.FS, "where")
+)
+
+// Scripts are those that locks live by, by name.
+func Scripts() map[string]*script.Script {
+	return map[string]*script.Script{
+		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
+		"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
+	}
+}
+
+// An Encoder makes the calls of one client. It does not change.
+type Encoder struct {
+	client string
+	inbox  string // what the names of inboxes begin with
+	ttl    time.Duration
+	keep   time.Duration // for which a token counter is kept
+
+	// Arguments that every request of a client has: made once, since each costs an
+	// allocation.
+
+	quiet, echo     any // the terms of an acquire, without and with an echo
+	release         any // the terms of a release
+	write, read     any // the counts of a first request
+	lease, life, no any // of a lease of the client's TTL, and of none
+}
+
+// NewEncoder returns the encoder of a client of that ID, whose leases are mostly of that TTL.
+func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
+	ms := ttl.Milliseconds()
+	return &Encoder{
+		client: client, inbox: inbox, ttl: ttl, keep: keep,
+		quiet:   fmt.Sprintf("%d 0 %s", keep.Milliseconds(), inbox),
+		echo:    fmt.Sprintf("%d 1 %s", keep.Milliseconds(), inbox),
+		release: fmt.Sprintf("%d %s", keep.Milliseconds(), inbox),
+		write:   requestCounts(1, modeWrite, ms),
+		read:    requestCounts(1, modeRead, ms),
+		lease:   strconv.FormatInt(ms, 10),
+		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
+		no:      "0",
+	}
+}
+
+// leases is a TTL as an argument, and how long the hash lives then.
+func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
+	switch ttl {
+	case e.ttl:
+		return e.lease, e.life
+	case 0:
+		return e.no, e.keep.Milliseconds()
+	}
+	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
+}
+
+// counts is what a request asks for: one hold.
+func (e *Encoder) counts(op int64, mode string, ttl time.Duration) any {
+	switch {
+	case op != 1 || ttl != e.ttl:
+		return requestCounts(op, mode, ttl.Milliseconds())
+	case mode == modeRead:
+		return e.read
+	}
+	return e.write
+}
+
+func requestCounts(op int64, mode string, ttl int64) string {
+	n := " 1 0 "
+	if mode == modeRead {
+		n = " 0 1 "
+	}
+	return strconv.FormatInt(op, 10) + n + strconv.FormatInt(ttl, 10) + " "
+}
+
+// identity is what the scripts know a session by, and the field of its counts, which
+// is the identity's end.
+func (e *Encoder) identity(nonce, owner string) (whole, field string) {
+	whole = nonce + " " + e.client + " o:" + owner
+	return whole, whole[len(nonce)+len(e.client)+2:]
+}
+
+// kindArg returns a constant for most kinds: as an argument one costs nothing.
+func kindArg(kind string) any {
+	switch kind {
+	case KindPlain:
+		return KindPlain
+	case KindFair:
+		return KindFair
+	}
+	return kind
+}
+
+// A Session is what statements of a hold name.
+type Session struct {
+	Hash  string // the lock's key
+	Queue string // its other key, where the session is one of several; else ""
+	Nonce string
+	Owner string
+}
