@@ -40,25 +40,42 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func run(ctx context.Context) error {
+// asked is what the command line asks for.
+type asked struct {
+	rounds  int
+	window  time.Duration
+	sizes   []int // of the workload of held locks
+	heldTTL time.Duration
+	match   *regexp.Regexp
+	whole   bool // every case, for as long as a figure is worth publishing takes
+	out     string
+}
+
+func parse() (a asked, err error) {
 	rounds := flag.Int("rounds", 5, "rounds of each case")
 	seconds := flag.Float64("seconds", 0.4, "window of the shortest workloads; others take a multiple")
 	only := flag.String("only", "", "run the cases whose `regexp` matches, as in 'hot|pair 256'")
 	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
 	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
 	flag.Parse()
-	sizes, heldTTL := []int{1000, 10_000, 100_000}, 30*time.Second
+	a = asked{sizes: []int{1000, 10_000, 100_000}, heldTTL: 30 * time.Second, whole: !*quick && *only == "", out: *out}
 	if *quick {
-		sizes, heldTTL = []int{1000, 10_000}, 3*time.Second
+		a.sizes, a.heldTTL = []int{1000, 10_000}, 3*time.Second
 		*rounds, *seconds = 2, 0.05
 	}
-	if *out == "" {
-		*out = filepath.Join("..", "docs")
-		if *quick || *only != "" {
-			*out = "out"
+	a.rounds, a.window = *rounds, time.Duration(*seconds*float64(time.Second))
+	if a.out == "" {
+		a.out = filepath.Join("..", "docs")
+		if !a.whole {
+			a.out = "out"
 		}
 	}
-	match, err := regexp.Compile(*only)
+	a.match, err = regexp.Compile(*only)
+	return a, err
+}
+
+func run(ctx context.Context) error {
+	asked, err := parse()
 	if err != nil {
 		return err
 	}
@@ -70,18 +87,18 @@ func run(ctx context.Context) error {
 	begin, facts := time.Now(), server.Facts(ctx)
 	var results report.Results
 	b := &load.Bench{
-		Server: server, Rivals: rival.All(), Rounds: *rounds, Window: time.Duration(*seconds * float64(time.Second)),
-		HeldSizes: sizes, HeldTTL: heldTTL,
+		Server: server, Rivals: rival.All(), Rounds: asked.rounds, Window: asked.window,
+		HeldSizes: asked.sizes, HeldTTL: asked.heldTTL,
 		Keep: func(s load.Sample) { results = append(results, s) },
 		Note: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
 		},
 	}
-	if err := b.All(ctx, match); err != nil {
+	if err := b.All(ctx, asked.match); err != nil {
 		return err
 	}
-	return write(ctx, *out, results, report.Page{
-		Command: command(), Whole: !*quick && *only == "", Rounds: *rounds, Window: b.Window, Took: time.Since(begin),
+	return write(ctx, asked.out, results, report.Page{
+		Command: command(), Whole: asked.whole, Rounds: asked.rounds, Window: b.Window, Took: time.Since(begin),
 		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW()),
 	})
 }

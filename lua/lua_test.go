@@ -69,47 +69,53 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return text(token)
 `
 
+// A breach replaces a part of a good script, and has the rules say so.
+type breach struct{ name, file, old, new, want string }
+
+// breaches are all that a rule is there for.
+var breaches = []breach{
+	{"nothing broken", "op", "", "", ""},
+	{"no purpose", "op", "-- Does a thing.\n", "", "purpose"},
+	{"purpose twice removed from the top", "op", "-- Does", "\n-- Does", "purpose"},
+	{"undeclared key", "op", "-- KEYS[2] queue zset who waits\n", "", "KEYS[2] is used and not declared"},
+	{"undeclared argument", "op", "-- ARGV[1] ttl ms how long\n", "", "ARGV[1] is used and not declared"},
+	{"undeclared tail", "op", "-- ARGV[2...] nonce string each to be dropped\n", "", "ARGV[i] without a declared tail"},
+	{"unused key", "op", "-- RETURNS", "-- KEYS[3] other hash unused\n-- RETURNS", "KEYS[3] is declared and not used"},
+	{"unused argument", "op", "KEYS[1], ARGV[1])", "KEYS[1], 5)", "ARGV[1] is declared and not used"},
+	{"unused tail", "op", "KEYS[2], ARGV[i])", "KEYS[2], 'x')", "ARGV[2...] is declared and not used"},
+	{"declared twice", "op", "-- RETURNS", "-- ARGV[1] ttl ms again\n-- RETURNS", "ARGV[1] is declared twice"},
+	{"gap", "op", "ARGV[2...]", "ARGV[3...]", "ARGV[2] is missing"},
+	{"no meaning", "op", "ttl ms how long", "ttl", "name, a type or unit, and a meaning"},
+	{"no reply", "op", "-- RETURNS the token\n", "", "RETURNS"},
+	{"no such part", "op", "uses: state", "uses: stat", "no shared_stat.lua"},
+	{"key concatenated", "op", "redis.call('PEXPIRE'", "local k = KEYS[1] .. ':q'\nredis.call('PEXPIRE'", "builds a key"},
+	{"key concatenated behind", "op", "redis.call('PEXPIRE'", "local k = 'q:'\n  .. KEYS[1]\nredis.call('PEXPIRE'", "builds a key"},
+	{"key is a literal", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', 'relock'", "PEXPIRE: its key must be"},
+	{"key is a variable", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', token", "PEXPIRE: its key must be"},
+	{"key by variable index", "op", "KEYS[2], ARGV[i]", "KEYS[i], ARGV[i]", "literal index"},
+	{"key by the index of a tail that is not declared", "op", "KEYS[2], ARGV[i]", "KEYS[1], KEYS[i]", "literal index"},
+	{"one of the keys is a literal", "op", "'PEXPIRE', KEYS[1], ARGV[1]", "'DEL', KEYS[1], ARGV[1]", "DEL: all its keys"},
+	{"unknown command", "op", "'PEXPIRE', KEYS[1]", "'OBJECT', KEYS[1]", "OBJECT is not in the table"},
+	{"command is a variable", "op", "redis.call('PEXPIRE'", "redis.call(token", "literal command"},
+	{"redis renamed", "op", "for i", "local r = redis\nfor i", "redis is used other than"},
+	{"tostring", "op", "text(token)", "tostring(token)", "tostring"},
+	{"format loses digits", "op", "text(token)", "string.format('%g', token)", "format other than"},
+	{"random", "op", "text(token)", "math.random()", "math.random"},
+	{"tab", "op", "  redis", "\tredis", "tab"},
+	{"odd indent", "op", "  redis", "   redis", "indent"},
+	{"trailing space", "op", "end\n", "end \n", "trailing"},
+	{"no final newline", "op", "return text(token)\n", "return text(token)", "newline"},
+	{"blank lines at the end", "op", "return text(token)\n", "return text(token)\n\n", "newline"},
+	{"too long", "op", "for i", strings.Repeat("text(1)\n", maxCodeLines) + "for i", "code lines"},
+	{"shared part reads an argument", "shared", "'token')", "ARGV[1])", "shared part uses ARGV"},
+	{"shared part reads a third key", "shared", "KEYS[1]", "KEYS[3]", "shared part uses KEYS[3]"},
+	{"shared part without a purpose", "shared", "-- What all operations read.\n", "", "purpose"},
+}
+
 // TestEveryRuleCanFail breaks a good script in every way that a rule is there
 // for: a check that lets its own mutation pass checks nothing.
 func TestEveryRuleCanFail(t *testing.T) {
-	for _, tt := range []struct{ name, file, old, new, want string }{
-		{"nothing broken", "op", "", "", ""},
-		{"no purpose", "op", "-- Does a thing.\n", "", "purpose"},
-		{"purpose twice removed from the top", "op", "-- Does", "\n-- Does", "purpose"},
-		{"undeclared key", "op", "-- KEYS[2] queue zset who waits\n", "", "KEYS[2] is used and not declared"},
-		{"undeclared argument", "op", "-- ARGV[1] ttl ms how long\n", "", "ARGV[1] is used and not declared"},
-		{"undeclared tail", "op", "-- ARGV[2...] nonce string each to be dropped\n", "", "ARGV[i] without a declared tail"},
-		{"unused key", "op", "-- RETURNS", "-- KEYS[3] other hash unused\n-- RETURNS", "KEYS[3] is declared and not used"},
-		{"unused argument", "op", "KEYS[1], ARGV[1])", "KEYS[1], 5)", "ARGV[1] is declared and not used"},
-		{"unused tail", "op", "KEYS[2], ARGV[i])", "KEYS[2], 'x')", "ARGV[2...] is declared and not used"},
-		{"declared twice", "op", "-- RETURNS", "-- ARGV[1] ttl ms again\n-- RETURNS", "ARGV[1] is declared twice"},
-		{"gap", "op", "ARGV[2...]", "ARGV[3...]", "ARGV[2] is missing"},
-		{"no meaning", "op", "ttl ms how long", "ttl", "name, a type or unit, and a meaning"},
-		{"no reply", "op", "-- RETURNS the token\n", "", "RETURNS"},
-		{"no such part", "op", "uses: state", "uses: stat", "no shared_stat.lua"},
-		{"key concatenated", "op", "redis.call('PEXPIRE'", "local k = KEYS[1] .. ':q'\nredis.call('PEXPIRE'", "builds a key"},
-		{"key concatenated behind", "op", "redis.call('PEXPIRE'", "local k = 'q:'\n  .. KEYS[1]\nredis.call('PEXPIRE'", "builds a key"},
-		{"key is a literal", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', 'relock'", "PEXPIRE: its key must be"},
-		{"key is a variable", "op", "'PEXPIRE', KEYS[1]", "'PEXPIRE', token", "PEXPIRE: its key must be"},
-		{"key by variable index", "op", "KEYS[2], ARGV[i]", "KEYS[i], ARGV[i]", "literal index"},
-		{"key by the index of a tail that is not declared", "op", "KEYS[2], ARGV[i]", "KEYS[1], KEYS[i]", "literal index"},
-		{"one of the keys is a literal", "op", "'PEXPIRE', KEYS[1], ARGV[1]", "'DEL', KEYS[1], ARGV[1]", "DEL: all its keys"},
-		{"unknown command", "op", "'PEXPIRE', KEYS[1]", "'OBJECT', KEYS[1]", "OBJECT is not in the table"},
-		{"command is a variable", "op", "redis.call('PEXPIRE'", "redis.call(token", "literal command"},
-		{"redis renamed", "op", "for i", "local r = redis\nfor i", "redis is used other than"},
-		{"tostring", "op", "text(token)", "tostring(token)", "tostring"},
-		{"format loses digits", "op", "text(token)", "string.format('%g', token)", "format other than"},
-		{"random", "op", "text(token)", "math.random()", "math.random"},
-		{"tab", "op", "  redis", "\tredis", "tab"},
-		{"odd indent", "op", "  redis", "   redis", "indent"},
-		{"trailing space", "op", "end\n", "end \n", "trailing"},
-		{"no final newline", "op", "return text(token)\n", "return text(token)", "newline"},
-		{"blank lines at the end", "op", "return text(token)\n", "return text(token)\n\n", "newline"},
-		{"too long", "op", "for i", strings.Repeat("text(1)\n", maxCodeLines) + "for i", "code lines"},
-		{"shared part reads an argument", "shared", "'token')", "ARGV[1])", "shared part uses ARGV"},
-		{"shared part reads a third key", "shared", "KEYS[1]", "KEYS[3]", "shared part uses KEYS[3]"},
-		{"shared part without a purpose", "shared", "-- What all operations read.\n", "", "purpose"},
-	} {
+	for _, tt := range breaches {
 		t.Run(tt.name, func(t *testing.T) {
 			sources := map[string]string{"op": goodOperation, "shared": goodShared}
 			if !strings.Contains(sources[tt.file], tt.old) {

@@ -53,8 +53,8 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func run(ctx context.Context, args []string) error {
-	var o rig.Options
+// options are those of a run, from the command line.
+func options(args []string) (o rig.Options, err error) {
 	flags := flag.NewFlagSet("torture", flag.ExitOnError)
 	flags.DurationVar(&o.For, "for", 2*time.Minute, "how long")
 	flags.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "from which the schedule of faults follows")
@@ -80,13 +80,17 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if o.Dir == "" {
-		dir, err := os.MkdirTemp("", "relock-torture-")
-		if err != nil {
-			return err
-		}
-		o.Dir = dir
+		o.Dir, err = os.MkdirTemp("", "relock-torture-")
 	}
 	o.Log = os.Stderr
+	return o, err
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := options(args)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "torture: -for %v -seed %d -dir %s\n", o.For, o.Seed, o.Dir)
 	result, err := rig.Run(ctx, o)
 	if err != nil {

@@ -3,16 +3,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,106 +108,6 @@ func self(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// A process is relock in a process of its own.
-type process struct {
-	w        *world
-	cmd      *exec.Cmd
-	lines    chan string // of standard output; closed at its end, when nobody has it open any more
-	complain bytes.Buffer
-}
-
-func (w *world) start(args ...string) *process {
-	w.Helper()
-	return w.startAs(self(w.T), args...)
-}
-
-func (w *world) startAs(program string, args ...string) *process {
-	w.Helper()
-	out, theirs, err := os.Pipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	p := &process{w: w, cmd: exec.Command(program, args...), lines: make(chan string, 1000)}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = w.env(beRelock), theirs, &p.complain
-	p.cmd.WaitDelay = tooLong // whoever outlives relock has its standard error open
-	p.launch(theirs, out)
-	return p
-}
-
-// launch starts the process; theirs is its end of what out reads.
-func (p *process) launch(theirs, out *os.File) {
-	p.w.Helper()
-	if err := p.cmd.Start(); err != nil {
-		p.w.Fatal(err)
-	}
-	theirs.Close()
-	p.w.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // fails where it has ended, as it should have
-		out.Close()
-	})
-	go func() {
-		defer close(p.lines)
-		for in := bufio.NewScanner(out); in.Scan(); {
-			p.lines <- in.Text()
-		}
-	}()
-}
-
-// tooLong is for a test that hangs; nothing is judged by it.
-const tooLong = time.Minute
-
-// want reads standard output up to the given line.
-func (p *process) want(line string) {
-	p.w.Helper()
-	over := time.After(tooLong)
-	for {
-		select {
-		case got, open := <-p.lines:
-			if got == line {
-				return
-			}
-			if !open {
-				p.w.Fatalf("the output ended before %q; complaints: %s", line, p.complain.String())
-			}
-		case <-over:
-			p.w.Fatalf("no %q in the output", line)
-		}
-	}
-}
-
-// wantEnd waits until nobody has the output open any more: relock, the command
-// and what that has started are gone.
-func (p *process) wantEnd() (rest []string) {
-	p.w.Helper()
-	over := time.After(tooLong)
-	for {
-		select {
-		case got, open := <-p.lines:
-			if !open {
-				return rest
-			}
-			rest = append(rest, got)
-		case <-over:
-			p.w.Fatalf("somebody still has the output open; so far: %q", rest)
-		}
-	}
-}
-
-func (p *process) signal(s syscall.Signal) {
-	p.w.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.w.Fatal(err)
-	}
-}
-
-func (p *process) wantStatus(want int) {
-	p.w.Helper()
-	_ = p.cmd.Wait() // the status says more
-	if got := p.cmd.ProcessState.ExitCode(); got != want {
-		p.w.Errorf("exit status %d, want %d; complaints: %s", got, want, p.complain.String())
-	}
 }
 
 func TestEachCommandHasHelpAndUsage(t *testing.T) {

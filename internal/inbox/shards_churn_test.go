@@ -13,60 +13,69 @@ import (
 func TestShardsHearAfterAnyDisturbance(t *testing.T) {
 	for seed := range uint64(20) {
 		sharded(t, func(t *testing.T, x *cluster) {
-			r := rand.New(rand.NewPCG(seed, 1))
 			var users sync.WaitGroup
 			for i := range 12 {
-				name, mine := fmt.Sprint("c", i%6), rand.New(rand.NewPCG(seed, uint64(i)+2))
-				users.Go(func() {
-					for range 20 {
-						c := x.Channel(name)
-						leave := c.Join()
-						time.Sleep(time.Duration(mine.Int64N(int64(2 * time.Second))))
-						if mine.IntN(4) == 0 {
-							c.Suspect()
-						}
-						leave()
-						time.Sleep(time.Duration(mine.Int64N(int64(2 * linger))))
-					}
-				})
+				name, r := fmt.Sprint("c", i%6), rand.New(rand.NewPCG(seed, uint64(i)+2))
+				users.Go(func() { x.comeAndGo(name, r) })
 			}
-			for range 60 {
-				time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
-				name, node := fmt.Sprint("c", r.IntN(6)), x.nodes[r.IntN(2)]
-				switch r.IntN(4) {
-				case 0:
-					node.net.srv.KillSubscribers()
-				case 1:
-					old := x.serving(name)
-					x.move(name, r.IntN(2))
-					old.shard.MoveAway(name)
-				case 2:
-					node.shard.MoveAway(name)
-				case 3:
-					node.shard.Refuse(func(string) string { return "MOVED 1 192.0.2.9:6379" })
-					time.AfterFunc(time.Second, func() { node.shard.Refuse(nil) })
-				}
-			}
+			x.disturb(rand.New(rand.NewPCG(seed, 1)))
 			users.Wait()
 			time.Sleep(10 * time.Second)
-			var leaves []func()
-			for i := range 6 {
-				name := fmt.Sprint("c", i)
-				_, leave := x.join(name)
-				leaves = append(leaves, leave)
-				x.publish(name, "heard")
-				x.mu.Lock()
-				events := x.events[name]
-				if len(events) == 0 || events[len(events)-1] != "heard" {
-					t.Errorf("seed %d: %s is not heard", seed, name)
-				}
-				x.mu.Unlock()
-			}
-			for _, leave := range leaves {
-				leave()
-			}
+			x.allHear(t, seed)
 			time.Sleep(2 * linger)
 			x.connections(0, 0)
 		})
+	}
+}
+
+// comeAndGo joins the channel and leaves it, over and over.
+func (x *cluster) comeAndGo(name string, r *rand.Rand) {
+	for range 20 {
+		c := x.Channel(name)
+		leave := c.Join()
+		time.Sleep(time.Duration(r.Int64N(int64(2 * time.Second))))
+		if r.IntN(4) == 0 {
+			c.Suspect()
+		}
+		leave()
+		time.Sleep(time.Duration(r.Int64N(int64(2 * linger))))
+	}
+}
+
+// disturb kills subscribers, moves channels with and without a word of it, and has
+// servers refuse them.
+func (x *cluster) disturb(r *rand.Rand) {
+	for range 60 {
+		time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+		name, node := fmt.Sprint("c", r.IntN(6)), x.nodes[r.IntN(2)]
+		switch r.IntN(4) {
+		case 0:
+			node.net.srv.KillSubscribers()
+		case 1:
+			old := x.serving(name)
+			x.move(name, r.IntN(2))
+			old.shard.MoveAway(name)
+		case 2:
+			node.shard.MoveAway(name)
+		case 3:
+			node.shard.Refuse(func(string) string { return "MOVED 1 192.0.2.9:6379" })
+			time.AfterFunc(time.Second, func() { node.shard.Refuse(nil) })
+		}
+	}
+}
+
+// allHear joins every channel, publishes on it, and leaves it.
+func (x *cluster) allHear(t *testing.T, seed uint64) {
+	for i := range 6 {
+		name := fmt.Sprint("c", i)
+		_, leave := x.join(name)
+		defer leave()
+		x.publish(name, "heard")
+		x.mu.Lock()
+		events := x.events[name]
+		if len(events) == 0 || events[len(events)-1] != "heard" {
+			t.Errorf("seed %d: %s is not heard", seed, name)
+		}
+		x.mu.Unlock()
 	}
 }

@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -97,6 +98,17 @@ func Soon(t testing.TB, cond func() string) {
 			t.Fatal(amiss)
 		}
 	}
+}
+
+// Queued waits until so many stand in the lock's queue.
+func Queued(t testing.TB, l *relock.Lock, n int) {
+	t.Helper()
+	Soon(t, func() string {
+		if info, err := l.Info(t.Context()); err != nil || info.Waiters != n {
+			return fmt.Sprintf("%d waiters of %s, want %d, error %v", info.Waiters, l.Name(), n, err)
+		}
+		return ""
+	})
 }
 
 // End releases a hold.

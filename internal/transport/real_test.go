@@ -5,10 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,101 +226,5 @@ func TestConnectionThatTheServerClosedIsNotUsed(t *testing.T) {
 		}
 		begin := time.Now()
 		await(t, func() bool { return time.Since(begin) > 20*time.Millisecond })
-	}
-}
-
-func BenchmarkDo(b *testing.B) {
-	addr := redistest.Real(b).Addr()
-	cancellable, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for _, row := range []struct {
-		name    string
-		ctx     context.Context
-		timeout time.Duration
-	}{
-		{"background", context.Background(), 0},
-		{"background timeout", context.Background(), 10 * time.Second},
-		{"cancellable", cancellable, 0},
-		{"cancellable timeout", cancellable, 10 * time.Second},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			tr := newTransport(b, realClient(b, &redis.Options{Addr: addr}))
-			c := call("k")
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := tr.Do(row.ctx, row.timeout, c); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkEvalSha(b *testing.B) {
-	rdb := realClient(b, &redis.Options{Addr: redistest.Real(b).Addr()})
-	if err := rdb.ScriptLoad(context.Background(), incr.Source).Err(); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := rdb.EvalSha(context.Background(), incr.SHA, []string{"k"}, "x").Err(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDoAll(b *testing.B) {
-	addr := redistest.Real(b).Addr()
-	for _, n := range []int{1, 16, 128} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			tr := newTransport(b, realClient(b, &redis.Options{Addr: addr}))
-			calls := make([]transport.Call, n)
-			for i := range calls {
-				calls[i] = call("k")
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, r := range tr.DoAll(context.Background(), 10*time.Second, calls) {
-					if r.Err != nil {
-						b.Fatal(r.Err)
-					}
-				}
-			}
-		})
-	}
-}
-
-// Calls of many goroutines at once, without and with a context to watch.
-func BenchmarkDoConcurrent(b *testing.B) {
-	rdb := realClient(b, &redis.Options{Addr: redistest.Real(b).Addr(), ContextTimeoutEnabled: true})
-	cancellable, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
-		for _, n := range []int{1, 16, 256, 1024} {
-			b.Run(name+"/"+strconv.Itoa(n), func(b *testing.B) {
-				tr := newTransport(b, rdb)
-				b.ReportAllocs()
-				b.SetParallelism(max(n/runtime.GOMAXPROCS(0), 1))
-				if n == 1 {
-					for b.Loop() {
-						benchDo(ctx, b, tr, "k")
-					}
-					return
-				}
-				var keys atomic.Int64
-				b.RunParallel(func(pb *testing.PB) {
-					key := "k" + strconv.FormatInt(keys.Add(1), 10)
-					for pb.Next() {
-						benchDo(ctx, b, tr, key)
-					}
-				})
-			})
-		}
-	}
-}
-
-func benchDo(ctx context.Context, b *testing.B, tr *transport.Transport, key string) {
-	if _, err := tr.Do(ctx, 10*time.Second, call(key)); err != nil {
-		b.Error(err)
 	}
 }

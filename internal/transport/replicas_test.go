@@ -18,48 +18,47 @@ import (
 // script was sent on, or went to any primary, would count the wrong replicas.
 func TestAckedCallFollowsItsSlot(t *testing.T) {
 	c := newShards(t)
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.shards[0].srv.Addr(), c.shards[1].srv.Addr()}})
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := c.client()
 	tr := transport.New(rdb)
-	// All keys of this test are in one slot of the first shard: that of "a{0}".
-	slot := c.slotOf("a{0}")
+	decorated := transport.New(struct{ *redis.ClusterClient }{rdb})
+	// All keys of this test are in one slot, which is the first shard's.
+	slot, from, to := c.slotOf("a{0}"), c.shards[0], c.shards[1]
 	if slot > lastOfFirst {
 		t.Fatalf("slot %d is not the first shard's", slot)
 	}
-	from, to := c.shards[0], c.shards[1]
-	acked := func(step string, key string, want int) {
-		t.Helper()
-		r := tr.DoAcked(t.Context(), 20*time.Second, 1, 5*time.Second, call(key))[0]
-		if r.Err != nil || r.Acks != want {
-			t.Fatalf("%s: %d replicas, error %v, want %d", step, r.Acks, r.Err, want)
-		}
-	}
-	acked("settled", "a{0}", 1)
-
+	acked := func(step string, key string) { t.Helper(); wantAcked(t, tr, step, key) }
+	acked("settled", "a{0}")
 	to.do("cluster", "setslot", slot, "importing", from.id)
 	from.do("cluster", "setslot", slot, "migrating", to.id)
-	acked("a key that is still there", "a{0}", 1)
-	acked("a key that is not there any more: ASK", "b{0}", 1)
+	acked("a key that is still there", "a{0}")
+	acked("a key that is not there any more: ASK", "b{0}")
 	from.do("migrate", "127.0.0.1", to.port(), "a{0}", 0, 5000)
-	acked("a key that has moved: ASK", "a{0}", 1)
+	acked("a key that has moved: ASK", "a{0}")
 	for _, s := range []*shard{to, from} {
 		s.do("cluster", "setslot", slot, "node", to.id)
 	}
-	acked("the slot has moved: MOVED", "a{0}", 1)
+	acked("the slot has moved: MOVED", "a{0}")
 
 	// The shard that has it now has lost its replica, the other has not.
 	to.replica.Pause()
-	r := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, call("a{0}"))[0]
-	if r.Err != nil || r.Acks != 0 {
+	if r := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, call("a{0}"))[0]; r.Err != nil || r.Acks != 0 {
 		t.Errorf("its replica is stopped: %d replicas, error %v, want none", r.Acks, r.Err)
 	}
-	for what, tr := range map[string]*transport.Transport{"": tr, "decorated: ": transport.New(struct{ *redis.ClusterClient }{rdb})} {
-		results := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, call("a{0}"), call(c.keyOfFirst(slot)))
-		if results[0].Acks != 0 || results[1].Acks != 1 {
-			t.Errorf("%sa batch for both shards: %+v, want 0 and 1 replicas", what, results)
+	both := []transport.Call{call("a{0}"), call(c.keyOfFirst(slot))}
+	for what, tr := range map[string]*transport.Transport{"": tr, "decorated: ": decorated} {
+		if got := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, both...); got[0].Acks != 0 || got[1].Acks != 1 {
+			t.Errorf("%sa batch for both shards: %+v, want 0 and 1 replicas", what, got)
 		}
 	}
 	to.replica.Resume()
+}
+
+func wantAcked(t *testing.T, tr *transport.Transport, step, key string) {
+	t.Helper()
+	r := tr.DoAcked(t.Context(), 20*time.Second, 1, 5*time.Second, call(key))[0]
+	if r.Err != nil || r.Acks != 1 {
+		t.Fatalf("%s: %d replicas, error %v, want 1", step, r.Acks, r.Err)
+	}
 }
 
 const lastOfFirst = 15000
@@ -96,18 +95,7 @@ func newShards(t *testing.T) *shards {
 	}
 	c.shards[0].do("cluster", "addslotsrange", 0, lastOfFirst)
 	c.shards[1].do("cluster", "addslotsrange", lastOfFirst+1, 16383)
-	for i, srv := range servers {
-		rdb := realClient(t, &redis.Options{Addr: srv.Addr()})
-		for j, other := range servers {
-			if i == j {
-				continue
-			}
-			_, port, _ := net.SplitHostPort(other.Addr())
-			if err := rdb.Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[j]).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	meet(t, servers, buses)
 	for _, s := range c.shards {
 		rdb := realClient(t, &redis.Options{Addr: s.replica.Addr()})
 		eventually(t, "it replicates", func() bool { return rdb.Do(t.Context(), "cluster", "replicate", s.id).Err() == nil })
@@ -122,6 +110,29 @@ func newShards(t *testing.T) *shards {
 		})
 	}
 	return c
+}
+
+// meet introduces each server to all others, by the ports of their buses.
+func meet(t *testing.T, servers []*redistest.RealServer, buses []string) {
+	t.Helper()
+	for i, srv := range servers {
+		rdb := realClient(t, &redis.Options{Addr: srv.Addr()})
+		for j, other := range servers {
+			if i == j {
+				continue
+			}
+			_, port, _ := net.SplitHostPort(other.Addr())
+			if err := rdb.Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[j]).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (c *shards) client() *redis.ClusterClient {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.shards[0].srv.Addr(), c.shards[1].srv.Addr()}})
+	c.t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
 }
 
 func (s *shard) do(args ...any) any {

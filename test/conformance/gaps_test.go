@@ -75,19 +75,13 @@ func TestTCKGap2_FairTryLockDoesNotOvertake(t *testing.T) {
 		}
 		for _, th := range []*thread{g.thread("b0"), g.thread("b1")} {
 			calls = append(calls, th.begin(func(ctx context.Context) error {
-				for {
-					got, err := th.excl.TryLock(ctx, 0)
-					if got {
-						if n := waiting.Load(); n != 0 {
-							t.Errorf("an attempt overtook %d waiters", n)
-						}
-						return th.excl.Unlock()
-					}
-					if err != nil {
-						return err
-					}
-					pauseFor(ctx, time.Millisecond)
+				if err := attemptUntilHeld(ctx, th.excl); err != nil {
+					return err
 				}
+				if n := waiting.Load(); n != 0 {
+					t.Errorf("an attempt overtook %d waiters", n)
+				}
+				return th.excl.Unlock()
 			}))
 		}
 		g.ok(me.excl.Unlock())
@@ -95,6 +89,16 @@ func TestTCKGap2_FairTryLockDoesNotOvertake(t *testing.T) {
 			g.ok(a.ends())
 		}
 	})
+}
+
+// attemptUntilHeld makes one attempt after the other.
+func attemptUntilHeld(ctx context.Context, l *relock.Lock) error {
+	for {
+		if got, err := l.TryLock(ctx, 0); got || err != nil {
+			return err
+		}
+		pauseFor(ctx, time.Millisecond)
+	}
 }
 
 // pauseFor lets some time go by in a loop of attempts.

@@ -1,8 +1,6 @@
 package conformance_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
-	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -113,22 +110,6 @@ func (g *ground) interleave(rng *rand.Rand) {
 	sides := []*relock.Lock{excl, th.WLocker(), th.RLocker()}
 	var counts [3]int
 	var entered []int
-	check := func() {
-		g.t.Helper()
-		for i, l := range sides {
-			if l.HoldCount() != counts[i] {
-				g.t.Fatalf("after %v: counts of side %d: %d, want %d", entered, i, l.HoldCount(), counts[i])
-			}
-		}
-		switch n := counts[1] + counts[2]; {
-		case counts[1] > 0:
-			g.held(fmt.Sprint("me w", n))
-		case n > 0:
-			g.held(fmt.Sprint("me r", n))
-		default:
-			g.held()
-		}
-	}
 	for range 10 {
 		i := rng.IntN(3)
 		err := waysToLock[rng.IntN(len(waysToLock))](th, sides[i])
@@ -139,17 +120,36 @@ func (g *ground) interleave(rng *rand.Rand) {
 		g.ok(err)
 		counts[i]++
 		entered = append(entered, i)
-		check()
+		g.countsAre(sides, counts)
 	}
 	for len(entered) > 0 {
 		i := entered[len(entered)-1]
 		g.ok(sides[i].Unlock())
 		counts[i]--
 		entered = entered[:len(entered)-1]
-		check()
+		g.countsAre(sides, counts)
 	}
 	for _, l := range sides {
 		g.is(l.Unlock(), relock.ErrNotHeld)
+	}
+}
+
+// countsAre asserts how often the owner "me" holds an exclusive lock and the two sides,
+// writing and reading, of a read/write lock, as the handles and Redis count it.
+func (g *ground) countsAre(sides []*relock.Lock, counts [3]int) {
+	g.t.Helper()
+	for i, l := range sides {
+		if l.HoldCount() != counts[i] {
+			g.t.Fatalf("after %v: side %d is held %d times", counts, i, l.HoldCount())
+		}
+	}
+	switch n := counts[1] + counts[2]; {
+	case counts[1] > 0:
+		g.held(fmt.Sprint("me w", n))
+	case n > 0:
+		g.held(fmt.Sprint("me r", n))
+	default:
+		g.held()
 	}
 }
 
@@ -223,65 +223,4 @@ func TestJTREG_TimedAcquireLeak(t *testing.T) {
 		}
 		g.ok(me.Unlock())
 	})
-}
-
-// TestJTREG_FlakyMutex: calls that fail do not break the queue for others. Theirs
-// throws; here one command in six is lost, or its reply is.
-func TestJTREG_FlakyMutex(t *testing.T) {
-	inBothModes(t, func(t *testing.T, g *ground) {
-		const threads, rounds = 6, 8
-		c, link := g.over()
-		steady := g.threadOf(c, "warm")
-		g.ok(steady.excl.Lock(steady.ctx))
-		g.ok(steady.excl.Unlock())
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			switch {
-			case !cmd.Is("evalsha") || rand.N(6) > 0:
-				return redistest.Pass
-			case rand.N(2) == 0:
-				return redistest.CutReply
-			}
-			return redistest.CutBefore
-		})
-		in := &inside{t: t}
-		var calls []*attempt
-		for i := range threads {
-			th := g.threadOf(c, fmt.Sprint("t", i))
-			if i%2 == 0 {
-				th = g.thread(th.owner) // on a link that works
-			}
-			calls = append(calls, th.begin(func(ctx context.Context) error {
-				th.ctx = ctx
-				for range rounds {
-					if err := persist(anyWay(), th); err != nil {
-						return err
-					}
-					in.visit(th)
-					if err := th.excl.Unlock(); err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-		}
-		for _, a := range calls {
-			g.ok(a.ends())
-		}
-		link.OnCommand(nil)
-		g.queue()
-		if got := in.visits.Load(); got != threads*rounds {
-			t.Errorf("%d visits, want %d", got, threads*rounds)
-		}
-	})
-}
-
-// persist tries again where one attempt could not ask Redis.
-func persist(lock way, th *thread) error {
-	for {
-		err := lock(th, th.excl)
-		if err == nil || th.ctx.Err() != nil || errors.Is(err, relock.ErrClosed) {
-			return err
-		}
-		pauseFor(th.ctx, time.Millisecond)
-	}
 }

@@ -97,70 +97,6 @@ func TestReadHoldsOfOneHandleBelongToOneOwner(t *testing.T) {
 	})
 }
 
-// TestEveryGrantOfEitherModeHasALargerToken: re-entries of it share its token.
-func TestEveryGrantOfEitherModeHasALargerToken(t *testing.T) {
-	inBothModes(t, func(t *testing.T, g *ground) {
-		var tokens []int64
-		grant := func(l *relock.Lock, ctx context.Context) {
-			t.Helper()
-			h, err := l.Acquire(ctx)
-			g.ok(err)
-			tokens = append(tokens, h.Token())
-			if l.Token() != h.Token() {
-				t.Errorf("the handle says %d, the hold %d", l.Token(), h.Token())
-			}
-		}
-		same := func(l *relock.Lock, ctx context.Context) {
-			t.Helper()
-			grant(l, ctx)
-			n := len(tokens)
-			if tokens[n-1] != tokens[n-2] {
-				t.Errorf("a re-entry has token %d, its grant %d", tokens[n-1], tokens[n-2])
-			}
-			tokens = tokens[:n-1]
-		}
-		for range 3 {
-			me, r1, r2, w := g.thread("me"), g.thread("r1"), g.thread("r2"), g.thread("w")
-			grant(r1.RLocker(), r1.ctx)
-			grant(r2.RLocker(), r2.ctx)
-			same(r2.RLocker(), r2.ctx)
-			a := w.begin(func(ctx context.Context) error { grant(w.WLocker(), ctx); return nil })
-			g.queue("w")
-			for _, side := range []*relock.Lock{r1.RLocker(), r2.RLocker(), r2.RLocker()} {
-				g.ok(side.Unlock())
-			}
-			g.ok(a.ends())
-			same(w.RLocker(), w.ctx)
-			a = r1.begin(func(ctx context.Context) error { grant(r1.RLocker(), ctx); return nil })
-			g.queue("r1")
-			token := w.Token(t)
-			g.ok(w.Downgrade(w.ctx))
-			g.ok(a.ends())
-			if got := w.RLocker().Token(); got != token {
-				t.Errorf("token %d after the downgrade, %d before", got, token)
-			}
-			for _, side := range []*relock.Lock{w.RLocker(), w.RLocker(), r1.RLocker()} {
-				g.ok(side.Unlock())
-			}
-			grant(me.WLocker(), me.ctx)
-			g.ok(me.Unlock())
-		}
-		if len(tokens) != 15 || !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != 15 {
-			t.Errorf("tokens %d, want 15 that grow", tokens)
-		}
-	})
-}
-
-// Token is that of the write hold.
-func (th *thread) Token(t *testing.T) int64 {
-	t.Helper()
-	token := th.WLocker().Token()
-	if token == 0 {
-		t.Error("no token")
-	}
-	return token
-}
-
 // TestSidesOfAnRWLockAreLocks with all that a Lock has.
 func TestSidesOfAnRWLockAreLocks(t *testing.T) {
 	onBothServers(t, func(t *testing.T, g *ground) {
@@ -172,10 +108,7 @@ func TestSidesOfAnRWLockAreLocks(t *testing.T) {
 			if side.HoldCount() != 1 || side.Token() != h.Token() || side.Lost() == nil || side.Name() != g.name || h.Name() != g.name {
 				t.Errorf("%d holds, token %d of %d, name %q", side.HoldCount(), side.Token(), h.Token(), side.Name())
 			}
-			g.tries(read)(other.TryRLock(t.Context(), 0))
-			if read {
-				g.ok(other.RUnlock())
-			}
+			g.mayRead(other, read)
 			g.tries(false)(other.TryLock(t.Context(), 0))
 			g.ok(h.Release())
 			g.is(h.Release(), relock.ErrNotHeld)
@@ -186,14 +119,7 @@ func TestSidesOfAnRWLockAreLocks(t *testing.T) {
 			if g.is(err, own); errors.Is(err, context.Canceled) || errors.Is(err, relock.ErrNotHeld) {
 				t.Errorf("Do = %v", err)
 			}
-			ran, err := side.TryDo(t.Context(), 0, func(context.Context) error {
-				got, err := other.TryRLock(t.Context(), 0)
-				g.tries(read)(got, err)
-				if got {
-					g.ok(other.RUnlock())
-				}
-				return nil
-			})
+			ran, err := side.TryDo(t.Context(), 0, func(context.Context) error { g.mayRead(other, read); return nil })
 			g.tries(true)(ran, err)
 
 			sync := side.SyncLocker(t.Context())
@@ -203,6 +129,16 @@ func TestSidesOfAnRWLockAreLocks(t *testing.T) {
 			g.held()
 		}
 	})
+}
+
+// mayRead asserts whether rw can be read at the moment.
+func (g *ground) mayRead(rw *relock.RWLock, want bool) {
+	g.t.Helper()
+	got, err := rw.TryRLock(g.t.Context(), 0)
+	g.tries(want)(got, err)
+	if got {
+		g.ok(rw.RUnlock())
+	}
 }
 
 // TestSyncLockersOfReadersShare, and those of writers do not.
@@ -264,15 +200,9 @@ func TestInfoShowsModesAndWaiters(t *testing.T) {
 		g.queue("w", "r3")
 		info, err := w.RLocker().Info(t.Context())
 		g.ok(err)
-		slices.SortFunc(info.Holders, func(a, b relock.Holder) int { return int(a.Token - b.Token) })
-		if len(info.Holders) != 2 || info.Waiters != 2 {
-			t.Fatalf("%+v, want two holders and two waiters", info)
-		}
-		for i, want := range []relock.Holder{{Owner: "r1", Read: true, Holds: 1}, {Owner: "r2", Read: true, Holds: 2}} {
-			got := info.Holders[i]
-			if got.Owner != want.Owner || !got.Read || got.Holds != want.Holds || got.Token == 0 || got.TTL <= 20*time.Second || got.TTL > 30*time.Second {
-				t.Errorf("holder %+v, want %+v", got, want)
-			}
+		wantReaders(t, info, relock.Holder{Owner: "r1", Read: true, Holds: 1}, relock.Holder{Owner: "r2", Read: true, Holds: 2})
+		if info.Waiters != 2 {
+			t.Fatalf("%d waiters, want two", info.Waiters)
 		}
 		waiters, err := r1.WLocker().Waiters(t.Context())
 		g.ok(err)
@@ -293,4 +223,19 @@ func TestInfoShowsModesAndWaiters(t *testing.T) {
 		g.ok(reads.ends())
 		g.ok(r3.RUnlock())
 	})
+}
+
+// wantReaders asserts who holds, in the order of their grants.
+func wantReaders(t *testing.T, info relock.Info, readers ...relock.Holder) {
+	t.Helper()
+	slices.SortFunc(info.Holders, func(a, b relock.Holder) int { return int(a.Token - b.Token) })
+	if len(info.Holders) != len(readers) {
+		t.Fatalf("%+v, want %d holders", info, len(readers))
+	}
+	for i, want := range readers {
+		got := info.Holders[i]
+		if got.Owner != want.Owner || !got.Read || got.Holds != want.Holds || got.Token == 0 || got.TTL <= 20*time.Second || got.TTL > 30*time.Second {
+			t.Errorf("holder %+v, want %+v", got, want)
+		}
+	}
 }

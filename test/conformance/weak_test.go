@@ -26,14 +26,7 @@ func TestEveryCallOnAHandleTakesAHoldOfItsOwn(t *testing.T) {
 			for range 3 {
 				g.ok(me.Lock(me.ctx))
 			}
-			resume := make(chan struct{})
-			var held atomic.Bool
-			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-				if rig.Runs(cmd, "hold") && held.CompareAndSwap(false, true) {
-					return redistest.Hold(resume)
-				}
-				return redistest.Pass
-			})
+			resume := holdFirst(link, "hold")
 			read := me.begin(me.RLock) // has the turn until its statement is answered
 			read.waits()
 			first := me.begin(me.Downgrade)
@@ -44,7 +37,7 @@ func TestEveryCallOnAHandleTakesAHoldOfItsOwn(t *testing.T) {
 			}
 			other := me.begin(call)
 			other.waits()
-			close(resume)
+			resume()
 			g.ok(read.ends())
 			g.ok(first.ends())
 			g.ok(other.ends())
@@ -64,6 +57,19 @@ func TestEveryCallOnAHandleTakesAHoldOfItsOwn(t *testing.T) {
 			g.held()
 		})
 	}
+}
+
+// holdFirst holds the first command of the script until resume is called.
+func holdFirst(link *redistest.Link, script string) (resume func()) {
+	gate := make(chan struct{})
+	var held atomic.Bool
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if rig.Runs(cmd, script) && held.CompareAndSwap(false, true) {
+			return redistest.Hold(gate)
+		}
+		return redistest.Pass
+	})
+	return func() { close(gate) }
 }
 
 // A read hold that was lost and is not unlocked yet is somebody else's: an RUnlock

@@ -120,32 +120,35 @@ func TestOddOwnersAreOwners(t *testing.T) {
 	})
 }
 
+// badOptions of a handle, for a lock whose TTL is a second.
+var badOptions = map[string]relock.LockOption{
+	"nil":              nil,
+	"no owner":         relock.Owner(""),
+	"long owner":       relock.Owner(strings.Repeat("o", 64<<10)),
+	"binary owner":     relock.Owner("\xff"),
+	"no TTL":           relock.TTL(0),
+	"negative TTL":     relock.TTL(-time.Second),
+	"tiny TTL":         relock.TTL(99 * time.Millisecond),
+	"a nanosecond":     relock.TTL(1),
+	"huge TTL":         relock.TTL(24*time.Hour + time.Millisecond),
+	"hugest TTL":       relock.TTL(math.MaxInt64),
+	"smallest TTL":     relock.TTL(math.MinInt64),
+	"fractional TTL":   relock.TTL(time.Second + time.Microsecond),
+	"no MaxHold":       relock.MaxHold(0),
+	"negative MaxHold": relock.MaxHold(-1),
+	"huge MaxHold":     relock.MaxHold(math.MaxInt64),
+	"no replicas":      relock.Replicas(0, 100*time.Millisecond),
+	"too many":         relock.Replicas(17, 100*time.Millisecond),
+	"no time":          relock.Replicas(1, 0),
+	"fraction of a ms": relock.Replicas(1, time.Millisecond+1),
+	"more than 10 s":   relock.Replicas(1, 10*time.Second+time.Millisecond),
+	"half of the TTL":  relock.Replicas(1, 8*time.Second),
+}
+
 func TestBadOptionsOfAHandleFailEveryCall(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
-		for what, option := range map[string]relock.LockOption{
-			"nil":              nil,
-			"no owner":         relock.Owner(""),
-			"long owner":       relock.Owner(strings.Repeat("o", 64<<10)),
-			"binary owner":     relock.Owner("\xff"),
-			"no TTL":           relock.TTL(0),
-			"negative TTL":     relock.TTL(-time.Second),
-			"tiny TTL":         relock.TTL(99 * time.Millisecond),
-			"a nanosecond":     relock.TTL(1),
-			"huge TTL":         relock.TTL(24*time.Hour + time.Millisecond),
-			"hugest TTL":       relock.TTL(math.MaxInt64),
-			"smallest TTL":     relock.TTL(math.MinInt64),
-			"fractional TTL":   relock.TTL(time.Second + time.Microsecond),
-			"no MaxHold":       relock.MaxHold(0),
-			"negative MaxHold": relock.MaxHold(-1),
-			"huge MaxHold":     relock.MaxHold(math.MaxInt64),
-			"no replicas":      relock.Replicas(0, 100*time.Millisecond),
-			"too many":         relock.Replicas(17, 100*time.Millisecond),
-			"no time":          relock.Replicas(1, 0),
-			"fraction of a ms": relock.Replicas(1, time.Millisecond+1),
-			"more than 10 s":   relock.Replicas(1, 10*time.Second+time.Millisecond),
-			"half of the TTL":  relock.Replicas(1, 8*time.Second),
-		} {
+		for what, option := range badOptions {
 			l := c.NewLock("a", relock.TTL(time.Second), option)
 			for way, call := range everyAnswer(l) {
 				err := call(t.Context())

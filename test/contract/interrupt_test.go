@@ -61,32 +61,38 @@ func TestDoneContextFailsFirst(t *testing.T) {
 	})
 }
 
+const waitsFor = 3_141_592_653 * time.Nanosecond
+
+// An end makes a context that ends after waitsFor, and says what a call returns then.
+type end struct {
+	name string
+	ctx  func(context.Context) (context.Context, context.CancelFunc)
+	want []error
+}
+
+var ends = []end{
+	{"timeout", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, waitsFor)
+	}, []error{context.DeadlineExceeded}},
+	{"timeout with cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeoutCause(ctx, waitsFor, errReason)
+	}, []error{context.DeadlineExceeded, errReason}},
+	{"cancel", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(waitsFor, cancel)
+		return ctx, cancel
+	}, []error{context.Canceled}},
+	{"cancel with cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(waitsFor, func() { cancel(errReason) })
+		return ctx, func() { cancel(nil) }
+	}, []error{context.Canceled, errReason}},
+}
+
 // TestEndOfTheContextEndsTheWait: by cancel and by deadline, with a cause and
 // without, in Redis' queue and in the process' own line.
 func TestEndOfTheContextEndsTheWait(t *testing.T) {
-	const d = 3_141_592_653 * time.Nanosecond
-	for _, row := range []struct {
-		name string
-		ctx  func(context.Context) (context.Context, context.CancelFunc)
-		want []error
-	}{
-		{"timeout", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, d)
-		}, []error{context.DeadlineExceeded}},
-		{"timeout with cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeoutCause(ctx, d, errReason)
-		}, []error{context.DeadlineExceeded, errReason}},
-		{"cancel", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(d, cancel)
-			return ctx, cancel
-		}, []error{context.Canceled}},
-		{"cancel with cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(d, func() { cancel(errReason) })
-			return ctx, func() { cancel(nil) }
-		}, []error{context.Canceled, errReason}},
-	} {
+	for _, row := range ends {
 		t.Run(row.name, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				holder, other := x.Lock("a"), x.Lock("a")
@@ -100,8 +106,8 @@ func TestEndOfTheContextEndsTheWait(t *testing.T) {
 						ctx, cancel := row.ctx(t.Context())
 						rig.WantIs(t, call(ctx), row.want...)
 						cancel()
-						if took := time.Since(began); took != d {
-							t.Errorf("%s took %v, want %v", way, took, d)
+						if took := time.Since(began); took != waitsFor {
+							t.Errorf("%s took %v, want %v", way, took, waitsFor)
 						}
 						x.Waits(holder)
 					}

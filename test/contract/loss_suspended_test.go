@@ -11,31 +11,34 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
+// questions are those that a holder may ask, each with the answer of who has lost the lock.
+var questions = map[string]func(t *testing.T, l *relock.Lock, h *relock.Hold, ctx context.Context){
+	"Err": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+	},
+	"context": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
+		rig.WantIs(t, ctx.Err(), context.Canceled)
+	},
+	"Cause": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
+		rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+	},
+	"Release": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+	},
+	"Unlock": func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) {
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	},
+	"re-entry": func(t *testing.T, l *relock.Lock, _ *relock.Hold, ctx context.Context) {
+		rig.WantIs(t, l.Lock(context.WithoutCancel(ctx)), relock.ErrLost)
+	},
+	"HoldCount":    func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) { wantHolds(t, l, 0) },
+	"TrustedUntil": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) { wantZero(t, h.TrustedUntil()) },
+}
+
 // TestSuspendedHolderIsLostAtTheFirstQuestion: the machine slept through its
 // lease. No timer has fired yet, and the clock decides.
 func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
-	for name, ask := range map[string]func(t *testing.T, l *relock.Lock, h *relock.Hold, ctx context.Context){
-		"Err": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
-			rig.WantIs(t, h.Err(), relock.ErrLost)
-		},
-		"context": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
-			rig.WantIs(t, ctx.Err(), context.Canceled)
-		},
-		"Cause": func(t *testing.T, _ *relock.Lock, _ *relock.Hold, ctx context.Context) {
-			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
-		},
-		"Release": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) {
-			rig.WantIs(t, h.Release(), relock.ErrLost)
-		},
-		"Unlock": func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) {
-			rig.WantIs(t, l.Unlock(), relock.ErrLost)
-		},
-		"re-entry": func(t *testing.T, l *relock.Lock, _ *relock.Hold, ctx context.Context) {
-			rig.WantIs(t, l.Lock(context.WithoutCancel(ctx)), relock.ErrLost)
-		},
-		"HoldCount":    func(t *testing.T, l *relock.Lock, _ *relock.Hold, _ context.Context) { wantHolds(t, l, 0) },
-		"TrustedUntil": func(t *testing.T, _ *relock.Lock, h *relock.Hold, _ context.Context) { wantZero(t, h.TrustedUntil()) },
-	} {
+	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				l := x.Lock("a")

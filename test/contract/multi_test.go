@@ -87,7 +87,7 @@ func TestMultiGivesBackWhenItsContextEnds(t *testing.T) {
 func TestMultisNeverWaitInACircle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		const names, processes, rounds = 6, 8, 20
-		var inside [names]atomic.Int32
+		inside := make(jobs, names)
 		done := make(chan error, processes)
 		for p := range processes {
 			c := x.Client(relock.Defaults(relock.TTL(time.Second)))
@@ -95,21 +95,7 @@ func TestMultisNeverWaitInACircle(t *testing.T) {
 			go func() {
 				var err error
 				for range rounds {
-					mine := rng.Perm(names)[:1+rng.IntN(3)]
-					var locks []*relock.Lock
-					for _, n := range mine {
-						locks = append(locks, c.NewLock(fmt.Sprint("job ", n)))
-					}
-					err = errors.Join(err, relock.NewMulti(locks...).Do(t.Context(), func(context.Context) error {
-						for _, n := range mine {
-							if inside[n].Add(1) != 1 {
-								err = errors.Join(err, fmt.Errorf("job %d is held twice", n))
-							}
-							defer inside[n].Add(-1)
-						}
-						time.Sleep(3 * time.Millisecond)
-						return nil
-					}))
+					err = errors.Join(err, inside.take(t.Context(), c, rng.Perm(names)[:1+rng.IntN(3)]))
 				}
 				done <- err
 			}()
@@ -125,6 +111,27 @@ func TestMultisNeverWaitInACircle(t *testing.T) {
 		for n := range names {
 			x.Frees(fmt.Sprint("job ", n))
 		}
+	})
+}
+
+// jobs count who is at work on each.
+type jobs []atomic.Int32
+
+// take locks several jobs, in the order in which they are given, and works on them.
+func (inside jobs) take(ctx context.Context, c *relock.Client, mine []int) error {
+	var locks []*relock.Lock
+	for _, n := range mine {
+		locks = append(locks, c.NewLock(fmt.Sprint("job ", n)))
+	}
+	return relock.NewMulti(locks...).Do(ctx, func(context.Context) (err error) {
+		for _, n := range mine {
+			if inside[n].Add(1) != 1 {
+				err = errors.Join(err, fmt.Errorf("job %d is held twice", n))
+			}
+			defer inside[n].Add(-1)
+		}
+		time.Sleep(3 * time.Millisecond)
+		return err
 	})
 }
 

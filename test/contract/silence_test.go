@@ -138,23 +138,13 @@ func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := pooled(x)
 		l, other := c.NewLock("a"), x.Lock("a")
-		try := func() (time.Time, bool, error) {
-			began := time.Now()
-			got, err := c.NewLock("a").TryLock(t.Context(), 300*time.Millisecond)
-			return began, got, err
-		}
-		taken := func(when string) {
-			t.Helper()
-			if _, got, err := try(); got || err != nil {
-				t.Errorf("%s: TryLock = %v, %v, want false, nil", when, got, err)
-			}
-		}
+		taken := func(when string) { t.Helper(); wantTaken(t, c, when) }
+		silent := func(front string) { t.Helper(); wantSilence(t, c, "TryLock behind a front "+front) }
 
 		heal := link.Hole()
 		front := rig.Beside(func() error { return l.Lock(t.Context()) })
 		rig.StillWaits(t, front)
-		began, got, err := try()
-		wantOutage(t, "TryLock behind a front without an answer", began, 300*time.Millisecond, got, err)
+		silent("without an answer")
 		heal()
 		rig.Must(t, <-front)
 		taken("while this client holds it")
@@ -171,8 +161,7 @@ func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
 		taken("in line, later")
 		heal = link.Hole()
 		time.Sleep(10 * time.Second)
-		began, got, err = try()
-		wantOutage(t, "TryLock behind a front whose heartbeat is not answered", began, 300*time.Millisecond, got, err)
+		silent("whose heartbeat is not answered")
 		heal()
 		time.Sleep(5 * time.Second)
 		taken("in line, after the outage")
@@ -180,6 +169,23 @@ func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
 		rig.Must(t, <-front)
 		rig.Must(t, l.Unlock())
 	})
+}
+
+// inLine is how long a call stands in line.
+const inLine = 300 * time.Millisecond
+
+func wantTaken(t *testing.T, c *relock.Client, when string) {
+	t.Helper()
+	if got, err := c.NewLock("a").TryLock(t.Context(), inLine); got || err != nil {
+		t.Errorf("%s: TryLock = %v, %v, want false, nil", when, got, err)
+	}
+}
+
+func wantSilence(t *testing.T, c *relock.Client, what string) {
+	t.Helper()
+	began := time.Now()
+	got, err := c.NewLock("a").TryLock(t.Context(), inLine)
+	wantOutage(t, what, began, inLine, got, err)
 }
 
 // Who stands in line behind a call that was told so by its first answer has been told.

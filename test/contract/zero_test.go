@@ -93,25 +93,32 @@ func wantRefused(t *testing.T, method reflect.Value) {
 			rig.WantIs(t, err, relock.ErrInvalidOption)
 			continue
 		}
-		switch got := result.Interface().(type) {
-		case sync.Locker:
-			rig.WantIs(t, panicOf(t, got.Lock), relock.ErrInvalidOption)
-		case *relock.Lock:
-			rig.WantIs(t, got.Lock(t.Context()), relock.ErrInvalidOption)
-		case *relock.RWLock:
-			rig.WantIs(t, got.RLock(t.Context()), relock.ErrInvalidOption)
-		case context.Context: // of a hold that nobody has: whoever asks it stops
-			if !rig.IsShut(got.Done()) || !errors.Is(context.Cause(got), relock.ErrNotHeld) {
-				t.Errorf("context %v with cause %v, want one that has ended as the hold is not held", got.Err(), context.Cause(got))
-			}
-		case <-chan struct{}:
-			if got != nil && !rig.IsShut(got) {
-				t.Error("an open channel that nobody will close")
-			}
-		default:
-			if !result.IsZero() {
-				t.Errorf("result %v, want a zero one", got)
-			}
+		wantUseless(t, result)
+	}
+}
+
+// wantUseless looks at a result that is no error: it refuses as well, or has ended, or
+// is zero.
+func wantUseless(t *testing.T, result reflect.Value) {
+	t.Helper()
+	switch got := result.Interface().(type) {
+	case sync.Locker:
+		rig.WantIs(t, panicOf(t, got.Lock), relock.ErrInvalidOption)
+	case *relock.Lock:
+		rig.WantIs(t, got.Lock(t.Context()), relock.ErrInvalidOption)
+	case *relock.RWLock:
+		rig.WantIs(t, got.RLock(t.Context()), relock.ErrInvalidOption)
+	case context.Context: // of a hold that nobody has: whoever asks it stops
+		if !rig.IsShut(got.Done()) || !errors.Is(context.Cause(got), relock.ErrNotHeld) {
+			t.Errorf("context %v with cause %v, want one that has ended as the hold is not held", got.Err(), context.Cause(got))
+		}
+	case <-chan struct{}:
+		if got != nil && !rig.IsShut(got) {
+			t.Error("an open channel that nobody will close")
+		}
+	default:
+		if !result.IsZero() {
+			t.Errorf("result %v, want a zero one", got)
 		}
 	}
 }

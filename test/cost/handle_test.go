@@ -88,22 +88,8 @@ func TestALossIsNoticedAmongTheHoldsOfAHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		const n = 5
 		rw := x.Client().NewRWLock("a")
-		read := func() {
-			for range n {
-				rig.Must(t, rw.RLock(t.Context()))
-			}
-			counts(t, rw.RLocker(), n)
-			synctest.Wait() // the inbox hears, and what was lost before is released
-		}
-		unlock := func(lost int) {
-			for i := range n {
-				if err := rw.RUnlock(); i < lost {
-					rig.WantIs(t, err, relock.ErrLost)
-				} else {
-					rig.Must(t, err)
-				}
-			}
-		}
+		read := func() { readOften(t, rw, n) }
+		unlock := func(lost int) { unlockOften(t, rw, n, lost) }
 		read()
 		_, err := x.Lock("a").ForceUnlock(t.Context())
 		rig.Must(t, err)
@@ -125,6 +111,28 @@ func TestALossIsNoticedAmongTheHoldsOfAHandle(t *testing.T) {
 		unlock(1)
 		counts(t, rw.RLocker(), 0)
 	})
+}
+
+// readOften takes n read holds.
+func readOften(t *testing.T, rw *relock.RWLock, n int) {
+	t.Helper()
+	for range n {
+		rig.Must(t, rw.RLock(t.Context()))
+	}
+	counts(t, rw.RLocker(), n)
+	synctest.Wait() // the inbox hears, and what was lost before is released
+}
+
+// unlockOften ends n read holds, and says of the first of them that they were lost.
+func unlockOften(t *testing.T, rw *relock.RWLock, n, lost int) {
+	t.Helper()
+	for i := range n {
+		if err := rw.RUnlock(); i < lost {
+			rig.WantIs(t, err, relock.ErrLost)
+		} else {
+			rig.Must(t, err)
+		}
+	}
 }
 
 func counts(t *testing.T, l *relock.Lock, want int) {

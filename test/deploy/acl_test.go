@@ -75,12 +75,7 @@ func TestPermissionForReplicasIsNamedAtTheFirstCall(t *testing.T) {
 	first, second := lockOf(), lockOf()
 	rig.Must(t, first.Lock(t.Context()))
 	waits := rig.Beside(func() error { return second.Lock(t.Context()) })
-	rig.Soon(t, func() string {
-		if info, err := first.Info(t.Context()); err != nil || info.Waiters != 1 {
-			return fmt.Sprint(info, err)
-		}
-		return ""
-	})
+	rig.Queued(t, first, 1)
 	rig.Must(t, first.Unlock())
 	rig.Must(t, <-waits)
 	rig.Must(t, second.Unlock())

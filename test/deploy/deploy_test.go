@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -112,17 +111,6 @@ func (d *deployed) soonHolds(g rig.Going) {
 	}
 }
 
-func (d *deployed) waiting(l *relock.Lock, n int) {
-	d.Helper()
-	rig.Soon(d, func() string {
-		info, err := l.Info(d.ctx)
-		if err != nil || info.Waiters != n {
-			return fmt.Sprintf("%d waiters, %v; want %d", info.Waiters, err, n)
-		}
-		return ""
-	})
-}
-
 func (d *deployed) handOff() {
 	first, second := d.a.NewLock(d.name), d.b.NewLock(d.name)
 	token := int64(0)
@@ -130,7 +118,7 @@ func (d *deployed) handOff() {
 		rig.Must(d, first.Lock(d.ctx))
 		rig.WantLater(d, token, first.Token())
 		waits := rig.Beside(func() error { return second.Lock(d.ctx) })
-		d.waiting(first, 1)
+		rig.Queued(d, first, 1)
 		token = first.Token()
 		rig.Must(d, first.Unlock())
 		d.soonHolds(waits)
@@ -157,7 +145,7 @@ func (d *deployed) fairOrder() {
 			order <- i
 			return errors.Join(err, l.Unlock())
 		}))
-		d.waiting(holder, i+1)
+		rig.Queued(d, holder, i+1)
 	}
 	rig.Must(d, holder.Unlock())
 	for i, call := range calls {
@@ -173,12 +161,12 @@ func (d *deployed) readersAndWriter() {
 	rig.Must(d, a.RLock(d.ctx))
 	rig.Must(d, b.RLock(d.ctx))
 	writes := rig.Beside(func() error { return b.Lock(d.ctx) })
-	d.waiting(a.WLocker(), 1)
+	rig.Queued(d, a.WLocker(), 1)
 	rig.Must(d, a.RUnlock())
 	rig.Must(d, b.RUnlock())
 	d.soonHolds(writes)
 	reads := rig.Beside(func() error { return a.RLock(d.ctx) })
-	d.waiting(a.WLocker(), 1)
+	rig.Queued(d, a.WLocker(), 1)
 	rig.Must(d, b.Downgrade(d.ctx))
 	d.soonHolds(reads)
 	rig.Must(d, a.RUnlock())
@@ -214,10 +202,10 @@ func (d *deployed) deadWaiter() {
 	rig.Must(d, holder.Lock(d.ctx))
 	dead := rig.Open(d, d.rdb(), d.opts...)
 	gone := rig.Beside(func() error { return dead.NewLock(d.name, relock.TTL(ttl)).Lock(d.ctx) })
-	d.waiting(holder, 1)
+	rig.Queued(d, holder, 1)
 	next := d.b.NewLock(d.name, relock.TTL(ttl))
 	waits := rig.Beside(func() error { return next.Lock(d.ctx) })
-	d.waiting(holder, 2)
+	rig.Queued(d, holder, 2)
 	rig.Must(d, dead.Close())
 	if err := <-gone; !errors.Is(err, relock.ErrClosed) {
 		d.Errorf("Lock of a closed client = %v", err)

@@ -146,45 +146,44 @@ func TestReleasedLockDoesNotComeBackAfterAFailover(t *testing.T) {
 // nobody renews any more, and that somebody waits for.
 func TestDeadHoldersLeaseEndsAcrossAFailover(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
 	for where, deploy := range replicatedDeployments {
 		for _, how := range []string{"killed", "hung"} {
 			t.Run(where+", primary "+how, func(t *testing.T) {
 				t.Parallel()
-				r := deploy(t)
-				dead := rig.Open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl)))
-				name := r.apart(dead)
-				token := rig.MustAcquire(t, dead.NewLock(name)).Token()
-				ends := ends[how]
-				lease := time.Now()
-				rig.Must(t, dead.Close())
-				waiter := rig.Open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl))).NewLock(name)
-				waits := rig.Beside(func() error { return waiter.Lock(t.Context()) })
-				rig.Soon(t, func() string {
-					if info, err := waiter.Info(t.Context()); err != nil || info.Waiters != 1 {
-						return fmt.Sprint(info, err)
-					}
-					return ""
-				})
-				r.thatKnow(t, name) // else nobody is left to wait for
-				r.promoted(name, ends(r, name))
-				back := time.Now()
-				rig.Must(t, <-waits)
-				held := time.Now()
-				due := lease.Add(ttl)
-				if back.After(due) {
-					due = back
-				}
-				if late := held.Sub(due); late > goOn {
-					t.Errorf("held %v after the lease's end and the new primary, want %v", late, goOn)
-				}
-				if early := lease.Add(ttl - time.Second).Sub(held); early > 0 {
-					t.Errorf("held %v before the lease's end", early)
-				}
-				rig.WantLater(t, token, waiter.Token())
-				t.Logf("held %v after it could", held.Sub(due))
-				rig.Must(t, waiter.Unlock())
+				waitForTheDead(t, deploy(t), ends[how])
 			})
 		}
 	}
+}
+
+// waitForTheDead has somebody wait for a lock whose holder is gone, while the primary
+// ends and a replica takes over.
+func waitForTheDead(t *testing.T, r *replicated, end func(*replicated, string) *redistest.RealServer) {
+	const ttl = 4 * time.Second
+	dead := rig.Open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl)))
+	name := r.apart(dead)
+	token := rig.MustAcquire(t, dead.NewLock(name)).Token()
+	lease := time.Now()
+	rig.Must(t, dead.Close())
+	waiter := rig.Open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl))).NewLock(name)
+	waits := rig.Beside(func() error { return waiter.Lock(t.Context()) })
+	rig.Queued(t, waiter, 1)
+	r.thatKnow(t, name) // else nobody is left to wait for
+	r.promoted(name, end(r, name))
+	back := time.Now()
+	rig.Must(t, <-waits)
+	held := time.Now()
+	due := lease.Add(ttl)
+	if back.After(due) {
+		due = back
+	}
+	if late := held.Sub(due); late > goOn {
+		t.Errorf("held %v after the lease's end and the new primary, want %v", late, goOn)
+	}
+	if early := lease.Add(ttl - time.Second).Sub(held); early > 0 {
+		t.Errorf("held %v before the lease's end", early)
+	}
+	rig.WantLater(t, token, waiter.Token())
+	t.Logf("held %v after it could", held.Sub(due))
+	rig.Must(t, waiter.Unlock())
 }

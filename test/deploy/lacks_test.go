@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -79,12 +78,7 @@ func TestServerThatIsNotClusteredIsAskedForNothingItLacks(t *testing.T) {
 	first, second := a.NewLock("job"), b.NewLock("job")
 	rig.Must(t, first.Lock(t.Context()))
 	waits := rig.Beside(func() error { return second.Lock(t.Context()) })
-	rig.Soon(t, func() string {
-		if info, err := first.Info(t.Context()); err != nil || info.Waiters != 1 {
-			return fmt.Sprint(info, err)
-		}
-		return ""
-	})
+	rig.Queued(t, first, 1)
 	rig.Must(t, first.Unlock())
 	rig.Must(t, <-waits)
 	rig.Must(t, second.Unlock())

@@ -84,12 +84,7 @@ func queueUp(t *testing.T, holder, waiter *relock.Client, names ...string) *shar
 		}))
 	}
 	for _, l := range q.locks {
-		rig.Soon(t, func() string {
-			if info, err := l.Info(ctx); err != nil || info.Waiters != 1 {
-				return fmt.Sprint(info, err)
-			}
-			return ""
-		})
+		rig.Queued(t, l, 1)
 	}
 	return q
 }
@@ -190,29 +185,7 @@ func TestShardedWaitersInCluster(t *testing.T) {
 		queueUp(t, sharded, plain, numbered("other way ", 6)...).pass()
 	})
 	t.Run("share a connection to each server and leave none", func(t *testing.T) {
-		admin, waiter := c.Client(t), client(t)
-		q := queueUp(t, client(t), waiter, numbered("many ", 100)...)
-		rig.Soon(t, func() string { // the holder's first call has seen whether it may hear, which lingers
-			if most, channels := subscribed(t, admin); most != 1 || channels != 100 {
-				return fmt.Sprintf("%d connections to a server, want 1, and %d channels, want 100", most, channels)
-			}
-			return ""
-		})
-		q.pass()
-		q = queueUp(t, client(t), waiter, numbered("many ", 10)...)
-		rig.Must(t, waiter.Close())
-		for i, wait := range q.waits {
-			if err := <-wait; !errors.Is(err, relock.ErrClosed) {
-				t.Errorf("Lock of a closed client = %v", err)
-			}
-			rig.Must(t, q.holds[i].Release())
-		}
-		rig.Soon(t, func() string {
-			if most, channels := subscribed(t, admin); most > 0 || channels > 0 {
-				return fmt.Sprintf("%d connections to a server and %d channels are left", most, channels)
-			}
-			return ""
-		})
+		shareConnections(t, c.Client(t), client)
 	})
 	t.Run("hear again when their connections were killed", func(t *testing.T) {
 		q := queueUp(t, client(t), client(t), numbered("killed ", 12)...)
@@ -224,6 +197,34 @@ func TestShardedWaitersInCluster(t *testing.T) {
 		q.pass()
 	})
 	t.Run("go with their slot", func(t *testing.T) { migrateSharded(t, c, client) })
+}
+
+// shareConnections counts connections and channels while many calls of a client wait,
+// and after it was closed.
+func shareConnections(t *testing.T, admin *redis.ClusterClient, client func(*testing.T, ...relock.Option) *relock.Client) {
+	waiter := client(t)
+	q := queueUp(t, client(t), waiter, numbered("many ", 100)...)
+	rig.Soon(t, func() string { // the holder's first call has seen whether it may hear, which lingers
+		if most, channels := subscribed(t, admin); most != 1 || channels != 100 {
+			return fmt.Sprintf("%d connections to a server, want 1, and %d channels, want 100", most, channels)
+		}
+		return ""
+	})
+	q.pass()
+	q = queueUp(t, client(t), waiter, numbered("many ", 10)...)
+	rig.Must(t, waiter.Close())
+	for i, wait := range q.waits {
+		if err := <-wait; !errors.Is(err, relock.ErrClosed) {
+			t.Errorf("Lock of a closed client = %v", err)
+		}
+		rig.Must(t, q.holds[i].Release())
+	}
+	rig.Soon(t, func() string {
+		if most, channels := subscribed(t, admin); most > 0 || channels > 0 {
+			return fmt.Sprintf("%d connections to a server and %d channels are left", most, channels)
+		}
+		return ""
+	})
 }
 
 // migrateSharded moves the slot of locks that are waited for, beside others of

@@ -75,12 +75,7 @@ func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
 	held, err := a.Acquire(ctx)
 	rig.Must(t, err)
 	waits := rig.Beside(func() error { return b.Lock(ctx) })
-	rig.Soon(t, func() string {
-		if info, err := a.Info(ctx); err != nil || info.Waiters != 1 {
-			return fmt.Sprint(info, err)
-		}
-		return ""
-	})
+	rig.Queued(t, a, 1)
 	m := c.Migrate(c.Slot(keys.Hash))
 	m.Begin()
 	split := map[string]string{"hash": keys.Hash, "queue": keys.Queue}[first]

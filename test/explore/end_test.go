@@ -121,6 +121,26 @@ func (w *world) drain() {
 // close ends everything that the world has started, whatever state it is in, and
 // looks what is left in Redis.
 func (w *world) close() {
+	w.endAll()
+	if w.wrong != "" {
+		return
+	}
+	time.Sleep(3 * w.setup.ttl)
+	for _, k := range w.srv.Direct().Keys() {
+		// What the dead leave in a queue lasts until somebody comes, or for the keep time.
+		if !w.faulty && !strings.HasPrefix(k, "relock:h:") {
+			w.violate("%s is left", k)
+		}
+	}
+	time.Sleep(2 * time.Minute)
+	if left := w.srv.Direct().Keys(); len(left) > 0 {
+		w.violate("left in redis after the keep time: %v", left)
+	}
+	_ = w.wire.Ping(context.Background())
+}
+
+// endAll ends the processes and their calls, and waits until they are gone.
+func (w *world) endAll() {
 	for _, a := range w.calls {
 		a.stop()
 	}
@@ -146,19 +166,4 @@ func (w *world) close() {
 		}
 	}
 	synctest.Wait()
-	if w.wrong != "" {
-		return
-	}
-	time.Sleep(3 * w.setup.ttl)
-	for _, k := range w.srv.Direct().Keys() {
-		// What the dead leave in a queue lasts until somebody comes, or for the keep time.
-		if !w.faulty && !strings.HasPrefix(k, "relock:h:") {
-			w.violate("%s is left", k)
-		}
-	}
-	time.Sleep(2 * time.Minute)
-	if left := w.srv.Direct().Keys(); len(left) > 0 {
-		w.violate("left in redis after the keep time: %v", left)
-	}
-	_ = w.wire.Ping(context.Background())
 }

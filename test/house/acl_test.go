@@ -66,21 +66,10 @@ func TestOperationsListsThePermissionsThatScriptsUse(t *testing.T) {
 func TestPermissionsInOperationsAreEnough(t *testing.T) {
 	srv := redistest.Real(t)
 	admin := srv.Client(t)
-	var args []any
-	for word := range strings.FieldsSeq(rig.DocumentedACL(t)) {
-		args = append(args, word)
-	}
-	if err := admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	rig.Permit(t, admin, rig.DocumentedACL(t))
 	lockAsUser := func() *relock.Lock {
 		rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "app", "secret" })
-		client, err := relock.New(rdb)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { client.Close() })
-		return client.NewLock("job", relock.TTL(time.Second))
+		return rig.Open(t, rdb).NewLock("job", relock.TTL(time.Second))
 	}
 	must := func(what string, err error) {
 		t.Helper()
@@ -108,8 +97,14 @@ func TestPermissionsInOperationsAreEnough(t *testing.T) {
 	if removed, err := holder.ForceUnlock(t.Context()); !removed || err != nil {
 		t.Errorf("force: %v, %v, want true, nil", removed, err)
 	}
+	wantNothingDenied(t, admin)
+}
+
+// wantNothingDenied reads the server's log of what users were not allowed to do.
+func wantNothingDenied(t *testing.T, admin *redis.Client) {
+	t.Helper()
 	denied, err := admin.Do(t.Context(), "ACL", "LOG").Slice()
-	must("acl log", err)
+	rig.Must(t, err)
 	for _, entry := range denied {
 		// go-redis introduces itself, and does not need to be heard.
 		if what := fmt.Sprint(entry); !strings.Contains(what, "client|") {

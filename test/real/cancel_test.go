@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
@@ -21,26 +23,25 @@ import (
 func TestTenThousandCancelsLeaveNothing(t *testing.T) {
 	const names = 3
 	srv := redistest.Real(t)
-	rdb := srv.Client(t)
 	target := int64(rig.Rounds(10_000, 300_000))
 	var cancels, grants atomic.Int64
-	var clients []*relock.Client
 	var running sync.WaitGroup
+	var clients []*relock.Client
 	for range 4 {
 		c := rig.Open(t, srv.Client(t))
 		clients = append(clients, c)
-		shared := make([]*relock.Lock, names)
-		for i := range shared {
-			shared[i] = c.NewLock(fmt.Sprint("job ", i))
+		var shared []*relock.Lock
+		for i := range names {
+			shared = append(shared, c.NewLock(fmt.Sprint("job ", i)))
 		}
 		for i := range 8 {
 			running.Go(func() {
+				owner := fmt.Sprint("owner ", i%2, " of ", rig.ID(c))
 				for cancels.Load() < target && !t.Failed() {
-					err := abandon(t, shared[rand.IntN(names)], fmt.Sprint("owner ", i%2, " of ", rig.ID(c)))
-					switch {
+					switch err := abandon(t, shared[rand.IntN(names)], owner); {
 					case err == nil:
 						grants.Add(1)
-					case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, relock.ErrNotAcquired), rig.Unheard(err):
+					case errors.Is(err, context.DeadlineExceeded), gaveUp(err):
 						cancels.Add(1)
 					default:
 						t.Error(err)
@@ -50,21 +51,36 @@ func TestTenThousandCancelsLeaveNothing(t *testing.T) {
 		}
 	}
 	running.Wait()
-	t.Logf("%d cancels, %d grants", cancels.Load(), grants.Load())
-	if grants.Load() < target/500 {
-		t.Errorf("only %d grants beside the cancels: the locks hardly changed hands", grants.Load())
+	if t.Logf("%d cancels, %d grants", cancels.Load(), grants.Load()); grants.Load() < target/500 {
+		t.Error("so few grants beside the cancels: the locks hardly changed hands")
 	}
+	soonNothing(t, clients)
+	for i := range names {
+		wantFree(t, srv.Client(t), clients[0].NewLock(fmt.Sprint("job ", i)))
+	}
+}
+
+// soonNothing waits until the clients keep nothing of any lock.
+func soonNothing(t *testing.T, clients []*relock.Client) {
+	t.Helper()
 	for _, c := range clients {
 		rig.Soon(t, func() string { return rig.Remains(c) })
 	}
-	for i := range names {
-		name := fmt.Sprint("job ", i)
-		rig.WantState(t, clients[0].NewLock(name), name, "free waiting 0")
-		rig.WantBare(t, rdb, name)
-		if ttl := rdb.PTTL(t.Context(), key.For("relock", name).Hash).Val(); ttl <= 0 || ttl > 10*time.Minute {
-			t.Errorf("the hash of a free lock stays for %v, want at most the keep time", ttl)
-		}
+}
+
+// wantFree asserts that a lock has nothing in Redis but its counter, for a while.
+func wantFree(t *testing.T, rdb *redis.Client, l *relock.Lock) {
+	t.Helper()
+	rig.WantState(t, l, l.Name(), "free waiting 0")
+	rig.WantBare(t, rdb, l.Name())
+	if ttl := rdb.PTTL(t.Context(), key.For("relock", l.Name()).Hash).Val(); ttl <= 0 || ttl > 10*time.Minute {
+		t.Errorf("the hash of a free lock stays for %v, want at most the keep time", ttl)
 	}
+}
+
+// gaveUp tells whether a call ended with a cancel or for its time.
+func gaveUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, relock.ErrNotAcquired) || rig.Unheard(err)
 }
 
 // abandon waits for the lock in one of several manners, for a random time, and

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
@@ -35,24 +38,13 @@ func TestWaiterHoldsSoonAfterTheLeaseOfAKilledHolder(t *testing.T) {
 		})
 	}
 	for i := range locks {
-		rig.Soon(t, func() string {
-			info, err := client.NewLock(fmt.Sprint("job ", i)).Info(t.Context())
-			if err != nil || info.Waiters != 1 {
-				return fmt.Sprint("the waiter is not in the queue: ", info, err)
-			}
-			return ""
-		})
+		rig.Queued(t, client.NewLock(fmt.Sprint("job ", i)), 1)
 	}
 	meter := measureStalls(t, srv)
 	holder.kill()
 	ends := make([]time.Time, locks)
 	for i := range locks {
-		info, err := client.NewLock(fmt.Sprint("job ", i)).Info(t.Context())
-		rig.Must(t, err)
-		ends[i] = time.Now()
-		if len(info.Holders) > 0 {
-			ends[i] = ends[i].Add(info.Holders[0].TTL)
-		}
+		ends[i] = endOfLease(t, client.NewLock(fmt.Sprint("job ", i)))
 	}
 	running.Wait()
 	stall := meter()
@@ -61,6 +53,18 @@ func TestWaiterHoldsSoonAfterTheLeaseOfAKilledHolder(t *testing.T) {
 			t.Errorf("lock %d came %v after the lease had ended, want at most %v (and %v that the machine stood still)", i, late, slack, stall)
 		}
 	}
+}
+
+// endOfLease is when the holder's lease ends, or now if nobody holds.
+func endOfLease(t *testing.T, l *relock.Lock) time.Time {
+	t.Helper()
+	info, err := l.Info(t.Context())
+	rig.Must(t, err)
+	end := time.Now()
+	if len(info.Holders) > 0 {
+		end = end.Add(info.Holders[0].TTL)
+	}
+	return end
 }
 
 // measureStalls measures, until it is told to stop, the longest time in which
@@ -103,33 +107,18 @@ func TestKilledWaitersAreNotNoticed(t *testing.T) {
 		h := rig.MustAcquire(t, l)
 		head, third := spawn(t, srv.Addr()), spawn(t, srv.Addr())
 		next, last := rig.Open(t, srv.Client(t)).NewLock("job"), rig.Open(t, srv.Client(t)).NewLock("job")
-		waiting := func(n int) {
-			t.Helper()
-			rig.Soon(t, func() string {
-				if info, err := l.Info(t.Context()); err != nil || info.Waiters != n {
-					return fmt.Sprint("waiters: ", info.Waiters, ", want ", n, ", error ", err)
-				}
-				return ""
-			})
-		}
 		head.begin(order{Do: "lock", Lock: "job"})
-		waiting(1)
+		rig.Queued(t, l, 1)
 		second := rig.Beside(func() error { return next.Lock(t.Context()) })
-		waiting(2)
+		rig.Queued(t, l, 2)
 		third.begin(order{Do: "lock", Lock: "job"})
-		waiting(3)
+		rig.Queued(t, l, 3)
 		fourth := rig.Beside(func() error { return last.Lock(t.Context()) })
-		waiting(4)
-		inboxes := len(rdb.PubSubChannels(t.Context(), "relock:inbox:*").Val())
+		rig.Queued(t, l, 4)
+		n := len(inboxes(t, rdb))
 		head.kill()
 		third.kill()
-		rig.Soon(t, func() string {
-			// The kernel has closed their connections, and Redis has to hear of it.
-			if n := len(rdb.PubSubChannels(t.Context(), "relock:inbox:*").Val()); n != inboxes-2 {
-				return fmt.Sprint("inboxes: ", n)
-			}
-			return ""
-		})
+		soonInboxes(t, rdb, n-2) // the kernel has closed their connections, and Redis has to hear of it
 		began := time.Now()
 		rig.Must(t, h.Release())
 		rig.Must(t, <-second)
@@ -141,4 +130,22 @@ func TestKilledWaitersAreNotNoticed(t *testing.T) {
 		}
 		rig.WantState(t, l, "at the end", "free waiting 0")
 	}
+}
+
+// inboxes are the channels of clients that hear, as Redis sees it.
+func inboxes(t *testing.T, rdb *redis.Client) []string {
+	t.Helper()
+	ids, err := rdb.PubSubChannels(t.Context(), "relock:inbox:*").Result()
+	rig.Must(t, err)
+	return ids
+}
+
+func soonInboxes(t *testing.T, rdb *redis.Client, want int) {
+	t.Helper()
+	rig.Soon(t, func() string {
+		if n := len(inboxes(t, rdb)); n != want {
+			return fmt.Sprintf("%d inboxes, want %d", n, want)
+		}
+		return ""
+	})
 }

@@ -78,24 +78,8 @@ func TestFairGrantsInOrderOfArrivalOverProcesses(t *testing.T) {
 	l := rig.Open(t, rdb).NewLock("x", relock.Fair())
 	rig.Must(t, l.Lock(t.Context()))
 
-	var children []*child
-	for i := range 10 {
-		c, n := spawn(t, srv.Addr()), int64(53)
-		if i == 9 {
-			n = 25
-		}
-		c.do(order{Do: "queue", Lock: "x", Owner: fmt.Sprint(i), N: n})
-		children = append(children, c)
-	}
-	queued := func(n int) {
-		rig.Soon(t, func() string {
-			if got := len(ownersOf(t, l)); got != n {
-				return fmt.Sprintf("%d wait, want %d", got, n)
-			}
-			return ""
-		})
-	}
-	queued(9*53 + 25)
+	children := queueingChildren(t, srv)
+	rig.Queued(t, l, 9*53+25)
 	arrived := ownersOf(t, l)
 
 	children[9].kill()
@@ -109,16 +93,9 @@ func TestFairGrantsInOrderOfArrivalOverProcesses(t *testing.T) {
 		rig.Must(t, err)
 		return child == 9 || i%10 == 9
 	})
-	queued(len(want) + 25) // the dead keep their places until their turn or their leases' end
+	rig.Queued(t, l, len(want)+25) // the dead keep their places until their turn or their leases' end
 	rig.Must(t, rdb.Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-	rig.Soon(t, func() string {
-		ids, err := rdb.PubSubChannels(t.Context(), "relock:inbox:*").Result()
-		rig.Must(t, err)
-		if len(ids) != 10 {
-			return fmt.Sprintf("%d inboxes, want those of nine children and the parent", len(ids))
-		}
-		return ""
-	})
+	soonInboxes(t, rdb, 10) // those of nine children and the parent
 
 	rig.Must(t, l.Unlock())
 	rig.Soon(t, func() string {
@@ -133,7 +110,21 @@ func TestFairGrantsInOrderOfArrivalOverProcesses(t *testing.T) {
 			t.Fatalf("grant %d went to %s, want %s (%d gave up)", i, got[i], want[i], gaveUp)
 		}
 	}
-	queued(0)
+	rig.Queued(t, l, 0)
+}
+
+// queueingChildren are ten processes: 53 calls of each wait, and 25 of the last.
+func queueingChildren(t *testing.T, srv *redistest.RealServer) (children []*child) {
+	t.Helper()
+	for i := range 10 {
+		c, n := spawn(t, srv.Addr()), int64(53)
+		if i == 9 {
+			n = 25
+		}
+		c.do(order{Do: "queue", Lock: "x", Owner: fmt.Sprint(i), N: n})
+		children = append(children, c)
+	}
+	return children
 }
 
 // share is the work of one child among readers and writers, for a time: eight

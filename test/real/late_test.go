@@ -39,21 +39,14 @@ func arrival(t *testing.T, play act, name string, nth, at int, twice bool) (sent
 	rig.Run(t, func(t *testing.T, s *rig.Lab) {
 		link := redistest.NewLink(t, s.Server.Dial)
 		late := make(chan struct{})
-		seen := 0
 		short := false // see TestCopyOfAnAnsweredAcquireOfAFreeLockIsShortLived
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if rig.ScriptOf(cmd) != name {
-				return redistest.Pass
-			}
-			seen++
-			switch {
-			case seen != nth:
-				return redistest.Pass
-			case at < 0:
-			case twice:
-				return redistest.Duplicate(late)
-			default:
-				return redistest.Hold(late)
+		verdict := redistest.Hold(late)
+		if twice {
+			verdict = redistest.Duplicate(late)
+		}
+		onNth(link, name, nth, func() redistest.Verdict {
+			if at >= 0 {
+				return verdict
 			}
 			sent = steps
 			return redistest.Pass
@@ -79,6 +72,19 @@ func arrival(t *testing.T, play act, name string, nth, at int, twice bool) (sent
 		}
 	})
 	return sent, steps
+}
+
+// onNth asks f about the nth command that runs the script, and passes all others.
+func onNth(link *redistest.Link, script string, nth int, f func() redistest.Verdict) {
+	seen := 0
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if rig.ScriptOf(cmd) == script {
+			if seen++; seen == nth {
+				return f()
+			}
+		}
+		return redistest.Pass
+	})
 }
 
 // TestCopyOfAnAnsweredAcquireOfAFreeLockIsShortLived: nonces that ended with

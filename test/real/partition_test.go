@@ -87,51 +87,53 @@ func TestPartitionedHolderKnowsOnARealServer(t *testing.T) {
 // TestHealedLinkCostsNoWaiterItsPlace breaks all links of a queue for less than
 // a lease, and lets it move on.
 func TestHealedLinkCostsNoWaiterItsPlace(t *testing.T) {
-	const waiters = 5
 	for how, breakIt := range breaks {
 		for phase := time.Duration(0); phase < 10*time.Second; phase += 1777 * time.Millisecond {
 			t.Run(fmt.Sprint(how, " after ", phase), func(t *testing.T) {
-				rig.Run(t, func(t *testing.T, s *rig.Lab) {
-					h := rig.MustAcquire(t, s.Eye.NewLock("job"))
-					order := make(chan int, waiters)
-					var running sync.WaitGroup
-					var links []*redistest.Link
-					for i := range waiters {
-						c, link := s.Linked()
-						links = append(links, link)
-						l := c.NewLock("job")
-						running.Go(func() {
-							err := l.Lock(t.Context())
-							order <- i
-							if err := errors.Join(err, l.Unlock()); err != nil {
-								t.Error(err)
-							}
-						})
-						time.Sleep(101 * time.Millisecond)
-					}
-					time.Sleep(phase)
-					var heals []func()
-					for _, link := range links {
-						heals = append(heals, breakIt(link))
-					}
-					time.Sleep(13 * time.Second)
-					for i := range heals {
-						heals[len(heals)-1-i]() // the last in the queue comes back first
-						time.Sleep(11 * time.Millisecond)
-					}
-					time.Sleep(5 * time.Second)
-					rig.WantState(t, s.Eye.NewLock("job"), "after the fault", h.Owner()+" x1 waiting 5")
-					rig.Must(t, h.Release())
-					for want := range waiters {
-						if got := <-order; got != want {
-							t.Errorf("waiter %d came where waiter %d stood", got, want)
-						}
-					}
-					running.Wait()
-				})
+				rig.Run(t, func(t *testing.T, s *rig.Lab) { breakQueue(t, s, phase, breakIt) })
 			})
 		}
 	}
+}
+
+func breakQueue(t *testing.T, s *rig.Lab, phase time.Duration, breakIt func(*redistest.Link) func()) {
+	const waiters = 5
+	h := rig.MustAcquire(t, s.Eye.NewLock("job"))
+	order := make(chan int, waiters)
+	var running sync.WaitGroup
+	var links []*redistest.Link
+	for i := range waiters {
+		c, link := s.Linked()
+		links = append(links, link)
+		l := c.NewLock("job")
+		running.Go(func() {
+			err := l.Lock(t.Context())
+			order <- i
+			if err := errors.Join(err, l.Unlock()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(101 * time.Millisecond)
+	}
+	time.Sleep(phase)
+	var heals []func()
+	for _, link := range links {
+		heals = append(heals, breakIt(link))
+	}
+	time.Sleep(13 * time.Second)
+	for i := range heals {
+		heals[len(heals)-1-i]() // the last in the queue comes back first
+		time.Sleep(11 * time.Millisecond)
+	}
+	time.Sleep(5 * time.Second)
+	rig.WantState(t, s.Eye.NewLock("job"), "after the fault", h.Owner()+" x1 waiting 5")
+	rig.Must(t, h.Release())
+	for want := range waiters {
+		if got := <-order; got != want {
+			t.Errorf("waiter %d came where waiter %d stood", got, want)
+		}
+	}
+	running.Wait()
 }
 
 // TestHalfOpenInboxIsNoticed makes a waiter's inbox deaf, which Redis does not

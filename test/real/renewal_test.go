@@ -125,12 +125,7 @@ func TestHeldLockSurvivesAScriptFlushAndAStall(t *testing.T) {
 	h := rig.MustAcquire(t, l)
 	other := rig.Open(t, rdb).NewLock("job")
 	waiting := rig.Beside(func() error { return other.Lock(t.Context()) })
-	rig.Soon(t, func() string {
-		if info, err := l.Info(t.Context()); err != nil || info.Waiters != 1 {
-			return fmt.Sprint("nobody waits: ", err)
-		}
-		return ""
-	})
+	rig.Queued(t, l, 1)
 	rig.Must(t, rdb.ScriptFlush(t.Context()).Err())
 	renewedPast(t, h, h.TrustedUntil())
 	stall := time.NewTimer(5 * time.Second)
@@ -181,12 +176,7 @@ func TestHolderLearnsOfLostDataAtItsNextRenewal(t *testing.T) {
 			h = rig.MustAcquire(t, l)
 			waiter := rig.Open(t, rdb).NewLock("job")
 			waiting := rig.Beside(func() error { return waiter.Lock(t.Context()) })
-			rig.Soon(t, func() string {
-				if info, err := l.Info(t.Context()); err != nil || info.Waiters != 1 {
-					return fmt.Sprint("nobody waits: ", err)
-				}
-				return ""
-			})
+			rig.Queued(t, l, 1)
 			meter := measureStalls(t, srv)
 			rig.Must(t, lose(srv, rdb))
 			lost := time.Now()

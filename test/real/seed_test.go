@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -59,42 +60,52 @@ func TestLateUnlockOfAFrozenHolderFreesNobody(t *testing.T) {
 // other's handle.
 func race(t testing.TB, srv *redistest.RealServer) (*relock.Hold, *relock.Lock) {
 	t.Helper()
-	var mu sync.Mutex
-	holds := map[*relock.Lock]*relock.Hold{}
+	r := racers{holds: map[*relock.Lock]*relock.Hold{}}
 	var locks []*relock.Lock
 	var running sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	for range 2 {
-		l := rig.Open(t, srv.Client(t)).NewLock("job", relock.TTL(30*time.Second))
+		l := rig.Open(t, srv.Client(t)).NewLock("job")
 		locks = append(locks, l)
 		running.Go(func() {
 			for left := 200; left > 0 && ctx.Err() == nil; runtime.Gosched() {
-				h, err := l.TryAcquire(t.Context(), 0)
-				mu.Lock()
-				if err == nil {
-					holds[l] = h
-				} else if !errors.Is(err, relock.ErrNotAcquired) && !rig.Unheard(err) {
-					t.Error(err)
-				}
-				if len(holds) > 0 {
-					left-- // some more tries: the other one must go on failing
-				}
-				mu.Unlock()
-				if err == nil {
+				held, over := r.try(t, l)
+				if held {
 					return
+				}
+				if over {
+					left-- // some more tries: the other one must go on failing
 				}
 			}
 		})
 	}
-	stop := time.AfterFunc(time.Minute, cancel)
 	running.Wait()
-	stop.Stop()
 	cancel()
-	if len(holds) != 1 {
-		t.Fatalf("%d of two clients got the lock, want one", len(holds))
+	if len(r.holds) != 1 {
+		t.Fatalf("%d of two clients got the lock, want one", len(r.holds))
 	}
-	if h := holds[locks[0]]; h != nil {
-		return h, locks[1]
+	if r.holds[locks[0]] == nil {
+		slices.Reverse(locks)
 	}
-	return holds[locks[1]], locks[0]
+	return r.holds[locks[0]], locks[1]
+}
+
+// racers are those who want one lock, and the holds of those who got it.
+type racers struct {
+	mu    sync.Mutex
+	holds map[*relock.Lock]*relock.Hold
+}
+
+// try makes one attempt. The race is over when anybody has won it.
+func (r *racers) try(t testing.TB, l *relock.Lock) (held, over bool) {
+	t.Helper()
+	h, err := l.TryAcquire(t.Context(), 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.holds[l] = h
+	} else if !errors.Is(err, relock.ErrNotAcquired) && !rig.Unheard(err) {
+		t.Error(err)
+	}
+	return err == nil, len(r.holds) > 0
 }

@@ -115,13 +115,7 @@ func released(h *relock.Hold) error {
 
 func (w *crowd) await(t *testing.T, entries int) {
 	t.Helper()
-	rig.Soon(t, func() string {
-		info, err := w.l.Info(t.Context())
-		if err != nil || info.Waiters != entries {
-			return fmt.Sprintf("%d waiters in the queue, %v, want %d", info.Waiters, err, entries)
-		}
-		return ""
-	})
+	rig.Queued(t, w.l, entries)
 }
 
 // connections returns how many connections the crowd has, and how many of them

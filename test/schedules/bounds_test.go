@@ -61,7 +61,7 @@ func TestF17DeadEntriesAheadGoABoundedNumberPerCall(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	go func() { got <- b.NewLock("l").Lock(t.Context()) }()
-	awaitWaiters(t, a.NewLock("l"), 1)
+	rig.Queued(t, a.NewLock("l"), 1)
 	c.bury(1)
 	before := a.Sent("release")
 	rig.End(t, held)
@@ -87,7 +87,7 @@ func TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	go func() { got <- b.NewLock("l", relock.TTL(3*time.Second)).Lock(t.Context()) }()
-	awaitWaiters(t, a.NewLock("l"), 1)
+	rig.Queued(t, a.NewLock("l"), 1)
 	sent := func() int { return b.Sent("acquire") + b.Sent("release") }
 	before := sent()
 	c.bury(time.Now().Add(time.Hour).UnixMicro())
@@ -117,19 +117,13 @@ func TestF17LocksWorkOnWhenRedisIsOutOfMemory(t *testing.T) {
 	defer cancel()
 	lock := a.NewLock("l", relock.TTL(3*time.Second))
 	outer, err := lock.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	beside, err := rig.RealActor(t, srv).NewLock("l").Acquire(ctx) // the same owner
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan error, 1)
-	go func() {
-		_, err := b.NewLock("l", relock.TTL(1500*time.Millisecond)).Acquire(relock.WithOwner(ctx, "other"))
-		got <- err
-	}()
-	awaitWaiters(t, lock, 1)
+	rig.Must(t, err)
+	waits := rig.Beside(func() error {
+		return b.NewLock("l", relock.TTL(1500*time.Millisecond)).Lock(relock.WithOwner(ctx, "other"))
+	})
+	rig.Queued(t, lock, 1)
 	full(t, srv)
 
 	nested, err := lock.Acquire(ctx)
@@ -150,9 +144,7 @@ func TestF17LocksWorkOnWhenRedisIsOutOfMemory(t *testing.T) {
 		t.Errorf("info %+v, %v, want one living waiter", info, err)
 	}
 	rig.End(t, outer)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	rig.Must(t, <-waits)
 }
 
 // full leaves a server no memory, and makes sure that it says so.

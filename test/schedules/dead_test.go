@@ -72,19 +72,21 @@ func TestDeadEntriesDelayNobodyForLong(t *testing.T) {
 	}
 }
 
+// mortal is a lock whose waiters' leases end soon, by the name of its kind.
+func mortal(c *relock.Client, kind string) *relock.Lock {
+	switch kind {
+	case "rw":
+		return c.NewRWLock(kind, relock.TTL(deadTTL)).WLocker()
+	case "fair":
+		return c.NewLock(kind, relock.TTL(deadTTL), relock.Fair())
+	}
+	return c.NewLock(kind, relock.TTL(deadTTL))
+}
+
 func behindTheDead(t *testing.T, rdb func() redis.UniversalClient, server *redistest.RealServer, kind string, bound time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	lockOf := func(c *relock.Client) *relock.Lock {
-		switch kind {
-		case "rw":
-			return c.NewRWLock(kind, relock.TTL(deadTTL)).WLocker()
-		case "fair":
-			return c.NewLock(kind, relock.TTL(deadTTL), relock.Fair())
-		}
-		return c.NewLock(kind, relock.TTL(deadTTL))
-	}
-	holder, waiter := lockOf(rig.Open(t, rdb())), lockOf(rig.Open(t, rdb()))
+	holder, waiter := mortal(rig.Open(t, rdb()), kind), mortal(rig.Open(t, rdb()), kind)
 	rig.Must(t, holder.Lock(ctx))
 	raw := rdb()
 	bury(t, raw, kind, kind, "w")

@@ -195,7 +195,7 @@ func TestPatternSubscriberDoesNotKeepADeadWaiterAlive(t *testing.T) {
 	gone, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _, _ = dead.NewLock("l", relock.TTL(time.Second)).Acquire(gone) }()
-	awaitWaiters(t, a.NewLock("l"), 1)
+	rig.Queued(t, a.NewLock("l"), 1)
 	dead.Link.Cut()
 	if n := watcher.Publish(ctx, "relock:inbox:"+rig.ID(dead.Client), "echo").Val(); n != 1 {
 		t.Fatalf("%d receivers, want the pattern subscriber alone", n)
@@ -206,25 +206,4 @@ func TestPatternSubscriberDoesNotKeepADeadWaiterAlive(t *testing.T) {
 		t.Errorf("the living waiter: %v", err)
 	}
 	<-released
-}
-
-// awaitWaiters waits until so many stand in the queue of a real server.
-func awaitWaiters(t *testing.T, l *relock.Lock, n int) {
-	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		info, err := l.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Waiters == n {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		}
-	}
 }

@@ -59,25 +59,7 @@ func wireStates() []wireState {
 // statements is what may be said to a lock in the state, by those who hold and wait
 // and by e and f, who are new. Who says it may have died or gone.
 func (state wireState) statements() []say {
-	all := []say{
-		{script: "acquire", who: "e"},
-		{script: "acquire", who: "e", echo: true},
-		{script: "acquire", who: "e", place: -1},
-		{script: "acquire", who: "e", block: 10_000_000},
-		{script: "acquire", who: "e", oneKey: true},
-		{script: "acquire", who: "e", mode: "r"},
-		{script: "acquire", who: "e", mode: "r", echo: true},
-		{script: "acquire", who: "e", owner: "o"},
-		{script: "acquire", who: "e", owner: "o", mode: "r"},
-		{script: "acquire", who: "e", owner: "p"},
-		{script: "acquire", who: "e", owner: "~the owner a"},
-		{script: "acquire", who: "e", beside: "f"},
-		{script: "acquire", who: "e", beside: "f", echo: true, mode: "r"},
-		{script: "release", who: "e"},
-		{script: "release", who: "e", copies: 10 * time.Second},
-		{script: "release", who: "e", anonymous: true},
-		{script: "release", who: "e", anonymous: true, oneKey: true},
-	}
+	all := slices.Clone(ofNewcomers)
 	for _, who := range []string{"a", "b", "c", "d"} {
 		beat := say{script: "acquire", who: who}
 		for _, s := range state.said {
@@ -89,28 +71,9 @@ func (state wireState) statements() []say {
 		again := beat
 		beat.op, beat.place, beat.echo = 3, 1, true
 		all = append(all, again, beat)
-		all = append(all,
-			say{script: "hold", who: who, op: 4, writes: 1},
-			say{script: "hold", who: who, op: 4, reads: 1},
-			say{script: "hold", who: who, op: 4, writes: 2, still: true},
-			say{script: "hold", who: who, op: 4, writes: 1, reads: 1},
-			say{script: "hold", who: who, op: 4, writes: 1, oneKey: true},
-			say{script: "hold", who: who, op: 4, reads: 1, oneKey: true, still: true},
-			say{script: "hold", who: who, op: 4, writes: 1, many: true},
-			say{script: "hold", who: who, op: 4, writes: 2, many: true, still: true},
-			say{script: "downgrade", who: who, op: 4, reads: 1},
-			say{script: "downgrade", who: who, op: 4, reads: 2, still: true},
-			say{script: "release", who: who},
-			say{script: "release", who: who, brief: true},
-			say{script: "release", who: who, copies: 10 * time.Second},
-			say{script: "release", who: who, oneKey: true},
-			say{script: "force", who: who},
-			say{script: "force", who: who, stale: true},
-		)
-		for i := range all {
-			if all[i].who == who {
-				all[i].owner = beat.owner
-			}
+		for _, s := range ofAnybody {
+			s.who, s.owner = who, beat.owner
+			all = append(all, s)
 		}
 	}
 	if state.shared() {
@@ -119,6 +82,46 @@ func (state wireState) statements() []say {
 	return slices.DeleteFunc(all, func(s say) bool {
 		return s.mode == "r" || s.script == "downgrade" || s.reads > 0
 	})
+}
+
+var ofNewcomers = []say{
+	{script: "acquire", who: "e"},
+	{script: "acquire", who: "e", echo: true},
+	{script: "acquire", who: "e", place: -1},
+	{script: "acquire", who: "e", block: 10_000_000},
+	{script: "acquire", who: "e", oneKey: true},
+	{script: "acquire", who: "e", mode: "r"},
+	{script: "acquire", who: "e", mode: "r", echo: true},
+	{script: "acquire", who: "e", owner: "o"},
+	{script: "acquire", who: "e", owner: "o", mode: "r"},
+	{script: "acquire", who: "e", owner: "p"},
+	{script: "acquire", who: "e", owner: "~the owner a"},
+	{script: "acquire", who: "e", beside: "f"},
+	{script: "acquire", who: "e", beside: "f", echo: true, mode: "r"},
+	{script: "release", who: "e"},
+	{script: "release", who: "e", copies: 10 * time.Second},
+	{script: "release", who: "e", anonymous: true},
+	{script: "release", who: "e", anonymous: true, oneKey: true},
+}
+
+// ofAnybody is said by each of those who have asked before, as the owner for whom they did.
+var ofAnybody = []say{
+	{script: "hold", op: 4, writes: 1},
+	{script: "hold", op: 4, reads: 1},
+	{script: "hold", op: 4, writes: 2, still: true},
+	{script: "hold", op: 4, writes: 1, reads: 1},
+	{script: "hold", op: 4, writes: 1, oneKey: true},
+	{script: "hold", op: 4, reads: 1, oneKey: true, still: true},
+	{script: "hold", op: 4, writes: 1, many: true},
+	{script: "hold", op: 4, writes: 2, many: true, still: true},
+	{script: "downgrade", op: 4, reads: 1},
+	{script: "downgrade", op: 4, reads: 2, still: true},
+	{script: "release"},
+	{script: "release", brief: true},
+	{script: "release", copies: 10 * time.Second},
+	{script: "release", oneKey: true},
+	{script: "force"},
+	{script: "force", stale: true},
 }
 
 func (state wireState) shared() bool { return strings.HasSuffix(state.kind, "rw") }

@@ -74,11 +74,7 @@ func (s *story) families(all []op) []*family {
 				f = &family{token: o.c.token, exclusive: true, began: never, acquired: never}
 				byToken[f.token], fs = f, append(fs, f)
 			}
-			h := &ops{take: o}
-			holds[o.c] = h
-			f.ops = append(f.ops, h)
-			f.began, f.acquired = min(f.began, o.c.began), min(f.acquired, o.c.acquired)
-			f.exclusive = f.exclusive && !o.c.read
+			holds[o.c] = f.add(o)
 			continue
 		}
 		h := holds[o.c]
@@ -104,6 +100,15 @@ func (s *story) families(all []op) []*family {
 		}
 	}
 	return fs
+}
+
+// add notes that a hold of the grant was taken.
+func (f *family) add(taken *op) *ops {
+	h := &ops{take: taken}
+	f.ops = append(f.ops, h)
+	f.began, f.acquired = min(f.began, taken.c.began), min(f.acquired, taken.c.acquired)
+	f.exclusive = f.exclusive && !taken.c.read
+	return h
 }
 
 // rejoin marks the takes that may join a grant of which we see no hold: one that

@@ -21,52 +21,46 @@ func three(k string, first, second int64) *tale {
 		hold(held{w: 2, id: 6, token: b, call: 40, queued: 45, got: second, releasing: second + 10, released: second + 11})
 }
 
-func init() {
-	tales = append(tales, []struct {
-		name string
-		want Name
-		tale *tale
-	}{
-		{"turns in order", "", three("fair", 110, 130)},
-		{"a turn that is taken", Overtaken, three("fair", 130, 110)},
-		{"a turn that is taken on a fair read/write lock", Overtaken, three("fair rw", 130, 110)},
-		{"a turn that is taken on a plain lock", "", three("plain", 130, 110)},
-		{"a turn that is taken from one who was cut off", "", three("fair", 130, 110).fault(50, 60, history.Cut, "link 1")},
-		{"a turn that is taken while another was cut off", Overtaken, three("fair", 130, 110).fault(50, 60, history.Cut, "link 2")},
-		{"a turn that is taken from one whose link was slow for a moment", Overtaken, three("fair", 130, 110).fault(50, 60, history.Slow, "link 1")},
-		{"a turn that is taken after a flush", "", three("fair", 130, 110).fault(50, 51, history.FlushAll, "one")},
-		{"a turn that is taken after a flush elsewhere", Overtaken, three("fair", 130, 110).fault(50, 51, history.FlushAll, "two")},
-		{"a wake-up in time", "", plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 800, releasing: 810, released: 811})},
-		{"a wake-up that is lost", LostWakeup, plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 900, releasing: 910, released: 911})},
-		{"a wake-up that is lost, and a call that gives up", LostWakeup, plain().brief(1, 1, 10).hold(held{w: 2, id: 2, call: 15, queued: 16, failed: 900, why: "ctx"})},
-		{
-			"a wake-up that is lost, and a call that never returns", LostWakeup,
-			plain().brief(1, 1, 10).hold(held{w: 2, id: 2, call: 15, queued: 16}).add(900, history.Event{What: history.Call, Worker: 2, ID: 3, Lock: "one/y"}),
-		},
-		{
-			"a wake-up after a hold that nobody gave back", "",
-			plain().hold(held{w: 1, token: 1, call: 1, got: 2, died: 10}).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 1700, releasing: 1710, released: 1711}),
-		},
-		{
-			"a wake-up while the server was down", "",
-			plain().brief(1, 1, 10).fault(100, 1500, history.StopServer, "one").hold(held{w: 2, token: 2, call: 15, queued: 16, got: 2600, releasing: 2610, released: 2611}),
-		},
-		{
-			"a wake-up long after the server was down", LostWakeup,
-			plain().brief(1, 1, 10).fault(100, 1500, history.StopServer, "one").hold(held{w: 2, token: 2, call: 15, queued: 16, got: 3400, releasing: 3410, released: 3411}),
-		},
-		{"a probe that saw a free lock", LostWakeup, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 1000*ms})},
-		{"a probe that saw a free lock for a moment", "", plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 900*ms})},
-		{"a key that is left", Leaked, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Swept, On: "one", Fault: history.LeftKey, By: 1})},
-		{"no key that is left", "", plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Swept, On: "one", Fault: history.LeftKey})},
-		{"a leak", Leaked, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Leak, On: "worker 1", Err: "goroutines"})},
-		{"a call with an id that is taken", Malformed, plain().brief(1, 1, 10).brief(1, 1, 30)},
-		{"a release of no call", Malformed, plain().brief(1, 1, 10).add(50, history.Event{What: history.Releasing, Worker: 1, ID: 77, Lock: lock})},
-		{"an event that is not known", Malformed, plain().brief(1, 1, 10).add(50, history.Event{What: "dance", Worker: 1, ID: 1, Lock: lock})},
-		{"an event without a time", Malformed, plain().brief(1, 1, 10).add(-start/ms, history.Event{What: history.Lost, Worker: 1, ID: 1, Lock: lock})},
-		{"a hold without a token", Malformed, plain().hold(held{w: 1, id: 1, call: 1, got: 2, releasing: 3, released: 4})},
-		{"a hold that says nothing of its trust", Malformed, plain().add(1, history.Event{What: history.Call, Worker: 1, ID: 1, Lock: lock}).add(2, history.Event{What: history.Acquired, Worker: 1, ID: 1, Token: 1})},
-	}...)
+var orderTales = []judged{
+	{"turns in order", "", three("fair", 110, 130)},
+	{"a turn that is taken", Overtaken, three("fair", 130, 110)},
+	{"a turn that is taken on a fair read/write lock", Overtaken, three("fair rw", 130, 110)},
+	{"a turn that is taken on a plain lock", "", three("plain", 130, 110)},
+	{"a turn that is taken from one who was cut off", "", three("fair", 130, 110).fault(50, 60, history.Cut, "link 1")},
+	{"a turn that is taken while another was cut off", Overtaken, three("fair", 130, 110).fault(50, 60, history.Cut, "link 2")},
+	{"a turn that is taken from one whose link was slow for a moment", Overtaken, three("fair", 130, 110).fault(50, 60, history.Slow, "link 1")},
+	{"a turn that is taken after a flush", "", three("fair", 130, 110).fault(50, 51, history.FlushAll, "one")},
+	{"a turn that is taken after a flush elsewhere", Overtaken, three("fair", 130, 110).fault(50, 51, history.FlushAll, "two")},
+	{"a wake-up in time", "", plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 800, releasing: 810, released: 811})},
+	{"a wake-up that is lost", LostWakeup, plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 900, releasing: 910, released: 911})},
+	{"a wake-up that is lost, and a call that gives up", LostWakeup, plain().brief(1, 1, 10).hold(held{w: 2, id: 2, call: 15, queued: 16, failed: 900, why: "ctx"})},
+	{
+		"a wake-up that is lost, and a call that never returns", LostWakeup,
+		plain().brief(1, 1, 10).hold(held{w: 2, id: 2, call: 15, queued: 16}).add(900, history.Event{What: history.Call, Worker: 2, ID: 3, Lock: "one/y"}),
+	},
+	{
+		"a wake-up after a hold that nobody gave back", "",
+		plain().hold(held{w: 1, token: 1, call: 1, got: 2, died: 10}).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 1700, releasing: 1710, released: 1711}),
+	},
+	{
+		"a wake-up while the server was down", "",
+		plain().brief(1, 1, 10).fault(100, 1500, history.StopServer, "one").hold(held{w: 2, token: 2, call: 15, queued: 16, got: 2600, releasing: 2610, released: 2611}),
+	},
+	{
+		"a wake-up long after the server was down", LostWakeup,
+		plain().brief(1, 1, 10).fault(100, 1500, history.StopServer, "one").hold(held{w: 2, token: 2, call: 15, queued: 16, got: 3400, releasing: 3410, released: 3411}),
+	},
+	{"a probe that saw a free lock", LostWakeup, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 1000*ms})},
+	{"a probe that saw a free lock for a moment", "", plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 900*ms})},
+	{"a key that is left", Leaked, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Swept, On: "one", Fault: history.LeftKey, By: 1})},
+	{"no key that is left", "", plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Swept, On: "one", Fault: history.LeftKey})},
+	{"a leak", Leaked, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Leak, On: "worker 1", Err: "goroutines"})},
+	{"a call with an id that is taken", Malformed, plain().brief(1, 1, 10).brief(1, 1, 30)},
+	{"a release of no call", Malformed, plain().brief(1, 1, 10).add(50, history.Event{What: history.Releasing, Worker: 1, ID: 77, Lock: lock})},
+	{"an event that is not known", Malformed, plain().brief(1, 1, 10).add(50, history.Event{What: "dance", Worker: 1, ID: 1, Lock: lock})},
+	{"an event without a time", Malformed, plain().brief(1, 1, 10).add(-start/ms, history.Event{What: history.Lost, Worker: 1, ID: 1, Lock: lock})},
+	{"a hold without a token", Malformed, plain().hold(held{w: 1, id: 1, call: 1, got: 2, releasing: 3, released: 4})},
+	{"a hold that says nothing of its trust", Malformed, plain().add(1, history.Event{What: history.Call, Worker: 1, ID: 1, Lock: lock}).add(2, history.Event{What: history.Acquired, Worker: 1, ID: 1, Token: 1})},
 }
 
 // Each minimum fails a run in which it is not reached, by its own words.

@@ -87,58 +87,52 @@ func partedUnseen() *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 37, got: 38, releasing: 40, released: 41})
 }
 
-func init() {
-	tales = append(tales, []struct {
-		name string
-		want Name
-		tale *tale
-	}{
-		{"a grant that was on its way when a flush came", "", onItsWay(5).fault(24, 25, history.FlushAll, "one")},
-		{"a grant that was on its way when a server was killed", NoOrder, onItsWay(5).fault(24, 25, history.KillServer, "one")},
-		{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
-		{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on after a flush", "", passed(2, 3, 33).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33).fault(24, 25, history.StopServer, "one")},
-		{"a hold that is passed on, and a flush after the other holder", TokenFell, passed(2, 3, 33).fault(29, 32, history.FlushAll, "one")},
-		{"a hold that is passed on under a grant from after the flush", TokenFell, passedFrom(26, 2, 3, 33).fault(24, 25, history.FlushAll, "one")},
-		{"a hold of another process after a flush", TokenFell, passed(3, 3, 33).fault(24, 25, history.FlushAll, "one")},
-		{"a hold of another process during a long flush", TokenFell, passed(3, 3, 33).fault(24, 40, history.FlushAll, "one")},
-		{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033).fault(24, 25, history.FlushAll, "one")},
-		{"a hold that joined in time and was told late", "", joinedLate(15)},
-		{"a hold of a grant whose release a failover lost", "", back(400).fault(30, 350, history.Failover, "one")},
-		{
-			"a hold of a grant whose release a failover lost, and the grants that it lost", "",
-			back(400).fault(30, 350, history.Failover, "one").
-				hold(held{w: 4, token: 3, call: 10, got: 420, until: 410, releasing: 421, released: 422, why: "lost"}).
-				hold(held{w: 5, token: 4, call: 10, got: 305, until: 300, releasing: 306, released: 307, why: "lost"}),
-		},
-		{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
-		{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
-		{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
-		{"a holder that is refused as its token fell with a clock behind", "", behind().fault(20, 21, history.FlushAll, "one")},
-		{"a holder that is refused with a clock behind", HolderRefused, behind().fault(20, 21, history.KillServer, "one")},
-		{"a hold of a grant that a late copy kept", "", copied().fault(2, 60, history.Delay, "link 1")},
-		{"a hold of a grant that nothing kept", TokenRepeated, copied()},
-		{"a hold of a grant that no late copy of its worker kept", TokenRepeated, copied().fault(2, 60, history.Delay, "link 2")},
-		{"a hold of a grant that a waiter kept until the flush", "", robbed().fault(40, 41, history.FlushAll, "one")},
-		{"a hold of a grant that a waiter kept, with no flush after it", TokenRepeated, robbed().fault(40, 41, history.StopServer, "one")},
-		{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
-		{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
-		{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 14, history.FlushAll, "one")},
-		{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},
-		{"a grant that was made anew after a flush", "", partedUnseen().fault(13, 14, history.FlushAll, "one")},
-		{"a grant that was made anew though nobody took it", NoOrder, partedUnseen().fault(13, 14, history.KillServer, "one")},
-		{"a grant that was made anew, and a flush too late for that", TokenFell, partedUnseen().fault(36, 37, history.FlushAll, "one")},
-		{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},
-		{"a reader that is told late of what a flush took", "", toldLate().fault(20, 24, history.FlushAll, "one")},
-		{"a reader that is told late of what nobody took", NoOrder, toldLate().fault(20, 24, history.StopServer, "one")},
-		{"a hold that began when the grant had ended", TokenRepeated, joinedLate(30)},
-		{
-			"two holders for longer than a clock was behind", LeaseOverlap,
-			plain().hold(held{w: 1, token: 1, call: 1, got: 2, trusted: 2500, releasing: 3300, released: 3301}).
-				add(100, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockForward, On: "one", By: 1e9}).
-				hold(held{w: 2, token: 2, call: 110, got: 111, trusted: 2500, releasing: 3200, released: 3201}),
-		},
-	}...)
+var passingTales = []judged{
+	{"a grant that was on its way when a flush came", "", onItsWay(5).fault(24, 25, history.FlushAll, "one")},
+	{"a grant that was on its way when a server was killed", NoOrder, onItsWay(5).fault(24, 25, history.KillServer, "one")},
+	{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
+	{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that is passed on after a flush", "", passed(2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33).fault(24, 25, history.StopServer, "one")},
+	{"a hold that is passed on, and a flush after the other holder", TokenFell, passed(2, 3, 33).fault(29, 32, history.FlushAll, "one")},
+	{"a hold that is passed on under a grant from after the flush", TokenFell, passedFrom(26, 2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+	{"a hold of another process after a flush", TokenFell, passed(3, 3, 33).fault(24, 25, history.FlushAll, "one")},
+	{"a hold of another process during a long flush", TokenFell, passed(3, 3, 33).fault(24, 40, history.FlushAll, "one")},
+	{"a hold with a token that does not follow, after a flush", TokenFell, passed(2, 4, 33).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that is passed on a ttl after a flush", TokenFell, passed(2, 3, 1033).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that joined in time and was told late", "", joinedLate(15)},
+	{"a hold of a grant whose release a failover lost", "", back(400).fault(30, 350, history.Failover, "one")},
+	{
+		"a hold of a grant whose release a failover lost, and the grants that it lost", "",
+		back(400).fault(30, 350, history.Failover, "one").
+			hold(held{w: 4, token: 3, call: 10, got: 420, until: 410, releasing: 421, released: 422, why: "lost"}).
+			hold(held{w: 5, token: 4, call: 10, got: 305, until: 300, releasing: 306, released: 307, why: "lost"}),
+	},
+	{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
+	{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
+	{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},
+	{"a holder that is refused as its token fell with a clock behind", "", behind().fault(20, 21, history.FlushAll, "one")},
+	{"a holder that is refused with a clock behind", HolderRefused, behind().fault(20, 21, history.KillServer, "one")},
+	{"a hold of a grant that a late copy kept", "", copied().fault(2, 60, history.Delay, "link 1")},
+	{"a hold of a grant that nothing kept", TokenRepeated, copied()},
+	{"a hold of a grant that no late copy of its worker kept", TokenRepeated, copied().fault(2, 60, history.Delay, "link 2")},
+	{"a hold of a grant that a waiter kept until the flush", "", robbed().fault(40, 41, history.FlushAll, "one")},
+	{"a hold of a grant that a waiter kept, with no flush after it", TokenRepeated, robbed().fault(40, 41, history.StopServer, "one")},
+	{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
+	{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
+	{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 14, history.FlushAll, "one")},
+	{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},
+	{"a grant that was made anew after a flush", "", partedUnseen().fault(13, 14, history.FlushAll, "one")},
+	{"a grant that was made anew though nobody took it", NoOrder, partedUnseen().fault(13, 14, history.KillServer, "one")},
+	{"a grant that was made anew, and a flush too late for that", TokenFell, partedUnseen().fault(36, 37, history.FlushAll, "one")},
+	{"two primaries of another deployment", LeaseOverlap, parted().fault(13, 40, history.Failover, "two")},
+	{"a reader that is told late of what a flush took", "", toldLate().fault(20, 24, history.FlushAll, "one")},
+	{"a reader that is told late of what nobody took", NoOrder, toldLate().fault(20, 24, history.StopServer, "one")},
+	{"a hold that began when the grant had ended", TokenRepeated, joinedLate(30)},
+	{
+		"two holders for longer than a clock was behind", LeaseOverlap,
+		plain().hold(held{w: 1, token: 1, call: 1, got: 2, trusted: 2500, releasing: 3300, released: 3301}).
+			add(100, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockForward, On: "one", By: 1e9}).
+			hold(held{w: 2, token: 2, call: 110, got: 111, trusted: 2500, releasing: 3200, released: 3201}),
+	},
 }

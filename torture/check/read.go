@@ -126,13 +126,7 @@ func (in *input) event(e *history.Event, file string) {
 		in.misprint(0, fmt.Sprintf("%s: an event %q without a time", file, e.What))
 		return
 	}
-	if e.What != history.Effect { // those are the store's
-		if t, ok := in.first[e.Worker]; !ok || e.T < t {
-			in.first[e.Worker] = e.T
-		}
-		in.last[e.Worker] = max(in.last[e.Worker], e.T)
-	}
-	in.begun, in.until = min(in.begun, e.T), max(in.until, e.T)
+	in.clock(e)
 	switch e.What {
 	case history.Start:
 		in.seed, in.planned = e.By, time.Duration(e.Until-e.T)
@@ -165,6 +159,17 @@ func (in *input) event(e *history.Event, file string) {
 	default:
 		in.progress(e, file)
 	}
+}
+
+// clock notes from when to when there is a history, of the run and of each worker.
+func (in *input) clock(e *history.Event) {
+	if e.What != history.Effect { // those are the store's
+		if t, ok := in.first[e.Worker]; !ok || e.T < t {
+			in.first[e.Worker] = e.T
+		}
+		in.last[e.Worker] = max(in.last[e.Worker], e.T)
+	}
+	in.begun, in.until = min(in.begun, e.T), max(in.until, e.T)
 }
 
 func (in *input) story(lock string) *story {

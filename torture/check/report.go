@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -154,73 +153,4 @@ func sum(m map[string]int) (n int) {
 		n += v
 	}
 	return n
-}
-
-// Markdown is the report as tables.
-func (r *Report) Markdown() string {
-	var b strings.Builder
-	row := func(cells ...any) {
-		for _, c := range cells {
-			fmt.Fprintf(&b, "| %v ", c)
-		}
-		b.WriteString("|\n")
-	}
-	verdict := "PASSED"
-	if !r.OK() {
-		verdict = "FAILED"
-	}
-	fmt.Fprintf(&b, "**%s**, seed %d, %v\n\n", verdict, r.Seed, r.Duration.Round(time.Second))
-	row("what", "how many")
-	row("---", "---:")
-	row("events", fmt.Sprintf("%d in %d files, %d cut short", r.Events, r.Files, r.Torn))
-	row("locks", r.Locks)
-	row("calls", r.Calls)
-	row("grants", r.Total())
-	for _, side := range slices.Sorted(maps.Keys(r.Grants)) {
-		row("grants, "+side, r.Grants[side])
-	}
-	row("re-entries checked", r.Reentries)
-	row("calls cancelled", r.Cancelled)
-	row("ambiguous outcomes", r.Ambiguous)
-	row("holds lost", r.Losses)
-	for _, why := range slices.Sorted(maps.Keys(r.Failed)) {
-		row("calls failed: "+why, r.Failed[why])
-	}
-	row("operations checked with porcupine", fmt.Sprintf("%d in %d segments; %d locks and %d holds left out", r.Operations, r.Segments, r.NotModelled, r.LeftOut))
-	row("turns on fair locks checked", r.Orders)
-	row("waits for a free lock checked", fmt.Sprintf("%d, and %d probes; longest %v", r.Waits, r.Probes, r.LongestWake))
-	row("effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
-	row("tokens that fell with a lost counter and a clock behind", r.TokensFell)
-	row("holds passed on in a process that did not know of its loss yet", r.PassedOn)
-	row("locks with one holder for over a second", r.Kept)
-	row("scripts of more than 10 ms", fmt.Sprintf("%d, the longest %v (%s)", r.LongScripts, r.LongestScript, r.LongestScriptName))
-	row("pings of another client", fmt.Sprintf("%d, of 100 the slowest %v; of a server that nobody uses %v", r.Pings, r.SlowestPings, r.ControlPings))
-	row("inspections for leaks", sum(r.Swept))
-
-	fmt.Fprintf(&b, "\n| faults | how many | lease overlaps after it |\n| --- | ---: | ---: |\n")
-	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		row(kind, r.Faults[kind], r.Overlaps[kind])
-	}
-	row("all", sum(r.Faults), fmt.Sprintf("%d, longest %v", sum(r.Overlaps), r.LongestOverlap))
-
-	fmt.Fprintf(&b, "\n| deployment | grants | failovers | lease overlaps after one |\n| --- | ---: | ---: | ---: |\n")
-	for _, name := range slices.Sorted(maps.Keys(r.Forms)) {
-		row(name, r.Forms[name].Grants, r.Forms[name].Failovers, r.Forms[name].Overlaps)
-	}
-
-	fmt.Fprintf(&b, "\n| violation | how many |\n| --- | ---: |\n")
-	row("lease overlap outside the named faults", r.Counts[LeaseOverlap])
-	row("fenced effect that was stale", r.Counts[StaleEffect])
-	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
-		if name != LeaseOverlap && name != StaleEffect {
-			row(name, r.Counts[name])
-		}
-	}
-	if len(r.Violations) > 0 {
-		b.WriteString("\n")
-	}
-	for _, v := range r.Violations {
-		fmt.Fprintf(&b, "- %s\n", v)
-	}
-	return b.String()
 }

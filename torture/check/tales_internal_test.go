@@ -1,16 +1,25 @@
 package check
 
-import "github.com/relock-go/relock/torture/history"
+import (
+	"slices"
+
+	"github.com/relock-go/relock/torture/history"
+)
 
 func plain() *tale { return &tale{} }
 
 func kind(k string) *tale { return &tale{kind: k} }
 
-var tales = []struct {
+// judged is a tale, and what the checker has to say of it.
+type judged struct {
 	name string
 	want Name // "": none
 	tale *tale
-}{
+}
+
+var tales = slices.Concat(holdTales, orderTales, passingTales)
+
+var holdTales = []judged{
 	{"one hold after the other", "", plain().brief(1, 1, 10).brief(2, 2, 30).brief(1, 3, 50)},
 	{"two holders", LeaseOverlap, plain().brief(1, 1, 10).brief(2, 2, 15)},
 	{"two holders are not in order either", NoOrder, plain().brief(1, 1, 10).brief(2, 2, 15)},

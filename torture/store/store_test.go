@@ -9,22 +9,29 @@ import (
 	"github.com/relock-go/relock/torture/store"
 )
 
-func TestStoreThatHasClosedHasWrittenItsDecisions(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "effects.jsonl")
+// open returns a store that writes its decisions to path, and a client of it.
+func open(t *testing.T, path string) (*store.Store, *store.Client) {
+	t.Helper()
 	out, err := history.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Listen(filepath.Join(dir, "s"), out)
+	socket := filepath.Join(filepath.Dir(path), "s")
+	s, err := store.Listen(socket, out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := store.Dial(filepath.Join(dir, "s"))
+	c, err := store.Dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	return s, c
+}
+
+func TestStoreThatHasClosedHasWrittenItsDecisions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "effects.jsonl")
+	s, c := open(t, path)
 	if _, err := c.Do(store.Effect{Lock: "d/l", Mode: "w", Token: 5}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,21 +43,8 @@ func TestStoreThatHasClosedHasWrittenItsDecisions(t *testing.T) {
 }
 
 func TestStoreTakesNothingStale(t *testing.T) {
-	dir := t.TempDir()
-	out, err := history.Create(filepath.Join(dir, "effects.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Listen(filepath.Join(dir, "s"), out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, c := open(t, filepath.Join(t.TempDir(), "effects.jsonl"))
 	defer s.Close()
-	c, err := store.Dial(filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	write := func(id int64, owner string, token int64) store.Effect {
 		return store.Effect{Worker: 1, ID: id, Lock: "d/l", Mode: "w", Owner: owner, Token: token}
 	}

@@ -159,6 +159,11 @@ func (a *actor) acquire(ctx context.Context, name string, hs *handles, t try) *h
 		a.note(e, history.Failed, func(e *history.Event) { e.Err = short(err) })
 		return nil
 	}
+	return a.acquired(e, h)
+}
+
+// acquired notes what the call has returned.
+func (a *actor) acquired(e history.Event, h *relock.Hold) *held {
 	e.Token = h.Token()
 	held := &held{Hold: h, event: e, mode: e.Mode}
 	a.track(held)

@@ -125,18 +125,26 @@ func run(cfg Config, in io.Reader) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for i, c := range w.clients {
-		if err := c.Shutdown(ctx); err != nil {
-			report.Shutdown = err.Error()
-		}
-		_ = c.Close()
-		_ = conns[i].Close()
+	if err := w.shutdown(conns); err != nil {
+		report.Shutdown = err.Error()
 	}
 	report.Goroutines, report.Stacks = leftOver(base)
 	close(flushed)
 	return report, nil
+}
+
+// shutdown ends the clients, and their connections. It returns the last client's error.
+func (w *worker) shutdown(conns []redis.UniversalClient) (last error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for i, c := range w.clients {
+		if err := c.Shutdown(ctx); err != nil {
+			last = err
+		}
+		_ = c.Close()
+		_ = conns[i].Close()
+	}
+	return last
 }
 
 // obey ends the work when it is told to, and the process when the rig has gone.
@@ -194,18 +202,14 @@ func (w *worker) work() (stuck int, err error) {
 	for _, name := range order {
 		for range w.Actors[name] {
 			n++
-			c, err := store.Dial(w.Store)
+			a, err := w.actor(n)
 			if err != nil {
 				return 0, err
-			}
-			a := &actor{
-				worker: w, store: c, client: w.clients[n%uint64(len(w.clients))], name: fmt.Sprintf("w%d-%d", w.N, n),
-				rand: rand.New(rand.NewPCG(w.Seed, uint64(w.N)<<16|n)), locks: map[string]*handles{},
 			}
 			open.Add(1)
 			running.Go(func() {
 				defer open.Add(-1)
-				defer c.Close()
+				defer a.store.Close()
 				for !w.stopping() {
 					loads[name](ctx, a)
 				}
@@ -225,6 +229,18 @@ func (w *worker) work() (stuck int, err error) {
 		<-all
 	}
 	return stuck, nil
+}
+
+// actor makes the worker's nth actor, with a connection to the store.
+func (w *worker) actor(n uint64) (*actor, error) {
+	c, err := store.Dial(w.Store)
+	if err != nil {
+		return nil, err
+	}
+	return &actor{
+		worker: w, store: c, client: w.clients[n%uint64(len(w.clients))], name: fmt.Sprintf("w%d-%d", w.N, n),
+		rand: rand.New(rand.NewPCG(w.Seed, uint64(w.N)<<16|n)), locks: map[string]*handles{},
+	}, nil
 }
 
 // leftOver waits until no more goroutines are left than there were, and returns

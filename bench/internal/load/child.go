@@ -51,16 +51,7 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	}
 	var found Held
 	renewals := newRenewals(h)
-	var r rival.Rival
-	for _, one := range rival.All() {
-		if one.Name == h.Rival {
-			r = one
-		}
-	}
-	if r.Open == nil {
-		return fmt.Errorf("no rival %q", h.Rival)
-	}
-	c, err := r.Open(h.Addr, rival.Setup{TTL: h.TTL, Renewed: renewals.note})
+	c, err := openNamed(h.Rival, h.Addr, rival.Setup{TTL: h.TTL, Renewed: renewals.note})
 	if err != nil {
 		return err
 	}
@@ -85,7 +76,25 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	}
 	found.CPU = cpuTime() - cpu
 	found.Renewals, found.Late = renewals.judge()
-	// What was lost cannot be unlocked; unlocking 100,000 one by one takes long.
+	found.Errors, found.Err = unlockSome(locks, errs)
+	runtime.KeepAlive(locks)
+	return json.NewEncoder(out).Encode(found)
+}
+
+// openNamed opens a client of the rival that has the name.
+func openNamed(name, addr string, setup rival.Setup) (rival.Client, error) {
+	for _, r := range rival.All() {
+		if r.Name == name && r.Open != nil {
+			return r.Open(addr, setup)
+		}
+	}
+	return nil, fmt.Errorf("no rival %q", name)
+}
+
+// unlockSome shows whether what was held still is: what was lost cannot be unlocked.
+// Unlocking 100,000 one by one takes long, so it is a thousand of them. It returns how
+// many errors there were in all, and the first.
+func unlockSome(locks []rival.Lock, errs *tally) (n int64, first string) {
 	for i := 0; i < len(locks); i += 1 + len(locks)/1000 {
 		if err := locks[i].Unlock(); err != nil {
 			errs.add(err)
@@ -93,9 +102,7 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 	}
 	var s Sample
 	errs.into(&s)
-	found.Errors, found.Err = s.Errors, s.Err
-	runtime.KeepAlive(locks)
-	return json.NewEncoder(out).Encode(found)
+	return s.Errors, s.Err
 }
 
 // openers acquire at a time.

@@ -25,60 +25,32 @@ func (b *Bench) Depth(ctx context.Context, waiters int) error {
 const handOffsMeasured = 200
 
 func (b *Bench) depth(parent context.Context, waiters int, s *Sample) error {
-	ctx, cancel := context.WithCancel(parent)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
 	c, rdb, err := rival.OpenRelock(b.Server.Addr(), rival.Setup{TTL: ttl})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(parent)
+	q := fairQueue{lock: c.NewLock(b.name("depth"), relock.Fair()), turns: make(chan *relock.Hold)}
+	defer q.calls.Wait()
 	defer func() { cancel(); _ = c.Close(); _ = rdb.Close() }()
-	l := c.NewLock(b.name("depth"), relock.Fair())
-	first, err := l.Acquire(ctx)
+	first, err := q.lock.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	var errs tally
-	turns := make(chan *relock.Hold) // one at a time: who holds sends
-	wait := func() {
-		h, err := l.Acquire(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				errs.add(err)
-			}
-			return
-		}
-		select {
-		case turns <- h:
-		case <-ctx.Done():
-		}
-	}
-	joinBegin := time.Now()
-	for range waiters {
-		wg.Go(wait)
-	}
-	if err := queued(ctx, l, waiters); err != nil {
+	begin := time.Now()
+	q.join(ctx, waiters)
+	if err := queued(ctx, q.lock, waiters); err != nil {
 		return err
 	}
-	s.Values["joins/s"] = float64(waiters) / time.Since(joinBegin).Seconds()
+	s.Values["joins/s"] = float64(waiters) / time.Since(begin).Seconds()
 	before, err := b.Server.Counts(ctx)
 	if err != nil {
 		return err
 	}
-	begin, h := time.Now(), first
-	for range handOffsMeasured {
-		if err := h.Release(); err != nil {
-			errs.add(err)
-		}
-		wg.Go(wait) // keeps the queue as long as it was
-		select {
-		case h = <-turns:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	elapsed, err := q.handOffs(ctx, first)
+	if err != nil {
+		return err
 	}
-	elapsed := time.Since(begin)
 	after, err := b.Server.Counts(ctx)
 	if err != nil {
 		return err
@@ -88,8 +60,54 @@ func (b *Bench) depth(parent context.Context, waiters int, s *Sample) error {
 	s.Values["server us/hand-off"] = did.ServerUsec(nil) / handOffsMeasured
 	s.Values["server us/script"] = did.ServerUsec(nil) / float64(did.Calls["evalsha"])
 	s.Values["commands/hand-off"] = float64(did.Commands(nil)) / handOffsMeasured
-	errs.into(s)
+	q.errs.into(s)
 	return nil
+}
+
+// fairQueue is a fair lock and the calls that wait for it.
+type fairQueue struct {
+	lock  *relock.Lock
+	turns chan *relock.Hold // one at a time: who holds sends
+	calls sync.WaitGroup
+	errs  tally
+}
+
+// join has n more calls wait for the lock.
+func (q *fairQueue) join(ctx context.Context, n int) {
+	for range n {
+		q.calls.Go(func() { q.wait(ctx) })
+	}
+}
+
+func (q *fairQueue) wait(ctx context.Context) {
+	h, err := q.lock.Acquire(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.errs.add(err)
+		}
+		return
+	}
+	select {
+	case q.turns <- h:
+	case <-ctx.Done():
+	}
+}
+
+// handOffs releases and waits for the next, as often as is measured.
+func (q *fairQueue) handOffs(ctx context.Context, h *relock.Hold) (time.Duration, error) {
+	begin := time.Now()
+	for range handOffsMeasured {
+		if err := h.Release(); err != nil {
+			q.errs.add(err)
+		}
+		q.join(ctx, 1) // keeps the queue as long as it was
+		select {
+		case h = <-q.turns:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return time.Since(begin), nil
 }
 
 // queued waits until so many stand in the queue.

@@ -62,24 +62,9 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 		return err
 	}
 	did := b.after(ctx, before)
-	n := float64(h.Locks)
 	s := Sample{
 		Workload: "held", Case: h.Case, Regime: b.Regime, Rival: h.Rival.Name,
-		Errors: found.Errors, Err: found.Err, Values: map[string]float64{
-			"locks":                  n,
-			"goroutines":             float64(found.Goroutines),
-			"goroutines/lock":        float64(found.Goroutines) / n,
-			"bytes/lock":             float64(found.Heap+found.Stack) / n,
-			"of these stacks":        float64(found.Stack) / n,
-			"CPU %":                  100 * found.CPU.Seconds() / h.Window.Seconds(),
-			"CPU us/lock and TTL":    micros(found.CPU) / n * h.TTL.Seconds() / h.Window.Seconds(),
-			"CPU ms":                 millis(found.CPU),
-			"commands/s":             float64(did.Commands(h.Rival.Sends)) / h.Window.Seconds(),
-			"server ms":              did.ServerUsec(h.Rival.Sends) / 1000,
-			"renewals/s":             float64(found.Renewals) / h.Window.Seconds(),
-			"latest renewal, late s": found.Late.Seconds(),
-			"acquired/s":             n / found.AcquireElapsed.Seconds(),
-		},
+		Errors: found.Errors, Err: found.Err, Values: h.figures(found, did),
 	}
 	if found.Renewals == 0 { // the library does not tell
 		delete(s.Values, "renewals/s")
@@ -90,6 +75,26 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 	}
 	b.Keep(s)
 	return nil
+}
+
+// figures are what the process found and the server did, for each lock and second.
+func (h HeldLocks) figures(found Held, did host.Counts) map[string]float64 {
+	n := float64(h.Locks)
+	return map[string]float64{
+		"locks":                  n,
+		"goroutines":             float64(found.Goroutines),
+		"goroutines/lock":        float64(found.Goroutines) / n,
+		"bytes/lock":             float64(found.Heap+found.Stack) / n,
+		"of these stacks":        float64(found.Stack) / n,
+		"CPU %":                  100 * found.CPU.Seconds() / h.Window.Seconds(),
+		"CPU us/lock and TTL":    micros(found.CPU) / n * h.TTL.Seconds() / h.Window.Seconds(),
+		"CPU ms":                 millis(found.CPU),
+		"commands/s":             float64(did.Commands(h.Rival.Sends)) / h.Window.Seconds(),
+		"server ms":              did.ServerUsec(h.Rival.Sends) / 1000,
+		"renewals/s":             float64(found.Renewals) / h.Window.Seconds(),
+		"latest renewal, late s": found.Late.Seconds(),
+		"acquired/s":             n / found.AcquireElapsed.Seconds(),
+	}
 }
 
 // after reads what the server did in the window; on an error there is nothing to show.

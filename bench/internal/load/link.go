@@ -85,27 +85,16 @@ func (b *Bench) handOffs(ctx context.Context, f *fleet, roundTrip time.Duration,
 	}
 	holder, warm := 0, 3
 	for by := time.Now().Add(2 * b.Window); time.Now().Before(by) || len(took) == 0; {
-		got := make(chan error, 1)
-		var at time.Time
-		go func() {
-			err := within(ctx, sides[1-holder].Lock)
-			at = time.Now()
-			got <- err
-		}()
-		if err := pause(ctx, settle); err != nil {
-			return errors.Join(err, <-got)
+		d, handed, err := handOff(ctx, sides[holder], sides[1-holder], settle, &errs)
+		if err != nil {
+			return err
 		}
-		begin := time.Now()
-		if err := sides[holder].Unlock(); err != nil {
-			errs.add(err)
-		}
-		if err := <-got; err != nil {
-			errs.add(err)
+		if !handed {
 			break
 		}
 		holder = 1 - holder
 		if warm--; warm < 0 {
-			took = append(took, at.Sub(begin))
+			took = append(took, d)
 		}
 	}
 	if errs.n.Load() == 0 {
@@ -119,6 +108,30 @@ func (b *Bench) handOffs(ctx context.Context, f *fleet, roundTrip time.Duration,
 	s.percentile("hand-off p50 us", took, 50, micros)
 	s.percentile("hand-off p99 us", took, 99, micros)
 	return nil
+}
+
+// handOff returns how long after from's unlock the lock was to's, who had been waiting
+// for settle by then. What went wrong with the lock is in errs; an error ends the run.
+func handOff(ctx context.Context, from, to rival.Lock, settle time.Duration, errs *tally) (took time.Duration, handed bool, err error) {
+	got := make(chan error, 1)
+	var at time.Time
+	go func() {
+		err := within(ctx, to.Lock)
+		at = time.Now()
+		got <- err
+	}()
+	if err := pause(ctx, settle); err != nil {
+		return 0, false, errors.Join(err, <-got)
+	}
+	begin := time.Now()
+	if err := from.Unlock(); err != nil {
+		errs.add(err)
+	}
+	if err := <-got; err != nil {
+		errs.add(err)
+		return 0, false, nil
+	}
+	return at.Sub(begin), true, nil
 }
 
 // within bounds a wait that ought to be short.

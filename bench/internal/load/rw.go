@@ -45,9 +45,7 @@ func (b *Bench) ReadMostly(ctx context.Context, rw RW) error {
 func (b *Bench) readMostly(parent context.Context, f *fleet, rw RW, d time.Duration, s *Sample) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	var reads, writes atomic.Int64
-	var longestWrite atomic.Int64
-	var errs tally
+	var did readsAndWrites
 	var wg sync.WaitGroup
 	name := b.name("rw")
 	begin := time.Now()
@@ -60,28 +58,10 @@ func (b *Bench) readMostly(parent context.Context, f *fleet, rw RW, d time.Durat
 			}
 			wg.Go(func() {
 				for n := i*rw.Each + j; ctx.Err() == nil; n++ {
-					side, count := sides.read, &reads
 					if n%rw.WriteEvery == 0 {
-						side, count = sides.write, &writes
-					}
-					asked := time.Now()
-					if err := side.Lock(ctx); err != nil {
-						if ctx.Err() == nil {
-							errs.add(err)
-						}
-						continue
-					}
-					if count == &writes {
-						for waited := int64(time.Since(asked)); ; {
-							if old := longestWrite.Load(); waited <= old || longestWrite.CompareAndSwap(old, waited) {
-								break
-							}
-						}
-					}
-					count.Add(1)
-					time.Sleep(rw.Section)
-					if err := side.Unlock(); err != nil {
-						errs.add(err)
+						did.write(ctx, sides.write, rw.Section)
+					} else {
+						did.read(ctx, sides.read, rw.Section)
 					}
 				}
 			})
@@ -89,13 +69,56 @@ func (b *Bench) readMostly(parent context.Context, f *fleet, rw RW, d time.Durat
 	}
 	_ = pause(ctx, d)
 	elapsed := time.Since(begin)
-	total := reads.Load() + writes.Load()
+	reads, writes := did.reads.Load(), did.writes.Load()
 	cancel()
 	wg.Wait()
-	errs.into(s)
-	s.Few = total < int64(2*rw.Clients*rw.Each)
-	s.Values["holds/s"] = float64(total) / elapsed.Seconds()
-	s.Values["reads/s"] = float64(reads.Load()) / elapsed.Seconds()
-	s.Values["writes/s"] = float64(writes.Load()) / elapsed.Seconds()
-	s.Values["longest write wait ms"] = millis(time.Duration(longestWrite.Load()))
+	did.errs.into(s)
+	s.Few = reads+writes < int64(2*rw.Clients*rw.Each)
+	s.Values["holds/s"] = float64(reads+writes) / elapsed.Seconds()
+	s.Values["reads/s"] = float64(reads) / elapsed.Seconds()
+	s.Values["writes/s"] = float64(writes) / elapsed.Seconds()
+	s.Values["longest write wait ms"] = millis(time.Duration(did.longestWrite.Load()))
+}
+
+// readsAndWrites is what the goroutines of a run have done.
+type readsAndWrites struct {
+	reads, writes atomic.Int64
+	longestWrite  atomic.Int64 // the longest wait for one, in ns
+	errs          tally
+}
+
+func (did *readsAndWrites) read(ctx context.Context, side rival.Lock, section time.Duration) {
+	if did.lock(ctx, side) {
+		did.reads.Add(1)
+		did.work(side, section)
+	}
+}
+
+func (did *readsAndWrites) write(ctx context.Context, side rival.Lock, section time.Duration) {
+	asked := time.Now()
+	if !did.lock(ctx, side) {
+		return
+	}
+	waited := int64(time.Since(asked))
+	for old := did.longestWrite.Load(); waited > old && !did.longestWrite.CompareAndSwap(old, waited); {
+		old = did.longestWrite.Load()
+	}
+	did.writes.Add(1)
+	did.work(side, section)
+}
+
+// lock tells whether side is held now. The end of the run is no error.
+func (did *readsAndWrites) lock(ctx context.Context, side rival.Lock) bool {
+	err := side.Lock(ctx)
+	if err != nil && ctx.Err() == nil {
+		did.errs.add(err)
+	}
+	return err == nil
+}
+
+func (did *readsAndWrites) work(side rival.Lock, section time.Duration) {
+	time.Sleep(section)
+	if err := side.Unlock(); err != nil {
+		did.errs.add(err)
+	}
 }

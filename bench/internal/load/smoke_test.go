@@ -12,24 +12,29 @@ import (
 	"github.com/relock-go/relock/bench/internal/rival"
 )
 
-// TestEveryWorkloadMeasuresEveryLockWithoutErrors asserts that there are figures,
-// not what they are; errors of other libraries are theirs.
-func TestEveryWorkloadMeasuresEveryLockWithoutErrors(t *testing.T) {
-	plain, fair, rw := rival.Relock().Name, rival.RelockFair().Name, rival.RelockRW().Name
-	var locks []string
+// A workload is run at its smallest.
+type workload struct {
+	name   string
+	run    func(b *load.Bench, ctx context.Context) error
+	rivals []string // that are measured
+	above0 []string // metrics
+}
+
+var plain, fair, rw, ping = rival.Relock().Name, rival.RelockFair().Name, rival.RelockRW().Name, rival.Ping().Name
+
+// locks are the names of all that are locks.
+func locks() (names []string) {
 	for _, r := range rival.All() {
 		if !r.Floor {
-			locks = append(locks, r.Name)
+			names = append(names, r.Name)
 		}
 	}
-	ping := rival.Ping().Name
-	noFair := slices.DeleteFunc(slices.Clone(locks), func(n string) bool { return n == fair })
-	for _, c := range []struct {
-		name   string
-		run    func(b *load.Bench, ctx context.Context) error
-		rivals []string
-		above0 []string // metrics
-	}{
+	return names
+}
+
+func workloads() []workload {
+	noFair := slices.DeleteFunc(locks(), func(n string) bool { return n == fair })
+	return []workload{
 		{
 			"pair", func(b *load.Bench, ctx context.Context) error { return b.Pairs(ctx, 4) },
 			slices.Concat(noFair, []string{ping}),
@@ -38,68 +43,75 @@ func TestEveryWorkloadMeasuresEveryLockWithoutErrors(t *testing.T) {
 		{"nested", (*load.Bench).NestedPairs, []string{load.Outer, load.Nested, load.LocalReentry}, []string{"mean ns", "pairs/s"}},
 		{
 			"hot", func(b *load.Bench, ctx context.Context) error { return b.HotLock(ctx, load.Hot{Clients: 2, Each: 2}) },
-			locks,
+			locks(),
 			[]string{"grants/s", "gap p50 us", "wait p50 ms", "longest wait ms", "Jain", "commands/grant", "bytes/grant"},
 		},
 		{
 			"hot with sections", func(b *load.Bench, ctx context.Context) error {
 				return b.HotLock(ctx, load.Hot{Clients: 2, Each: 1, Section: time.Millisecond})
 			},
-			locks,
+			locks(),
 			[]string{"grants/s"},
 		},
-		{"link", func(b *load.Bench, ctx context.Context) error { return b.HandOff(ctx, time.Millisecond) }, slices.Concat(locks, []string{ping}), nil},
-		{
-			"rw", func(b *load.Bench, ctx context.Context) error {
-				b.Window = 50 * time.Millisecond // the first hold of a busy machine takes more than ten
-				return b.ReadMostly(ctx, load.RW{Clients: 2, Each: 2, Section: time.Millisecond, WriteEvery: 4})
-			},
-			slices.Concat(locks, []string{rw}),
-			[]string{"holds/s"},
-		},
+		{"link", func(b *load.Bench, ctx context.Context) error { return b.HandOff(ctx, time.Millisecond) }, slices.Concat(locks(), []string{ping}), nil},
+		{"rw", func(b *load.Bench, ctx context.Context) error { return readMostly(ctx, b) }, slices.Concat(locks(), []string{rw}), []string{"holds/s"}},
 		{"depth", func(b *load.Bench, ctx context.Context) error { return b.Depth(ctx, 50) }, []string{fair}, []string{"server us/hand-off", "hand-offs/s"}},
-		{"memory", (*load.Bench).Memory, slices.Concat(locks, []string{rw}), []string{"held bytes", "held keys"}},
-		{
-			"held", func(b *load.Bench, ctx context.Context) error {
-				return b.Held(ctx, []load.HeldLocks{
-					{Case: "200", Rival: rival.Relock(), Locks: 200, TTL: b.HeldTTL, Renews: 1. / 3, Window: b.HeldTTL},
-					{Case: "200", Rival: rival.Rueidislock(), Locks: 20, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL},
-				})
-			},
-			[]string{plain, rival.Rueidislock().Name},
-			[]string{"locks", "commands/s"}, // 20 locks are too few for a figure of memory
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+		{"memory", (*load.Bench).Memory, slices.Concat(locks(), []string{rw}), []string{"held bytes", "held keys"}},
+		// 20 locks are too few for a figure of memory.
+		{"held", func(b *load.Bench, ctx context.Context) error { return held(ctx, b) }, []string{plain, rival.Rueidislock().Name}, []string{"locks", "commands/s"}},
+	}
+}
+
+func readMostly(ctx context.Context, b *load.Bench) error {
+	b.Window = 50 * time.Millisecond // the first hold of a busy machine takes more than ten
+	return b.ReadMostly(ctx, load.RW{Clients: 2, Each: 2, Section: time.Millisecond, WriteEvery: 4})
+}
+
+func held(ctx context.Context, b *load.Bench) error {
+	return b.Held(ctx, []load.HeldLocks{
+		{Case: "200", Rival: rival.Relock(), Locks: 200, TTL: b.HeldTTL, Renews: 1. / 3, Window: b.HeldTTL},
+		{Case: "200", Rival: rival.Rueidislock(), Locks: 20, TTL: b.HeldTTL, Renews: 1. / 2, Window: b.HeldTTL},
+	})
+}
+
+// TestEveryWorkloadMeasuresEveryLockWithoutErrors asserts that there are figures,
+// not what they are; errors of other libraries are theirs.
+func TestEveryWorkloadMeasuresEveryLockWithoutErrors(t *testing.T) {
+	for _, w := range workloads() {
+		t.Run(w.name, func(t *testing.T) {
 			b, samples := small(t)
-			if err := c.run(b, t.Context()); err != nil {
+			if err := w.run(b, t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range c.rivals {
+			for _, name := range w.rivals {
 				i := slices.IndexFunc(*samples, func(s load.Sample) bool { return s.Rival == name })
 				if i < 0 {
 					t.Errorf("nothing was measured of %s", name)
 					continue
 				}
-				s := (*samples)[i]
-				if s.Errors > 0 && !strings.HasPrefix(name, plain) {
-					// It is counted and published; a rival that misses a message does not stop this project.
-					t.Logf("%s: %d errors, the first: %s", name, s.Errors, s.Err)
-					continue
-				}
-				if s.Errors > 0 {
-					t.Errorf("%s: %d errors, the first: %s", name, s.Errors, s.Err)
-				}
-				for _, m := range c.above0 {
-					if v := s.Values[m]; !(v > 0) || math.IsInf(v, 0) {
-						t.Errorf("%s: %s is %v", name, m, v)
-					}
-				}
+				wantFigures(t, (*samples)[i], w.above0)
 			}
-			if len(*samples) != len(c.rivals) {
-				t.Errorf("%d samples of one round, want one for each of %d", len(*samples), len(c.rivals))
+			if len(*samples) != len(w.rivals) {
+				t.Errorf("%d samples of one round, want one for each of %d", len(*samples), len(w.rivals))
 			}
 		})
+	}
+}
+
+func wantFigures(t *testing.T, s load.Sample, above0 []string) {
+	t.Helper()
+	if s.Errors > 0 && !strings.HasPrefix(s.Rival, plain) {
+		// It is counted and published; a rival that misses a message does not stop this project.
+		t.Logf("%s: %d errors, the first: %s", s.Rival, s.Errors, s.Err)
+		return
+	}
+	if s.Errors > 0 {
+		t.Errorf("%s: %d errors, the first: %s", s.Rival, s.Errors, s.Err)
+	}
+	for _, m := range above0 {
+		if v := s.Values[m]; !(v > 0) || math.IsInf(v, 0) {
+			t.Errorf("%s: %s is %v", s.Rival, m, v)
+		}
 	}
 }
 

@@ -70,61 +70,70 @@ const (
 	left, top, bottom       = 70.0, 78.0, 40.0
 )
 
+// drawn is what a plot shows: one median for each case of each rival that has any.
+type drawn struct {
+	cases, rivals []string
+	values        map[[2]string]float64 // by case and rival
+	least, most   float64
+}
+
+func (r Results) drawn(p plot) drawn {
+	data := r.where(p.q)
+	d := drawn{cases: p.cases, values: map[[2]string]float64{}, least: math.Inf(1)}
+	if d.cases == nil {
+		d.cases = data.distinct(byCase)
+	}
+	for _, name := range data.distinct(byRival) {
+		before := len(d.values)
+		for _, c := range d.cases {
+			v := data.spread(query{kase: c, rival: name}, p.metric).Median
+			if v > 0 && !math.IsInf(v, 0) {
+				d.values[[2]string{c, name}] = v
+				d.most, d.least = max(d.most, v), min(d.least, v)
+			}
+		}
+		if len(d.values) > before {
+			d.rivals = append(d.rivals, name)
+		}
+	}
+	return d
+}
+
 // svg draws the plot; it is empty where there is no data. The page that shows it
 // cannot hand colors to an image, so it asks the reader's preference itself.
 func (r Results) svg(p plot) string {
-	data := r.where(p.q)
-	cases := p.cases
-	if cases == nil {
-		cases = data.distinct(byCase)
-	}
-	rivals := data.distinct(byRival)
-	most, least := 0.0, math.Inf(1)
-	values := map[[2]string]float64{}
-	for _, c := range cases {
-		for _, name := range rivals {
-			v := data.spread(query{kase: c, rival: name}, p.metric).Median
-			if v > 0 && !math.IsInf(v, 0) {
-				values[[2]string{c, name}] = v
-				most, least = max(most, v), min(least, v)
-			}
-		}
-	}
-	if len(values) == 0 {
+	d := r.drawn(p)
+	if len(d.values) == 0 {
 		return ""
 	}
-	var shown []string
-	for _, name := range rivals {
-		for _, c := range cases {
-			if values[[2]string{c, name}] > 0 {
-				shown = append(shown, name)
-				break
-			}
-		}
-	}
 	var b strings.Builder
-	head(&b, p.title, shown)
-	s := scaleOf(least, most, p.log)
+	head(&b, p.title, d.rivals)
+	s := scaleOf(d.least, d.most, p.log)
 	for _, v := range s.ticks {
 		y := s.y(v)
 		fmt.Fprintf(&b, `<line class="grid" x1="%.0f" x2="%.0f" y1="%.1f" y2="%.1f"/><text x="%.0f" y="%.1f" text-anchor="end">%s</text>`+"\n", left, chartWidth-10, y, y, left-8, y+4, number(v))
 	}
-	group := (chartWidth - left - 10) / float64(len(cases))
-	bar := group * 0.84 / float64(len(shown))
-	for i, c := range cases {
+	d.bars(&b, s)
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// bars draws those of a case side by side, and names the case below.
+func (d drawn) bars(b *strings.Builder, s scale) {
+	group := (chartWidth - left - 10) / float64(len(d.cases))
+	bar := group * 0.84 / float64(len(d.rivals))
+	for i, c := range d.cases {
 		x := left + group*float64(i)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", x+group/2, chartHeight-bottom+20, html.EscapeString(c))
-		for j, name := range shown {
-			v, ok := values[[2]string{c, name}]
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", x+group/2, chartHeight-bottom+20, html.EscapeString(c))
+		for j, name := range d.rivals {
+			v, ok := d.values[[2]string{c, name}]
 			if !ok {
 				continue
 			}
-			fmt.Fprintf(&b, `<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s, %s: %s</title></rect>`+"\n",
+			fmt.Fprintf(b, `<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s, %s: %s</title></rect>`+"\n",
 				j%len(colors), x+group*0.08+bar*float64(j), s.y(v), bar*0.9, chartHeight-bottom-s.y(v), html.EscapeString(name), html.EscapeString(c), number(v))
 		}
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
 }
 
 func head(b *strings.Builder, title string, shown []string) {

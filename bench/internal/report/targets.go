@@ -76,55 +76,91 @@ const (
 	single = "32 x 1, tight"
 )
 
-func targets(r Results) (all []target) {
-	add := func(what, want string, met func(float64) bool, value func(Results) []float64, regimes ...string) {
-		all = append(all, target{what, want, met, value, regimes})
+// A list of targets is added to by these.
+type list []target
+
+func (l *list) add(what, want string, met func(float64) bool, value func(Results) []float64, regimes ...string) {
+	*l = append(*l, target{what, want, met, value, regimes})
+}
+
+// hot adds a target of the contended lock: one rival's metric over the best of others.
+func (l *list) hot(what, kase, metric, want string, met func(float64) bool, name string, against []string, better func(a, b float64) float64) {
+	l.add(what, want, met, ratio(of("hot", kase, name, metric), best("hot", kase, against, metric, better)), both...)
+}
+
+// targets are those of every run; how many locks were held is read from its results.
+func targets(r Results) []target {
+	var l list
+	l.alone()
+	l.nested()
+	l.contended()
+	l.linked()
+	if n := r.mostHeld(); n != "" {
+		l.held(n)
 	}
-	add("uncontended pair: network commands", "2", func(v float64) bool { return math.Abs(v-2) < 0.05 }, of("pair", "1", plain, "commands/pair"), both...)
-	add("keys of a held lock that nobody waits for", "1, the lock's own", atMost(1), of("memory", "1", plain, "held keys"))
+	l.stored()
+	return l
+}
+
+// alone are targets of a lock that nobody else wants.
+func (l *list) alone() {
+	l.add("uncontended pair: network commands", "2", func(v float64) bool { return math.Abs(v-2) < 0.05 }, of("pair", "1", plain, "commands/pair"), both...)
+	l.add("keys of a held lock that nobody waits for", "1, the lock's own", atMost(1), of("memory", "1", plain, "held keys"))
 	p50 := ratio(of("pair", "1", plain, "p50 us"), of("pair", "1", byHand, "p50 us"))
-	add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.10", atMost(1.10), p50, load.Asleep)
-	add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.25", atMost(1.25), p50, load.Awake)
-	add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
+	l.add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.10", atMost(1.10), p50, load.Asleep)
+	l.add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.25", atMost(1.25), p50, load.Awake)
+	l.add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
 	for _, n := range []string{"256", "1024"} {
-		add("uncontended pairs/s at "+n+" / best rival", "≥ 1.5", atLeast(1.5),
+		l.add("uncontended pairs/s at "+n+" / best rival", "≥ 1.5", atLeast(1.5),
 			ratio(of("pair", n, plain, "pairs/s"), best("pair", n, others, "pairs/s", higher)), both...)
 	}
-	add("nested / uncontended pair: mean time", "≤ 1.0", atMost(1), ratio(of("nested", "1", load.Nested, "mean ns"), of("nested", "1", load.Outer, "mean ns")), both...)
-	add("nested pair with LocalReentry(): mean, ns", "< 500", func(v float64) bool { return v < 500 }, of("nested", "1", load.LocalReentry, "mean ns"), both...)
-	add("nested pair with LocalReentry(): commands", "0", func(v float64) bool { return v < 0.001 }, of("nested", "1", load.LocalReentry, "commands/pair"), both...)
-	hot := func(what, kase, metric, want string, met func(float64) bool, name string, against []string, better func(a, b float64) float64) {
-		add(what, want, met, ratio(of("hot", kase, name, metric), best("hot", kase, against, metric, better)), both...)
-	}
-	hot("hot lock, 4 x 16, tight: grants/s / best of all others", tight, "grants/s", "≥ 15", atLeast(15), plain, others, higher)
-	add("the same: Jain", "≥ 0.95", atLeast(0.95), of("hot", tight, plain, "Jain"), both...)
-	hot("the same: longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), plain, others, lower)
-	hot("the same with Fair(): grants/s / best library", tight, "grants/s", "≥ 1.0", atLeast(1), fair, libraries, higher)
-	hot("the same with Fair(): grants/s / by hand", tight, "grants/s", "≥ 0.8", atLeast(0.8), fair, []string{byHand}, higher)
-	add("the same with Fair(): Jain", "≥ 0.99", atLeast(0.99), of("hot", tight, fair, "Jain"), both...)
-	hot("the same with Fair(): longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), fair, others, lower)
-	hot("hot lock, 4 x 16, 2 ms: grants/s / best of all others", slow, "grants/s", "≥ 1.1", atLeast(1.1), plain, others, higher)
-	add("the same: gap p50, µs", "< 30", func(v float64) bool { return v < 30 }, of("hot", slow, plain, "gap p50 us"), both...)
-	hot("hot lock, 32 x 1, tight, Fair(): grants/s / rueidislock", single, "grants/s", "≥ 5", atLeast(5), fair, []string{rueidis}, higher)
-	add("the same: network commands a grant", "≤ 2.1", atMost(2.1), of("hot", single, fair, "commands/grant"), both...)
+}
+
+func (l *list) nested() {
+	l.add("nested / uncontended pair: mean time", "≤ 1.0", atMost(1), ratio(of("nested", "1", load.Nested, "mean ns"), of("nested", "1", load.Outer, "mean ns")), both...)
+	l.add("nested pair with LocalReentry(): mean, ns", "< 500", func(v float64) bool { return v < 500 }, of("nested", "1", load.LocalReentry, "mean ns"), both...)
+	l.add("nested pair with LocalReentry(): commands", "0", func(v float64) bool { return v < 0.001 }, of("nested", "1", load.LocalReentry, "commands/pair"), both...)
+}
+
+// contended are targets of a lock that everybody wants.
+func (l *list) contended() {
+	l.hot("hot lock, 4 x 16, tight: grants/s / best of all others", tight, "grants/s", "≥ 15", atLeast(15), plain, others, higher)
+	l.add("the same: Jain", "≥ 0.95", atLeast(0.95), of("hot", tight, plain, "Jain"), both...)
+	l.hot("the same: longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), plain, others, lower)
+	l.hot("the same with Fair(): grants/s / best library", tight, "grants/s", "≥ 1.0", atLeast(1), fair, libraries, higher)
+	l.hot("the same with Fair(): grants/s / by hand", tight, "grants/s", "≥ 0.8", atLeast(0.8), fair, []string{byHand}, higher)
+	l.add("the same with Fair(): Jain", "≥ 0.99", atLeast(0.99), of("hot", tight, fair, "Jain"), both...)
+	l.hot("the same with Fair(): longest wait / best of all others", tight, "longest wait ms", "≤ 0.2", atMost(0.2), fair, others, lower)
+	l.hot("hot lock, 4 x 16, 2 ms: grants/s / best of all others", slow, "grants/s", "≥ 1.1", atLeast(1.1), plain, others, higher)
+	l.add("the same: gap p50, µs", "< 30", func(v float64) bool { return v < 30 }, of("hot", slow, plain, "gap p50 us"), both...)
+	l.hot("hot lock, 32 x 1, tight, Fair(): grants/s / rueidislock", single, "grants/s", "≥ 5", atLeast(5), fair, []string{rueidis}, higher)
+	l.add("the same: network commands a grant", "≤ 2.1", atMost(2.1), of("hot", single, fair, "commands/grant"), both...)
 	for _, kase := range []string{slow, "32 x 1, 2ms"} {
-		hot("hot lock, "+kase+", Fair(): gap p50 / rueidislock", kase, "gap p50 us", "≤ 0.6", atMost(0.6), fair, []string{rueidis}, higher)
+		l.hot("hot lock, "+kase+", Fair(): gap p50 / rueidislock", kase, "gap p50 us", "≤ 0.6", atMost(0.6), fair, []string{rueidis}, higher)
 	}
+}
+
+func (l *list) linked() {
 	for _, kase := range []string{"1ms", "10ms"} {
 		for _, name := range []string{plain, fair} {
-			add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, "hand-off p50 us"), bound(kase)))
+			l.add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, "hand-off p50 us"), bound(kase)))
 		}
 	}
-	if n := r.mostHeld(); n != "" {
-		add(n+" held locks: goroutines a lock", "0", atMost(0.001), of("held", n, plain, "goroutines/lock"))
-		add(n+" held locks: bytes of the process a lock", "≤ 700", atMost(700), of("held", n, plain, "bytes/lock"))
-		add(n+" held locks: latest renewal, s after its time", "≤ 1", atMost(1), of("held", n, plain, "latest renewal, late s"))
-		add(n+" held locks: CPU / rueidislock with a tenth of them", "≤ 0.2", atMost(0.2), ratio(of("held", n, plain, "CPU ms"), of("held", n, rueidis, "CPU ms")))
-	}
-	add("memory in Redis of a held lock, bytes", "stated", nil, of("memory", "1", plain, "held bytes"))
-	add("memory in Redis of an idle lock, bytes", "stated", nil, of("memory", "1", plain, "idle bytes"))
-	add("an idle lock's keys are gone after, s", "the token keep time and a lease, 630", atMost(630), of("memory", "1", plain, "idle for s"))
-	return all
+}
+
+// held are targets of so many locks that are held.
+func (l *list) held(n string) {
+	l.add(n+" held locks: goroutines a lock", "0", atMost(0.001), of("held", n, plain, "goroutines/lock"))
+	l.add(n+" held locks: bytes of the process a lock", "≤ 700", atMost(700), of("held", n, plain, "bytes/lock"))
+	l.add(n+" held locks: latest renewal, s after its time", "≤ 1", atMost(1), of("held", n, plain, "latest renewal, late s"))
+	l.add(n+" held locks: CPU / rueidislock with a tenth of them", "≤ 0.2", atMost(0.2), ratio(of("held", n, plain, "CPU ms"), of("held", n, rueidis, "CPU ms")))
+}
+
+// stored are figures of the memory in Redis.
+func (l *list) stored() {
+	l.add("memory in Redis of a held lock, bytes", "stated", nil, of("memory", "1", plain, "held bytes"))
+	l.add("memory in Redis of an idle lock, bytes", "stated", nil, of("memory", "1", plain, "idle bytes"))
+	l.add("an idle lock's keys are gone after, s", "the token keep time and a lease, 630", atMost(630), of("memory", "1", plain, "idle for s"))
 }
 
 // bound is what a hand-off over a link may take.

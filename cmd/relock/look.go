@@ -1,0 +1,135 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// info asks Redis who holds the lock, and shows the answer.
+func (s *stage) info() relock.Holder {
+	if s.err != nil {
+		return relock.Holder{}
+	}
+	info, err := s.lock.Info(s.ctx)
+	if err == nil && len(info.Holders) == 0 {
+		err = errors.New("nobody holds the lock")
+	}
+	if err != nil {
+		s.fail(err)
+		return relock.Holder{}
+	}
+	h := info.Holders[0]
+	s.line(time.Now(), "Info", fmt.Sprintf("holds %d, waiting %d, lease %v", h.Holds, info.Waiters, h.TTL.Round(time.Millisecond)))
+	return h
+}
+
+// readers asks Redis how many read, and shows the answer.
+func (s *stage) readers() (n int) {
+	if s.err != nil {
+		return 0
+	}
+	info, err := s.lock.Info(s.ctx)
+	if err != nil {
+		s.fail(err)
+		return 0
+	}
+	for _, h := range info.Holders {
+		if h.Read {
+			n++
+		}
+	}
+	s.line(time.Now(), "Info", fmt.Sprintf("%d reading, waiting %d", n, info.Waiters))
+	return n
+}
+
+// queue gives an order for which the worker has to wait, and waits until it does
+// as the n-th: it tells that it waits before it stands in the queue, where its
+// inbox has to be heard first. Redis tells nobody when it does.
+func (s *stage) queue(w *worker, order string, n int) {
+	s.do(w, order, waits)
+	for s.err == nil {
+		info, err := s.lock.Info(s.ctx)
+		if err != nil {
+			s.fail(err)
+		}
+		if info.Waiters == n {
+			return
+		}
+		s.rest(probeEvery)
+	}
+}
+
+// watchHolders asks Redis over and over until stop who holds the lock. Stop
+// returns how often it did, and how often a writer was not alone.
+func (s *stage) watchHolders() (stop func() (looks, mixed int)) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	var looks, mixed int // the goroutine's until it has ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		again := time.NewTicker(probeEvery)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			if info, err := s.lock.Info(ctx); err == nil {
+				looks++
+				if crowded(info.Holders) {
+					mixed++
+				}
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() (int, int) {
+		cancel()
+		<-ended
+		return looks, mixed
+	}
+}
+
+// crowded says whether a writer is not alone.
+func crowded(holders []relock.Holder) bool {
+	return len(holders) > 1 && slices.ContainsFunc(holders, func(h relock.Holder) bool { return !h.Read })
+}
+
+// A loaded machine is late with everything: what is asked every probeEvery and
+// answered more than stallFrom later is counted as its delay, not the lock's.
+const (
+	probeEvery = 5 * time.Millisecond
+	stallFrom  = 25 * time.Millisecond
+)
+
+// watchStalls asks Redis over and over until stop, which returns the sum of delays.
+func (s *stage) watchStalls() (stop func() (stalled time.Duration)) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	sum := make(chan time.Duration, 1)
+	go func() {
+		var stalled time.Duration
+		probe := time.NewTicker(probeEvery)
+		defer probe.Stop()
+		for last := time.Now(); ctx.Err() == nil; last = time.Now() {
+			s.link.rdb.Ping(ctx)
+			select {
+			case <-probe.C:
+			case <-ctx.Done():
+			}
+			if took := time.Since(last); took > stallFrom {
+				stalled += took
+			}
+		}
+		sum <- stalled
+	}()
+	return func() time.Duration {
+		cancel()
+		return <-sum
+	}
+}

@@ -1,0 +1,135 @@
+package transport_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/transport"
+)
+
+func TestHungBatchesHoldUpNobody(t *testing.T) {
+	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
+		gate := sent.gate
+		sent.gate = nil // for those that follow
+		defer close(gate)
+		for i := range 10 {
+			name := fmt.Sprint("k", i)
+			c.call(t.Context(), time.Minute, name, call(name))
+		}
+		time.Sleep(20 * time.Millisecond)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i := range 10 {
+			name := fmt.Sprint("k", i)
+			if r, ok := c.results[name]; !ok || r.Err != nil || c.took[name] > time.Millisecond {
+				t.Errorf("%s: answered %v after %v, %v", name, ok, c.took[name], r.Err)
+			}
+		}
+	})
+}
+
+func TestHungServerGetsNoEndOfBatches(t *testing.T) {
+	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
+		for i := range 50 {
+			name := fmt.Sprint("k", i)
+			c.call(t.Context(), time.Minute, name, call(name))
+			time.Sleep(2 * time.Millisecond)
+		}
+		if sent.most != 32 {
+			t.Errorf("%d batches at once, want 32", sent.most)
+		}
+		open()
+		c.wg.Wait()
+		for name, r := range c.results {
+			if r.Err != nil {
+				t.Errorf("%s: %v", name, r.Err)
+			}
+		}
+	})
+}
+
+func TestHungNodeHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// go-redis asks for the layout on a goroutine of its own, for so long.
+		defer time.Sleep(time.Second)
+		sent := new(traffic)
+		n := newTwoNodes(t, sent)
+		n.hung.set(swallow)
+		sent.gate = make(chan struct{})
+		for i := range 15 {
+			for _, l := range []*link{n.hung, n.well} {
+				n.call(t.Context(), time.Second, n.on[l][i], call(n.on[l][i]))
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+		close(sent.gate)
+		synctest.Wait()
+		for _, key := range n.on[n.well][:15] {
+			n.mu.Lock()
+			if r, ok := n.results[key]; !ok || r.Err != nil {
+				t.Errorf("%s: answered %v, %v", key, ok, r.Err)
+			}
+			n.mu.Unlock()
+		}
+		var mixed []transport.Call
+		for _, key := range slices.Concat(n.on[n.hung][15:17], n.on[n.well][15:17]) {
+			mixed = append(mixed, call(key))
+		}
+		for i, r := range n.tr.DoAll(t.Context(), time.Second, mixed) {
+			if (r.Err != nil) != (i < 2) {
+				t.Errorf("call %d of a batch over both: %v", i, r)
+			}
+		}
+		n.wg.Wait()
+		if !slices.Contains(sent.sizes(), 13) {
+			t.Errorf("sent %v at once, want the 13 that queue for a node", sent.sizes())
+		}
+	})
+}
+
+// twoNodes are a cluster of two, of which one is to hang, and callers of it.
+type twoNodes struct {
+	*crowd
+	hung, well *link
+	on         map[*link][]string // keys of 40 that are on each; both have seen theirs
+}
+
+func newTwoNodes(t *testing.T, sent *traffic) *twoNodes {
+	t.Helper()
+	n := &twoNodes{hung: newLink(t), well: newLink(t), on: make(map[*link][]string)}
+	links := map[string]*link{"192.0.2.1:6379": n.hung, "192.0.2.2:6379": n.well}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{
+				{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}},
+				{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.2:6379"}}},
+			}, nil
+		},
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return links[addr].dial(ctx, network, addr)
+		},
+	})
+	t.Cleanup(func() { rdb.Close() })
+	rdb.AddHook(sent)
+	n.crowd = newCrowd(newTransport(t, rdb))
+	for i := range 40 {
+		key := fmt.Sprint("k", i)
+		node, err := rdb.MasterForKey(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := links[node.Options().Addr]
+		n.on[l] = append(n.on[l], key)
+		if _, err := n.tr.Do(t.Context(), 0, call(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}

@@ -1,0 +1,132 @@
+package explore_test
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+)
+
+// judge checks what one command has made of the locks.
+func (w *world) judge(f *flight, before map[string]stored) {
+	m, now := w.srv.Direct(), time.Now().UnixMilli()
+	w.say("execute %s: %v %v", f.label, f.reply, errText(f.err))
+	w.seeReply(f)
+	all := w.look()
+	for _, name := range w.names {
+		after := all[name]
+		keys := key.For("relock", name)
+		for _, k := range []string{keys.Hash, keys.Queue} {
+			if m.Exists(k) && m.TTL(k) <= 0 {
+				w.violate("%s has no TTL after %s", k, f.label)
+			}
+		}
+		w.judgeHolders(name, after.live(now))
+		w.judgeStep(f, before[name], after, now)
+		if w.trace != nil && f.err == nil {
+			w.sayState(before[name], after, now)
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// judgeHolders checks that Redis itself grants the lock to nobody beside a writer.
+func (w *world) judgeHolders(name string, grants map[string]storedGrant) {
+	writers := 0
+	for _, g := range grants {
+		if g.mode == "w" {
+			writers++
+		}
+	}
+	if writers > 1 || writers == 1 && len(grants) > 1 {
+		w.violate("redis has %d holders of %s, %d of them write", len(grants), name, writers)
+	}
+}
+
+// judgeStep checks one step of a lock's state.
+func (w *world) judgeStep(f *flight, before, after stored, now int64) {
+	if before.exists && after.exists && after.token < before.token {
+		w.violate("the token counter falls from %d to %d", before.token, after.token)
+	}
+	if after.exists && after.queued != int64(after.places) {
+		w.violate("the hash counts %d waiters, the queue has %d", after.queued, after.places)
+	}
+	for nonce := range after.sessions(func(x storedSession) bool { return x.expiry <= now }) {
+		if _, known := before.sessions(func(storedSession) bool { return true })[nonce]; !known {
+			w.violate("%s is granted for no time", nonce)
+		}
+	}
+	w.judgeGrants(before, after, now)
+	w.judgeOrder(f, before, after, now)
+	w.judgeIdle(f, after, now)
+}
+
+// judgeOrder checks that nobody is granted the lock past one who waits for longer.
+func (w *world) judgeOrder(f *flight, before, after stored, now int64) {
+	had, has, owners := before.holding(now), after.holding(now), before.live(now)
+	old, left := before.waiting(now), after.waiting(now)
+	for nonce, owner := range has {
+		if _, held := had[nonce]; held {
+			continue
+		}
+		// Who holds re-enters past the queue, also when it came to hold in this very step.
+		if _, again := owners[owner]; again || f.joins(nonce, owner, has) {
+			continue
+		}
+		for _, other := range old {
+			if other == nonce {
+				w.census.count("hand-overs at the server")
+				break
+			}
+			if place := f.place(nonce); place > 0 && before.ticket(other) >= place {
+				break // it is back under the ticket that it has, or has from the other
+			}
+			if _, in := has[other]; !in && slices.Contains(left, other) {
+				w.violate("%s is granted past %s, which came earlier and waits", nonce, other)
+			}
+		}
+	}
+	for _, nonce := range left {
+		if !slices.Contains(old, nonce) && f.place(nonce) > 0 {
+			w.census.count("re-insertions under a ticket")
+		}
+	}
+}
+
+// judgeGrants checks that a grant that was changed has no session that had ended.
+func (w *world) judgeGrants(before, after stored, now int64) {
+	for owner, g := range after.grants {
+		if reflect.DeepEqual(g, before.grants[owner]) {
+			continue
+		}
+		for _, x := range g.sessions {
+			if x.expiry <= now {
+				w.violate("the grant of %s is kept with session %s, which has ended", owner, x.nonce)
+			}
+		}
+	}
+}
+
+// judgeIdle checks that a step that serves the queue leaves nobody waiting who could hold.
+func (w *world) judgeIdle(f *flight, after stored, now int64) {
+	if f.err != nil || f.script != "release" && f.script != "force" && f.script != "downgrade" || len(after.queue) == 0 {
+		return
+	}
+	if raw, _ := f.reply.([]any); f.script == "downgrade" && len(raw) > 0 && raw[0] == int64(0) {
+		return // it found nothing to downgrade, and served nobody
+	}
+	head, writing, reading := after.queue[0], false, false
+	for _, g := range after.live(now) {
+		writing, reading = writing || g.mode == "w", reading || g.mode == "r"
+	}
+	if head.expiry > now && !writing && (head.mode == "r" || !reading) && f.touches(after) {
+		w.violate("%s leaves the lock to nobody while %s waits", f.script, head.nonce)
+	}
+}

@@ -1,0 +1,184 @@
+package explore_test
+
+import (
+	"slices"
+	"sort"
+)
+
+type modelAnswer struct {
+	code, x, y, z int64
+	ghost         string
+	waiter        *storedWaiter
+}
+
+func (m *modelLock) acquire(kind, client string, notAfter int64, echo, queue bool, requests []modelRequest) []any {
+	if notAfter <= m.micros || notAfter > m.micros+60_000_000 {
+		return []any{m.now, int64(0), int64(-2)}
+	}
+	if !queue && m.crowd() {
+		return []any{m.now, int64(0), int64(-5)}
+	}
+	if m.kind != "" && m.kind != kind {
+		live := slices.ContainsFunc(m.queue, func(q *storedWaiter) bool { return q.expiry > m.now })
+		if m.blocked() > 0 || live {
+			return []any{m.now, int64(0), int64(-3), m.kind}
+		}
+	}
+	m.dropExpired()
+	m.purge()
+	answers := make([]modelAnswer, len(requests))
+	for i, r := range requests {
+		answers[i] = m.ask(kind, client, queue, r)
+	}
+	if echo && queue {
+		m.sweep()
+	}
+	if m.holder == "" && len(m.queue) > 0 {
+		m.settle()
+	}
+	reply, waits := []any{m.now, int64(0)}, false
+	for i, r := range requests {
+		a := answers[i]
+		if a.code == 2 || a.code == 3 {
+			a = m.conclude(client, r, a)
+		}
+		waits = waits || a.code == 2
+		reply = append(reply, a.code, a.x, a.y, a.z, a.ghost)
+	}
+	m.end()
+	if echo && waits {
+		m.tell(client, "echo")
+	}
+	return reply
+}
+
+// ask answers one request before the queue is served.
+func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAnswer {
+	if slices.ContainsFunc(m.ended, func(e modelEnded) bool { return e.nonce == r.nonce }) {
+		return modelAnswer{code: -4}
+	}
+	waiting := m.waiter(r.nonce) // before the queue moves on
+	if m.holder == "" && len(m.queue) > 0 && r.place <= 0 {
+		m.asking[r.nonce] = &[3]int64{}
+		m.settle()
+		if m.asking[r.nonce][0] != 0 {
+			return modelAnswer{code: 2}
+		}
+	}
+	if _, g, i := m.find(client, r.nonce, r.owner); i >= 0 && g.sessions[i].expiry > m.now {
+		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, "", nil}
+	}
+	if g := m.grantOf(r.owner); r.named && g != nil && len(g.sessions) > 0 {
+		if !queue {
+			return modelAnswer{code: -5}
+		}
+		return m.join(client, r, g)
+	}
+	if len(m.queue) == 0 && (r.mode == "r" && m.holder == "" || r.mode == "w" && m.blocked() == 0) {
+		return m.take(kind, client, queue, r)
+	}
+	if r.place < 0 {
+		return modelAnswer{code: 3}
+	}
+	if !queue {
+		return modelAnswer{code: -5}
+	}
+	return m.wait(kind, client, r, waiting)
+}
+
+// take grants the lock to a request that finds nobody in its way.
+func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelAnswer {
+	if !queue && m.held() {
+		return modelAnswer{code: -5}
+	}
+	s := storedSession{client: client, nonce: r.nonce, op: r.op, writes: 1, expiry: m.now + r.ttl}
+	if r.mode == "r" {
+		s.writes, s.reads = 0, 1
+	}
+	low, high := m.issue(r.block)
+	m.kind = kind
+	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, sessions: []storedSession{s}})
+	return modelAnswer{1, low, high, r.ttl, "", nil}
+}
+
+// wait puts a request into the queue, where it may have waited already.
+func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWaiter) modelAnswer {
+	q := &storedWaiter{
+		nonce: r.nonce, client: client, owner: r.owner, named: r.named, mode: r.mode, op: r.op,
+		ticket: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.blocked(),
+	}
+	if waiting != nil {
+		q.ticket, q.op, q.expiry = waiting.ticket, max(waiting.op, r.op), max(waiting.expiry, q.expiry)
+	}
+	m.insert(q)
+	m.kind = kind
+	if m.asking[r.nonce] == nil {
+		m.asking[r.nonce] = &[3]int64{}
+	}
+	first := int64(0)
+	if len(m.queue) == 1 {
+		first = 1
+	}
+	return modelAnswer{2, q.ticket, q.told, first, "", q}
+}
+
+func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAnswer {
+	m.drop(r.nonce)
+	if g.mode == "r" && r.mode == "w" {
+		return modelAnswer{code: -6}
+	}
+	s := storedSession{client: client, nonce: r.nonce, op: r.op, writes: 1, expiry: m.now + r.ttl}
+	if r.mode == "r" {
+		s.writes, s.reads = 0, 1
+	}
+	g.put(s)
+	m.put(r.owner, g)
+	return modelAnswer{1, g.low, g.high, r.ttl, "", nil}
+}
+
+func (m *modelLock) insert(q *storedWaiter) {
+	if q.ticket == 0 {
+		q.ticket = m.micros
+		if n := len(m.queue); n > 0 {
+			q.ticket = max(q.ticket, m.queue[n-1].ticket+1)
+		}
+	}
+	m.drop(q.nonce)
+	m.queue = append(m.queue, q)
+	sort.SliceStable(m.queue, func(i, j int) bool {
+		a, b := m.queue[i], m.queue[j]
+		return a.ticket < b.ticket || a.ticket == b.ticket && a.nonce < b.nonce
+	})
+	if q.named {
+		m.byName[q.owner] = append(m.byName[q.owner], q.nonce)
+	}
+}
+
+func (m *modelLock) conclude(client string, r modelRequest, a modelAnswer) modelAnswer {
+	if got := m.asking[r.nonce]; got != nil && got[0] != 0 {
+		return modelAnswer{1, got[0], got[1], got[2] - m.now, "", nil}
+	}
+	until := m.blocked()
+	if until == 0 {
+		until = m.now
+	}
+	if a.code == 2 {
+		if r.mode == "r" && m.holder == "" && len(m.queue) > 0 {
+			until = min(until, m.queue[0].expiry)
+		}
+		a.waiter.told = until
+		if r.place > 0 {
+			if a.z = 0; len(m.queue) > 0 && m.queue[0].nonce == r.nonce {
+				a.z = 1
+			}
+		}
+	}
+	a.y = until - m.now
+	if _, own := m.alone(); own != nil && own.client == client {
+		a.ghost = own.nonce
+	} else if m.holder != "" && m.longest().client == client {
+		a.ghost = m.longest().nonce
+	}
+	a.waiter = nil
+	return a
+}

@@ -1,0 +1,62 @@
+package explore_test
+
+import "fmt"
+
+func (m *modelLock) settle() {
+	m.dropExpired()
+	m.purge()
+	for m.holder == "" && len(m.queue) > 0 {
+		switch head := m.queue[0]; {
+		case head.expiry <= m.now:
+			m.sweep()
+			continue
+		case head.mode == "w" && m.blocked() > 0:
+		default:
+			m.grant(head)
+			continue
+		}
+		break
+	}
+	if len(m.queue) > 0 && m.asking[m.queue[0].nonce] == nil {
+		if head, until := m.queue[0], m.blocked(); until > 0 && until < head.told {
+			head.told = until
+			m.tell(head.client, "look "+head.nonce)
+		}
+	}
+	for _, nonce := range m.looks {
+		if q := m.waiter(nonce); q != nil { // else it has been served, or has ended
+			m.tell(q.client, "look "+nonce)
+		}
+	}
+	m.looks = nil
+}
+
+func (m *modelLock) grant(q *storedWaiter) {
+	m.drop(q.nonce)
+	if m.asking[q.nonce] == nil && m.deaf[q.client] {
+		return
+	}
+	var g *storedGrant
+	if q.named {
+		g = m.grantOf(q.owner)
+	}
+	begins := g == nil || len(g.sessions) == 0
+	if begins {
+		low, high := m.issue(q.block)
+		g = &storedGrant{mode: q.mode, low: low, high: high}
+	}
+	if answer := m.asking[q.nonce]; answer != nil {
+		*answer = [3]int64{g.low, g.high, q.expiry}
+	} else {
+		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high))
+	}
+	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
+	if q.mode == "r" {
+		s.writes, s.reads = 0, 1
+	}
+	g.put(s)
+	m.put(q.owner, g)
+	if q.named && begins {
+		m.looks = append(m.looks, m.byName[q.owner]...)
+	}
+}
