@@ -100,7 +100,7 @@ deps: ## install redis-server, spin and a C compiler where they are missing
 	command -v redis-server >/dev/null || { echo "make deps: still no redis-server" >&2; exit 1; }
 
 fmt: ## format the code
-	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt); done
+	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/tools/golangci.yml); done
 
 fmtcheck:
 	@out=$$(gofmt -d .) && [ -z "$$out" ] || { echo "$$out"; echo "make fmtcheck: run make fmt" >&2; exit 1; }
@@ -109,7 +109,7 @@ vet:
 	@set -e; for m in $(MODULES); do echo "go vet: $$m"; (cd $$m && go vet ./...); done
 
 lint: ## golangci-lint, at the version in tools/go.mod
-	@set -e; for m in $(MODULES); do echo "lint: $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+	@set -e; for m in $(MODULES); do echo "lint: $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/tools/golangci.yml ./...); done
 
 # Tests that walk through thousands of cases in virtual time. The race detector makes them eight times as slow,
 # and the tests of the same code on real servers are its place: these run without it, and the exploration also

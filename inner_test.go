@@ -13,6 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
+func TestMain(m *testing.M) { rig.Main(m) }
+
 // What these tests see or bring about is no part of what users can: export_test.go
 // reaches in for them.
 

@@ -1,9 +1,0 @@
-package relock_test
-
-import (
-	"testing"
-
-	"github.com/relock-go/relock/internal/rig"
-)
-
-func TestMain(m *testing.M) { rig.Main(m) }

@@ -1,0 +1,42 @@
+package house_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostEntries is how many files and folders the top of the repository may have: a
+// stranger reads their names before anything else. It may fall, and is to reach 48.
+const mostEntries = 61
+
+func TestTopFolderIsRead(t *testing.T) { report(t, crowded(everyFile(t), mostEntries)) }
+
+// crowded reports a top folder of more entries than a reader takes in.
+func crowded(files map[string]string, most int) (problems []string) {
+	entries := map[string]bool{}
+	for name := range files {
+		top, _, _ := strings.Cut(name, "/")
+		entries[top] = true
+	}
+	for _, theirs := range []string{"go.work", "go.work.sum", "out"} { // a developer's, which git ignores
+		delete(entries, theirs)
+	}
+	if len(entries) > most {
+		problems = append(problems, fmt.Sprintf("the top folder has %d entries, and may have %d: %q", len(entries), most, slices.Sorted(maps.Keys(entries))))
+	}
+	return problems
+}
+
+func TestTopFolderRuleCanFail(t *testing.T) {
+	files := map[string]string{"a.go": "", "b.go": "", "lua/a.lua": "", "lua/b.lua": "", "go.work": ""}
+	if got := crowded(files, 3); len(got) > 0 {
+		t.Errorf("a.go, b.go and lua are refused: %q", got)
+	}
+	files["c.go"] = ""
+	if got := crowded(files, 3); len(got) != 1 {
+		t.Errorf("got %q, want one entry too many", got)
+	}
+}
