@@ -59,7 +59,7 @@
 // the same name ([Hold.Token], [Lock.Token]). A resource that remembers the
 // largest token it has seen, and refuses smaller ones, cannot be damaged by a
 // holder that does not know yet that it is none. Re-entries share the token of
-// the outer hold. If the resource cannot compare tokens, the lock saves work
+// the outer hold. Code that is called under a lock has it by [FromContext]. If the resource cannot compare tokens, the lock saves work
 // that would be done twice; it does not rule out that it is done twice.
 //
 // # Owners

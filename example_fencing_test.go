@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/relock-go/relock"
 )
 
 // An account is a resource that remembers the largest token it has seen.
@@ -58,4 +60,27 @@ func ExampleHold_Token() {
 	// second holder writes: <nil>
 	// first holder writes:  write of an earlier holder
 	// second holder unlocks: <nil>
+}
+
+// Code that is called under a lock, however deep below, takes the token from its context.
+func ExampleFromContext() {
+	client, end := newClient()
+	defer end()
+	acct := &account{}
+
+	deposit := func(ctx context.Context, amount int) error {
+		hold, ok := relock.FromContext(ctx, "account")
+		if !ok {
+			return errors.New("called without the lock")
+		}
+		return acct.deposit(hold.Token(), amount)
+	}
+	err := client.NewLock("account").Do(context.Background(), func(ctx context.Context) error {
+		return deposit(ctx, 100)
+	})
+	fmt.Println("under the lock:", err, acct.balance)
+	fmt.Println("without:", deposit(context.Background(), 100))
+	// Output:
+	// under the lock: <nil> 100
+	// without: called without the lock
 }

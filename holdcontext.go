@@ -42,6 +42,22 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return ctx
 }
 
+// FromContext returns the hold of that name whose Do or Context made ctx, or a context
+// from which ctx descends; of several, the innermost. It is for code that is called
+// under a lock and needs its token, such as what writes to a resource that compares
+// tokens. The hold may have ended meanwhile: its Err says so.
+func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
+	if ctx == nil {
+		return nil, false
+	}
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if c.hold.Name() == name {
+			return c.hold, true
+		}
+	}
+	return nil, false
+}
+
 // forget lets a context go whose parent has ended: a long hold may have many.
 func (h *Hold) forget(ctx *holdContext) {
 	h.session.room.mu.Lock()

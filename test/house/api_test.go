@@ -64,6 +64,7 @@ var (
 	_ func(*slog.Logger) relock.Option                                                                      = relock.Logger
 	_ func(relock.Hooks) relock.Option                                                                      = relock.Trace
 
+	_ func(context.Context, string) (*relock.Hold, bool)                                                     = relock.FromContext
 	_ func(...*relock.Lock) *relock.Multi                                                                    = relock.NewMulti
 	_ func(*relock.Multi, context.Context) (*relock.MultiHold, error)                                        = (*relock.Multi).Acquire
 	_ func(*relock.Multi, context.Context, time.Duration) (*relock.MultiHold, error)                         = (*relock.Multi).TryAcquire
