@@ -267,9 +267,7 @@ func TestWriteThatWaitedForADowngradeOfItsOwnerIsAnUpgrade(t *testing.T) {
 		p, other := s.Actor(), s.Actor()
 		ctx := relock.WithOwner(t.Context(), "w")
 		h, err := p.NewRWLock("l").WLocker().Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, err)
 		late := make(chan struct{})
 		p.Fate("hold", 1, redistest.Hold(late))
 		read := s.BeginAs("w", p.NewRWLock("l").RLocker())

@@ -26,9 +26,7 @@ func newScale(t *testing.T) *scale {
 	s := redistest.Real(t)
 	return &scale{t: t, rdb: s.Client(t), new: func() *relock.Client {
 		c, err := relock.New(s.Client(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}}

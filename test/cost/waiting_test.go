@@ -80,12 +80,8 @@ func TestManyReleasesAreSentAgainAfterAFailover(t *testing.T) {
 		rig.End(t, held)
 		for i := range 200 {
 			l := a.NewLock(fmt.Sprint("other", i))
-			if err := l.Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			rig.Must(t, l.Lock(t.Context()))
+			rig.Must(t, l.Unlock())
 		}
 		s.Until(s.Now() + 101*time.Millisecond)
 		restore()

@@ -50,9 +50,7 @@ func TestReplicasTooFewLeaveTheOuterHoldAsItWas(t *testing.T) {
 		a := s.Actor()
 		ctx := relock.WithOwner(t.Context(), "o")
 		outer, err := a.NewLock("l").Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, err)
 		before := outer.TrustedUntil()
 		s.Until(s.Now() + time.Second)
 		if _, err := a.NewLock("l", relock.Replicas(1, time.Second)).Acquire(ctx); !errors.Is(err, relock.ErrReplicas) {
@@ -92,12 +90,8 @@ func TestReplicasThatAreSilentRefuseTheGrant(t *testing.T) {
 
 func lockAndUnlock(t *testing.T, l *relock.Lock) {
 	t.Helper()
-	if err := l.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, l.Lock(t.Context()))
+	rig.Must(t, l.Unlock())
 }
 
 // TestReplicasConfirmAHandOff fails when a grant by message is a hold before
@@ -111,9 +105,7 @@ func TestReplicasConfirmAHandOff(t *testing.T) {
 		if silent {
 			waiter = c.NewLock("l", relock.Replicas(1, 100*time.Millisecond))
 		}
-		if err := holder.Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, holder.Lock(t.Context()))
 		got := make(chan error, 1)
 		go func() { got <- waiter.Lock(t.Context()) }()
 		p.eventually("it waits", func() bool {
@@ -123,16 +115,12 @@ func TestReplicasConfirmAHandOff(t *testing.T) {
 		if silent {
 			p.replica.Pause()
 		}
-		if err := holder.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, holder.Unlock())
 		switch err := <-got; {
 		case !silent && err != nil:
 			t.Fatalf("handed over: %v", err)
 		case !silent:
-			if err := waiter.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			rig.Must(t, waiter.Unlock())
 		case !errors.Is(err, relock.ErrReplicas):
 			t.Fatalf("handed over while the replica is stopped: %v, want ErrReplicas", err)
 		}
@@ -196,9 +184,7 @@ func partitioned(t *testing.T, more ...relock.LockOption) (overlap bool) {
 	p.promote()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := next.Lock(ctx); err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, next.Lock(ctx))
 	overlap = h.Err() == nil
 	if len(more) > 0 {
 		if err := old.NewLock("fresh", opts...).Lock(ctx); !errors.Is(err, relock.ErrReplicas) {
@@ -206,9 +192,7 @@ func partitioned(t *testing.T, more ...relock.LockOption) (overlap bool) {
 		}
 	}
 	_ = h.Release()
-	if err := next.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, next.Unlock())
 	return overlap
 }
 
@@ -219,13 +203,9 @@ func TestReplicasAreNotNeededToUnlock(t *testing.T) {
 	l := p.client(p.primary).NewLock("l", relock.TTL(2*time.Second), relock.Replicas(1, 500*time.Millisecond))
 	ctx := relock.WithOwner(t.Context(), "o")
 	outer, err := l.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	inner, err := l.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	awaitRenewal(t, p, outer)
 	p.replica.Pause()
 	p.eventually("redis has a renewal that no replica has", func() bool {
@@ -250,9 +230,7 @@ func TestReplicasOfOneLockDelayNoOther(t *testing.T) {
 	c := p.client(p.primary)
 	slow := p.acquire(c.NewLock("slow", relock.TTL(4*time.Second), relock.Replicas(1, time.Second)))
 	quick, err := c.NewLock("quick", relock.TTL(1500*time.Millisecond)).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	p.replica.Pause()
 	select {
 	case <-quick.Lost():

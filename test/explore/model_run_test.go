@@ -86,9 +86,7 @@ func modelSource(t *testing.T, name string) string {
 
 func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
 	t.Helper()
-	if err := rdb.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, rdb.FlushDB(t.Context()).Err())
 	r := &modelRun{
 		t: t, rdb: rdb, sub: sub, keys: key.For("relock", "model"), micros: 1_700_000_000_000_000, seen: map[string]int{},
 	}

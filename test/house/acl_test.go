@@ -34,17 +34,13 @@ func TestOperationsListsThePermissionsThatScriptsUse(t *testing.T) {
 	}
 	used := slices.Clone(beyondLua)
 	scripts, err := os.ReadDir("lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	for _, file := range scripts {
 		if !strings.HasSuffix(file.Name(), ".lua") {
 			continue
 		}
 		text, err := os.ReadFile("lua/" + file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, err)
 		for _, m := range luaCall.FindAllStringSubmatch(string(text), -1) {
 			command := m[1]
 			if m[2] != "" {

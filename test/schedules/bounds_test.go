@@ -56,18 +56,14 @@ func TestF17DeadEntriesAheadGoABoundedNumberPerCall(t *testing.T) {
 	c := &deadCrowd{t: t, rdb: srv.Client(t), keys: key.For("relock", "l")}
 	a, b := rig.RealActor(t, srv), rig.RealActor(t, srv)
 	held, err := a.NewLock("l").Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	got := make(chan error, 1)
 	go func() { got <- b.NewLock("l").Lock(t.Context()) }()
 	rig.Queued(t, a.NewLock("l"), 1)
 	c.bury(1)
 	before := a.Sent("release")
 	rig.End(t, held)
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, <-got)
 	if n := a.Sent("release") - before; n < dead/perCall {
 		t.Errorf("%d entries went with %d calls, want up to %d in one", dead, n, perCall)
 	}
@@ -82,9 +78,7 @@ func TestF17DeadEntriesBehindTheHeadGoThoughTheHolderStays(t *testing.T) {
 	c := &deadCrowd{t: t, rdb: srv.Client(t), keys: key.For("relock", "l")}
 	a, b := rig.RealActor(t, srv), rig.RealActor(t, srv)
 	held, err := a.NewLock("l").Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	got := make(chan error, 1)
 	go func() { got <- b.NewLock("l", relock.TTL(3*time.Second)).Lock(t.Context()) }()
 	rig.Queued(t, a.NewLock("l"), 1)
@@ -152,9 +146,7 @@ func full(t *testing.T, srv *redistest.RealServer) {
 	t.Helper()
 	rdb := srv.Client(t)
 	for _, set := range [][2]string{{"maxmemory-policy", "noeviction"}, {"maxmemory", "1"}} {
-		if err := rdb.ConfigSet(t.Context(), set[0], set[1]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, rdb.ConfigSet(t.Context(), set[0], set[1]).Err())
 	}
 	if err := rdb.Set(t.Context(), "more", "x", 0).Err(); err == nil || !redis.HasErrorPrefix(err, "OOM") {
 		t.Fatalf("SET: %v, want OOM", err)

@@ -143,9 +143,7 @@ func TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire(t *testing.T) {
 		s.Server.KillSubscribers()
 		s.Until(4 * time.Second)
 		close(arrive)
-		if err := a.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, a.Link.Settle(t.Context()))
 		s.Free(a.NewLock("l"))
 	})
 }

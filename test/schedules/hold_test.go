@@ -28,9 +28,7 @@ func TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits(t *testing.T) {
 		queued.Waits()
 
 		close(arrive)
-		if err := <-released; err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, <-released)
 		h := queued.Holds()
 		next.Waits()
 		rig.End(t, h)
@@ -51,9 +49,7 @@ func TestF01ReleaseSentAgainDoesNotEndTheNextHoldOfItsOwner(t *testing.T) {
 		second := s.Take(p.NewLock("l", relock.Owner("w")))
 		waiter := s.Begin(b.NewLock("l"))
 
-		if err := <-released; err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, <-released)
 		if n := p.Sent("release"); n < 3 { // one of them was to warm up
 			t.Fatalf("release was sent %d times, want it to be sent again", n)
 		}
@@ -78,9 +74,7 @@ func TestF02HoldsOfOneOwnerInTwoProcessesEndOneByOne(t *testing.T) {
 		}
 		rig.End(t, h2)
 		waiter.Waits()
-		if err := h1.Err(); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, h1.Err())
 		rig.End(t, h1)
 		waiter.Holds()
 	})
@@ -100,9 +94,7 @@ func TestF02LateCopyOfACountChangesNothing(t *testing.T) {
 			t.Fatalf("redis counts %d holds, want 1", n)
 		}
 		close(arrive)
-		if err := p.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, p.Link.Settle(t.Context()))
 		if n := s.HoldsOf(lock); n != 1 {
 			t.Errorf("a late copy made it %d holds, want 1", n)
 		}
@@ -123,9 +115,7 @@ func TestF02StatementsThatArriveInTheWrongOrderCountTheLastOne(t *testing.T) {
 		h2 := second.Returns()
 		h3 := s.Take(lock)
 		close(arrive)
-		if err := p.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, p.Link.Settle(t.Context()))
 		if n := s.HoldsOf(lock); n != 3 {
 			t.Errorf("redis counts %d holds, want 3", n)
 		}
@@ -147,9 +137,7 @@ func TestF02HoldsOfADeadProcessEndThoughAnotherRenews(t *testing.T) {
 		if n := s.HoldsOf(b.NewLock("l")); n != 1 {
 			t.Errorf("redis counts %d holds, want that of the living process alone", n)
 		}
-		if err := h1.Err(); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, h1.Err())
 		waiter := s.Begin(b.NewLock("l"))
 		waiter.Waits()
 		rig.End(t, h1)

@@ -21,9 +21,7 @@ func TestF08LateCopyOfAnEndedAcquireGrantsNothing(t *testing.T) {
 		rig.End(t, s.Begin(a.NewLock("l")).Returns()) // by the second copy
 		s.Until(4 * time.Second)
 		close(arrive)
-		if err := a.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, a.Link.Settle(t.Context()))
 		s.Free(a.NewLock("l"))
 	})
 }
@@ -46,9 +44,7 @@ func TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing(t *testing.T) {
 			<-held.Lost()
 			s.Until(s.Now() + 100*time.Millisecond)
 			close(arrive)
-			if err := a.Link.Settle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			rig.Must(t, a.Link.Settle(t.Context()))
 			s.Free(b.NewLock("l"))
 		})
 	}
@@ -64,9 +60,7 @@ func TestF08CopyThatArrivesAfterItsTimeGrantsNothing(t *testing.T) {
 		s.Until(11 * time.Second)
 		s.Server.FlushAll() // nobody remembers the nonce
 		close(arrive)
-		if err := a.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, a.Link.Settle(t.Context()))
 		s.Free(a.NewLock("l"))
 	})
 }
@@ -88,9 +82,7 @@ func TestF08LeaveThatOvertakesItsAcquireLeavesNoGhost(t *testing.T) {
 			<-waiter.Done
 			s.Until(203 * time.Millisecond)
 			close(arrive)
-			if err := b.Link.Settle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			rig.Must(t, b.Link.Settle(t.Context()))
 			if busy {
 				if info := s.Info(a.NewLock("l")); info.Waiters != 0 {
 					t.Errorf("%d ghosts in the queue", info.Waiters)
@@ -116,9 +108,7 @@ func TestF08LateHeartbeatOfAnEndedWaiterGrantsNothing(t *testing.T) {
 		rig.End(t, waiter.Holds())
 		s.Until(2 * time.Second)
 		close(arrive)
-		if err := b.Link.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, b.Link.Settle(t.Context()))
 		s.Free(a.NewLock("l"))
 	})
 }

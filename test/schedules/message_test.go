@@ -131,9 +131,7 @@ func TestF04SecretsStayInTheProtocol(t *testing.T) {
 		s.Until(101 * time.Millisecond)
 		waiter := s.Begin(b.NewLock("l"))
 		waiters, err := a.NewLock("l").Waiters(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, err)
 		fmt.Fprintf(&seen, "%+v %+v\n", s.Info(a.NewLock("l")), waiters)
 		rig.End(t, held)
 		waiter.Holds()

@@ -60,9 +60,7 @@ func TestF12HolderRenewsAndReentersWhileItsSlotMigrates(t *testing.T) {
 		defer migrate(s, "l")()
 		nested := s.Take(lock)
 		s.Until(2 * time.Minute)
-		if err := held.Err(); err != nil {
-			t.Fatal(err)
-		}
+		rig.Must(t, held.Err())
 		rig.End(t, nested)
 		rig.End(t, held)
 	})

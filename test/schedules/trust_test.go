@@ -205,9 +205,7 @@ func TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			held, err := a.NewLock("l", relock.TTL(ttl), relock.NoWatchdog()).Acquire(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rig.Must(t, err)
 			if least := s.Began.Add(ttl - ttl/100 - time.Millisecond); !held.TrustedUntil().Before(least) {
 				t.Errorf("of %v trusted for %v, want less than %v", ttl, held.TrustedUntil().Sub(s.Began), least.Sub(s.Began))
 			}

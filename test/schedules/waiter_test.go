@@ -189,9 +189,7 @@ func TestPatternSubscriberDoesNotKeepADeadWaiterAlive(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	held, err := a.NewLock("l").Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig.Must(t, err)
 	gone, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _, _ = dead.NewLock("l", relock.TTL(time.Second)).Acquire(gone) }()
