@@ -1,0 +1,72 @@
+package house_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// namedApart are the lists of the Makefile that say which tests run without the race
+// detector; functionsOfTests are the tests that there are.
+var (
+	namedApart       = regexp.MustCompile(`(?m)^(SEARCHES|MEASURES|TWICE) := (.*)$`)
+	functionsOfTests = regexp.MustCompile(`(?m)^func Test(\w+)\(`)
+)
+
+func TestMakefileNamesTestsThatExist(t *testing.T) { report(t, unknownApart(everyFile(t))) }
+
+// unknownApart reports what a list of the Makefile names and no test is called: a test
+// that was renamed runs in both ways.
+func unknownApart(files map[string]string) (problems []string) {
+	var tests []string
+	for name, text := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, m := range functionsOfTests.FindAllStringSubmatch(text, -1) {
+				tests = append(tests, m[1])
+			}
+		}
+	}
+	lists := namedApart.FindAllStringSubmatch(files["Makefile"], -1)
+	if len(lists) != 3 {
+		return []string{"Makefile: the lists of tests that run apart are not found"}
+	}
+	for _, list := range lists {
+		for _, pattern := range alternatives(list[2]) {
+			re := regexp.MustCompile("^(" + pattern + ")$")
+			known := false
+			for _, test := range tests {
+				known = known || re.MatchString(test)
+			}
+			if !known {
+				problems = append(problems, "Makefile: "+list[1]+" names "+pattern+", and no test is called so")
+			}
+		}
+	}
+	return problems
+}
+
+// alternatives divides a pattern at each | that stands in no parentheses.
+func alternatives(pattern string) (all []string) {
+	depth, begin := 0, 0
+	for i, r := range pattern {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == '|' && depth == 0:
+			all, begin = append(all, pattern[begin:i]), i+1
+		}
+	}
+	return append(all, pattern[begin:])
+}
+
+func TestMakefileRuleCanFail(t *testing.T) {
+	files := map[string]string{
+		"Makefile":  "SEARCHES := A(b|c)|Gone\nMEASURES := D\nTWICE := D\n",
+		"a_test.go": "func TestAc(t *testing.T) {}\nfunc TestD(t *testing.T) {}\n",
+	}
+	if got := unknownApart(files); len(got) != 1 || !strings.Contains(got[0], "Gone") {
+		t.Errorf("got %q, want Gone named", got)
+	}
+}
