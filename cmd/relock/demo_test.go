@@ -185,7 +185,7 @@ func TestWriterInCompanyIsNoticed(t *testing.T) {
 		{[]relock.Holder{reader, writer}, true},
 		{[]relock.Holder{writer, writer}, true},
 	} {
-		if got := crowded(c.holders); got != c.want {
+		if got := writerInCompany(c.holders); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.holders, got, c.want)
 		}
 	}

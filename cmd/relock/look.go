@@ -79,7 +79,7 @@ func (s *stage) watchHolders() (stop func() (looks, mixed int)) {
 		for ctx.Err() == nil {
 			if info, err := s.lock.Info(ctx); err == nil {
 				looks++
-				if crowded(info.Holders) {
+				if writerInCompany(info.Holders) {
 					mixed++
 				}
 			}
@@ -96,8 +96,8 @@ func (s *stage) watchHolders() (stop func() (looks, mixed int)) {
 	}
 }
 
-// crowded says whether a writer is not alone.
-func crowded(holders []relock.Holder) bool {
+// writerInCompany says whether a writer is not alone.
+func writerInCompany(holders []relock.Holder) bool {
 	return len(holders) > 1 && slices.ContainsFunc(holders, func(h relock.Holder) bool { return !h.Read })
 }
 

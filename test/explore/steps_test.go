@@ -58,7 +58,7 @@ var steps = []step{
 	{"execute", [4]int{28, 28, 24, 24}, (*world).stepExecute},
 	{"deliver", [4]int{20, 18, 16, 16}, (*world).stepDeliver},
 	{"hear", [4]int{12, 12, 10, 10}, (*world).stepHear},
-	{"flow", [4]int{8, 4, 6, 6}, (*world).flow},
+	{"pump", [4]int{8, 4, 6, 6}, (*world).stepPump},
 	{"write", [4]int{3, 3, 3, 3}, (*world).write},
 	{"tick", [4]int{4, 8, 6, 6}, (*world).tick},
 	{"stall", [4]int{0, 3, 2, 2}, (*world).stall},
@@ -230,7 +230,7 @@ func (w *world) stepHear(n int) bool {
 	return ok
 }
 
-func (w *world) flow(int) bool { w.pump(); return true }
+func (w *world) stepPump(int) bool { w.pump(); return true }
 
 // write makes a holder, also one that has lost its hold, write to the fenced store.
 func (w *world) write(n int) bool {

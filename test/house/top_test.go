@@ -12,10 +12,10 @@ import (
 // stranger reads their names before anything else. It may fall, and is to reach 48.
 const mostEntries = 61
 
-func TestTopFolderIsRead(t *testing.T) { report(t, crowded(everyFile(t), mostEntries)) }
+func TestTopFolderIsRead(t *testing.T) { report(t, overfull(everyFile(t), mostEntries)) }
 
-// crowded reports a top folder of more entries than a reader takes in.
-func crowded(files map[string]string, most int) (problems []string) {
+// overfull reports a top folder of more entries than a reader takes in.
+func overfull(files map[string]string, most int) (problems []string) {
 	entries := map[string]bool{}
 	for name := range files {
 		top, _, _ := strings.Cut(name, "/")
@@ -32,11 +32,11 @@ func crowded(files map[string]string, most int) (problems []string) {
 
 func TestTopFolderRuleCanFail(t *testing.T) {
 	files := map[string]string{"a.go": "", "b.go": "", "lua/a.lua": "", "lua/b.lua": "", "go.work": ""}
-	if got := crowded(files, 3); len(got) > 0 {
+	if got := overfull(files, 3); len(got) > 0 {
 		t.Errorf("a.go, b.go and lua are refused: %q", got)
 	}
 	files["c.go"] = ""
-	if got := crowded(files, 3); len(got) != 1 {
+	if got := overfull(files, 3); len(got) != 1 {
 		t.Errorf("got %q, want one entry too many", got)
 	}
 }
