@@ -62,7 +62,7 @@ vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerabilit
 # RELOCK_EXPLORE_FOR=1h, or RELOCK_EXPLORE_FOR= RELOCK_EXPLORE_SCHEDULES=100000; RELOCK_EXPLORE_SEED is where to begin.
 RELOCK_EXPLORE_FOR ?= 10m
 explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
-	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExplorationFindsNothing$$' ./test/explore
+	RELOCK_EXPLORE_FOR=$(RELOCK_EXPLORE_FOR) RELOCK_ROOMS_FOR=$(RELOCK_EXPLORE_FOR) go test -count=1 -timeout 0 -v -run '^TestExploration(OfRooms)?FindsNothing$$' ./test/explore
 
 # make torture FOR=30m SEED=7 DIR=/some/where; a seed repeats the schedule of faults.
 FOR ?= 5m
@@ -114,7 +114,7 @@ lint: ## golangci-lint, at the version in tools/go.mod
 # Tests that walk through thousands of cases in virtual time. The race detector makes them eight times as slow,
 # and the tests of the same code on real servers are its place: these run without it, and the exploration also
 # with it over a few schedules. A test that is renamed runs in both ways until it is renamed here.
-SEARCHES := ExplorationFindsNothing|ExplorerFindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds
+SEARCHES := Exploration(OfRooms)?FindsNothing|ExplorerFindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds
 
 # Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
 # beside makes the figures any: these run without it, one package after the other.

@@ -98,11 +98,11 @@ func (c *Client) loseAll() {
 	why := errors.Join(ErrLost, ErrClosed)
 	var todo []func()
 	for _, a := range c.known() {
-		a.room.mu.Lock()
-		if a.held() {
-			a.session.lose(why, c.clock.Now())
+		at := a.keeper.begin()
+		if a.Held() {
+			a.Session.Lose(why, &at)
 		}
-		todo = append(todo, a.room.unlockFirst()...)
+		todo = append(todo, a.keeper.endFirst(&at)...)
 	}
 	runAll(todo)
 }

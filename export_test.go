@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/ledger"
-	"github.com/relock-go/relock/internal/wire"
+	"github.com/relock-go/relock/internal/room"
 )
 
 // What the tests of this package see, and nobody else: the suites in test/ have
@@ -51,10 +51,11 @@ func comesFree(mu *sync.Mutex) bool {
 // PretendShort has h's session, of a named owner, held as one that asks for a replica and
 // whose latest renewal none has.
 func (h *Hold) PretendShort() {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
-	h.session.lost = ErrReplicas
-	h.session.ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
+	k := h.keeper()
+	at := k.begin()
+	defer k.end(&at)
+	h.Session.Unrenewed(ErrReplicas, &at)
+	h.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
 }
 
 // RenewAround is a round of the watchdog that finds every session due, and in which
@@ -74,34 +75,15 @@ func (c *Client) RenewAround(between func()) {
 // AskAgainWhenLost is the next try of a call that was asking for l when a message
 // granted its session, after the lease of that grant has ended.
 func (l *Lock) AskAgainWhenLost(ctx context.Context) error {
-	r := l.c.enter(l)
-	defer l.c.leave(r)
-	r.mu.Lock()
-	e := r.newEntry("", l, false)
-	e.over = true
-	e.finished()
-	r.mu.Unlock()
-	w := &waiting{ctx: ctx, lock: l, room: r, began: l.c.clock.Now()}
-	_, err := w.contend(e, wire.PlaceNew)
+	k := l.c.enter(l)
+	defer l.c.leave(k)
+	at := k.begin()
+	a := k.newEntry("", l, false)
+	a.GiveUp(&at)
+	k.end(&at)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
+	_, err := w.contend(a, room.PlaceNew)
 	return err
-}
-
-// Numbers is a few of numbers, for tests.
-type Numbers struct{ few few[int] }
-
-func (n *Numbers) Add(x *int)         { n.few.add(x) }
-func (n *Numbers) Index(x *int) int   { return n.few.index(x) }
-func (n *Numbers) Remove(i int)       { n.few.remove(i) }
-func (n *Numbers) Len() int           { return n.few.len() }
-func (n *Numbers) FirstLast() [2]*int { return [2]*int{n.few.first, n.few.last()} }
-func (n *Numbers) All() (all []*int) {
-	for i, x := range n.few.all() {
-		if n.few.at(i) != x {
-			panic("at and all differ")
-		}
-		all = append(all, x)
-	}
-	return all
 }
 
 // Handle is the list of a handle's holds, for tests.
@@ -122,7 +104,7 @@ func (p *Handle) All() (all []*Hold) {
 
 // Asked is what l asks of Redis, or why every call on it fails.
 func (l *Lock) Asked() (owner string, ttl, maxHold time.Duration, err error) {
-	return l.terms.owner, l.terms.ttl, l.terms.maxHold, l.err
+	return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
 }
 
 // Timeouts are the client's own.

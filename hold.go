@@ -1,26 +1,19 @@
 package relock
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
-	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/room"
 )
-
-const maxHolds = math.MaxInt32
 
 // A Hold is one successful acquisition of a lock. It ends with Release, or is
 // lost before that; it always knows which, by the clock. Its methods may be
 // called from any goroutine.
 type Hold struct {
-	session  *session
-	lock     *Lock
-	token    int64
-	acquired clock.Instant
+	room.Hold // guarded by the keeper's mu, but for what does not change
+	lock      *Lock
 
 	// Guarded by the mu of the handle that has it, whose pile in is:
 
@@ -30,23 +23,17 @@ type Hold struct {
 
 	unlock bool // made by Lock or TryLock, to be ended by Unlock; set before any handle has it
 
-	// Guarded by session.room.mu:
-
-	read     bool // shared with other readers
-	local    bool // nested, and Redis has not been told of it
-	released bool
-	*extras  // nil until there is any
+	*extras // nil until there is any; guarded by the keeper's mu
 }
 
 // extras are what few holds have.
 type extras struct {
 	moved    *Lock                     // the reading side it was moved to by a downgrade
-	why      error                     // it was lost for this reason
 	lostc    chan struct{}             // closed on loss; made by the first Lost
 	contexts map[*holdContext]struct{} // that end with the hold
 }
 
-// extra returns the extras, to be written. It needs room.mu.
+// extra returns the extras, to be written. It needs the keeper's mu.
 func (h *Hold) extra() *extras {
 	if h.extras == nil {
 		h.extras = &extras{}
@@ -54,24 +41,25 @@ func (h *Hold) extra() *extras {
 	return h.extras
 }
 
-// newHold makes a hold of a session that is held, unless it has just been lost.
-// It needs s.room.mu.
-func (s *session) newHold(l *Lock, now clock.Instant) *Hold {
-	h := &Hold{session: s, lock: l, read: l.read, token: s.next, acquired: now}
-	s.add(h)
-	if s.terms != &l.terms { // else it is scheduled for such a hold
-		s.schedule(now)
-	}
+// newHold returns a hold of the handle, to be made one of a session.
+func (l *Lock) newHold() *Hold {
+	h := &Hold{lock: l}
+	h.Hold.Of, h.Hold.Terms, h.Hold.Read = h, &l.terms.Terms, l.read
 	return h
 }
 
+// acquisition is what the hold is of.
+func (h *Hold) acquisition() *acquisition { return acquired(h.Session.Acquisition) }
+
+func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
+
 // judge returns the hold's state now.
 func (h *Hold) judge() error {
-	s := h.session
-	s.room.mu.Lock()
-	defer s.room.unlock()
-	if !h.released {
-		s.check(s.room.c.clock.Now())
+	k := h.keeper()
+	at := k.begin()
+	defer k.end(&at)
+	if !h.Released() {
+		h.Session.Check(&at)
 	}
 	return h.state()
 }
@@ -79,33 +67,36 @@ func (h *Hold) judge() error {
 // peek is judge without the clock, for callers that hold a handle's mutex, under
 // which nobody's hook may run. They have judged before.
 func (h *Hold) peek() error {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	return h.state()
 }
 
 func (h *Hold) reads() bool {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
-	return h.read
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.Read
 }
 
 func (h *Hold) downgraded() *Lock {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if h.extras == nil {
 		return nil
 	}
 	return h.moved
 }
 
-// state needs room.mu, after a check.
+// state needs the keeper's mu, after a check.
 func (h *Hold) state() error {
 	switch {
-	case h.released:
+	case h.Released():
 		return ErrNotHeld
-	case h.extras != nil && h.why != nil:
-		return h.why
+	case h.Hold.Lost():
+		return lostFor(h.Session.Why())
 	}
 	return nil
 }
@@ -130,12 +121,13 @@ func (h *Hold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
 	}
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	x := h.extra()
 	if x.lostc == nil {
 		x.lostc = make(chan struct{})
-		if x.why != nil {
+		if h.Hold.Lost() {
 			close(x.lostc)
 		}
 	}
@@ -149,9 +141,10 @@ func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
 	}
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
-	return h.session.term.Until.Time()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.Session.Until().Time()
 }
 
 // Token returns the fencing token: larger than that of every earlier grant of
@@ -162,7 +155,7 @@ func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
 	}
-	return h.token
+	return h.Hold.Token
 }
 
 // Name returns the lock's name.
@@ -181,7 +174,7 @@ func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
 	}
-	return h.session.owner()
+	return h.acquisition().owner()
 }
 
 // Release ends the hold. It returns nil when the lock was held until now,
@@ -203,71 +196,66 @@ func (h *Hold) Release() error {
 
 // end ends the hold here, then in Redis.
 func (h *Hold) end() error {
-	s, c := h.session, h.session.room.c
-	s.room.mu.Lock()
-	now := c.clock.Now()
-	if !h.released {
-		s.check(now)
+	a := h.acquisition()
+	k := a.keeper
+	at := k.begin()
+	if !h.Released() {
+		h.Session.Check(&at)
 	}
-	err, untold := h.state(), h.local
-	h.released = true
-	s.room.then(h.cancelAll(ErrNotHeld)...)
-	if err != nil {
-		s.room.unlock()
+	if err := h.state(); err != nil {
+		h.Hold.End(&at)
+		cancel := h.cancelAll(ErrNotHeld)
+		k.end(&at)
+		runAll(cancel)
 		return err
 	}
-	s.drop(h)
-	if untold && s.ledger.Knows() {
-		s.room.unlock()
-	} else {
-		err = s.finish(now)
+	ending := h.Hold.End(&at)
+	cancel := h.cancelAll(ErrNotHeld)
+	var last *releasing
+	if ending == room.Last {
+		last = a.releasing()
 	}
-	if hook := c.cfg.hooks.Released; hook != nil {
-		ev := h.event(err)
-		ev.Held = now.Sub(h.acquired)
-		hook(ev)
-	}
+	k.end(&at)
+	runAll(cancel)
+	err := a.finish(ending, last)
+	h.releasedHook(err, at.Now)
 	return err
 }
 
-// giveBack ends a hold that its call will not return: whose context has ended does
-// not wait for the release. A hook may have ended it before: then what it was held
-// by may be the next call's.
+// finish has Redis hear of the end of a hold.
+func (a *acquisition) finish(ending room.Ending, last *releasing) error {
+	switch ending {
+	case room.Fewer:
+		return a.lower()
+	case room.Last:
+		return last.soon(time.Now().Add(a.keeper.c.cfg.releaseTimeout))
+	case room.WasLost:
+		return a.fate()
+	}
+	return nil
+}
+
+// giveBack ends a hold that its call will not return.
 func (h *Hold) giveBack() {
-	s := h.session
-	s.room.mu.Lock()
-	if !s.over && !h.released {
-		s.room.then(s.finishApart)
-	}
-	h.released = true
-	s.drop(h)
-	s.room.unlock()
+	k := h.keeper()
+	at := k.begin()
+	h.GiveBack(&at)
+	k.end(&at)
 }
 
-func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.Name(), Owner: h.session.owner(), Token: h.token, Err: err}
+// lose takes note of a loss. It needs the keeper's mu; what it returns runs without it,
+// and calls nobody.
+func (h *Hold) lose(why error) (cancel []func()) {
+	if h.extras == nil {
+		return nil
+	}
+	if h.lostc != nil {
+		close(h.lostc)
+	}
+	return h.cancelAll(why)
 }
 
-// lose marks the hold lost. It needs room.mu; what it returns runs without it: first
-// cancel, which calls nobody, then tell.
-func (h *Hold) lose(why error, now clock.Instant) (cancel []func(), tell func()) {
-	x := h.extra()
-	x.why = why
-	if x.lostc != nil {
-		close(x.lostc)
-	}
-	return h.cancelAll(why), func() {
-		c := h.session.room.c
-		c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.session.owner()), slog.Int64("token", h.token), slog.Any("err", why))
-		if hook := c.cfg.hooks.Lost; hook != nil {
-			ev := h.event(why)
-			ev.Held = now.Sub(h.acquired)
-			hook(ev)
-		}
-	}
-}
-
-// cancelAll returns what ends the contexts of the hold. It needs room.mu; what it
+// cancelAll returns what ends the contexts of the hold. It needs the keeper's mu; what it
 // returns runs without it.
 func (h *Hold) cancelAll(cause error) []func() {
 	if h.extras == nil || h.contexts == nil {
@@ -281,12 +269,4 @@ func (h *Hold) cancelAll(cause error) []func() {
 			ctx.cancel(cause)
 		}
 	}}
-}
-
-func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
-	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
-		ev := h.event(nil)
-		ev.Waited = waited
-		hook(ctx, ev)
-	}
 }

@@ -18,11 +18,12 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
-	// Not under room.mu: parent may be a context of a hold of the same lock, and
+	// Not under the keeper's mu: parent may be a context of a hold of the same lock, and
 	// judges that when it is asked.
 	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	_ = h.judge()
-	h.session.room.mu.Lock()
+	k := h.keeper()
+	k.mu.Lock()
 	err := h.state()
 	if err == nil {
 		x := h.extra()
@@ -31,7 +32,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		}
 		x.contexts[ctx] = struct{}{}
 	}
-	h.session.room.mu.Unlock()
+	k.mu.Unlock()
 	switch {
 	case err != nil:
 		ctx.stop()
@@ -60,8 +61,9 @@ func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 
 // forget lets a context go whose parent has ended: a long hold may have many.
 func (h *Hold) forget(ctx *holdContext) {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if h.extras != nil { // parent may have ended before anything was kept
 		delete(h.contexts, ctx)
 	}
@@ -110,12 +112,12 @@ func (c *holdContext) Value(key any) any {
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.session.owner() == owner || h.judge() != nil {
+		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.acquisition().owner() == owner || h.judge() != nil {
 			continue
 		}
 		who := "an anonymous owner"
-		if h.session.named() {
-			who = fmt.Sprintf("owner %q", h.session.owner())
+		if h.acquisition().Named() {
+			who = fmt.Sprintf("owner %q", h.acquisition().owner())
 		}
 		if !l.read && h.reads() {
 			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)

@@ -67,9 +67,9 @@ type Client struct {
 	closing <-chan struct{} // open's Done
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex                  // guards the following fields; taken after a room's mu
-	rooms    map[string]map[string]*room // by kind, and by the lock's key: a word less for each than by both
-	sessions map[wire.Nonce]*acquisition // by nonce: waiting, holding, or being released
+	mu       sync.Mutex                    // guards the following fields; taken after a room's mu
+	rooms    map[string]map[string]*keeper // by kind, and by the lock's key: a word less for each than by both
+	sessions map[wire.Nonce]*acquisition   // by nonce: waiting, holding, or being released
 	watch    releaseWatch
 	tasks    int           // spawned and not ended
 	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
@@ -102,7 +102,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		transport: tr,
 		clock:     clock.System(),
-		rooms:     make(map[string]map[string]*room),
+		rooms:     make(map[string]map[string]*keeper),
 		sessions:  make(map[wire.Nonce]*acquisition),
 		idle:      make(chan struct{}),
 	}
@@ -111,7 +111,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		c.shards = c.newShards(rdb)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
-	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.ttl, cfg.tokenKeep)
+	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
@@ -174,7 +174,7 @@ func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
 		s.kind = fair
 	}
 	if s.err == nil {
-		s.err = s.terms.replicas.fits(s.terms.ttl, c.transport.ReadTimeout())
+		s.err = fits(s.terms.Replicas, s.terms.TTL, c.transport.ReadTimeout())
 	}
 	if s.err == nil {
 		s.err = s.terms.suits(c.transport)
@@ -189,51 +189,36 @@ func (c *Client) newLock(name string, s *side) *Lock {
 	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// serverNow estimates in ms the clock of the server that has the lock, for
-// not-after times only: too early costs a round trip, too late keeps an ended
-// nonce for longer. No trust rests on it. The servers of a Cluster have a clock
-// each: what another one says is no more than the first guess.
-func (r *room) serverNow() int64 { return time.Now().UnixMilli() + r.skew.Load() }
-
-// sample notes what the clock says of the server that has the lock.
-func (r *room) sample(serverMs int64) {
-	if serverMs == 0 {
-		return // the answer does not say
-	}
-	skew := serverMs - time.Now().UnixMilli()
-	r.skew.Store(skew)
-	r.c.skew.Store(skew)
-}
-
 // enter returns the room of a lock, to be left again.
-func (c *Client) enter(l *Lock) *room {
+func (c *Client) enter(l *Lock) *keeper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rooms := c.rooms[l.kind]
 	if rooms == nil {
-		rooms = make(map[string]*room)
+		rooms = make(map[string]*keeper)
 		c.rooms[l.kind] = rooms
 	}
-	r := rooms[l.hash]
-	if r == nil {
-		r = &room{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
-		r.skew.Store(c.skew.Load())
-		rooms[l.hash] = r
+	k := rooms[l.hash]
+	if k == nil {
+		k = &keeper{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
+		k.room.Plain, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindRW || l.kind == wire.KindFairRW
+		k.skew.Store(c.skew.Load())
+		rooms[l.hash] = k
 	}
-	r.refs++
-	return r
+	k.refs++
+	return k
 }
 
-func (c *Client) leave(r *room) {
+func (c *Client) leave(k *keeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaveLocked(r)
+	c.leaveLocked(k)
 }
 
-func (c *Client) leaveLocked(r *room) {
-	r.refs--
-	if r.refs == 0 {
-		delete(c.rooms[r.kind], r.hash)
+func (c *Client) leaveLocked(k *keeper) {
+	k.refs--
+	if k.refs == 0 {
+		delete(c.rooms[k.kind], k.hash)
 	}
 }
 
@@ -243,7 +228,7 @@ func (c *Client) register(a *acquisition) {
 	defer c.mu.Unlock()
 	if c.sessions[a.nonce] == nil {
 		c.sessions[a.nonce] = a
-		a.room.refs++
+		a.keeper.refs++
 	}
 }
 
@@ -257,7 +242,7 @@ func (c *Client) unregister(a *acquisition) {
 func (c *Client) unregisterLocked(a *acquisition) {
 	if c.sessions[a.nonce] == a {
 		delete(c.sessions, a.nonce)
-		c.leaveLocked(a.room)
+		c.leaveLocked(a.keeper)
 		c.notifyLocked()
 	}
 }

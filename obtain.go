@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -18,9 +19,9 @@ import (
 // obtain makes a hold of this handle. A grant that is lost again before the
 // call could return, as in a pause, is not a result: it asks anew.
 func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
-	r := l.c.enter(l)
-	defer l.c.leave(r)
-	w := &waiting{ctx: ctx, lock: l, room: r, owner: owner, once: m.once, began: l.c.clock.Now()}
+	k := l.c.enter(l)
+	defer l.c.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, once: m.once, began: l.c.clock.Now()}
 	for {
 		err := l.gate(w)
 		if err == nil {
@@ -59,7 +60,7 @@ func (l *Lock) gate(w *waiting) error {
 			return errOccupied
 		}
 		if hint == nil {
-			hint = time.NewTimer(l.terms.ttl / 3)
+			hint = time.NewTimer(l.terms.TTL / 3)
 			defer hint.Stop()
 		}
 		select {
@@ -69,7 +70,7 @@ func (l *Lock) gate(w *waiting) error {
 		case <-w.ctx.Done():
 			w.occupied = true
 			return ended(w.ctx)
-		case <-w.room.c.closing:
+		case <-w.keeper.c.closing:
 			return ErrClosed
 		}
 	}
@@ -85,7 +86,7 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 		case freed != nil:
 			return errOccupied
 		}
-		h.acquiredHook(w.ctx, h.acquired.Sub(w.began))
+		h.acquiredHook(w.ctx, h.Acquired.Sub(w.began))
 		return nil
 	})
 }
@@ -125,6 +126,48 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	return freed, err
 }
 
+// firstHold makes the hold for which the call has waited. It needs the keeper's mu.
+func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
+	s := a.Session
+	s.Check(at)
+	switch {
+	case a.Over():
+		return nil, errGone
+	case w.keeper.c.ending.Load():
+		// Close came while the answer was under way, and has not seen the grant.
+		s.Lose(errors.Join(ErrLost, ErrClosed), at)
+		return nil, ErrClosed
+	}
+	h := w.lock.newHold()
+	s.First(&h.Hold, at)
+	return h, nil
+}
+
+// granted returns an acquisition that holds.
+func (w *waiting) granted() (*acquisition, error) {
+	k := w.keeper
+	at := k.begin()
+	way, p, s := k.room.Want(w.want(), &at)
+	switch way {
+	case room.Behind:
+		turn := make(chan struct{})
+		p.Who = turn
+		k.end(&at)
+		return w.stand(p, turn)
+	case room.Join:
+		k.end(&at)
+		w.joins = true
+		return acquired(s.Acquisition), nil
+	}
+	a := k.newEntry(w.owner, w.lock, way == room.First)
+	k.end(&at)
+	return w.contend(a, room.PlaceNew)
+}
+
+func (w *waiting) want() room.Want {
+	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
+}
+
 // anew says whether to ask again after an error, after a pause where grants end
 // before they can be used; else it returns the error to be told.
 func (w *waiting) anew(err error) (again bool, told error) {
@@ -143,10 +186,10 @@ func (w *waiting) anew(err error) (again bool, told error) {
 		return true, nil // after a pause, say
 	}
 	if w.gone == manyWasted {
-		w.room.c.logWasted(w.lock.terms.ttl, w.room)
+		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
 	}
 	switch {
-	case transport.Pause(w.ctx, w.room.c.closing, transport.Backoff(w.gone)):
+	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.gone)):
 		return true, nil
 	case w.ctx.Err() != nil:
 		return false, ended(w.ctx)
@@ -157,18 +200,18 @@ func (w *waiting) anew(err error) (again bool, told error) {
 // manyWasted is how many grants in a row may end before they are heard of without a word.
 const manyWasted = 5
 
-func (c *Client) logWasted(ttl time.Duration, r *room) {
+func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 	c.cfg.log.Warn("grants end before they can be used; a longer TTL is needed, or a quicker way to redis",
-		slog.String("lock", key.Name(c.cfg.prefix, r.hash)), slog.Duration("ttl", ttl))
+		slog.String("lock", key.Name(c.cfg.prefix, k.hash)), slog.Duration("ttl", ttl))
 }
 
 // noteWasted counts the grants of an entry that had ended when they were
 // heard of.
 func (w *waiting) noteWasted(a *acquisition) {
-	a.room.mu.Lock()
-	defer a.room.mu.Unlock()
-	if a.entry != nil {
-		w.gone += a.entry.wasted
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	if a.Entry != nil {
+		w.gone += a.Entry.Wasted()
 	}
 }
 
@@ -197,7 +240,7 @@ func (w *waiting) note(hint string) (log bool) {
 
 func (w *waiting) noteLost() {
 	if w.note(hintLost) {
-		w.room.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+		w.keeper.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
 			slog.String("lock", w.lock.Name()))
 	}
 }
@@ -205,13 +248,13 @@ func (w *waiting) noteLost() {
 // noteSelf says, once, that the handle itself has had the lock for a third of
 // the TTL, or looks again when it may have.
 func (w *waiting) noteSelf(hint *time.Timer) {
-	third := w.lock.terms.ttl / 3
+	third := w.lock.terms.TTL / 3
 	if left := third - w.onSelf(); left > 0 {
 		hint.Reset(left)
 		return
 	}
 	if w.note(hintHeld) {
-		w.room.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
+		w.keeper.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
 			slog.String("lock", w.lock.Name()))
 	}
 }
@@ -227,7 +270,7 @@ func (w *waiting) onSelf() time.Duration {
 	if oldest == nil {
 		return 0
 	}
-	return w.room.c.clock.Now().Sub(clock.Max(w.began, oldest.acquired))
+	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.Acquired))
 }
 
 // explain adds to an error what else is known of the wait that ended in it.
@@ -235,7 +278,7 @@ func (w *waiting) explain(err error) error {
 	err = w.verdict(err)
 	if w.gone > 1 {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
-			w.gone, w.lock.terms.ttl)}
+			w.gone, w.lock.terms.TTL)}
 	}
 	if w.hint != "" {
 		err = &hintError{err, w.hint}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -44,14 +45,9 @@ type config struct {
 
 // terms are what a handle asks of Redis for each of its holds.
 type terms struct {
-	owner   string
-	ttl     time.Duration
-	fair    bool          // strict order of arrival
-	fixed   bool          // no watchdog
-	local   bool          // nested holds need no command
-	maxHold time.Duration // 0: no limit
-
-	replicas replicas // that must acknowledge a hold; 0: none
+	room.Terms
+	owner string
+	fair  bool // strict order of arrival
 }
 
 // A family is the locks of one kind that a client makes.
@@ -97,7 +93,7 @@ func (c *Client) shared(at int, s side) *side {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		terms:          terms{ttl: defaultTTL},
+		terms:          terms{Terms: room.Terms{TTL: defaultTTL}},
 		prefix:         "relock",
 		releaseTimeout: defaultReleaseTimeout,
 		tokenKeep:      defaultTokenKeep,
@@ -111,7 +107,7 @@ func newConfig(opts []Option) (config, error) {
 			return c, err
 		}
 	}
-	return c, c.terms.replicas.fits(c.terms.ttl, 0)
+	return c, fits(c.terms.Replicas, c.terms.TTL, 0)
 }
 
 // suits refuses what a redis client cannot be relied on for of which it is not
@@ -124,7 +120,7 @@ func (c config) suits(t *transport.Transport) error {
 }
 
 func (t terms) suits(tr *transport.Transport) error {
-	if t.replicas.n > 0 && !tr.Knows() {
+	if t.Replicas.N > 0 && !tr.Knows() {
 		return unknownClient("Replicas") // WAIT may go to another server than the script
 	}
 	return nil
@@ -245,7 +241,7 @@ func Owner(id string) LockOption {
 // pause or network fault.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
-		t.ttl = d
+		t.TTL = d
 		return between("TTL", d, minTTL, maxTTL)
 	})
 }
@@ -254,7 +250,7 @@ func TTL(d time.Duration) LockOption {
 // TTL unless it was released.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
-		t.fixed = true
+		t.Fixed = true
 		return nil
 	})
 }
@@ -264,7 +260,7 @@ func NoWatchdog() LockOption {
 // a TTL after d. From 1 ms to 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
-		t.maxHold = d
+		t.MaxHold = d
 		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
 	})
 }

@@ -29,9 +29,9 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	}
 	shard := ""
 	if c.shards != nil {
-		shard = w.room.ear.channel
+		shard = w.keeper.ear.channel
 	}
-	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.ttl), c.wire.Permit(keys, key.Inbox(c.cfg.prefix, c.id), shard))
+	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.TTL), c.wire.Permit(keys, key.Inbox(c.cfg.prefix, c.id), shard))
 	if err != nil {
 		if isRefused(err) {
 			return fmt.Errorf("%w (needed: eval, evalsha, and the keys %s and %s)", err, keys.Hash, keys.Queue)
@@ -64,10 +64,10 @@ func tooOld(version string) error {
 // mayWait asks the same for what Replicas needs besides: scripts may not run WAIT,
 // so none can say whether the user may.
 func (c *Client) mayWait(w *waiting, keys key.Keys) error {
-	if w.lock.terms.replicas.n == 0 || c.acked.Load() {
+	if w.lock.terms.Replicas.N == 0 || c.acked.Load() {
 		return nil
 	}
-	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.ttl), 0, time.Millisecond, c.wire.Where(keys))[0].Err
+	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.TTL), 0, time.Millisecond, c.wire.Where(keys))[0].Err
 	if err != nil && isRefused(err) {
 		return fmt.Errorf("the user may not run: wait, which Replicas needs; docs/operations.md lists what is needed: %w", err)
 	}
@@ -80,13 +80,13 @@ func (c *Client) mayWait(w *waiting, keys key.Keys) error {
 // mayHear waits until the inbox hears, for no longer than for an answer: a lock
 // that is free does not depend on it.
 func (c *Client) mayHear(w *waiting) error {
-	limit := trust.Attempt(w.lock.terms.ttl)
+	limit := trust.Attempt(w.lock.terms.TTL)
 	if by, bounded := w.ctx.Deadline(); bounded {
 		limit = min(limit, time.Until(by)/2) // the rest is for the lock itself
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
-	e := w.room.ear
+	e := w.keeper.ear
 	defer e.join()()
 	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
 		return fmt.Errorf("%w (needed: %s, and the channel)", e.subscribing(err), e.needs())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/room"
 )
 
 // A pile is a handle's list of holds, each of which is in one at most. Its handle's
@@ -24,7 +25,7 @@ type tally struct {
 	oldest *Hold
 	holds  int
 	dead   int           // of them, those that were found lost
-	of     *session      // that most of them are of
+	of     *room.Session // that most of them are of
 	others int           // holds of another
 	sure   clock.Instant // before that no trust of those that live ends
 	losses uint64        // of the client, when all holds were judged
@@ -38,7 +39,7 @@ func (p *pile) count() *tally {
 	}
 	p.tally = &tally{oldest: p.newest}
 	if p.newest != nil {
-		p.holds, p.of = 1, p.newest.session
+		p.holds, p.of = 1, p.newest.Session
 	}
 	return p.tally
 }
@@ -80,14 +81,14 @@ func (p *pile) add(h *Hold) {
 // add counts a hold that goes above the newest.
 func (t *tally) add(h, newest *Hold) {
 	if newest == nil {
-		t.oldest, t.of, t.others = h, h.session, 0
+		t.oldest, t.of, t.others = h, h.Session, 0
 	}
 	t.holds++
-	if h.session != t.of {
+	if h.Session != t.of {
 		t.others++
 	}
 	switch {
-	case newest != nil && newest.session == h.session && !newest.dead:
+	case newest != nil && newest.Session == h.Session && !newest.dead:
 		// Its trust is one that the tally knows of, and has only grown since.
 	case newest == nil:
 		t.sure = clock.Instant{}
@@ -123,7 +124,7 @@ func (t *tally) remove(h *Hold) {
 	if h == t.oldest {
 		t.oldest = h.above
 	}
-	if h.session != t.of {
+	if h.Session != t.of {
 		t.others--
 	}
 	if h.dead {
@@ -163,13 +164,13 @@ func (p *pile) judged(now clock.Instant, losses uint64) {
 	}
 }
 
-// session returns the one that all holds are of, or nil.
-func (p *pile) session() *session {
+// whole returns the session that all holds are of, or nil.
+func (p *pile) whole() *room.Session {
 	switch {
 	case p.newest == nil:
 		return nil
 	case p.tally == nil:
-		return p.newest.session
+		return p.newest.Session
 	case p.others > 0:
 		return nil
 	}
@@ -178,12 +179,13 @@ func (p *pile) session() *session {
 
 // trusted returns until when the hold is trusted; zero: it is lost, or released.
 func (h *Hold) trusted() clock.Instant {
-	h.session.room.mu.Lock()
-	defer h.session.room.mu.Unlock()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if h.state() != nil {
 		return clock.Instant{}
 	}
-	return h.session.term.Until
+	return h.Session.Until()
 }
 
 // occupied returns a channel to wait on if a lost hold of another owner is in
@@ -194,7 +196,7 @@ func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
 			return nil, nil
 		}
 		// All are of one owner: any says whose.
-		if named := h.session.named(); named != (owner != "") || named && h.session.owner() != owner {
+		if named := h.acquisition().Named(); named != (owner != "") || named && h.acquisition().owner() != owner {
 			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
 		}
 		return nil, nil // any of its unlocks will do
@@ -207,7 +209,7 @@ func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
 		if lost == nil {
 			continue
 		}
-		if owner != "" && h.session.owner() == owner {
+		if owner != "" && h.acquisition().owner() == owner {
 			return nil, fmt.Errorf("%w; unlock that hold first", lost)
 		}
 		t := l.holds.count()

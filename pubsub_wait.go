@@ -1,7 +1,6 @@
 package relock
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -19,14 +19,14 @@ var errGone = errors.New("lost before it could be used")
 type waiting struct {
 	ctx      context.Context
 	lock     *Lock
-	room     *room
+	keeper   *keeper
 	owner    string // "" for a new one
 	once     bool   // one attempt, no waiting
 	began    clock.Instant
 	told     bool   // the Waiting hook has been called
 	hint     string // what the caller's own handle has to do with a long wait
 	gone     int    // grants that had ended before they could be used
-	joins    bool   // the session is held, and has reserved a hold for the call
+	joins    bool   // the acquisition holds, and has reserved a hold for the call
 	hold     *Hold  // made as soon as the answer came; nil: it is yet to be made
 	taken    bool   // told that the lock is taken
 	occupied bool   // the wait ended at the handle: a lost hold is in the way
@@ -36,145 +36,137 @@ type waiting struct {
 // acquire returns a hold, or errGone if it was lost at once.
 func (w *waiting) acquire() (*Hold, error) {
 	defer w.unlisten()
-	r := w.room
+	k := w.keeper
 	if w.owner != "" {
-		s, h := w.heldBy()
+		a, h := w.heldBy()
 		if h != nil {
 			return h, nil
 		}
-		if s != nil {
-			if h, err := s.reenter(w, false); !errors.Is(err, errGone) {
+		if a != nil {
+			if h, err := a.reenter(w, false); !errors.Is(err, errGone) {
 				return h, err
 			}
 		}
 	}
-	if r.c.isClosing() {
+	if k.c.isClosing() {
 		return nil, ErrClosed
 	}
 	w.joins, w.hold = false, nil
-	s, err := w.session()
+	a, err := w.granted()
 	switch {
 	case err != nil:
 		return nil, err
 	case w.joins:
-		return s.reenter(w, true)
+		return a.reenter(w, true)
 	case w.hold != nil:
 		return w.hold, nil
 	}
-	r.mu.Lock()
-	if s.toConfirm() {
-		r.mu.Unlock()
-		if err := s.confirm(w); err != nil {
+	at := k.begin()
+	if a.Session.ToConfirm() {
+		k.end(&at)
+		if err := a.confirm(w); err != nil {
 			return nil, err
 		}
-		r.mu.Lock()
+		at = k.begin()
 	}
-	defer r.unlock()
-	return s.firstHold(w.lock, r.c.clock.Now())
-}
-
-// session returns one that is held.
-func (w *waiting) session() (*session, error) {
-	r := w.room
-	r.mu.Lock()
-	if w.owner != "" && !w.once {
-		r.mu.Unlock()
-		return w.follow()
-	}
-	if w.owner != "" || r.kind != wire.KindPlain || w.once && r.claimed {
-		e := r.newEntry(w.owner, w.lock, false)
-		r.mu.Unlock()
-		return w.contend(e, wire.PlaceNew)
-	}
-	if !r.claimed {
-		r.claimed = true
-		e := r.newEntry("", w.lock, true)
-		r.mu.Unlock()
-		return w.contend(e, wire.PlaceNew)
-	}
-	p := &place{terms: &w.lock.terms, turn: make(chan handover, 1)}
-	r.gather()
-	spot := r.line.PushBack(p)
-	r.mu.Unlock()
-	return w.stand(p, spot)
+	defer k.end(&at)
+	return w.firstHold(a, &at)
 }
 
 // stand waits in line, and goes on with what is handed over.
-func (w *waiting) stand(p *place, spot *list.Element) (*session, error) {
+func (w *waiting) stand(p *room.Place, turn <-chan struct{}) (*acquisition, error) {
 	left := false
 	defer func() {
 		if !left { // a hook has panicked
-			w.room.leaveLine(p, spot)
+			w.leaveLine(p)
 		}
 	}()
 	w.listen() // it may be the next to ask
 	w.waitingHook()
-	hint := time.NewTimer(w.lock.terms.ttl / 3)
+	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
 		var err error
 		select {
-		case got := <-p.turn:
+		case <-turn:
 			left = true
-			return w.take(got)
+			return w.take(p.Given)
 		case <-hint.C:
 			w.noteSelf(hint)
 			continue
 		case <-w.ctx.Done():
 			err = w.over(nil)
-		case <-w.room.c.closing:
+		case <-w.keeper.c.closing:
 			err = ErrClosed
 		}
 		left = true
-		w.room.leaveLine(p, spot)
+		w.leaveLine(p)
 		return nil, err
 	}
 }
 
+func (w *waiting) leaveLine(p *room.Place) {
+	at := w.keeper.begin()
+	w.keeper.room.Leave(p, &at)
+	w.keeper.end(&at)
+}
+
 // take goes on as the front of the line.
-func (w *waiting) take(got handover) (*session, error) {
-	if w.joins = got.joined; w.joins {
-		return got.acquisition.session, nil
+func (w *waiting) take(got room.Handover) (*acquisition, error) {
+	if w.joins = got.Joined; w.joins {
+		return acquired(got.Acquisition), nil
 	}
-	if got.acquisition != nil {
-		return w.await(got.acquisition)
+	if got.Acquisition != nil {
+		return w.await(acquired(got.Acquisition))
 	}
-	w.room.mu.Lock()
-	e := w.room.newEntry(w.owner, w.lock, true)
-	w.room.mu.Unlock()
-	return w.contend(e, got.ticket)
+	w.keeper.mu.Lock()
+	a := w.keeper.newEntry(w.owner, w.lock, true)
+	w.keeper.mu.Unlock()
+	return w.contend(a, got.Ticket)
 }
 
 // contend asks Redis for the lock, and waits in its queue unless once.
-func (w *waiting) contend(e *entry, ticket int64) (got *session, err error) {
-	a, mine := e.acquisition, true
+func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
+	mine := true
 	defer func() {
 		if mine && got == nil { // failed, or a hook has panicked
 			a.giveUp()
 		}
 	}()
-	said, err := w.ask(e, ticket)
+	said, err := w.ask(a, ticket)
 	switch {
 	case err != nil:
-	case said.Code == wire.Held:
-		return a.session, nil
-	case said.Code == wire.Queued:
+		return nil, err
+	case said.Code == room.Held:
+		return a, nil
+	case said.Code == room.Queued:
 		mine = false // await gives it up, and then it may become another's
 		return w.await(a)
-	case said.Code == wire.Busy:
-		err = ErrNotAcquired
-	case said.Code == wire.OfKind:
-		err = fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.room.kind)
-	case said.Code == wire.Upgrade:
-		err = fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
-	default:
-		err = errGone
 	}
-	return nil, err
+	return nil, w.refused(a, said)
+}
+
+// refused is the error of an answer that ends the call.
+func (w *waiting) refused(a *acquisition, said room.Answer) error {
+	switch said.Code {
+	case room.Busy:
+		return ErrNotAcquired
+	case room.OfKind:
+		return fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.keeper.kind)
+	case room.Upgrade:
+		return fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
+	}
+	return errGone
+}
+
+func (a *acquisition) giveUp() {
+	at := a.keeper.begin()
+	a.GiveUp(&at)
+	a.keeper.end(&at)
 }
 
 // await waits in Redis' queue until the acquisition holds.
-func (w *waiting) await(a *acquisition) (got *session, err error) {
+func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	defer func() {
 		if got == nil {
 			w.noteWasted(a)
@@ -183,10 +175,8 @@ func (w *waiting) await(a *acquisition) (got *session, err error) {
 	}()
 	w.listen() // the caller may have inherited the entry: its messages are the caller's now
 	w.waitingHook()
-	a.room.mu.Lock()
 	done := a.waitable()
-	a.room.mu.Unlock()
-	hint := time.NewTimer(w.lock.terms.ttl / 3)
+	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
 		select {
@@ -197,24 +187,43 @@ func (w *waiting) await(a *acquisition) (got *session, err error) {
 			continue
 		case <-w.ctx.Done():
 			err = w.over(a)
-		case <-w.room.c.closing:
+		case <-w.keeper.c.closing:
 			err = ErrClosed
 		}
 		return nil, err
 	}
 }
 
-// outcome returns what an acquisition that waits no more has come to.
-func (w *waiting) outcome(a *acquisition) (*session, error) {
-	a.room.mu.Lock()
-	defer a.room.mu.Unlock()
-	switch {
-	case !a.over:
-		return a.session, nil
-	case a.lost == nil, errors.Is(a.lost, ErrLost) && !w.room.c.isClosing():
-		return nil, errGone
+// waitable returns a channel that is closed when the acquisition waits no more.
+func (a *acquisition) waitable() <-chan struct{} {
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	if !a.Waits() {
+		return closed
 	}
-	return nil, a.lost
+	if a.Entry.Waiter == nil {
+		a.Entry.Waiter = make(chan struct{})
+	}
+	return a.Entry.Waiter.(chan struct{})
+}
+
+// outcome returns what an acquisition that waits no more has come to.
+func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	why := a.Why()
+	refusal, refused := errors.AsType[*room.Refusal](why)
+	switch {
+	case !a.Over():
+		return a, nil
+	case refused:
+		return nil, w.refused(a, refusal.Answer)
+	case why == nil, a.Session != nil && !w.keeper.c.isClosing():
+		return nil, errGone
+	case a.Session != nil:
+		return nil, lostFor(why)
+	}
+	return nil, why
 }
 
 // deliver takes a message from the inbox. It runs on the inbox's goroutine and
@@ -235,18 +244,20 @@ func (c *Client) deliver(payload string) {
 		}
 		return
 	}
-	a.room.mu.Lock()
-	now := c.clock.Now()
+	at := a.keeper.begin()
 	switch {
-	case m.Verb == "look" && a.waits():
-		a.entry.kick(now)
-	case m.Verb == "lost" && a.held():
-		a.session.gone(fmt.Errorf("%w: removed by ForceUnlock", ErrLost), now)
-	case m.Verb == "grant" && a.waits():
-		a.entry.granted(m, now)
+	case m.Verb == "look" && a.Waits():
+		a.Entry.Kick(&at)
+	case m.Verb == "lost" && a.Held():
+		a.Session.Gone(errForced, &at)
+	case m.Verb == "grant" && a.Waits():
+		a.Entry.Granted(m.Op, m.Low, m.High, &at)
 	}
-	c.tellApart(a.room.unlockFirst()...)
+	c.tellApart(a.keeper.endFirst(&at)...)
 }
+
+// errForced is why a hold is lost that an operator has ended.
+var errForced = errors.New("removed by ForceUnlock")
 
 // linked is called when a channel has a new connection: any message may have
 // been missed, and the server may be another one, which has lost the latest
@@ -256,7 +267,7 @@ func (c *Client) linked(channel string, first bool) {
 	c.mu.Lock()
 	waiters := make([]*acquisition, 0, len(c.sessions))
 	for _, a := range c.sessions {
-		if a.room.ear.channel == channel {
+		if a.keeper.ear.channel == channel {
 			waiters = append(waiters, a)
 		}
 	}
@@ -265,11 +276,11 @@ func (c *Client) linked(channel string, first bool) {
 	}
 	c.mu.Unlock()
 	for _, a := range waiters {
-		a.room.mu.Lock()
-		if a.waits() {
-			a.entry.kick(c.clock.Now())
+		at := a.keeper.begin()
+		if a.Waits() {
+			a.Entry.Kick(&at)
 		}
-		a.room.mu.Unlock()
+		a.keeper.end(&at)
 	}
 }
 
@@ -279,7 +290,7 @@ func (w *waiting) waitingHook() {
 		return
 	}
 	w.told = true
-	if hook := w.room.c.cfg.hooks.Waiting; hook != nil {
+	if hook := w.keeper.c.cfg.hooks.Waiting; hook != nil {
 		hook(w.ctx, Event{Name: w.lock.Name(), Owner: w.owner})
 	}
 }

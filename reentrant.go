@@ -81,7 +81,7 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	}
 	limit := wait
 	if wait <= 0 {
-		limit = l.terms.attempt()
+		limit = l.terms.Attempt()
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitError(max(wait, 0)))
 	defer cancel()
@@ -92,7 +92,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		var h *Hold
-		if l.terms.local && owner != "" {
+		if l.terms.Local && owner != "" {
 			if h = l.nest(owner, m.unlock); h != nil {
 				err = l.keep(h, func() error { h.acquiredHook(ctx, 0); return nil })
 				return h, err
@@ -134,9 +134,9 @@ func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
 	}
-	if l.terms.local {
+	if l.terms.Local {
 		if h := l.unnest(); h != nil {
-			h.releasedHook(nil, l.c.clock)
+			h.releasedHook(nil, l.c.clock.Now())
 			return nil
 		}
 	}
@@ -206,7 +206,7 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // yet unlocked, or 0.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
-		return h.token
+		return h.Hold.Token
 	}
 	return 0
 }

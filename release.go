@@ -7,71 +7,41 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// finish ends what an unlocked hold was part of, which has been dropped: the next in
-// line has the lock without any command, or Redis hears of it. It needs room.mu, and
-// gives it back.
-func (s *session) finish(now instant) error {
-	r := s.room
-	switch {
-	case s.counted():
-		r.unlock()
-		return s.lower()
-	case s.over:
-		defer r.unlock()
-		return s.lost
-	case r.passHold(s, now):
-		r.unlock()
-		return nil
-	}
-	last := s.releasing()
-	s.end()
-	r.unlock()
-	return last.soon(time.Now().Add(r.c.cfg.releaseTimeout))
-}
-
-// finishApart is finish for a call whose context has ended: it does not wait for the release.
-func (s *session) finishApart() {
-	s.room.c.spawn(func(context.Context) {
-		s.room.mu.Lock()
-		_ = s.finish(s.room.c.clock.Now())
-	})
-}
-
 // lower tells Redis that a session has fewer holds now, or none.
-func (s *session) lower() error {
-	c := s.room.c
+func (a *acquisition) lower() error {
+	c := a.keeper.c
 	by := time.Now().Add(c.cfg.releaseTimeout)
 	ctx, cancel := context.WithDeadline(c.ctx, by)
 	defer cancel()
-	last, err := s.tell(ctx, nil, false)
+	last, err := a.tell(ctx, nil, false)
 	switch {
 	case last != nil:
 		return last.soon(by)
 	case err == nil:
 		return nil
 	case errors.Is(err, errGone):
-		return s.fate()
+		return a.fate()
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
 	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
 		err = nil
 	}
-	s.tellApart()
+	a.tellApart()
 	return c.unconfirmed(err)
 }
 
-// fate is why the session is over, or nil where a release ended it or it is not.
-func (s *session) fate() error {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	if !s.over {
-		return nil // another's statement has said it all
-	}
-	return s.lost
+// fate is why the session is over, or nil where a release ended it or it is not:
+// another's statement has said it all.
+func (a *acquisition) fate() error {
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	return lostFor(a.Why())
 }
 
 // A releasing is a release under way.
@@ -85,23 +55,23 @@ type releasing struct {
 	lost bool // an earlier try went unanswered
 }
 
-// releasing is the release of an acquisition that is over, or about to be. It needs room.mu.
+// releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
 	n := a.note()
-	return &releasing{a: a, note: n, call: a.room.c.wire.Release(n.keys, a.nonce.String(), n.owner, n.doubt, a.lasts())}
+	return &releasing{a: a, note: n, call: a.keeper.c.wire.Release(n.keys, a.nonce.String(), n.owner, n.doubt, a.Lasts())}
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
 // anybody who waits.
 func (r *releasing) soon(by time.Time) error {
-	a, c := r.a, r.a.room.c
+	a, c := r.a, r.a.keeper.c
 	first := c.ctx
 	if c.transport.KeepsTime() {
 		// The first try has nothing to watch but the time, and so needs no goroutine
 		// but its caller's. A Close meanwhile does not cut it short.
 		first = context.Background()
 	}
-	done, err := r.try(first, max(min(a.attempt(), time.Until(by)), 1))
+	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()
@@ -123,9 +93,9 @@ func (r *releasing) soon(by time.Time) error {
 // wasGone says why a release found nothing: the hold may have been trusted when it
 // was ended, and its lease have run out on the way.
 func (a *acquisition) wasGone() error {
-	a.room.mu.Lock()
-	defer a.room.mu.Unlock()
-	if a.session.term.Over(a.room.c.clock.Now()) {
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	if a.keeper.c.clock.Now().Reached(a.Session.Until()) {
 		return fmt.Errorf("%w: its lease ended before the release reached redis", ErrLost)
 	}
 	return fmt.Errorf("%w: redis no longer had it", ErrLost)
@@ -134,7 +104,7 @@ func (a *acquisition) wasGone() error {
 // later releases without anybody waiting for it. When it gives up the lease has
 // ended, and Shutdown must not wait any longer.
 func (r *releasing) later() {
-	c := r.a.room.c
+	c := r.a.keeper.c
 	c.background(r.a.patience(), func(ctx context.Context) {
 		if err := r.run(ctx, nil); err != nil {
 			c.forget(r.a, r.note, false)
@@ -144,9 +114,9 @@ func (r *releasing) later() {
 
 // releaseLater releases an acquisition that is over, whatever it has come to in Redis.
 func (a *acquisition) releaseLater() {
-	a.room.mu.Lock()
+	a.keeper.mu.Lock()
 	r := a.releasing()
-	a.room.mu.Unlock()
+	a.keeper.mu.Unlock()
 	r.later()
 }
 
@@ -159,7 +129,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 			tried = false
 			return true, err
 		}
-		done, err := r.try(ctx, r.a.attempt())
+		done, err := r.try(ctx, trust.Attempt(r.a.Terms.TTL))
 		return !done, err
 	})
 	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {
@@ -173,7 +143,7 @@ var errAgain = errors.New("redis asks for another form of the request")
 
 // try makes one try. What is not done, without an error, is to be tried again at once.
 func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, err error) {
-	a, c := r.a, r.a.room.c
+	a, c := r.a, r.a.keeper.c
 	raw, err := c.transport.Do(ctx, timeout, r.call)
 	if err != nil {
 		switch transport.Classify(err) {
@@ -193,8 +163,8 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	if err != nil {
 		return true, err
 	}
-	a.room.sample(now)
-	if state != wire.QueueKey && !more {
+	a.keeper.sample(now)
+	if state != room.QueueKey && !more {
 		c.forget(a, r.note, true)
 		r.was = r.was || r.lost || state == wire.WasHeld
 		return true, nil
@@ -211,9 +181,9 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 // patience is how long the client goes on telling Redis what it has not
 // confirmed: by then the lease has ended, and what was asked for with it.
 func (a *acquisition) patience() time.Duration {
-	a.room.mu.Lock()
-	defer a.room.mu.Unlock()
-	return a.lasts() + lateAfter
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	return a.Lasts() + room.LateAfter
 }
 
 // unconfirmed is the error of an Unlock whose ReleaseTimeout has passed.
@@ -232,7 +202,7 @@ func (c *Client) unconfirmed(err error) error {
 // call: nobody whom it has served can be relied on to ask again. A nonce that
 // nobody has is released, which changes nothing but that.
 func (c *Client) settle(keys key.Keys) {
-	c.background(lateAfter, func(ctx context.Context) {
+	c.background(room.LateAfter, func(ctx context.Context) {
 		call := c.wire.Release(keys, wire.NewNonce().String(), "", 0, 0)
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
@@ -247,11 +217,11 @@ func (c *Client) settle(keys key.Keys) {
 
 // disown releases a nonce of ours that Redis has granted and that nobody here
 // waits for or holds: its client gave it up, or a failover brought it back.
-// Where the lock is not known from r, it is one of those released of late.
+// Where the lock is not known from k, it is one of those released of late.
 // asked is when the request was sent whose answer says so; zero: a message does.
 // An answer that is older than that to the release says nothing new: where many
 // wait and the lock passes quickly, most are.
-func (c *Client) disown(name string, r *room, asked instant) {
+func (c *Client) disown(name string, k *keeper, asked instant) {
 	id, ours := wire.ParseNonce(name)
 	now := c.clock.Now()
 	c.mu.Lock()
@@ -260,8 +230,8 @@ func (c *Client) disown(name string, r *room, asked instant) {
 		return
 	}
 	var call transport.Call
-	if r != nil {
-		call = c.wire.Release(r.keys(), name, "", 0, forAll)
+	if k != nil {
+		call = c.wire.Release(k.keys(), name, "", 0, forAll)
 	}
 	if n := c.watch.find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.answered) {
@@ -275,7 +245,7 @@ func (c *Client) disown(name string, r *room, asked instant) {
 	if call.Script == nil {
 		return
 	}
-	c.background(lateAfter, func(ctx context.Context) {
+	c.background(room.LateAfter, func(ctx context.Context) {
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			_, err = c.transport.Do(ctx, 2*time.Second, call)
 			return err != nil, err
@@ -284,11 +254,11 @@ func (c *Client) disown(name string, r *room, asked instant) {
 }
 
 // note is what is remembered of a release that is about to be sent: what changes after
-// that is noticed. It needs room.mu.
+// that is noticed. It needs the keeper's mu.
 func (a *acquisition) note() releasedNonce {
-	c, keys := a.room.c, a.room.keys()
+	c, keys := a.keeper.c, a.keeper.keys()
 	return releasedNonce{
-		keys: keys, nonce: a.nonce, owner: a.owner(), doubt: a.doubt.until,
-		until: c.clock.Now().Add(a.lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
+		keys: keys, nonce: a.nonce, owner: a.owner(), doubt: a.Doubt(),
+		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
 	}
 }

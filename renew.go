@@ -5,11 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
-	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
-	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -26,48 +24,41 @@ const (
 
 // A renewing is one session to be renewed, and when that was sent or before.
 type renewing struct {
-	s    *session
+	a    *acquisition
 	sent instant
 }
 
-// plain says that the session can be renewed together with others: a writer's, and Redis has been
-// told of what it holds. It needs room.mu.
-func (s *session) plain(need replicas) bool {
-	return need.n == 0 && s.ledger.Settled() && s.ledger.Meant().Reads == 0 && !s.several && (s.room.kind == wire.KindPlain || s.room.kind == wire.KindFair)
-}
-
-// renewCall makes a call of those that are still held, and returns them.
-func renewCall(c *Client, of lot, batch []renewing) (transport.Call, []renewing) {
+// renewCall makes a call of those that are still held, and returns their statements.
+func renewCall(c *Client, of room.Renewal, batch []renewing) (transport.Call, []room.Statement) {
 	all := make([]wire.Renewal, 0, len(batch))
-	alive := batch[:0]
+	alive := make([]room.Statement, 0, len(batch))
 	for _, one := range batch {
-		s := one.s
-		s.room.mu.Lock()
-		s.op++
-		r, held := wire.Renewal{Session: s.wireSession(), Op: s.op, Writes: s.ledger.Meant().Writes}, !s.over
-		s.room.mu.Unlock()
+		one.a.keeper.mu.Lock()
+		st, held := one.a.Session.Renew(of, one.sent)
+		one.a.keeper.mu.Unlock()
 		if held {
-			alive, all = append(alive, one), append(all, r)
+			alive = append(alive, st)
+			all = append(all, wire.Renewal{Session: one.a.session(false), Op: st.Said.Op, Writes: st.Said.Writes})
 		}
 	}
-	return c.wire.Renew(of.ttl, all), alive
+	return c.wire.Renew(of.Lease, all), alive
 }
 
 // renewMany renews sessions by one command. Each is judged alone: what the command
 // leaves is stated by itself, and so is everything where it was not run. A server
 // that refuses it may keep keys in several places: it is not asked again.
-func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) (tells []func()) {
-	call, batch := renewCall(c, of, batch)
+func (c *Client) renewMany(ctx context.Context, of room.Renewal, all []renewing) (tells []func()) {
+	call, batch := renewCall(c, of, all)
 	if len(batch) == 0 {
 		return nil
 	}
 	var left []int
-	raw, err := c.transport.Do(ctx, of.timeout, call)
+	raw, err := c.transport.Do(ctx, of.Within, call)
 	if err == nil {
 		var now int64
 		if now, left, err = wire.DecodeRenew(raw, len(batch)); err == nil {
-			for _, one := range batch {
-				one.s.room.sample(now)
+			for _, st := range batch {
+				keeperOf(st).sample(now)
 			}
 		}
 	}
@@ -85,48 +76,42 @@ func (c *Client) renewMany(ctx context.Context, of lot, batch []renewing) (tells
 			left[i] = i
 		}
 	}
-	tells = c.renewed(of, batch, left)
+	tells = c.renewed(batch, left)
 	if len(left) > 0 {
 		tells = append(tells, c.restate(ctx, of, batch, left)...)
 	}
 	return tells
 }
 
+func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }
+
 // renewed takes the answer for all but those left, which are in order.
-func (c *Client) renewed(of lot, batch []renewing, left []int) (tells []func()) {
+func (c *Client) renewed(batch []room.Statement, left []int) (tells []func()) {
 	now := c.clock.Now()
-	for i, one := range batch {
+	for i, st := range batch {
 		if len(left) > 0 && left[0] == i {
 			left = left[1:]
 			continue
 		}
-		s := one.s
-		s.room.mu.Lock()
-		s.busy = false
-		s.check(now)
-		alive := !s.over
-		extended := alive && s.extend(one.sent, trust.Until(one.sent, of.ttl), 0)
-		switch {
-		case extended:
-			s.fails = 0
-			s.schedule(now)
-		case alive: // replicas are asked for since
-			s.retry(now)
-		}
-		tells = append(tells, s.room.unlockFirst()...)
+		k := keeperOf(st)
+		at := k.begin()
+		at.Now = now
+		extended := st.Renewed(&at)
+		tells = append(tells, k.endFirst(&at)...)
 		if extended {
-			tells = append(tells, c.renewedHook(s))
+			tells = append(tells, c.renewedHook(st))
 		}
 	}
 	return tells
 }
 
 // restate asks hold about each of those left.
-func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []int) (tells []func()) {
+func (c *Client) restate(ctx context.Context, of room.Renewal, batch []room.Statement, left []int) (tells []func()) {
 	d := dues{c: c, now: c.clock.Now()}
 	for _, i := range left {
-		d.restate(of, batch[i].s)
+		d.restate(of, batch[i])
 	}
+	of.Plain = false
 	for part := range slices.Chunk(d.statements[of], batchSize) {
 		tells = append(tells, c.renew(ctx, of, part)...)
 	}
@@ -135,55 +120,29 @@ func (c *Client) restate(ctx context.Context, of lot, batch []renewing, left []i
 
 // notRenewed tries again soon what may or may not have been renewed: together, or a
 // server that was too slow for one command would get one for each lock.
-func (c *Client) notRenewed(batch []renewing, err error) {
+func (c *Client) notRenewed(batch []room.Statement, err error) {
 	var soon instant
-	for _, one := range batch {
-		s := one.s
-		s.room.mu.Lock()
-		s.busy = false
-		if !s.over {
-			s.fails++
-			if soon.IsZero() {
-				soon = c.clock.Now().Add(transport.Backoff(int(s.fails)))
-			}
-			s.retryAt(soon)
-		}
-		s.room.mu.Unlock()
+	for _, st := range batch {
+		k := keeperOf(st)
+		at := k.begin()
+		st.Session.UnrenewedWith(&soon, &at)
+		k.end(&at)
 	}
 	c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
 }
 
-// A lot is what renewals have in common that share batches: how long they are
-// waited for, replicas included. So no lock waits for the replicas of another.
-type lot struct {
-	timeout time.Duration
-	need    replicas
-	ttl     time.Duration
-}
-
-// A statement is what Redis is told of a session: a renewal in a batch, or a new count.
-type statement struct {
-	s    *session
-	sent instant
-	call transport.Call
-	said ledger.Statement // a new count
-	need replicas
-}
-
-// renew sends a batch of renewals. Each reply is judged alone: one that failed
+// renew sends a batch of renewals that are alike in how long they are waited for: so no
+// lock waits for the replicas of another. Each reply is judged alone: one that failed
 // is tried again soon, until the trust ends, and holds back no other. What it returns
 // is to be run when nothing of the watchdog's round is left to do: hooks may block.
-func (c *Client) renew(ctx context.Context, of lot, batch []statement) (tells []func()) {
+func (c *Client) renew(ctx context.Context, of room.Renewal, batch []room.Statement) (tells []func()) {
 	calls := make([]transport.Call, len(batch))
-	for i, st := range batch {
-		calls[i] = st.call
+	for i := range batch {
+		calls[i] = acquired(batch[i].Session.Acquisition).statementCall(&batch[i])
 	}
 	further := dues{c: c, now: c.clock.Now()}
-	for i, result := range c.doAll(ctx, of.timeout, of.need, calls) {
+	for i, result := range c.doAll(ctx, of.Within, of.Need, calls) {
 		st := batch[i]
-		st.s.room.mu.Lock()
-		st.s.busy = false
-		st.s.room.mu.Unlock()
 		err := result.Err
 		if err == nil {
 			var todo []func()
@@ -193,49 +152,56 @@ func (c *Client) renew(ctx context.Context, of lot, batch []statement) (tells []
 			}
 		}
 		if err == nil {
-			tells = append(tells, c.renewedHook(st.s))
+			tells = append(tells, c.renewedHook(st))
 			continue
 		}
-		st.s.room.mu.Lock()
-		again := !st.s.over
-		if again {
-			if errors.Is(err, ErrReplicas) {
-				st.s.lost = err
-			}
-			st.s.retry(c.clock.Now())
-		}
-		st.s.room.mu.Unlock()
-		if again {
-			tells = append(tells, func() {
-				c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", st.s.room.hash), slog.String("owner", st.s.owner()), slog.Any("err", err))
-			})
-		}
+		tells = append(tells, c.unrenewed(st, err)...)
 	}
 	return append(tells, c.renewRest(ctx, of, further.statements[of])...)
 }
 
+// unrenewed has a renewal tried again soon that failed.
+func (c *Client) unrenewed(st room.Statement, err error) (tells []func()) {
+	k := keeperOf(st)
+	var short error
+	if errors.Is(err, ErrReplicas) {
+		short = err
+	}
+	at := k.begin()
+	again := st.Session.Unrenewed(short, &at)
+	if tells = k.endFirst(&at); again {
+		owner := acquired(st.Session.Acquisition).owner()
+		tells = append(tells, func() {
+			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
+		})
+	}
+	return tells
+}
+
 // take takes the answer to a renewal. errAgain: it is added, to be made once more.
-func (d *dues) take(of lot, st statement, result transport.Acked) (todo []func(), err error) {
-	more, todo, err := st.s.stated(result.Reply, st.sent, result.Acks)
+func (d *dues) take(of room.Renewal, st room.Statement, result transport.Acked) (todo []func(), err error) {
+	k := keeperOf(st)
+	k.mu.Lock()
+	st.Session.Tried()
+	k.mu.Unlock()
+	more, todo, err := acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 	if more {
-		d.restate(of, st.s)
+		d.restate(of, st)
 		err = errAgain
 	}
 	return todo, err
 }
 
 // restate adds the renewal of a session that is still held.
-func (d *dues) restate(of lot, s *session) {
-	s.room.mu.Lock()
-	defer s.room.mu.Unlock()
-	if !s.over {
-		s.busy = true
-		d.state(of, s, d.now)
-	}
+func (d *dues) restate(of room.Renewal, st room.Statement) {
+	k := keeperOf(st)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d.state(of, st.Session, d.now)
 }
 
 // renewRest renews what has turned out to be one of several sessions.
-func (c *Client) renewRest(ctx context.Context, of lot, rest []statement) []func() {
+func (c *Client) renewRest(ctx context.Context, of room.Renewal, rest []room.Statement) []func() {
 	if len(rest) == 0 {
 		return nil
 	}
@@ -243,17 +209,18 @@ func (c *Client) renewRest(ctx context.Context, of lot, rest []statement) []func
 }
 
 // renewedHook returns what calls the hook.
-func (c *Client) renewedHook(s *session) func() {
+func (c *Client) renewedHook(st room.Statement) func() {
 	return func() {
 		hook := c.cfg.hooks.Renewed
 		if hook == nil {
 			return
 		}
-		s.room.mu.Lock()
-		h := s.holds.last()
-		s.room.mu.Unlock()
+		k := keeperOf(st)
+		k.mu.Lock()
+		h := st.Session.Newest()
+		k.mu.Unlock()
 		if h != nil {
-			hook(h.event(nil))
+			hook(h.Of.(*Hold).event(nil))
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
-	"github.com/relock-go/relock/internal/trust"
 )
 
 const (
@@ -16,12 +16,6 @@ const (
 	// that they miss leaves room for another before the trust ends.
 	ackShare = 4
 )
-
-// replicas are how many must have what a hold rests on, and how long they may take.
-type replicas struct {
-	n       int
-	timeout time.Duration
-}
 
 // Replicas makes a hold count only once n replicas of the server have
 // acknowledged it, and each renewal likewise: a failover to one of them does
@@ -38,69 +32,42 @@ func Replicas(n int, timeout time.Duration) LockOption {
 		if n < 1 || n > maxReplicas {
 			return fmt.Errorf("%w: Replicas of %d; allowed are 1 to %d", ErrInvalidOption, n, maxReplicas)
 		}
-		t.replicas = replicas{n, timeout}
+		t.Terms.Replicas = room.Replicas{N: n, Timeout: timeout}
 		return between("Replicas timeout", timeout, time.Millisecond, maxAckTime)
 	})
 }
 
 // fits checks the time for replicas against what it is part of: all options
 // have been given, in whatever order.
-func (r replicas) fits(ttl, readTimeout time.Duration) error {
-	if r.timeout > ttl/ackShare {
-		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.timeout, ttl)
+func fits(r room.Replicas, ttl, readTimeout time.Duration) error {
+	if r.Timeout > ttl/ackShare {
+		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.Timeout, ttl)
 	}
-	if readTimeout > 0 && r.timeout >= readTimeout {
-		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, r.timeout, readTimeout)
+	if readTimeout > 0 && r.Timeout >= readTimeout {
+		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, r.Timeout, readTimeout)
 	}
 	return nil
 }
 
-func (r replicas) or(other replicas) replicas {
-	return replicas{max(r.n, other.n), max(r.timeout, other.timeout)}
-}
-
-// short is the error of a statement that too few replicas have acknowledged.
-func (r replicas) short(acks int) error {
-	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.n, r.timeout)
-}
-
-// need is what the strictest of the session's holds asks of each statement that
-// its trust is to rest on. It needs room.mu.
-func (s *session) need() replicas {
-	need := s.terms.replicas
-	n, timeout := s.ledger.Strictest()
-	need = need.or(replicas{n, timeout})
-	for terms := range s.asks() {
-		need = need.or(terms.replicas)
-	}
-	return need
-}
-
-// within is how long one statement is waited for, replicas included.
-func (s *session) within(need replicas) time.Duration { return need.within(s.terms.ttl) }
-
-// within is how long a request for such a lease is waited for, replicas included.
-func (r replicas) within(lease time.Duration) time.Duration {
-	if r.n == 0 {
-		return trust.Attempt(lease)
-	}
-	return max(trust.Attempt(lease), r.timeout+lease/12)
+// tooFew is the error of a statement that too few replicas have acknowledged.
+func tooFew(r room.Replicas, acks int) error {
+	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
 }
 
 // do runs a script, and says how many replicas have what it wrote.
-func (c *Client) do(ctx context.Context, timeout time.Duration, need replicas, call transport.Call) (raw []any, acks int, err error) {
-	if need.n == 0 {
+func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
+	if need.N == 0 {
 		raw, err = c.transport.Do(ctx, timeout, call)
 		return raw, 0, err
 	}
-	r := c.transport.DoAcked(ctx, timeout, need.n, need.timeout, call)[0]
+	r := c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, call)[0]
 	return r.Reply, r.Acks, r.Err
 }
 
 // doAll is do for a batch.
-func (c *Client) doAll(ctx context.Context, timeout time.Duration, need replicas, calls []transport.Call) []transport.Acked {
-	if need.n > 0 {
-		return c.transport.DoAcked(ctx, timeout, need.n, need.timeout, calls...)
+func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Acked {
+	if need.N > 0 {
+		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
 	}
 	results := make([]transport.Acked, len(calls))
 	for i, r := range c.transport.DoAll(ctx, timeout, calls) {

@@ -128,8 +128,8 @@ var errTaken = errors.New("another call has taken the hold")
 // downgrade moves the hold to the reading side, then tells Redis: what has been
 // asked for once may come true at any time, and a read hold is true either way.
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
-	s := h.session
-	switch err := s.takeTurn(ctx); {
+	a := h.acquisition()
+	switch err := a.takeTurn(ctx); {
 	case errors.Is(err, ErrClosed):
 		return h.judge() // lost
 	case err != nil:
@@ -139,10 +139,10 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	if err := h.move(rw, x); err != nil {
 		return err
 	}
-	_, err := s.tell(ctx, x, false)
-	s.room.mu.Lock()
-	s.ledger.Withdraw(x)
-	s.room.mu.Unlock()
+	_, err := a.tell(ctx, x, false)
+	a.keeper.mu.Lock()
+	a.Session.Ledger.Withdraw(x)
+	a.keeper.mu.Unlock()
 	switch {
 	case err == nil:
 		return nil
@@ -151,7 +151,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
 	}
-	s.tellApart()
+	a.tellApart()
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
@@ -159,7 +159,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 // of it. The caller has the session's turn, which it gives back. The handle's list
 // decides between calls that want the same hold: one finds it there.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
-	defer func() { <-h.session.turn }() // also where a hook does not return
+	defer func() { <-h.acquisition().turn }() // also where a hook does not return
 	lost := h.judge()
 	if !rw.w.take(h) {
 		return errTaken
@@ -171,15 +171,13 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 		rw.w.put(h) // its Unlock is still to come
 		return err
 	}
-	s := h.session
-	s.room.mu.Lock()
+	k := h.keeper()
+	k.mu.Lock()
 	if err = h.state(); err == nil {
-		s.ledger.Drop(ledger.One(h.read), h.local)
-		h.read, h.extra().moved = true, rw.r
-		s.ledger.Add(ledger.One(h.read), h.local)
-		s.ledger.Wish(x)
+		h.extra().moved = rw.r
+		h.Hold.Downgrade(x)
 	}
-	s.room.mu.Unlock()
+	k.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrLost):
 		rw.r.detach(h)
@@ -212,8 +210,8 @@ func (l *Lock) adopt(h *Hold) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	owner := ""
-	if h.session.named() {
-		owner = h.session.owner()
+	if h.acquisition().Named() {
+		owner = h.acquisition().owner()
 	}
 	if _, err := l.occupied(owner); err != nil {
 		return err

@@ -33,14 +33,15 @@ func init() {
 		l.side = &own
 	}
 	seam.PretendHolds = func(hold any, n int) {
-		s := hold.(*Hold).session
-		s.room.mu.Lock()
-		defer s.room.mu.Unlock()
-		if s.ledger.Reserved = (ledger.Counts{Writes: uint32(n)}); s.read {
-			s.ledger.Reserved = ledger.Counts{Reads: uint32(n)}
+		h := hold.(*Hold)
+		k, s := h.keeper(), h.Session
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if s.Ledger.Reserved = (ledger.Counts{Writes: uint32(n)}); s.Read {
+			s.Ledger.Reserved = ledger.Counts{Reads: uint32(n)}
 		}
 	}
-	seam.Nonce = func(hold any) string { return hold.(*Hold).session.nonce.String() }
+	seam.Nonce = func(hold any) string { return hold.(*Hold).acquisition().nonce.String() }
 	seam.Spread = &transport.Spread
 	seam.Scripts = wire.Scripts()
 	seam.ReadAcquire = readAcquire

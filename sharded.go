@@ -128,8 +128,8 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 
 // listen keeps the call's lock heard of until the call is over.
 func (w *waiting) listen() {
-	if w.room.ear.shard != nil && w.leave == nil {
-		w.leave = w.room.ear.join()
+	if w.keeper.ear.shard != nil && w.leave == nil {
+		w.leave = w.keeper.ear.join()
 	}
 }
 

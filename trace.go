@@ -2,7 +2,10 @@ package relock
 
 import (
 	"context"
+	"log/slog"
 	"time"
+
+	"github.com/relock-go/relock/internal/clock"
 )
 
 // Hooks are called as locks change hands, outside of every mutex of the library: on
@@ -37,4 +40,35 @@ type Event struct {
 	Waited time.Duration // until it was acquired
 	Held   time.Duration // until it was released or lost
 	Err    error
+}
+
+func (h *Hold) event(err error) Event {
+	return Event{Name: h.lock.Name(), Owner: h.acquisition().owner(), Token: h.Hold.Token, Err: err}
+}
+
+func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
+	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
+		ev := h.event(nil)
+		ev.Waited = waited
+		hook(ctx, ev)
+	}
+}
+
+func (h *Hold) releasedHook(err error, now clock.Instant) {
+	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
+		ev := h.event(err)
+		ev.Held = now.Sub(h.Acquired)
+		hook(ev)
+	}
+}
+
+// lostHook tells of a loss.
+func (h *Hold) lostHook(why error, now clock.Instant) {
+	c := h.lock.c
+	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.Hold.Token), slog.Any("err", why))
+	if hook := c.cfg.hooks.Lost; hook != nil {
+		ev := h.event(why)
+		ev.Held = now.Sub(h.Acquired)
+		hook(ev)
+	}
 }

@@ -16,7 +16,7 @@ var (
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 func (l *Lock) unmade() bool   { return l == nil || l.side == nil }
-func (h *Hold) unmade() bool   { return h == nil || h.session == nil }
+func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
 
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
 
@@ -34,3 +34,10 @@ func endedContext(parent context.Context, why error) context.Context {
 	cancel(why)
 	return ctx
 }
+
+// closed is closed.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -3,13 +3,14 @@ package relock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -52,68 +53,62 @@ func (c *Client) runDue(due []*renewal.Task) {
 type dues struct {
 	c          *Client
 	now        instant // of the latest look at the clock: no sending time is later
-	statements map[lot][]statement
-	renewals   map[lot][]renewing
-	polls      map[*room][]poll
+	statements map[room.Renewal][]room.Statement
+	renewals   map[room.Renewal][]renewing
+	polls      map[*keeper][]room.Request
 }
 
 // add takes up one acquisition. What has followed is for the caller to do.
 func (d *dues) add(a *acquisition) (todo []func()) {
-	a.room.mu.Lock()
+	k := a.keeper
+	at := k.begin()
+	at.Now = d.now
 	switch {
-	case a.over:
-	case a.session == nil:
-		d.heartbeat(a.entry)
+	case a.Over():
+	case a.Session == nil:
+		at.Server = k.serverNow()
+		if q, due := a.Entry.Beat(&at); due {
+			d.heartbeat(k, q)
+		}
 	default:
-		d.renewal(a.session)
-	}
-	return a.room.unlockFirst()
-}
-
-// heartbeat needs room.mu.
-func (d *dues) heartbeat(e *entry) {
-	if e.busy {
-		return
-	}
-	e.busy, e.again = true, false
-	if d.polls == nil {
-		d.polls = make(map[*room][]poll)
-	}
-	d.polls[e.room] = append(d.polls[e.room], e.send(d.now))
-}
-
-// renewal needs room.mu.
-func (d *dues) renewal(s *session) {
-	c, now := d.c, d.now
-	s.check(now)
-	ttl, renew := s.renewal(now)
-	if s.over {
-		return
-	}
-	if renew && !s.busy {
-		s.busy = true
-		need := s.need()
-		of := lot{s.within(need), need, ttl}
-		if s.plain(need) && c.transport.OneServer() && !c.onlyOne.Load() {
-			if d.renewals == nil {
-				d.renewals = make(map[lot][]renewing)
-			}
-			d.renewals[of] = append(d.renewals[of], renewing{s, now})
-		} else {
-			d.state(of, s, now)
+		if r, due := a.Session.Due(&at); due {
+			d.renewal(r, a)
 		}
 	}
-	s.schedule(now)
+	return k.endFirst(&at)
 }
 
-// state adds a renewal that goes out as a statement of its own. It needs room.mu.
-func (d *dues) state(of lot, s *session, now instant) {
-	if d.statements == nil {
-		d.statements = make(map[lot][]statement)
+func (d *dues) heartbeat(k *keeper, q room.Request) {
+	if d.polls == nil {
+		d.polls = make(map[*keeper][]room.Request)
 	}
-	s.op++
-	n := s.ledger.Meant()
-	d.statements[of] = append(d.statements[of], statement{s: s, sent: now, call: d.c.wire.Hold(s.wireSession(), s.op, n, of.ttl)})
+	d.polls[k] = append(d.polls[k], q)
+}
+
+// renewal adds what is due. It needs the keeper's mu.
+func (d *dues) renewal(r room.Renewal, a *acquisition) {
+	if !r.Plain || !d.c.transport.OneServer() || d.c.onlyOne.Load() {
+		d.state(r, a.Session, d.now)
+		return
+	}
+	if d.renewals == nil {
+		d.renewals = make(map[room.Renewal][]renewing)
+	}
+	d.renewals[r] = append(d.renewals[r], renewing{a, d.now})
+}
+
+// state adds a renewal that goes out as a statement of its own, if the session is still
+// held. It needs the keeper's mu.
+func (d *dues) state(r room.Renewal, s *room.Session, sent instant) {
+	st, held := s.Renew(r, sent)
+	if !held {
+		return
+	}
+	if d.statements == nil {
+		d.statements = make(map[room.Renewal][]room.Statement)
+	}
+	r.Plain = false // it shares a batch with others of its kind
+	d.statements[r] = append(d.statements[r], st)
 }
 
 func (d *dues) send() {
@@ -121,11 +116,9 @@ func (d *dues) send() {
 	for of, all := range d.renewals {
 		if len(all) < fewRenewals {
 			for _, one := range all {
-				one.s.room.mu.Lock()
-				if !one.s.over { // else it has been released since, and holds nothing
-					d.state(of, one.s, one.sent)
-				}
-				one.s.room.mu.Unlock()
+				one.a.keeper.mu.Lock()
+				d.state(of, one.a.Session, one.sent)
+				one.a.keeper.mu.Unlock()
 			}
 			continue
 		}
@@ -138,106 +131,84 @@ func (d *dues) send() {
 			c.spawn(func(ctx context.Context) { runAll(c.renew(ctx, of, batch)) })
 		}
 	}
-	for r, waiters := range d.polls {
-		c.spawn(func(ctx context.Context) { c.poll(ctx, r, waiters) })
+	for k, waiters := range d.polls {
+		c.spawn(func(ctx context.Context) { c.poll(ctx, k, waiters) })
 	}
 }
 
 // poll sends the heartbeats of one lock's waiters: their entries' leases are
 // extended, and each hears whether it holds, or who stands in the way until when.
-func (c *Client) poll(ctx context.Context, r *room, waiters []poll) {
-	r.mu.Lock()
+func (c *Client) poll(ctx context.Context, k *keeper, waiters []room.Request) {
+	k.mu.Lock()
 	// In the order of their places: where Redis has lost its data, the first that asks holds.
-	slices.SortFunc(waiters, func(a, b poll) int { return cmp.Compare(a.e.ticket, b.e.ticket) })
-	r.mu.Unlock()
+	slices.SortFunc(waiters, func(a, b room.Request) int { return cmp.Compare(a.Ticket(), b.Ticket()) })
+	k.mu.Unlock()
 	for len(waiters) > 0 {
 		n := min(len(waiters), pollSize)
-		c.pollSome(ctx, r, waiters[:n])
+		c.pollSome(ctx, k, waiters[:n])
 		waiters = waiters[n:]
 	}
 }
 
-func (c *Client) pollSome(ctx context.Context, r *room, waiters []poll) {
-	call, timeout := c.pollCall(r, waiters)
+func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request) {
+	call, timeout := c.pollCall(k, waiters)
 	raw, err := c.transport.Do(ctx, timeout, call)
 	var reply wire.AcquireReply
 	if err == nil {
 		reply, err = wire.DecodeAcquire(raw, len(waiters), 1)
 	}
 	if err == nil {
-		r.sample(reply.Now)
-		if slices.ContainsFunc(reply.Answers, func(a wire.Answer) bool { return a.Code == wire.Queued }) {
-			c.expectEcho(r.ear, waiters[0].sent)
+		k.sample(reply.Now)
+		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued }) {
+			c.expectEcho(k.ear, waiters[0].Sent)
 		}
 	} else {
-		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", r.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
+		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 	}
-	for i, p := range waiters {
-		r.mu.Lock()
-		p.e.busy = false
-		p.e.settled(err)
-		var said wire.Answer
-		if err == nil {
-			said = reply.Answers[i]
+	for i, q := range waiters {
+		if err != nil {
+			c.missed(k, q, err)
+			continue
 		}
-		wasted := c.polled(p, said, err)
-		r.mu.Unlock()
+		at := k.begin()
+		wasted := q.Beaten(reply.Answers[i], &at)
+		k.end(&at)
 		if wasted == manyWasted {
-			c.logWasted(p.e.terms.ttl, r)
+			c.logWasted(q.Terms.TTL, k)
 		}
 	}
 	if reply.More {
-		c.settle(r.keys())
+		c.settle(k.keys())
+	}
+}
+
+// missed tells the room that a heartbeat failed.
+func (c *Client) missed(k *keeper, q room.Request, err error) {
+	a := acquired(q.Acquisition)
+	at := k.begin()
+	ended := q.Missed(failure(err), transport.Hopeless(err), &at)
+	var n releasedNonce
+	if ended {
+		n = a.note() // its place stays: a grant that comes for it is handed back
+	}
+	k.end(&at)
+	if ended {
+		c.forget(a, n, false)
 	}
 }
 
 // pollCall makes one call of the heartbeats, which is waited for as long as any allows.
-func (c *Client) pollCall(r *room, waiters []poll) (call transport.Call, timeout time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	requests := make([]wire.Request, len(waiters))
-	timeout, notAfter := waiters[0].e.attempt(), waiters[0].notAfter
-	for i, p := range waiters {
-		requests[i] = p.e.request(p.op, p.e.ticket)
-		timeout = min(timeout, p.e.attempt())
+	timeout, notAfter := trust.Attempt(waiters[0].Terms.TTL), waiters[0].NotAfter
+	for i, q := range waiters {
+		requests[i] = wireRequest(q, q.Ticket())
+		timeout = min(timeout, trust.Attempt(q.Terms.TTL))
 		// No entry's copy may count for longer than its own doubt: the estimate of the
 		// server's clock may have moved while they were numbered.
-		notAfter = min(notAfter, p.notAfter)
+		notAfter = min(notAfter, q.NotAfter)
 	}
-	return c.wire.Acquire(r.keys(), r.kind, notAfter, true, requests...), timeout
-}
-
-// polled takes the answer to one heartbeat. It returns how many grants had ended when
-// they were heard of, where this is one. It needs room.mu.
-func (c *Client) polled(p poll, said wire.Answer, err error) (wasted int) {
-	e, now := p.e, c.clock.Now()
-	switch {
-	case !e.waits(): // it has been granted while the heartbeat was under way, or given up
-	case err != nil && transport.Hopeless(err):
-		n := e.note() // its place stays: a grant that comes for it is handed back
-		e.fail(&requestError{err})
-		c.forget(e.acquisition, n, false)
-	case err != nil:
-		e.retry(now)
-	case said.Code == wire.OfKind:
-		e.fail(fmt.Errorf("%w: it is a %s lock now", ErrKind, said.Kind))
-	case said.Code == wire.Upgrade:
-		e.fail(ErrUpgrade)
-	case said.Code == wire.Ended:
-		e.fail(errGone)
-	case said.Code == wire.Late:
-		e.retry(now)
-	default:
-		c.apply(p, said, 0)
-		if e.waits() && said.Code != wire.Queued {
-			e.wasted++
-			wasted = e.wasted
-			e.retry(now) // held, but the lease had run out before its answer came
-		}
-		if e.waits() && e.again {
-			e.again = false
-			e.kick(now)
-		}
-	}
-	return wasted
+	return c.wire.Acquire(k.keys(), k.kind, notAfter, true, requests...), timeout
 }

@@ -4,26 +4,9 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
-)
-
-// The places that a request can ask for; any other is a ticket it has.
-const (
-	PlaceNone = -1 // do not queue
-	PlaceNew  = 0
-)
-
-// Answers of the acquire script, for one request or for all of them.
-const (
-	Held     = 1
-	Queued   = 2
-	Busy     = 3
-	Late     = -2 // not-after has passed or is too far ahead
-	OfKind   = -3
-	Ended    = -4
-	QueueKey = -5 // the one-key form needs the queue
-	Upgrade  = -6 // the owner reads, and wants to write
 )
 
 // A Request is what acquire is told of one acquisition.
@@ -44,23 +27,11 @@ func (r Request) mode() string {
 	return modeWrite
 }
 
-// An Answer is what acquire says of one request.
-type Answer struct {
-	Code      int64
-	Low, High int64         // held: the tokens
-	Remaining time.Duration // held: of the lease
-	Ticket    int64         // queued
-	Wait      time.Duration // queued or busy: until the holder's lease ends
-	First     bool          // queued: at the head
-	Ghost     string        // queued or busy: this client's own session that is in the way
-	Kind      string        // OfKind: the one in use
-}
-
 // An AcquireReply is the answers to the requests of one call, in their order.
 type AcquireReply struct {
 	Now     int64 // server ms
 	More    bool  // the queue was too long for one call
-	Answers []Answer
+	Answers []room.Answer
 }
 
 // Acquire asks for the lock until notAfter, a time of the server in ms.
@@ -101,23 +72,23 @@ func DecodeAcquire(raw []any, requests, block int) (AcquireReply, error) {
 }
 
 // decodeAnswer reads one answer, or the one that is said once for all requests.
-func decodeAnswer(cur *script.Cursor) (a Answer, ofAll bool) {
+func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	switch a.Code = cur.Int("code"); a.Code {
-	case OfKind:
+	case room.OfKind:
 		a.Kind = cur.Str("kind")
 		return a, true
-	case Late:
+	case room.Late:
 		return a, true
-	case QueueKey:
+	case room.QueueKey:
 		if !cur.More() {
 			return a, true
 		}
 		skip(cur) // of this request alone
-	case Held:
+	case room.Held:
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
 		cur.Str("nothing")
-	case Queued, Busy, Ended, Upgrade:
+	case room.Queued, room.Busy, room.Ended, room.Upgrade:
 		a.Ticket = cur.Within("ticket", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
 		a.First = yes(cur, "first")
@@ -138,6 +109,6 @@ func decodeTaken(cur *script.Cursor, block int) (AcquireReply, error) {
 	if err := cur.End(); err != nil {
 		return AcquireReply{}, err
 	}
-	held := Answer{Code: Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: millis(maxLease)}
-	return AcquireReply{Now: high / 1000, Answers: []Answer{held}}, nil
+	held := room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: millis(maxLease)}
+	return AcquireReply{Now: high / 1000, Answers: []room.Answer{held}}, nil
 }

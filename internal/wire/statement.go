@@ -5,6 +5,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -30,30 +31,21 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	}}
 }
 
-// A HoldReply is the answer to a statement.
-type HoldReply struct {
-	Held      bool
-	Several   bool  // the session is one of several: the statement has to name the queue
-	Now       int64 // 0: the clock was not read
-	Remaining time.Duration
-	More      bool // downgrade: the queue was too long for one call
-}
-
 // DecodeHold reads the answer of hold for one session, and that of downgrade.
-func DecodeHold(raw []any) (HoldReply, error) {
+func DecodeHold(raw []any) (room.Reply, error) {
 	cur := scriptHold.Read(raw)
-	var reply HoldReply
+	var reply room.Reply
 	if len(raw) > 1 {
 		reply.Now = serverTime(cur)
 	}
-	left := cur.Within("remaining", QueueKey, maxLease)
-	cur.Check(left >= 0 || left == QueueKey, "remaining")
+	left := cur.Within("remaining", room.QueueKey, maxLease)
+	cur.Check(left >= 0 || left == room.QueueKey, "remaining")
 	reply.Held, reply.Several, reply.Remaining = left > 0, left < 0, millis(left)
 	if cur.More() {
 		reply.More = yes(cur, "more")
 	}
 	if err := cur.End(); err != nil {
-		return HoldReply{}, err
+		return room.Reply{}, err
 	}
 	return reply, nil
 }
@@ -83,7 +75,7 @@ func DecodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
 	for i := range sessions {
-		if cur.Within("remaining", QueueKey, maxLease) <= 0 {
+		if cur.Within("remaining", room.QueueKey, maxLease) <= 0 {
 			left = append(left, i)
 		}
 	}
@@ -111,10 +103,10 @@ func (e *Encoder) Release(keys key.Keys, nonce, owner string, until int64, lease
 // DecodeRelease reads the answer; now is 0 where the clock was not read.
 func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
-	was = cur.Within("was", QueueKey, WasHeld)
+	was = cur.Within("was", room.QueueKey, WasHeld)
 	if len(raw) > 1 {
 		now, more = serverTime(cur), yes(cur, "more")
 	}
-	cur.Check(was >= WasNothing || was == QueueKey, "was")
+	cur.Check(was >= WasNothing || was == room.QueueKey, "was")
 	return was, now, more, cur.End()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -101,7 +102,7 @@ func others(t *testing.T, raw []any) {
 	}
 }
 
-func wantHeld(t *testing.T, a wire.Answer) {
+func wantHeld(t *testing.T, a room.Answer) {
 	t.Helper()
 	if a.Low <= 0 || a.High < a.Low || a.Remaining > century || a.Remaining < -century {
 		t.Errorf("held with %+v", a)

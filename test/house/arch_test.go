@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key",
-		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
+		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock":         {module, goredis, miniredis, uuid},
@@ -44,12 +44,13 @@ var imports = map[string][]string{
 		module, module + "/lua", goredis, goleak, "testing",
 		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam",
 	},
+	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/trust"},
 	"internal/script":    {},
 	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},
-	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/script", module + "/internal/transport"},
+	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/room", module + "/internal/script", module + "/internal/transport"},
 	"lua":                {},
 }
 

@@ -3,15 +3,15 @@ package house_test
 // figures are the constants that users, operators and readers of the protocol are told.
 var figures = []figure{
 	{
-		what: "the number of holds passed on", file: "room.go", source: `maxPasses = (.+)`,
+		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses = (.+)`,
 		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
 	},
 	{
-		what: "the largest block of tokens", file: "room.go", source: `maxPasses = (.+)`, add: 1,
+		what: "the largest block of tokens", file: "internal/room/room.go", source: `maxPasses = (.+)`, add: 1,
 		says: []string{`up to # where it may be passed on`},
 	},
 	{
-		what: "the time for which a lock is passed on", file: "room.go", source: `maxTurn += (.+)`,
+		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxTurn += (.+)`,
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},
 	{
@@ -35,7 +35,7 @@ var figures = []figure{
 		says: []string{`keep time \(@ by default`, `the default of @`, `after its last holder, from [^.]*?, @ by default`},
 	},
 	{
-		what: "the time that a request counts", file: "entry.go", source: `lateAfter = (.+)`,
+		what: "the time that a request counts", file: "internal/room/entry.go", source: `LateAfter = (.+)`,
 		says: []string{`not-after \(@ after sending`},
 	},
 	{
@@ -71,7 +71,7 @@ var figures = []figure{
 		says: []string{`without it within @ the inbox connects anew`},
 	},
 	{
-		what: "how much later the others look", file: "entry.go", source: `followDelay = (.+)`,
+		what: "how much later the others look", file: "internal/room/entry.go", source: `followDelay = (.+)`,
 		says: []string{`\(\+ @ if not the head\)`},
 	},
 	{

@@ -19,19 +19,19 @@ var handleRules = []Rule{
 		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
 	},
 	{
-		"a hold is given back once", "hold.go",
-		"!s.over && !h.released {", "!s.over {",
+		"a hold is given back once", "internal/room/hold.go",
+		"!s.over && !h.released\n", "!s.over\n",
 		[]string{"TestPanicOfAHookThatHasUnlockedEndsNoOtherHold"},
 	},
 	{
-		"a hook that panics keeps back no other", "session.go",
+		"a hook that panics keeps back no other", "keeper.go",
 		"defer runAll(todo[1:])\n\ttodo[0]()", "todo[0]()\n\trunAll(todo[1:])",
 		[]string{"TestPanicOfTheLostHookKeepsNothingBack"},
 	},
 	{
 		"a hook that panics keeps no turn", "statement.go",
-		"defer func() { <-s.turn }() // also where a hook does not return",
-		"defer func() {\n\t\t\tif r := recover(); r != nil {\n\t\t\t\tpanic(r)\n\t\t\t}\n\t\t\t<-s.turn\n\t\t}()",
+		"defer func() { <-a.turn }() // also where a hook does not return",
+		"defer func() {\n\t\t\tif r := recover(); r != nil {\n\t\t\t\tpanic(r)\n\t\t\t}\n\t\t\t<-a.turn\n\t\t}()",
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
@@ -41,12 +41,12 @@ var handleRules = []Rule{
 	},
 	{
 		"answers are noted before hooks are called", "renew.go",
-		"tells = append(tells, c.renewedHook(st.s))", "run(c.renewedHook(st.s))",
+		"tells = append(tells, c.renewedHook(st))", "run(c.renewedHook(st))",
 		[]string{"TestRenewedHookThatBlocksLosesNoOtherLock"},
 	},
 	{
-		"a local re-entry has its replicas", "reentry.go",
-		"t.replicas.n >= nested.replicas.n", "true",
+		"a local re-entry has its replicas", "internal/room/terms.go",
+		"t.Replicas.N >= nested.Replicas.N", "true",
 		[]string{"TestLocalReentryAsksRedisForItsReplicas"},
 	},
 	{

@@ -4,48 +4,48 @@ package mutation
 // widened, and of closing: the second way is to be held to no less than the first.
 var holdRules = []Rule{
 	{
-		"the claim is not dropped by who leaves the line", "room.go",
-		"			r.passOn(p.of, got.ticket)\n", "",
+		"the claim is not dropped by who leaves the line", "internal/room/line.go",
+		"\t\tr.passOn(p.of, p.Given.Ticket, at)\n", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext"},
 	},
 	{
-		"a hold or place is not dropped by who leaves the line", "room.go",
-		"r.then(got.acquisition.giveUp)", "_ = got",
+		"a hold or place is not dropped by who leaves the line", "internal/room/line.go",
+		"p.Given.Acquisition.GiveUp(at)", "_ = at",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext"},
 	},
 	{
-		"a lock is passed on 128 times at most", "room.go",
+		"a lock is passed on 128 times at most", "internal/room/room.go",
 		"maxPasses = 128", "maxPasses = 250",
 		[]string{"TestALockIsPassedOn128TimesAtMost"},
 	},
 	{
-		"a lock is passed on for 10 ms at most", "room.go",
+		"a lock is passed on for 10 ms at most", "internal/room/room.go",
 		"maxTurn   = 10 * time.Millisecond", "maxTurn   = 10 * time.Second",
 		[]string{"TestALockIsPassedOnFor10MsAtMost"},
 	},
 	{
-		"a lock is passed on to the same terms", "room.go",
-		"*front.Value.(*place).terms != *s.terms || s.left == 0", "s.left == 0",
+		"a lock is passed on to the same terms", "internal/room/line.go",
+		"*front.terms != *s.Terms || s.left == 0", "s.left == 0",
 		[]string{"TestALockIsNotPassedOnToACallOfOtherTerms"},
 	},
 	{
-		"a lock is passed on with a fresh lease", "room.go",
-		" || !s.term.Fresh(now, s.terms.ttl) {", " {",
+		"a lock is passed on with a fresh lease", "internal/room/line.go",
+		" || !s.term.Fresh(at.Now, s.Terms.TTL) {", " {",
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},
 	{
-		"the loss of a read hold is told to the hook", "hold.go",
-		"if hook := c.cfg.hooks.Lost; hook != nil {", "if hook := c.cfg.hooks.Lost; hook != nil && !h.read {",
+		"the loss of a read hold is told to the hook", "trace.go",
+		"if hook := c.cfg.hooks.Lost; hook != nil {", "if hook := c.cfg.hooks.Lost; hook != nil && !h.Read {",
 		[]string{"TestLostHookIsCalledForAReadHold"},
 	},
 	{
-		"a loss is logged as an error", "hold.go",
+		"a loss is logged as an error", "trace.go",
 		`c.cfg.log.Error("lock lost"`, `c.cfg.log.Debug("lock lost"`,
 		[]string{"TestLoggerIsToldWhatGoesWrong"},
 	},
 	{
-		"what a heartbeat finds is not acknowledged", "watchdog.go",
-		"c.apply(p, said, 0)", "c.apply(p, said, 99)",
+		"what a heartbeat finds is not acknowledged", "internal/room/answer.go",
+		"q.apply(said, 0, at)", "q.apply(said, 99, at)",
 		[]string{"TestGrantThatAHeartbeatFindsCountsWhenReplicasHaveIt"},
 	},
 	{
@@ -54,18 +54,18 @@ var holdRules = []Rule{
 		[]string{"TestRenewalsThatWaitForReplicasDelayNobody"},
 	},
 	{
-		"no renewal waits for more replicas than it needs", "watchdog.go",
-		"of := lot{s.within(need), need, ttl}", "of := lot{s.within(need), need, ttl}\n\t\t\tof.need.n = min(3*need.n, 3)",
+		"no renewal waits for more replicas than it needs", "internal/room/statement.go",
+		"r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}", "r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}\n\t\tr.Need.N = min(3*need.N, 3)",
 		[]string{"TestWaitNamesTheReplicasThatItsLockAsksFor"},
 	},
 	{
-		"a renewal of many is trusted from its sending", "renew.go",
-		"trust.Until(one.sent, of.ttl)", "trust.Until(now, of.ttl)",
+		"a renewal of many is trusted from its sending", "internal/room/statement.go",
+		"trust.Until(st.Sent, st.Lease)", "trust.Until(at.Now, st.Lease)",
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{
-		"a renewal of many has the margin", "renew.go",
-		"trust.Until(one.sent, of.ttl)", "one.sent.Add(of.ttl+0*trust.Margin(of.ttl))",
+		"a renewal of many has the margin", "internal/room/statement.go",
+		"trust.Until(st.Sent, st.Lease)", "st.Sent.Add(st.Lease+0*trust.Margin(st.Lease))",
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{
@@ -74,7 +74,7 @@ var holdRules = []Rule{
 		[]string{"TestTrustNeverMovesBack"},
 	},
 	{
-		"heartbeats of a room go out together", "room.go",
+		"heartbeats of a room go out together", "internal/room/room.go",
 		"if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {", "if true {",
 		[]string{"TestWaitersOfOneLockShareTheirHeartbeats"},
 	},
@@ -85,7 +85,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a request that queues has an echo", "ask.go",
-		"r.kind, p.notAfter, echo, e.request", "r.kind, p.notAfter, false, e.request",
+		"k.kind, q.NotAfter, echo, wireRequest", "k.kind, q.NotAfter, false, wireRequest",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
@@ -115,7 +115,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the hook of a local unlock is called under no mutex", "reentrant.go",
-		"			h.releasedHook(nil, l.c.clock)\n", "			l.mu.Lock()\n			h.releasedHook(nil, l.c.clock)\n			l.mu.Unlock()\n",
+		"			h.releasedHook(nil, l.c.clock.Now())\n", "			l.mu.Lock()\n			h.releasedHook(nil, l.c.clock.Now())\n			l.mu.Unlock()\n",
 		[]string{"TestHooksOfNestedHoldsAreCalledUnderNoMutex"},
 	},
 	{
@@ -124,33 +124,33 @@ var holdRules = []Rule{
 		[]string{"TestHoldForgetsContextsWhoseParentHasEnded"},
 	},
 	{
-		"a loss names what is so at its time", "session.go",
+		"a loss names what is so at its time", "internal/room/session.go",
 		"s.unproven, s.lost = false, nil", "s.unproven = false",
 		[]string{"TestLossNamesReplicasOnlyWhereTheyWereTheReason"},
 	},
 	{
-		"the longest TTL is renewed", "session.go",
-		"ttl = max(ttl, terms.ttl)", "_ = terms",
+		"the longest TTL is renewed", "internal/room/session.go",
+		"ttl = max(ttl, terms.TTL)", "_ = terms",
 		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
 	},
 	{
 		"a request that queues proves a silent inbox", "ask.go",
-		"echo := ticket >= wire.PlaceNew &&", "echo := false &&",
+		"echo := ticket >= room.PlaceNew &&", "echo := false &&",
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
 	{
-		"a lost hold is released", "session.go",
-		"\ts.room.then(s.releaseLater)\n\ts.lose(", "\ts.lose(",
+		"a lost hold is released", "internal/room/session.go",
+		"\tat.do(Effect{Do: Release, Of: s.Acquisition})\n\ts.Lose(", "\ts.Lose(",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
 	},
 	{
-		"a loss hands on the claim", "session.go",
-		"\tr.handClaim(s.acquisition, wire.PlaceNew)\n", "",
+		"a loss hands on the claim", "internal/room/session.go",
+		"\tr.handClaim(s.Acquisition, PlaceNew, at)\n", "",
 		[]string{"TestLossLetsTheLineGoOn"},
 	},
 	{
 		"heartbeats go out in the order of places", "watchdog.go",
-		"cmp.Compare(a.e.ticket, b.e.ticket)", "cmp.Compare(b.e.ticket, a.e.ticket)",
+		"cmp.Compare(a.Ticket(), b.Ticket())", "cmp.Compare(b.Ticket(), a.Ticket())",
 		[]string{"TestWaitersOfAProcessKeepTheirOrderThoughRedisLosesItsData"},
 	},
 }

@@ -5,8 +5,8 @@ package mutation
 // out in one place.
 var Liveness = []Rule{
 	{
-		"an acquire has a one-key form", "ask.go",
-		"e.oneKey = transport.TryAgain(err)", "e.oneKey = false",
+		"an acquire has a one-key form", "internal/room/answer.go",
+		"q.OneKey = oneKey", "q.OneKey = false",
 		[]string{"TestF12FreeLockIsAcquiredWhileItsSlotMigrates", "TestF12WaiterTakesTheLockThatIsReleasedWhileItsSlotMigrates"},
 	},
 	{
@@ -15,13 +15,13 @@ var Liveness = []Rule{
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
 	{
-		"a renewal declares one key", "identity.go",
-		"if s.several {\n\t\tw.Queue", "if true {\n\t\tw.Queue",
+		"a renewal declares one key", "keeper.go",
+		"if several {\n\t\ts.Queue", "if true {\n\t\ts.Queue",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
-		"the one-key form is for once", "ask.go",
-		"e.oneKey = e.oneKey && said.Code != wire.QueueKey", "",
+		"the one-key form is for once", "internal/room/answer.go",
+		"e.OneKey = e.OneKey && said.Code != QueueKey", "",
 		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
 	},
 	{
@@ -30,8 +30,8 @@ var Liveness = []Rule{
 		[]string{"TestF12QueueIsServedWhileItsSlotMigrates"},
 	},
 	{
-		"named owners ask redis first", "pubsub_wait.go",
-		"\tif w.owner != \"\" && !w.once {\n\t\tr.mu.Unlock()\n\t\treturn w.follow()\n\t}\n\tif w.owner != \"\" || r.kind != wire.KindPlain ||", "\tif r.kind != wire.KindPlain ||",
+		"named owners ask redis first", "internal/room/line.go",
+		"\tif w.Owner != \"\" && !w.Once {\n\t\treturn r.follow(w, at)\n\t}\n\tswitch {\n\tcase w.Owner != \"\" || ", "\tswitch {\n\tcase ",
 		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
 	},
 	{
@@ -40,13 +40,13 @@ var Liveness = []Rule{
 		[]string{"TestF13bGrantToAnOwnerServesAllItsRequests"},
 	},
 	{
-		"a place goes to the next in line", "room.go",
-		"case e.queued && a.front && r.inherit(e):", "case false && r.inherit(e):",
+		"a place goes to the next in line", "internal/room/acquisition.go",
+		"case e.queued && a.front && a.Room.inherit(e, at):", "case false && a.Room.inherit(e, at):",
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
-		"a ticket goes to the next in line", "room.go",
-		"ticket = a.entry.ticket\n", "ticket = wire.PlaceNew\n",
+		"a ticket goes to the next in line", "internal/room/acquisition.go",
+		"ticket = a.Entry.ticket\n", "ticket = PlaceNew\n",
 		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
 	},
 	{
@@ -65,7 +65,7 @@ var Liveness = []Rule{
 		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
 	},
 	{
-		"a waiter looks when the holder's lease is over", "entry.go",
+		"a waiter looks when the holder's lease is over", "internal/room/entry.go",
 		"if e.expires.Until(due) > 0 {", "if false {",
 		[]string{"TestF14WaiterLooksWhenADeadHoldersLeaseIsOver"},
 	},
@@ -130,8 +130,8 @@ var Liveness = []Rule{
 		[]string{"TestF16ClientAsksWhileItRemembers"},
 	},
 	{
-		"a nested lease lasts as long as it was asked for", "identity.go",
-		"return max(a.terms.ttl, a.session.longest)", "return a.terms.ttl",
+		"a nested lease lasts as long as it was asked for", "internal/room/acquisition.go",
+		"return max(a.Terms.TTL, a.Session.longest)", "return a.Terms.TTL",
 		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
 	},
 	{
@@ -140,12 +140,12 @@ var Liveness = []Rule{
 		[]string{"TestAnswerOlderThanTheReleaseReleasesNothingAgain"},
 	},
 	{
-		"what was released meanwhile is not renewed", "watchdog.go",
-		"if !one.s.over { // else", "if true { // else",
+		"what was released meanwhile is not renewed", "internal/room/statement.go",
+		"if s.over { // else", "if false { // else",
 		[]string{"TestRenewalOfWhatIsReleasedMeanwhileIsNotSent"},
 	},
 	{
-		"a ghost is released", "ask.go",
+		"a ghost is released", "internal/room/answer.go",
 		"if said.Ghost != \"\" {", "if false {",
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
 	},
@@ -225,13 +225,13 @@ var Liveness = []Rule{
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
 	},
 	{
-		"a named owner's calls ask as one", "pubsub_wait.go",
-		"if w.owner != \"\" && !w.once {", "if false {",
+		"a named owner's calls ask as one", "internal/room/line.go",
+		"if w.Owner != \"\" && !w.Once {", "if false {",
 		[]string{"TestAnOwnersCallsOfAProcessWaitAndHoldAsOne"},
 	},
 	{
-		"who stands behind an owner's call is counted at its grant", "flow.go",
-		"\t\ts.reserve()\n\t\tspot.Value", "\t\tspot.Value",
+		"who stands behind an owner's call is counted at its grant", "internal/room/line.go",
+		"\t\ts.reserve()\n\t\tr.give(line", "\t\tr.give(line",
 		[]string{"TestAnOwnersCallsAreServedInTheTurnOfTheFirst"},
 	},
 	{

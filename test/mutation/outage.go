@@ -15,17 +15,17 @@ var outageRules = []Rule{
 	},
 	{
 		"one attempt ends in time", "reentrant.go",
-		"limit = l.terms.attempt()", "limit = time.Hour",
+		"limit = l.terms.Attempt()", "limit = time.Hour",
 		[]string{"TestAServerThatCannotBeDialledIsNoContention"},
 	},
 	{
-		"the line goes by its front while that is answered", "silence.go",
-		"return !line.said.IsZero() && (trouble == nil || began.Until(line.said) >= 0), trouble", "return !line.said.IsZero(), trouble",
+		"the line goes by its front while that is answered", "internal/room/silence.go",
+		"return !line.said.IsZero() && (!t.Is() || began.Until(line.said) >= 0), t", "return !line.said.IsZero(), t",
 		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
-		"what the first waiter is told is kept for the line", "entry.go",
-		"\te.room.gather() // who", "\t// who",
+		"what the first waiter is told is kept for the line", "internal/room/entry.go",
+		"\te.Room.gather() // who", "\t// who",
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
@@ -40,7 +40,7 @@ var outageRules = []Rule{
 	},
 	{
 		"a waiter that cannot be woken asks", "ask.go",
-		"w.reachable(min(w.lock.terms.ttl/3, time.Second))", "w.reachable(24 * time.Hour)",
+		"w.reachable(min(w.lock.terms.TTL/3, time.Second))", "w.reachable(24 * time.Hour)",
 		[]string{"TestFreeLockIsHadThoughNothingCanBeHeard"},
 	},
 	{

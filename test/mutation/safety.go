@@ -55,18 +55,18 @@ var Safety = []Rule{
 		},
 	},
 	{
-		"a message is trusted from the last heartbeat", "entry.go",
-		"!e.grant(m.Low, m.High, sent,", "sent.IsZero() || !e.grant(m.Low, m.High, now,",
+		"a message is trusted from the last heartbeat", "internal/room/entry.go",
+		"!e.grant(low, high, sent,", "sent.IsZero() || !e.grant(low, high, at.Now,",
 		[]string{"TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat"},
 	},
 	{
-		"a renewal that finds nothing is a loss", "statement.go",
-		"s.gone(fmt.Errorf(\"%w: redis no longer has it\", ErrLost), now)\n\t\terr = errGone", "err = errors.New(\"try again\")",
+		"a renewal that finds nothing is a loss", "internal/room/statement.go",
+		"s.Gone(ErrRemoved, at)\n\t\treturn Over", "return Known",
 		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
 	},
 	{
-		"what redis no longer has is ended there", "session.go",
-		"if over || s.doubt.until == 0 {", "if over || s.doubt.until >= 0 {",
+		"what redis no longer has is ended there", "internal/room/session.go",
+		"if over || s.doubt == 0 {", "if over || s.doubt >= 0 {",
 		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
@@ -85,8 +85,8 @@ var Safety = []Rule{
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast"},
 	},
 	{
-		"no lease is trusted for longer than was asked for", "identity.go",
-		"remaining = min(remaining, a.lasts())", "_ = a",
+		"no lease is trusted for longer than was asked for", "internal/room/acquisition.go",
+		"remaining = min(remaining, a.Lasts())", "_ = a",
 		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},
 	{
@@ -95,8 +95,8 @@ var Safety = []Rule{
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
 	},
 	{
-		"a later answer overrules a grant", "entry.go",
-		"sent, known := e.sentAt(m.Op)\n\tif !known || m.Op < e.answered || ", "sent := now\n\tif ",
+		"a later answer overrules a grant", "internal/room/entry.go",
+		"sent, known := e.sentAt(op)\n\tif !known || op < e.answered || ", "sent := at.Now\n\tif ",
 		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
 	},
 	{
@@ -105,8 +105,8 @@ var Safety = []Rule{
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{
-		"a client's name is not its inbox", "identity.go",
-		"append(text, madeMark), a.room.c.name...", "append(text, madeMark), a.room.c.id...",
+		"a client's name is not its inbox", "keeper.go",
+		"append(text, madeMark), a.keeper.c.name...", "append(text, madeMark), a.keeper.c.id...",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},
 	{
@@ -158,8 +158,8 @@ var Safety = []Rule{
 		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
 	},
 	{
-		"a waiter hears of another kind", "watchdog.go",
-		"case said.Code == wire.OfKind:\n\t\te.fail(fmt.Errorf(\"%w: it is a %s lock now\", ErrKind, said.Kind))", "case said.Code == wire.OfKind:\n\t\te.retry(now)",
+		"a waiter hears of another kind", "internal/room/answer.go",
+		"case said.Code == OfKind, said", "case said",
 		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
 	},
 	{
@@ -177,12 +177,12 @@ var Safety = []Rule{
 	},
 	{
 		"a refusal tells the server's time", "ask.go",
-		"r.sample(reply.Now)", "",
+		"k.sample(reply.Now)", "",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
 	},
 	{
-		"every server has a clock of its own", "locker.go",
-		"time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()",
+		"every server has a clock of its own", "keeper.go",
+		"time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.skew.Load()",
 		[]string{"TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer"},
 	},
 	{
@@ -256,36 +256,36 @@ var Safety = []Rule{
 		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{
-		"trust rests on what replicas have", "session.go",
-		"if s.over || acks < s.need().n {", "if s.over {",
+		"trust rests on what replicas have", "internal/room/session.go",
+		"if s.over || acks < s.Need().N {", "if s.over {",
 		[]string{
 			"TestReplicasThatMissRenewalsEndTheHold", "TestReplicasOutliveAPartition",
 			"TestReplicasAreNotNeededToUnlock", "TestReplicasTooFewLeaveTheOuterHoldAsItWas",
 		},
 	},
 	{
-		"a grant that too few replicas have is undone", "ask.go",
-		"a.doubt.keep(p.notAfter) // it is to be released", "_ = p.notAfter",
+		"a grant that too few replicas have is undone", "internal/room/answer.go",
+		"a.keepDoubt(q.NotAfter) // it is to be released", "_ = q.NotAfter",
 		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{
-		"a hand-off counts when replicas have it", "session.go",
+		"a hand-off counts when replicas have it", "internal/room/session.go",
 		" || s.unproven && !s.over", "",
 		[]string{"TestReplicasConfirmAHandOff"},
 	},
 	{
-		"a re-entry asks for its own replicas", "replicas.go",
-		"need = need.or(replicas{n, timeout})", "_, _ = n, timeout",
+		"a re-entry asks for its own replicas", "internal/room/session.go",
+		"need = need.or(Replicas{n, timeout})", "_, _ = n, timeout",
 		[]string{"TestReplicasTooFewLeaveTheOuterHoldAsItWas"},
 	},
 	{
-		"renewals that wait for replicas are apart", "watchdog.go",
-		"of := lot{s.within(need), need, ttl}", "need.n, need.timeout = 1, 2*time.Second\n\t\t\tof := lot{3 * time.Second, need, ttl}",
+		"renewals that wait for replicas are apart", "internal/room/statement.go",
+		"r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}", "need.N, need.Timeout = 1, 2*time.Second\n\t\tr = Renewal{Lease: lease, Within: 3 * time.Second, Need: need}",
 		[]string{"TestReplicasOfOneLockDelayNoOther"},
 	},
 	{
 		"a grant whose WAIT is refused is undone", "ask.go",
-		"e.doubt.kept = true // the script may have run", "_ = 0 // the script may have run",
+		"ran := need.N > 0 && transport.Hopeless(err)", "ran := false",
 		[]string{"TestReplicasWithoutThePermission"},
 	},
 }

@@ -8,34 +8,6 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// Fails when a removal loses another element, leaves one or changes the order.
-func TestAFewIsAList(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time
-	var got relock.Numbers
-	var want []*int
-	for range 10_000 {
-		if len(want) == 0 || r.IntN(9) < 4 && len(want) < 5 {
-			x := new(int)
-			got.Add(x)
-			want = append(want, x)
-		} else {
-			i := r.IntN(len(want))
-			if found := got.Index(want[i]); found != i {
-				t.Fatalf("found at %d, want %d", found, i)
-			}
-			got.Remove(i)
-			want = slices.Delete(want, i, i+1)
-		}
-		var ends [2]*int
-		if n := len(want); n > 0 {
-			ends = [2]*int{want[0], want[n-1]}
-		}
-		if !slices.Equal(got.All(), want) || got.Len() != len(want) || got.FirstLast() != ends || got.Index(new(int)) != -1 {
-			t.Fatalf("got %v, want %v", got.All(), want)
-		}
-	}
-}
-
 // Fails when a removal loses another hold, leaves one or changes the order.
 func TestAHandlesHoldsAreAList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time

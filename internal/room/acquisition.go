@@ -1,0 +1,151 @@
+package room
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+// An Acquisition is what Redis knows by one nonce. It waits, as an Entry; then it
+// holds, as a Session; then it is over, and forgotten once Redis has heard of that.
+// Its requests carry growing numbers (op), so that Redis can tell a late copy from news.
+type Acquisition struct {
+	Room  *Room
+	Terms *Terms // of the handle that asked
+	Name  string // the owner's; "": it is one made for the acquisition
+	Of    any    // what it is to who drives the room
+	Read  bool   // asked for in shared mode
+
+	front      bool  // carries its flow's claim
+	over       bool  // released, lost, or given up
+	unanswered bool  // a request has gone unanswered for good
+	copies     int32 // requests in flight
+	doubt      int64 // until when Redis may act on a request of which nobody here would hear, in ms of its clock; 0: it cannot
+	op         int64
+	Entry      *Entry   // nil: it does not wait any more
+	Session    *Session // nil: it has not been granted
+	// lost is why it is over, where no unlock ended it; while it holds, why the latest
+	// renewal extended nothing, though Redis has it.
+	lost error
+}
+
+// Named says that its owner has a name: others may enter what it holds.
+func (a *Acquisition) Named() bool { return a.Name != "" }
+
+// Waits says that it has not been granted, and may be.
+func (a *Acquisition) Waits() bool { return a.Session == nil && !a.over }
+
+// Held says that it has been granted, and has not ended.
+func (a *Acquisition) Held() bool { return a.Session != nil && !a.over }
+
+// Over says that it has ended.
+func (a *Acquisition) Over() bool { return a.over }
+
+// Front says that it carries its flow's claim.
+func (a *Acquisition) Front() bool { return a.front }
+
+// Why is why it is over, where no unlock ended it.
+func (a *Acquisition) Why() error {
+	if !a.over {
+		return nil
+	}
+	return a.lost
+}
+
+// Lasts is how long Redis keeps what the acquisition has there, at most. Holds that
+// are unlocked count: a lease never gets shorter.
+func (a *Acquisition) Lasts() time.Duration {
+	if a.Session == nil {
+		return a.Terms.TTL
+	}
+	return max(a.Terms.TTL, a.Session.longest)
+}
+
+// trusted returns until when a lease can be trusted of which a request sent at the
+// given time was told the rest. No lease is longer than was ever asked for; it only
+// looks so while the server's clock is behind the one it was granted by, and it ends
+// at once when that clock is put right.
+func (a *Acquisition) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
+	remaining = min(remaining, a.Lasts())
+	return trust.Until(sent, remaining)
+}
+
+// counted says that the number of the acquisition's holds can change: a named owner's,
+// and that of a read/write lock, where an anonymous writer may downgrade.
+func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
+
+// passable says that holds of these terms can follow each other without a command.
+func (a *Acquisition) passable() bool {
+	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0
+}
+
+// Doubt is until when Redis may act on a request of which nobody here would hear, in
+// ms of its clock; 0: it cannot.
+func (a *Acquisition) Doubt() int64 { return a.doubt }
+
+// doubts notes that a request leaves that counts until then.
+func (a *Acquisition) doubts(notAfter int64) {
+	a.copies++
+	a.doubt = max(a.doubt, notAfter)
+}
+
+// keepDoubt is for a request that has come true in Redis and not here.
+func (a *Acquisition) keepDoubt(notAfter int64) {
+	a.unanswered, a.doubt = true, max(a.doubt, notAfter)
+}
+
+// A Failure is how a request went unanswered.
+type Failure struct {
+	Err     error
+	Unknown bool // the script may run, or have run
+	Left    bool // the caller has gone: Redis owes the answer still
+}
+
+// settled notes how a request for the lock ended; nil: it was answered.
+func (a *Acquisition) settled(f *Failure) {
+	a.paid(f)
+	a.copies--
+	if f != nil && f.Unknown {
+		a.unanswered = true
+	}
+	if a.copies == 0 && !a.unanswered {
+		a.doubt = 0
+	}
+}
+
+// GiveUp ends an acquisition that nobody waits for any more. A grant that has come
+// is passed on; a place in the queue goes to the next in line on the same terms.
+func (a *Acquisition) GiveUp(at *Step) {
+	switch e := a.Entry; {
+	case a.over:
+		return
+	case a.Session != nil:
+		a.Session.unreserve()
+		a.Session.finishApart(at)
+		return
+	case e.queued && a.front && a.Room.inherit(e, at):
+		return
+	case !e.queued && a.doubt == 0: // Redis does not know the nonce
+		a.end(at)
+		at.do(Effect{Do: Forget, Of: a})
+		return
+	}
+	a.end(at)
+	at.do(Effect{Do: Release, Of: a})
+}
+
+// end takes an acquisition off everything but the driver's list of nonces.
+func (a *Acquisition) end(at *Step) {
+	r, ticket := a.Room, int64(PlaceNew)
+	a.over = true
+	at.timer(a, clock.Instant{}, 0)
+	if a.Session == nil {
+		ticket = a.Entry.ticket
+	} else {
+		a.lost = nil
+		r.sessions.remove(a.Session)
+		r.word(a, at.Now) // it was taken until now
+	}
+	r.handClaim(a, ticket, at)
+}

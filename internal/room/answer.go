@@ -1,0 +1,136 @@
+package room
+
+import "time"
+
+// What Redis says to a request for the lock.
+const (
+	Held     = 1
+	Queued   = 2
+	Busy     = 3
+	Late     = -2 // not-after has passed or is too far ahead
+	OfKind   = -3 // the name is another kind of lock now
+	Ended    = -4 // the nonce is one that was given up
+	QueueKey = -5 // the one-key form needs the queue
+	Upgrade  = -6 // the owner reads, and wants to write
+)
+
+// An Answer is what Redis says to one request.
+type Answer struct {
+	Code      int64
+	Low, High int64         // held: the tokens
+	Remaining time.Duration // held: of the lease
+	Ticket    int64         // queued
+	Wait      time.Duration // queued or busy: until the holder's lease ends
+	First     bool          // queued: at the head
+	Ghost     string        // queued or busy: this client's own session that is in the way
+	Kind      string        // OfKind: the one in use
+}
+
+// A Refusal is the answer that has ended an entry.
+type Refusal struct{ Answer }
+
+func (r *Refusal) Error() string { return "the request is refused" }
+
+// Answered takes the answer to a request of its own call, which so many replicas have
+// acknowledged. What it has come to here may be another answer. short: Redis has granted
+// it, and too few replicas have that: it is to be given up.
+func (q Request) Answered(said Answer, acks int, at *Step) (_ Answer, short bool) {
+	e, a := q.Entry, q.Acquisition
+	a.settled(nil)
+	e.OneKey = e.OneKey && said.Code != QueueKey
+	if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() {
+		a.keepDoubt(q.NotAfter) // it is to be released
+		return said, true
+	}
+	q.apply(said, acks, at)
+	if said.Code == Held && !a.Held() {
+		// The lease had run out before its answer came; Redis may not know yet.
+		said.Code = Ended
+		a.keepDoubt(q.NotAfter)
+	}
+	return said, false
+}
+
+// Unanswered notes that a request failed. oneKey: the next is to name the hash alone.
+// ran: the script may have run, though its caller was refused.
+func (q Request) Unanswered(f Failure, oneKey, ran bool) {
+	if ran {
+		q.unanswered = true
+	}
+	q.settled(&f)
+	q.OneKey = oneKey
+}
+
+// apply notes an answer that so many replicas have acknowledged.
+func (q Request) apply(said Answer, acks int, at *Step) {
+	e, a := q.Entry, q.Acquisition
+	switch {
+	case said.Code == Held && a.Session != nil:
+		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
+	case said.Code == Held:
+		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
+			a.Session.handed = said.Remaining < a.Terms.TTL
+		}
+	case said.Code == Queued && a.Waits():
+		e.queue(q.Op, said, at)
+	case said.Code == Busy:
+		a.Room.gather()
+		a.Room.word(a, at.Now)
+	}
+	if said.Ghost != "" {
+		at.do(Effect{Do: Disown, Nonce: said.Ghost, Of: a, At: q.Sent})
+	}
+}
+
+// Beat is the heartbeat of an entry that is due; false: one is under way.
+func (e *Entry) Beat(at *Step) (q Request, due bool) {
+	if e.busy {
+		return q, false
+	}
+	e.busy, e.again = true, false
+	return e.Send(at), true
+}
+
+// Missed notes that a heartbeat failed. Another follows, unless asking again is in vain:
+// then the entry has ended.
+func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
+	e := q.Entry
+	e.busy = false
+	e.settled(&f)
+	switch {
+	case !e.Waits(): // it has been granted while the heartbeat was under way, or given up
+	case hopeless:
+		e.Fail(f.Err, at)
+		return true
+	default:
+		e.retry(at)
+	}
+	return false
+}
+
+// Beaten takes the answer to a heartbeat. It returns how many grants had ended when
+// they were heard of, where this is one.
+func (q Request) Beaten(said Answer, at *Step) (wasted int) {
+	e := q.Entry
+	e.busy = false
+	e.settled(nil)
+	switch {
+	case !e.Waits(): // it has been granted while the heartbeat was under way, or given up
+	case said.Code == OfKind, said.Code == Upgrade, said.Code == Ended:
+		e.Fail(&Refusal{said}, at)
+	case said.Code == Late:
+		e.retry(at)
+	default:
+		q.apply(said, 0, at)
+		if e.Waits() && said.Code != Queued {
+			e.wasted++
+			wasted = e.wasted
+			e.retry(at) // held, but the lease had run out before its answer came
+		}
+		if e.Waits() && e.again {
+			e.again = false
+			e.Kick(at)
+		}
+	}
+	return wasted
+}

@@ -1,0 +1,217 @@
+package room
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+const (
+	// maxStamps bounds the sending times kept while Redis is away: a grant for an
+	// older request is asked about instead of believed.
+	maxStamps = 16
+	// LateAfter is how long after its sending a request may reach Redis and
+	// still count.
+	LateAfter = 10 * time.Second
+	// minPoll keeps a heartbeat at a deadline that is just about to pass from spinning.
+	minPoll = 5 * time.Millisecond
+	// followDelay is how much later than the head the others look after a dead holder.
+	followDelay = 100 * time.Millisecond
+)
+
+// An Entry is an acquisition that waits: Redis has not answered yet, or has queued it.
+type Entry struct {
+	*Acquisition
+	Waiter any  // to be woken when it waits no more; nil: nobody
+	OneKey bool // the slot migrates: requests name the hash alone
+
+	queued    bool
+	busy      bool // a heartbeat is in flight
+	again     bool // a look came meanwhile: one more is to follow
+	fails     int32
+	wasted    int           // grants that had ended when they were heard of
+	ticket    int64         // its place in the queue
+	sent      []stamp       // sending times of the last answered request and those after it
+	one       [1]stamp      // the place of the first
+	answered  int64         // op of the last request that was answered "queued"
+	heartbeat clock.Instant // when the next one is due
+	expires   clock.Instant // when the holder's lease ends: time to look
+	owes      silence
+}
+
+// A stamp says when a request was sent.
+type stamp struct {
+	op int64
+	at clock.Instant
+}
+
+// Enter makes an entry of a new acquisition. With first it carries the claim of its flow.
+func (r *Room) Enter(a *Acquisition, first bool) *Entry {
+	a.Room, a.front = r, first
+	e := &Entry{Acquisition: a}
+	e.sent = e.one[:0]
+	a.Entry = e
+	return e
+}
+
+// Queued says that Redis has it in the queue.
+func (e *Entry) Queued() bool { return e.queued }
+
+// Ticket is its place in the queue.
+func (e *Entry) Ticket() int64 { return e.ticket }
+
+// Wasted is how many grants had ended when they were heard of.
+func (e *Entry) Wasted() int { return e.wasted }
+
+// Block is how many tokens a grant reserves: one for each local hold.
+func (e *Entry) Block() int {
+	if e.front && e.passable() {
+		return 1 + maxPasses
+	}
+	return 1
+}
+
+// A Request is one request of one entry.
+type Request struct {
+	*Entry
+	Op       int64
+	Sent     clock.Instant
+	NotAfter int64 // server ms: what arrives later does not count
+}
+
+// Send numbers a request and notes when it leaves.
+func (e *Entry) Send(at *Step) Request {
+	e.op++
+	e.sent = append(e.sent, stamp{e.op, at.Now})
+	if len(e.sent) > maxStamps {
+		e.sent = e.sent[1:]
+	}
+	q := Request{e, e.op, at.Now, at.Server + LateAfter.Milliseconds()}
+	e.doubts(q.NotAfter)
+	e.owe(at.Now)
+	return q
+}
+
+// sentAt returns when the request was sent.
+func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
+	for _, st := range e.sent {
+		if st.op == op {
+			return st.at, true
+		}
+	}
+	return clock.Instant{}, false
+}
+
+// queue notes that the request op was answered "queued".
+func (e *Entry) queue(op int64, said Answer, at *Step) {
+	sent, ok := e.sentAt(op)
+	if e.over || op < e.answered || !ok {
+		return
+	}
+	e.queued, e.ticket, e.answered, e.fails = true, said.Ticket, op, 0
+	e.Room.gather() // who comes to stand in line goes by what is said now
+	e.Room.word(e.Acquisition, at.Now)
+	for e.sent[0].op < op { // their answers are older
+		e.sent = e.sent[1:]
+	}
+	beat := trust.Pulse(e.Terms.TTL)
+	e.heartbeat = e.Room.align(at.Now, sent.Add(beat), beat/4)
+	if e.again && !e.busy {
+		e.again, e.heartbeat = false, at.Now
+	}
+	e.expires = at.Now.Add(max(said.Wait, minPoll))
+	if !said.First {
+		// The head asks first; the others only where nobody there does.
+		e.expires = e.expires.Add(followDelay)
+	}
+	e.schedule(at)
+}
+
+// grant makes a session of the entry by a request sent at the given time, which so
+// many replicas have acknowledged. False: the lease has already run out, as
+// after a pause.
+func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
+	term := trust.Term{Until: e.trusted(sent, remaining), Renewed: sent}
+	if e.over || term.Over(at.Now) {
+		return false
+	}
+	s := &Session{Acquisition: e.Acquisition, term: term, token: low, left: uint8(min(high-low, maxPasses))}
+	s.unproven = acks < s.Need().N
+	s.reserve()
+	s.Ledger.Granted()
+	e.Session, e.Acquisition.Entry = s, nil
+	e.Room.sessions.add(s)
+	e.Room.word(e.Acquisition, at.Now)
+	e.paid(nil)
+	switch {
+	case e.front && e.Named():
+		e.Room.admit(s, at)
+	case e.front:
+		e.Room.passes, e.Room.since = 0, at.Now
+	}
+	e.finished(at)
+	s.schedule(at)
+	return true
+}
+
+// Granted takes a grant message for the rest of the lease of a request. It is
+// believed once, and only if no later request was answered "queued": then the
+// grant had ended before that.
+func (e *Entry) Granted(op, low, high int64, at *Step) {
+	a := e.Acquisition
+	sent, known := e.sentAt(op)
+	if !known || op < e.answered || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
+		e.Kick(at)
+		return
+	}
+	a.Session.handed = true
+}
+
+// finished wakes who waits for the entry.
+func (e *Entry) finished(at *Step) {
+	if e.Waiter != nil {
+		at.do(Effect{Do: Wake, Who: e.Waiter})
+		e.Waiter = nil
+	}
+}
+
+// schedule sets when the next heartbeat is due.
+func (e *Entry) schedule(at *Step) {
+	if !e.queued || e.busy {
+		return
+	}
+	due := e.heartbeat
+	if e.expires.Until(due) > 0 {
+		due = e.expires
+	}
+	at.timer(e.Acquisition, due, 0)
+}
+
+// Kick makes a waiter ask now: what it was told may be out of date.
+func (e *Entry) Kick(at *Step) {
+	if e.over {
+		return
+	}
+	if e.busy || !e.queued {
+		e.again = true // what is under way may have been answered before this
+		return
+	}
+	e.heartbeat = at.Now
+	e.schedule(at)
+}
+
+// retry schedules another heartbeat soon after one that failed.
+func (e *Entry) retry(at *Step) {
+	e.fails++
+	e.heartbeat = at.Now.Add(at.Pause(int(e.fails)))
+	at.timer(e.Acquisition, e.heartbeat, 0)
+}
+
+// Fail ends an entry: it will not be granted.
+func (e *Entry) Fail(why error, at *Step) {
+	e.lost = why
+	e.end(at)
+	e.finished(at)
+	at.do(Effect{Do: Forget, Of: e.Acquisition})
+}

@@ -1,0 +1,228 @@
+package room
+
+import (
+	"container/list"
+
+	"github.com/relock-go/relock/internal/clock"
+)
+
+// This file is how calls wait behind one of their own client: anonymous ones on a plain
+// lock, and those of one named owner. What one of them is granted all of a named owner
+// re-enter, ahead of every queue; thousands of entries, and as many sessions in Redis,
+// would cost their square there.
+
+// A Flow is the calls of one named owner in one mode. Each mode asks for itself: an
+// owner that reads is refused when it asks to write. The zero Flow is the anonymous
+// calls on a plain lock.
+type Flow struct {
+	Owner string
+	Read  bool
+}
+
+// flow returns whose claim the acquisition may carry.
+func (a *Acquisition) flow() Flow {
+	if !a.Named() {
+		return Flow{}
+	}
+	return Flow{a.Name, a.Read}
+}
+
+// A line is calls that stand behind one of their flow, who asks Redis.
+type line struct {
+	list.List // of *Place, first come first
+
+	// What they know of Redis, in which only that one asks:
+
+	said clock.Instant // when it last said, or a hold here showed, that the lock is taken; zero: not yet
+	owes silence
+}
+
+// A Place is a call that stands in line.
+type Place struct {
+	Who   any      // to be woken when Given is there
+	Given Handover // once it has left the line
+
+	of    Flow
+	terms *Terms
+	spot  *list.Element // nil: it has left
+}
+
+// A Handover gives the front of the line one of: a hold (of an acquisition that has been
+// granted), a part in what its owner holds (Joined), the process' place in the queue
+// (an acquisition that waits), or the claim alone, with the ticket to ask for.
+type Handover struct {
+	Acquisition *Acquisition
+	Joined      bool
+	Ticket      int64
+}
+
+// lineOf returns the line of a flow, or nil where nobody carries a named owner's claim.
+func (r *Room) lineOf(of Flow) *line {
+	if r.crowd == nil {
+		return nil
+	}
+	if of == (Flow{}) {
+		return &r.line
+	}
+	return r.flows[of]
+}
+
+// next returns who is next in line, or nil.
+func (r *Room) next(of Flow) *Place {
+	if line := r.lineOf(of); line != nil && line.Len() > 0 {
+		return line.Front().Value.(*Place)
+	}
+	return nil
+}
+
+func (l *line) push(p *Place) { p.spot = l.PushBack(p) }
+
+// give takes a call out of the line with what it has waited for.
+func (r *Room) give(p *Place, what Handover, at *Step) {
+	r.lineOf(p.of).Remove(p.spot)
+	p.spot, p.Given = nil, what
+	at.do(Effect{Do: Wake, Who: p.Who})
+}
+
+// inherit hands an entry that is queued to the next in line, if its terms are the same.
+func (r *Room) inherit(e *Entry, at *Step) bool {
+	front := r.next(e.flow())
+	if front == nil || *front.terms != *e.Terms {
+		return false
+	}
+	r.give(front, Handover{Acquisition: e.Acquisition}, at)
+	return true
+}
+
+// handClaim hands the claim of an acquisition that is over to the next in line.
+func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
+	if a.front {
+		a.front = false
+		r.passOn(a.flow(), ticket, at)
+	}
+}
+
+// passOn hands the claim to the next in line, with a ticket to ask for.
+func (r *Room) passOn(of Flow, ticket int64, at *Step) {
+	front := r.next(of)
+	if front == nil {
+		r.unclaim(of)
+		return
+	}
+	r.give(front, Handover{Ticket: ticket}, at)
+}
+
+// passHold gives the lock to the next in line: bounded in number and time, so
+// that the queue gets its turn, and only while the lease is fresh.
+func (r *Room) passHold(s *Session, at *Step) bool {
+	front := r.next(Flow{})
+	if front == nil || s.over || s.unproven || !s.front || at.Closing || !s.passable() ||
+		*front.terms != *s.Terms || s.left == 0 ||
+		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxTurn || !s.term.Fresh(at.Now, s.Terms.TTL) {
+		return false
+	}
+	r.passes++
+	s.token++
+	s.left--
+	s.reserve()
+	r.give(front, Handover{Acquisition: s.Acquisition}, at)
+	return true
+}
+
+// Leave takes a call out of the line whose wait has ended. What was handed
+// to it at that very moment goes to the next.
+func (r *Room) Leave(p *Place, at *Step) {
+	switch {
+	case p.spot != nil:
+		r.lineOf(p.of).Remove(p.spot)
+		p.spot = nil
+	case p.Given.Acquisition == nil:
+		r.passOn(p.of, p.Given.Ticket, at)
+	default:
+		p.Given.Acquisition.GiveUp(at)
+	}
+}
+
+// unclaim lets the next call of the flow ask.
+func (r *Room) unclaim(of Flow) {
+	if of == (Flow{}) {
+		r.claimed = false
+		r.noWord(of)
+		return
+	}
+	delete(r.flows, of)
+}
+
+// admit reserves a hold for each call that stands behind the session, which has just
+// been granted: it is not given up before each had its turn, so that none loses the
+// place in the queue for which it has waited.
+func (r *Room) admit(s *Session, at *Step) {
+	line := r.flows[s.flow()]
+	for line.Len() > 0 {
+		s.reserve()
+		r.give(line.Front().Value.(*Place), Handover{Acquisition: s.Acquisition, Joined: true}, at)
+	}
+	r.unclaim(s.flow())
+	s.front = false
+}
+
+// A Way is how a call goes on that wants the lock.
+type Way int
+
+// The ways.
+const (
+	Alone  Way = iota // it asks Redis for itself
+	First             // it asks for all that will stand behind it: it carries the claim
+	Behind            // it stands in line
+	Join              // its owner holds, and a hold is reserved for it
+)
+
+// A Want is a call that wants the lock.
+type Want struct {
+	Owner string // "": a new one
+	Read  bool
+	Once  bool // one attempt, no waiting
+	Terms *Terms
+}
+
+// Want says how a call goes on: Behind at a place, or Join in a session.
+func (r *Room) Want(w Want, at *Step) (Way, *Place, *Session) {
+	if w.Owner != "" && !w.Once {
+		return r.follow(w, at)
+	}
+	switch {
+	case w.Owner != "" || !r.Plain || w.Once && r.claimed:
+		return Alone, nil, nil
+	case !r.claimed:
+		r.claimed = true
+		return First, nil, nil
+	}
+	p := &Place{terms: w.Terms}
+	r.gather()
+	r.line.push(p)
+	return Behind, p, nil
+}
+
+// follow is Want of a named owner: one that has come to hold by now, or whose call
+// asks, or stands behind one that does.
+func (r *Room) follow(w Want, at *Step) (Way, *Place, *Session) {
+	of := Flow{w.Owner, w.Read}
+	for _, s := range r.sessions.all() {
+		if s.Named() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.term.Over(at.Now) {
+			s.reserve()
+			return Join, nil, s
+		}
+	}
+	r.gather()
+	behind := r.flows[of]
+	if behind == nil {
+		if r.flows == nil {
+			r.flows = make(map[Flow]*line)
+		}
+		r.flows[of] = &line{}
+		return First, nil, nil
+	}
+	p := &Place{of: of, terms: w.Terms}
+	behind.push(p)
+	return Behind, p, nil
+}

@@ -1,0 +1,89 @@
+package room
+
+import (
+	"iter"
+	"slices"
+)
+
+// A lone list mostly has one element: a held lock has two such lists, and neither makes
+// anything for the first. Its zero value is empty. Order is that of adding.
+type lone[E any] struct {
+	first *E
+	rest  *[]*E // kept when it is empty: who nests once does so again
+}
+
+func (l *lone[E]) len() int {
+	switch {
+	case l.first == nil:
+		return 0
+	case l.rest == nil:
+		return 1
+	}
+	return 1 + len(*l.rest)
+}
+
+func (l *lone[E]) at(i int) *E {
+	if i == 0 {
+		return l.first
+	}
+	return (*l.rest)[i-1]
+}
+
+// last returns the newest, or nil.
+func (l *lone[E]) last() *E {
+	if l.rest != nil && len(*l.rest) > 0 {
+		return (*l.rest)[len(*l.rest)-1]
+	}
+	return l.first
+}
+
+func (l *lone[E]) all() iter.Seq2[int, *E] {
+	return func(yield func(int, *E) bool) {
+		for i := range l.len() {
+			if !yield(i, l.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+func (l *lone[E]) add(e *E) {
+	if l.first == nil {
+		l.first = e
+		return
+	}
+	if l.rest == nil {
+		l.rest = new([]*E)
+	}
+	*l.rest = append(*l.rest, e)
+}
+
+// index returns where e is, or -1. It looks from both ends: mostly the newest or the
+// oldest is the first to go, and among thousands neither may cost a walk.
+func (l *lone[E]) index(e *E) int {
+	for i, j := 0, l.len()-1; i <= j; i, j = i+1, j-1 {
+		switch e {
+		case l.at(i):
+			return i
+		case l.at(j):
+			return j
+		}
+	}
+	return -1
+}
+
+// remove reports whether e was there.
+func (l *lone[E]) remove(e *E) bool {
+	switch i := l.index(e); {
+	case i < 0:
+		return false
+	case i > 0:
+		*l.rest = slices.Delete(*l.rest, i-1, i)
+	case l.len() == 1:
+		l.first = nil
+	default:
+		l.first = (*l.rest)[0]
+		*l.rest = slices.Delete(*l.rest, 0, 1)
+	}
+	return true
+}

@@ -1,0 +1,220 @@
+package room
+
+import (
+	"errors"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+// Why a session is lost, as far as the room knows.
+var (
+	ErrExpired = errors.New("its lease could not be renewed in time")
+	ErrRemoved = errors.New("redis no longer has it")
+)
+
+// expired is ErrExpired with why the latest renewal extended nothing.
+type expired struct{ why error }
+
+func (e *expired) Error() string   { return ErrExpired.Error() + ": " + e.why.Error() }
+func (e *expired) Unwrap() []error { return []error{ErrExpired, e.why} }
+
+// A Session is an acquisition that Redis has granted, from then to the last unlock
+// of the holds that share it.
+type Session struct {
+	*Acquisition
+
+	busy bool // a renewal is in flight
+	// several: Redis has it as one of several that hold, whose statements name the queue.
+	several bool
+	handed  bool // granted by a message, for the rest of the entry's lease
+	// unproven: replicas that the terms ask for have not acknowledged it: no hold may
+	// be made of it, and it is passed on to nobody.
+	unproven bool
+	left     uint8 // tokens of the block, for holds that are passed on locally
+	fails    int32 // of its renewals, since the last that worked
+
+	term    trust.Term    // until when nobody else can hold
+	token   int64         // of the next local hold
+	longest time.Duration // lease that any hold has asked for: Redis may keep it so long
+	holds   lone[Hold]    // that are not unlocked
+	Ledger  ledger.Ledger // what Redis knows of them, and is to know
+	shares  []share       // the holds by what was asked for, where their number can change
+}
+
+// Until is when its trust ends, as things stand.
+func (s *Session) Until() clock.Instant { return s.term.Until }
+
+// Newest is its newest hold, or nil.
+func (s *Session) Newest() *Hold {
+	return s.holds.last()
+}
+
+// Several says that Redis has it as one of several.
+func (s *Session) Several() bool { return s.several }
+
+// reserve counts the hold of a call that is about to make it; unreserve undoes that.
+func (s *Session) reserve()   { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.One(s.Read)) }
+func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
+
+// extend moves trust, never backwards: an older answer may arrive later. It
+// rests on what enough replicas have, and on nothing else.
+func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
+	if s.over || acks < s.Need().N {
+		return false
+	}
+	s.term.Extend(sent, until)
+	s.unproven, s.lost = false, nil
+	return true
+}
+
+// schedule sets what is due next for the session: a renewal, or the end of its trust.
+func (s *Session) schedule(at *Step) {
+	if s.over {
+		return
+	}
+	if _, renew := s.renewal(at.Now); renew && !s.busy {
+		lease := s.leased()
+		if due, renew := s.term.Due(lease); renew {
+			at.timer(s.Acquisition, due, trust.Grain(lease))
+			return
+		}
+	}
+	at.timer(s.Acquisition, s.term.Until, 0)
+}
+
+// retry schedules another renewal soon after one that failed.
+func (s *Session) retry(at *Step) {
+	s.fails++
+	s.retryAt(at.Now.Add(at.Pause(int(s.fails))), at)
+}
+
+func (s *Session) retryAt(soon clock.Instant, at *Step) {
+	at.timer(s.Acquisition, s.term.Within(soon), 0)
+}
+
+// leased is the longest TTL of the session's holds.
+func (s *Session) leased() time.Duration {
+	ttl := s.Terms.TTL
+	for terms := range s.asks() {
+		ttl = max(ttl, terms.TTL)
+	}
+	return ttl
+}
+
+// renewal returns the lease to ask for, and whether any hold has a watchdog
+// that still renews.
+func (s *Session) renewal(now clock.Instant) (time.Duration, bool) {
+	if s.holds.first == nil {
+		// Granted, and the call that waits for it has not made its hold yet.
+		return s.Terms.TTL, !s.Terms.Fixed
+	}
+	for terms := range s.asks() {
+		if !terms.Fixed && (terms.MaxHold == 0 || now.Sub(s.latest(terms)) < terms.MaxHold) {
+			return s.leased(), true
+		}
+	}
+	return 0, false
+}
+
+// Check judges the session by the clock, before anything is answered from it:
+// a timer that should have ended it may yet have to fire.
+func (s *Session) Check(at *Step) {
+	if s.over || !s.term.Over(at.Now) {
+		return
+	}
+	why := ErrExpired
+	if s.lost != nil {
+		why = &expired{s.lost}
+	}
+	// A renewal that went unanswered may keep it in Redis for another lease.
+	at.do(Effect{Do: Release, Of: s.Acquisition})
+	s.Lose(why, at)
+}
+
+// Lose ends a session that no unlock ended.
+func (s *Session) Lose(why error, at *Step) {
+	if s.over {
+		return
+	}
+	r := s.Room
+	s.over, s.lost = true, why
+	at.timer(s.Acquisition, clock.Instant{}, 0)
+	r.sessions.remove(s)
+	r.noWord(s.flow())
+	r.handClaim(s.Acquisition, PlaceNew, at)
+	at.do(Effect{Do: Forget, Of: s.Acquisition})
+	at.do(Effect{Do: Lose, Of: s.Acquisition})
+	for _, h := range s.holds.all() {
+		h.lost = true
+		at.do(Effect{Do: Lose, Of: s.Acquisition, Hold: h})
+	}
+}
+
+// Gone is Lose for what Redis says it no longer has. A copy of a request that went
+// unanswered may yet come there, and would be granted to nobody: its nonce is ended.
+func (s *Session) Gone(why error, at *Step) {
+	over := s.over
+	s.Lose(why, at)
+	if over || s.doubt == 0 {
+		return
+	}
+	at.do(Effect{Do: Release, Of: s.Acquisition})
+}
+
+// ToConfirm says that no hold may be made yet: the rest of the queue entry's lease is
+// not what a fixed lease promises, and replicas have yet to acknowledge what a message
+// or a heartbeat said.
+func (s *Session) ToConfirm() bool {
+	return s.Terms.Fixed && s.handed || s.unproven && !s.over
+}
+
+// Need is what the strictest of the session's holds asks of each statement that
+// its trust is to rest on.
+func (s *Session) Need() Replicas {
+	need := s.Terms.Replicas
+	n, timeout := s.Ledger.Strictest()
+	need = need.or(Replicas{n, timeout})
+	for terms := range s.asks() {
+		need = need.or(terms.Replicas)
+	}
+	return need
+}
+
+// An Ending is what the end of a hold comes to.
+type Ending int
+
+// The endings.
+const (
+	Silent  Ending = iota // nothing is to be sent: the next in line holds, or Redis knows
+	Fewer                 // Redis is to hear that there are fewer holds, or none
+	Last                  // Redis is to hear that it is over
+	WasLost               // it was over before
+)
+
+// finish ends what an unlocked hold was part of, which has been dropped: the next in
+// line has the lock without any command, or Redis hears of it.
+func (s *Session) finish(at *Step) Ending {
+	switch {
+	case s.counted():
+		return Fewer
+	case s.over:
+		return WasLost
+	case s.Room.passHold(s, at):
+		return Silent
+	}
+	s.end(at)
+	return Last
+}
+
+// finishApart is finish for a call that has gone: it does not wait for Redis.
+func (s *Session) finishApart(at *Step) {
+	switch s.finish(at) {
+	case Fewer:
+		at.do(Effect{Do: Tell, Of: s.Acquisition})
+	case Last:
+		at.do(Effect{Do: Release, Of: s.Acquisition})
+	}
+}

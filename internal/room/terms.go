@@ -1,0 +1,51 @@
+package room
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+// Terms are what a hold is asked for on.
+type Terms struct {
+	TTL      time.Duration
+	Fixed    bool          // no watchdog
+	Local    bool          // nested holds need no command
+	MaxHold  time.Duration // 0: no limit
+	Replicas Replicas      // that must acknowledge it; 0: none
+}
+
+// Attempt is how long a call takes that makes one attempt, replicas included.
+func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }
+
+// covers says that a hold of these terms is renewed for as long as one of the others
+// would be, and by statements that as many replicas acknowledge.
+func (t *Terms) covers(nested *Terms) bool {
+	return !t.Fixed && t.MaxHold == 0 && t.TTL >= nested.TTL && t.Replicas.N >= nested.Replicas.N
+}
+
+// Wish is what a call asks for that is about to have n holds more.
+func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
+	return &ledger.Wish{
+		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
+	}
+}
+
+// Replicas are how many must have what a hold rests on, and how long they may take.
+type Replicas struct {
+	N       int
+	Timeout time.Duration
+}
+
+func (r Replicas) or(other Replicas) Replicas {
+	return Replicas{max(r.N, other.N), max(r.Timeout, other.Timeout)}
+}
+
+// Within is how long a request for such a lease is waited for, replicas included.
+func (r Replicas) Within(lease time.Duration) time.Duration {
+	if r.N == 0 {
+		return trust.Attempt(lease)
+	}
+	return max(trust.Attempt(lease), r.Timeout+lease/12)
+}

@@ -1,0 +1,197 @@
+package relock
+
+import (
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A keeper drives the room of one lock: it tells the room what happens, one thing at a
+// time, and does what follows.
+type keeper struct {
+	*family
+	hash string // the lock's key
+	ear  *ear
+	skew atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
+	refs int32        // guarded by c.mu: calls and acquisitions that use the room
+
+	mu   sync.Mutex // guards room, and all acquisitions and holds in it
+	room room.Room
+}
+
+// begin takes mu for something that happens now.
+func (k *keeper) begin() room.Step {
+	k.mu.Lock()
+	return room.Step{Now: k.c.clock.Now(), Closing: k.c.isClosing(), Pause: transport.Backoff}
+}
+
+// end gives mu back, and does what has followed.
+func (k *keeper) end(at *room.Step) { runAll(k.endFirst(at)) }
+
+// endFirst gives mu back, and leaves to the caller what calls its users: it may have
+// more to note before a hook is called.
+func (k *keeper) endFirst(at *room.Step) (tell []func()) {
+	n := at.Len()
+	if n == 0 {
+		k.mu.Unlock()
+		return nil
+	}
+	// In order with whatever happens next: a timer that is set late would undo a later one.
+	var cancels []func() // of all holds, before a hook is called
+	for i := range n {
+		e := at.Effect(i)
+		switch e.Do {
+		case room.Timer:
+			k.c.setTimer(e)
+		case room.Forget:
+			k.c.unregister(acquired(e.Of))
+		case room.Lose:
+			cancel, told := k.lose(e, at.Now)
+			cancels, tell = append(cancels, cancel...), append(tell, told...)
+		}
+	}
+	k.mu.Unlock()
+	for i := range n {
+		k.follow(at.Effect(i))
+	}
+	return append(cancels, tell...)
+}
+
+// lose takes what is lost off what depends on it. It needs mu; what it returns runs
+// without it: first cancel, which calls nobody, then tell.
+func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
+	if e.Hold == nil {
+		k.c.losses.Add(1)
+		return nil, nil
+	}
+	h := e.Hold.Of.(*Hold)
+	why := lostFor(e.Of.Why())
+	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
+}
+
+// follow does what can be done at any time, and waits for nobody.
+func (k *keeper) follow(e *room.Effect) {
+	switch e.Do {
+	case room.Wake:
+		close(e.Who.(chan struct{}))
+	case room.Release:
+		acquired(e.Of).releaseLater()
+	case room.Tell:
+		acquired(e.Of).tellApart()
+	case room.Disown:
+		k.c.disown(e.Nonce, k, e.At)
+	}
+}
+
+// setTimer sets when the watchdog is to look at an acquisition.
+func (c *Client) setTimer(e *room.Effect) {
+	task := &acquired(e.Of).task
+	switch {
+	case e.At.IsZero():
+		c.watchdog.Drop(task)
+	case e.Grain > 0:
+		c.watchdog.SetAbout(task, e.At, e.Grain)
+	default:
+		c.watchdog.Set(task, e.At)
+	}
+}
+
+// runAll calls each of them, though a hook that one calls panics or ends its goroutine.
+func runAll(todo []func()) {
+	if len(todo) == 0 {
+		return
+	}
+	defer runAll(todo[1:])
+	todo[0]()
+}
+
+// keys are made when they are sent: a held lock needs one of them, now and then.
+func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
+
+// serverNow estimates in ms the clock of the server that has the lock, for
+// not-after times only: too early costs a round trip, too late keeps an ended
+// nonce for longer. No trust rests on it. The servers of a Cluster have a clock
+// each: what another one says is no more than the first guess.
+func (k *keeper) serverNow() int64 { return time.Now().UnixMilli() + k.skew.Load() }
+
+// sample notes what the clock says of the server that has the lock.
+func (k *keeper) sample(serverMs int64) {
+	if serverMs == 0 {
+		return // the answer does not say
+	}
+	skew := serverMs - time.Now().UnixMilli()
+	k.skew.Store(skew)
+	k.c.skew.Store(skew)
+}
+
+// An acquisition is one of a keeper's room, and how Redis knows it.
+type acquisition struct {
+	room.Acquisition
+	keeper *keeper
+	nonce  wire.Nonce
+	number int64 // of the owner made for it; 0: it has a name
+	task   renewal.Task
+	// turn has one place: who states a new count waits for the statement before. It
+	// is nil where none has been stated, and none can be but by the call that waits.
+	turn chan struct{}
+}
+
+// acquired is what a room's acquisition is here.
+func acquired(a *room.Acquisition) *acquisition { return a.Of.(*acquisition) }
+
+// newEntry needs k.mu. With first it carries the claim of its flow.
+func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
+	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
+	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
+	if owner == "" {
+		a.number = k.c.owners.Add(1)
+	}
+	if owner != "" || k.room.Shared { // the number of its holds can change
+		a.turn = make(chan struct{}, 1)
+	}
+	a.task.Of = a
+	k.room.Enter(&a.Acquisition, first)
+	return a
+}
+
+// madeMark begins the owners' names that are made here, and no other: nobody may enter
+// an anonymous hold, which is passed on as if nobody had.
+const madeMark = '~'
+
+// nameLen is how much of 128 random bits tells the anonymous holds of two clients apart,
+// for people: their nonces do for Redis. So a record fits into the 64 bytes up to
+// which Redis keeps a hash as one string, in half the memory (hash-max-listpack-value).
+const nameLen = 8
+
+// owner returns the name given, or the one made for the acquisition. That is made on
+// demand: most holds are anonymous, and their names are never read.
+func (a *acquisition) owner() string {
+	if a.Named() {
+		return a.Name
+	}
+	text := make([]byte, 0, 64)
+	text = append(append(append(text, madeMark), a.keeper.c.name...), ':')
+	return string(strconv.AppendInt(text, a.number, 36))
+}
+
+// session is what statements name that tell Redis of the acquisition.
+func (a *acquisition) session(several bool) wire.Session {
+	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner()}
+	if several {
+		s.Queue = a.keeper.keys().Queue
+	}
+	return s
+}
+
+// warn logs what is the matter with Redis, for one lock.
+func (k *keeper) warn(what string, err error, more ...any) {
+	k.c.cfg.log.Warn(what, append([]any{slog.String("lock", k.hash), slog.Any("err", err)}, more...)...)
+}

@@ -1,0 +1,291 @@
+package explore_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A roomCall is a call that wants the lock, as the root package makes them.
+type roomCall struct {
+	m       *member
+	want    room.Want
+	place   *room.Place // it stands in line
+	acq     *roomAcq    // it asks by that, or waits for it
+	asking  *question   // under way
+	request room.Request
+	ticket  int64
+	waking  bool // it has been woken, and has not looked yet
+	gone    bool // its context has ended
+	ended   bool
+	began   time.Duration
+}
+
+// A roomAcq is an acquisition and its driver.
+type roomAcq struct {
+	room.Acquisition
+	m       *member
+	nonce   string
+	owner   string
+	timer   bool
+	due     time.Duration
+	turn    bool // a statement is under way
+	tellers []*teller
+}
+
+// A question is a request that is waited for.
+type question struct{ over bool }
+
+var errLost = errors.New("lost on the way")
+
+func (m *member) newAcq(c *roomCall, first bool) *roomAcq {
+	h := m.hall
+	h.nonces++
+	a := &roomAcq{m: m, nonce: fmt.Sprintf("%s/%d", m.id, h.nonces), owner: c.want.Owner}
+	if a.owner == "" {
+		m.owners++
+		a.owner = fmt.Sprintf("~%s:%d", m.id, m.owners)
+	}
+	a.Name, a.Terms, a.Read, a.Of = c.want.Owner, c.want.Terms, c.want.Read, a
+	m.room.Enter(&a.Acquisition, first)
+	return a
+}
+
+// begin is a new try of the call, as after a grant that was over.
+func (c *roomCall) begin() {
+	m := c.m
+	at := m.step()
+	if c.want.Owner != "" {
+		if s := m.room.HeldBy(c.want.Owner, c.want.Read, at); s != nil {
+			m.done(at)
+			c.reenter(s, false)
+			return
+		}
+	}
+	if m.closing {
+		c.end()
+		m.done(at)
+		return
+	}
+	way, p, s := m.room.Want(c.want, at)
+	switch way {
+	case room.Behind:
+		p.Who, c.place = c, p
+		m.done(at)
+	case room.Join:
+		m.done(at)
+		c.reenter(s, true)
+	default:
+		c.acq = m.newAcq(c, way == room.First)
+		m.done(at)
+		c.contend(room.PlaceNew)
+	}
+}
+
+func (c *roomCall) contend(ticket int64) {
+	if c.ticket = ticket; c.want.Once {
+		c.ticket = room.PlaceNone
+	}
+	c.sendOnce()
+}
+
+// sendOnce makes one request.
+func (c *roomCall) sendOnce() {
+	m, a := c.m, c.acq
+	if c.ended || c.gone {
+		return
+	}
+	at := m.step()
+	if !a.Waits() || a.Entry.Queued() {
+		m.done(at)
+		c.await()
+		return
+	}
+	if m.find(a.nonce) == nil {
+		m.known = append(m.known, a)
+	}
+	c.request = a.Entry.Send(at)
+	block := a.Entry.Block()
+	script := a.acquire(c.request, c.ticket, false)
+	m.done(at)
+	c.asking = m.ask(fmt.Sprintf("acquire %s op %d place %d", a.nonce, c.request.Op, c.ticket), script, func(reply []any, ok bool) { c.answered(reply, ok, block) })
+}
+
+// acquire is a request as the script is told of it.
+func (a *roomAcq) acquire(q room.Request, ticket int64, beat bool) func() []any {
+	h, mode := a.m.hall, "w"
+	if a.Read {
+		mode = "r"
+	}
+	one := []modelRequest{{
+		nonce: a.nonce, owner: a.owner, mode: mode, named: a.Named(), op: q.Op, ttl: a.Terms.TTL.Milliseconds(),
+		block: int64(q.Block()), place: ticket,
+	}}
+	return func() []any { return h.lock.acquire(h.setup.kind, a.m.id, q.NotAfter*1000, beat, true, one) }
+}
+
+func (c *roomCall) answered(reply []any, ok bool, block int) {
+	m, a := c.m, c.acq
+	at := m.step()
+	if !ok {
+		c.request.Unanswered(room.Failure{Err: errLost, Unknown: true}, false, false)
+		m.done(at)
+		if c.want.Once {
+			c.giveUp()
+			return
+		}
+		m.hall.later(m, 11*time.Millisecond, c.sendOnce)
+		return
+	}
+	said := m.decode(reply, block)
+	said, _ = c.request.Answered(said, 0, at)
+	switch said.Code {
+	case room.Held:
+		c.hold(a, at)
+		m.done(at)
+	case room.Queued:
+		m.done(at)
+		c.await()
+	case room.Late:
+		m.done(at)
+		m.hall.later(m, time.Millisecond, c.sendOnce)
+	case room.Ended:
+		m.done(at)
+		c.anew()
+	default:
+		m.done(at)
+		c.giveUp()
+	}
+}
+
+func (m *member) decode(reply []any, block int) room.Answer {
+	got, err := wire.DecodeAcquire(reply, 1, block)
+	if err != nil {
+		m.hall.violate("a reply cannot be read: %v", err)
+		return room.Answer{Code: room.Late}
+	}
+	m.skew = got.Now - m.hall.now.Milliseconds()
+	return got.Answers[0]
+}
+
+// anew gives up what the call has, and asks once more.
+func (c *roomCall) anew() {
+	if a := c.acq; a != nil {
+		at := c.m.step()
+		a.GiveUp(at)
+		c.m.done(at)
+	}
+	if c.acq = nil; c.gone || c.want.Once {
+		c.end()
+		return
+	}
+	c.m.hall.later(c.m, 10*time.Millisecond, func() {
+		if !c.ended && !c.gone {
+			c.begin()
+		}
+	})
+}
+
+// giveUp ends the call without a hold.
+func (c *roomCall) giveUp() {
+	if a := c.acq; a != nil {
+		at := c.m.step()
+		a.GiveUp(at)
+		c.m.done(at)
+	}
+	c.end()
+}
+
+func (c *roomCall) end() {
+	c.ended = true
+	if c.asking != nil {
+		c.asking.over = true
+	}
+}
+
+// await waits for the call's acquisition, unless it waits no more.
+func (c *roomCall) await() {
+	if c.acq.Waits() {
+		c.acq.Entry.Waiter = c
+		return
+	}
+	c.outcome()
+}
+
+// awake looks what the call was woken for.
+func (c *roomCall) awake() {
+	if c.waking = false; c.ended || c.gone {
+		return
+	}
+	p := c.place
+	if c.place = nil; p == nil {
+		c.outcome()
+		return
+	}
+	switch got := p.Given; {
+	case got.Joined:
+		c.m.hall.seen["holds that were joined"]++
+		c.reenter(got.Acquisition.Session, true)
+	case got.Acquisition != nil:
+		c.m.hall.seen["holds and places that were handed on"]++
+		c.acq = got.Acquisition.Of.(*roomAcq)
+		c.await()
+	default:
+		at := c.m.step()
+		c.acq = c.m.newAcq(c, true)
+		c.m.done(at)
+		c.contend(got.Ticket)
+	}
+}
+
+// outcome goes on with an acquisition that waits no more.
+func (c *roomCall) outcome() {
+	a := c.acq
+	if a.Over() {
+		if _, refused := a.Why().(*room.Refusal); refused { //nolint:errorlint // never wrapped
+			c.end()
+			return
+		}
+		c.anew()
+		return
+	}
+	at := c.m.step()
+	if a.Session.ToConfirm() {
+		x := a.Terms.Wish(ledger.Counts{})
+		a.Session.Ledger.Wish(x)
+		c.m.done(at)
+		a.tell(x, func(known bool) {
+			a.Session.Ledger.Withdraw(x)
+			if !known || c.gone {
+				c.anew()
+				return
+			}
+			at := c.m.step()
+			c.hold(a, at)
+			c.m.done(at)
+		})
+		return
+	}
+	c.hold(a, at)
+	c.m.done(at)
+}
+
+// hold makes the call's hold, unless what it was granted is over.
+func (c *roomCall) hold(a *roomAcq, at *room.Step) {
+	a.Session.Check(at)
+	if a.Over() {
+		c.m.hall.later(c.m, 0, func() {
+			if !c.ended && !c.gone {
+				c.anew()
+			}
+		})
+		return
+	}
+	x := c.newHold()
+	a.Session.First(&x.Hold, at)
+	c.took(x)
+}

@@ -1,0 +1,277 @@
+package explore_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A roomHold is a hold that a call has taken.
+type roomHold struct {
+	room.Hold
+	c      *roomCall
+	joined bool // of a session that had a hold already
+	write  bool // when it was made
+}
+
+func (c *roomCall) newHold() *roomHold {
+	x := &roomHold{c: c, write: !c.want.Read}
+	x.Hold.Of, x.Hold.Terms, x.Hold.Read = x, c.want.Terms, c.want.Read
+	return x
+}
+
+// took is the end of a call that has its hold.
+func (c *roomCall) took(x *roomHold) {
+	c.end()
+	c.m.hall.tell("%s holds by %s, token %d, until %v", c.m.id, x.acq().nonce, x.Token, x.Session.Until().Sub(c.m.hall.start))
+	c.m.hall.took(x)
+}
+
+func (x *roomHold) acq() *roomAcq { return x.Session.Of.(*roomAcq) }
+
+// unlock ends the hold by its holder.
+func (x *roomHold) unlock() {
+	a, m := x.acq(), x.c.m
+	at := m.step()
+	ending := x.End(at)
+	m.hall.tell("%s unlocks token %d: %d", m.id, x.Token, ending)
+	m.done(at)
+	switch ending {
+	case room.Fewer:
+		a.tell(nil, nil)
+	case room.Last:
+		a.release()
+	case room.Silent:
+		m.hall.seen["unlocks without a command"]++
+	case room.WasLost:
+	}
+}
+
+// A teller is somebody who has Redis told what a session needs.
+type teller struct {
+	wish *ledger.Wish
+	then func(known bool) // nil: nobody waits for that
+	by   time.Duration
+}
+
+// tell has Redis told, one statement at a time.
+func (a *roomAcq) tell(w *ledger.Wish, then func(known bool)) {
+	a.tellers = append(a.tellers, &teller{w, then, a.m.hall.now + a.Lasts() + room.LateAfter})
+	a.state()
+}
+
+func (t *teller) done(known bool) {
+	if t.then != nil {
+		t.then(known)
+	}
+}
+
+// state makes the next statement, unless one is under way.
+func (a *roomAcq) state() {
+	for !a.turn && len(a.tellers) > 0 {
+		t := a.tellers[0]
+		a.tellers = a.tellers[1:]
+		at := a.m.step()
+		st, last, over := a.Session.Next(t.wish, at)
+		a.turn = st != nil
+		a.m.done(at)
+		switch {
+		case st != nil:
+			a.say(t, st)
+		case last:
+			a.release()
+			t.done(true)
+		default:
+			t.done(!over)
+		}
+	}
+}
+
+func (a *roomAcq) say(t *teller, st *room.Statement) {
+	what := fmt.Sprintf("states %s op %d: %d writes, %d reads", a.nonce, st.Said.Op, st.Said.Writes, st.Said.Reads)
+	a.m.ask(what, a.statement(st), func(reply []any, ok bool) {
+		if !ok {
+			a.turn = false
+			if t.by < a.m.hall.now {
+				t.done(false)
+				a.state()
+				return
+			}
+			a.m.hall.later(a.m, 20*time.Millisecond, func() {
+				a.tellers = append(a.tellers, t)
+				a.state()
+			})
+			a.state()
+			return
+		}
+		at := a.m.step()
+		v := st.Stated(a.m.said(reply), 0, at)
+		if v == room.Known || v == room.Short {
+			st.Answered(v == room.Known)
+		}
+		a.turn = false
+		a.m.done(at)
+		if v == room.Again {
+			a.tellers = append([]*teller{t}, a.tellers...)
+		} else {
+			t.done(v == room.Known)
+		}
+		a.state()
+	})
+}
+
+// statement is a statement as the script is told of it.
+func (a *roomAcq) statement(st *room.Statement) func() []any {
+	h, said, lease := a.m.hall, st.Said, st.Lease.Milliseconds()
+	if said.Opens {
+		return func() []any {
+			return h.lock.downgrade(a.m.id, a.nonce, a.owner, said.Op, int64(said.Reads), lease)
+		}
+	}
+	return func() []any {
+		return h.lock.hold(a.m.id, a.nonce, a.owner, said.Op, int64(said.Writes), int64(said.Reads), lease, st.Several)
+	}
+}
+
+func (m *member) said(reply []any) room.Reply {
+	got, err := wire.DecodeHold(reply)
+	if err != nil {
+		m.hall.violate("a reply cannot be read: %v", err)
+	}
+	return got
+}
+
+// release has Redis hear that the acquisition is over, until it has.
+func (a *roomAcq) release() {
+	m := a.m
+	note := releasedAcq{a.nonce, a.owner, a.Doubt()}
+	a.releaseUntil(note, m.hall.now+a.Lasts()+room.LateAfter)
+}
+
+func (a *roomAcq) releaseUntil(note releasedAcq, by time.Duration) {
+	m := a.m
+	m.ask("releases "+note.nonce, m.releases(note), func(_ []any, ok bool) {
+		if !ok && m.hall.now < by {
+			m.hall.later(m, 20*time.Millisecond, func() { a.releaseUntil(note, by) })
+			return
+		}
+		m.forget(a)
+		m.released = append(m.released, note)
+	})
+}
+
+func (m *member) releases(note releasedAcq) func() []any {
+	h := m.hall
+	return func() []any { return h.lock.release(m.id, note.nonce, note.owner, note.doubt, true) }
+}
+
+// disown releases what Redis has granted and nobody here has.
+func (m *member) disown(nonce string) {
+	if m.find(nonce) != nil {
+		return
+	}
+	for _, note := range m.released {
+		if note.nonce == nonce {
+			m.ask("disowns "+nonce, m.releases(note), func([]any, bool) {})
+			return
+		}
+	}
+}
+
+// fire is what is due for an acquisition.
+func (a *roomAcq) fire() {
+	m := a.m
+	at := m.step()
+	switch {
+	case a.Over():
+	case a.Session == nil:
+		if q, due := a.Entry.Beat(at); due {
+			script, block := a.acquire(q, a.Entry.Ticket(), true), q.Block()
+			m.ask(fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
+		}
+	default:
+		if r, due := a.Session.Due(at); due {
+			if st, held := a.Session.Renew(r, at.Now); held {
+				m.ask(fmt.Sprintf("renews %s op %d", a.nonce, st.Said.Op), a.statement(&st), func(reply []any, ok bool) { a.renewed(&st, reply, ok) })
+			}
+		}
+	}
+	m.done(at)
+}
+
+func (a *roomAcq) beaten(q room.Request, reply []any, ok bool, block int) {
+	at := a.m.step()
+	if ok {
+		q.Beaten(a.m.decode(reply, block), at)
+	} else {
+		q.Missed(room.Failure{Err: errLost, Unknown: true}, false, at)
+	}
+	a.m.done(at)
+}
+
+func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
+	m, s := a.m, a.Session
+	at := m.step()
+	if !ok {
+		s.Unrenewed(nil, at)
+		m.done(at)
+		return
+	}
+	s.Tried()
+	v := st.Stated(m.said(reply), 0, at)
+	if v == room.Short {
+		s.Unrenewed(errLost, at)
+	}
+	if v == room.Again {
+		if again, held := s.Renew(room.Renewal{Lease: st.Lease}, at.Now); held {
+			m.ask(fmt.Sprintf("renews %s op %d", a.nonce, again.Said.Op), a.statement(&again), func(reply []any, ok bool) { a.renewed(&again, reply, ok) })
+		}
+	}
+	m.done(at)
+}
+
+// reenter adds a hold to a session of the call's owner.
+func (c *roomCall) reenter(s *room.Session, reserved bool) {
+	m, a := c.m, s.Of.(*roomAcq)
+	at := m.step()
+	x, in := s.Reenter(c.want.Terms, c.want.Read, reserved, at)
+	if in == room.Open {
+		hold := c.newHold()
+		hold.joined = true
+		s.Hold(&hold.Hold, at)
+		c.took(hold)
+	}
+	if reserved && x == nil {
+		s.Entered(at)
+	}
+	m.done(at)
+	switch {
+	case x != nil:
+		c.wait(s, a, x, reserved)
+	case in != room.Open:
+		c.anew()
+	}
+}
+
+// wait has Redis told of one more hold.
+func (c *roomCall) wait(s *room.Session, a *roomAcq, x *ledger.Wish, reserved bool) {
+	m := c.m
+	a.tell(x, func(known bool) {
+		at := m.step()
+		if s.Admit(x, reserved, known && !c.gone, at) {
+			hold := c.newHold()
+			hold.joined = true
+			s.Hold(&hold.Hold, at)
+			c.took(hold)
+			m.done(at)
+			return
+		}
+		m.done(at)
+		if !c.ended {
+			c.anew()
+		}
+	})
+}

@@ -1,0 +1,280 @@
+package explore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/room"
+)
+
+// A hall is the rooms of one lock in several clients, beside the model of the scripts,
+// all in memory: no goroutine, no server and no Lua. What is under way arrives when the
+// hall's dice say so, late, twice or never, and time passes only where nothing else happens.
+type hall struct {
+	dice    *rand.Rand
+	setup   hallSetup
+	start   clock.Instant
+	now     time.Duration // since start
+	lock    modelLock
+	members []*member
+	air     []*roomFlight // requests, replies and messages under way
+	dates   []date        // what is due at a time
+	holds   []*roomHold
+	top     int64 // largest token of a writer
+	calm    bool  // nothing is lost any more, and holds end at once
+	nonces  int
+	wrong   string
+	say     func(format string, args ...any) // nil: nobody listens
+	seen    map[string]int
+}
+
+// A hallSetup is what a seed decides before anything happens.
+type hallSetup struct {
+	kind    string
+	members int
+	ttl     time.Duration
+	risky   bool    // messages are lost, late and repeated, clients stand still and die
+	rate    float64 // of the server's clock
+	steps   int
+}
+
+func (s hallSetup) String() string {
+	return fmt.Sprintf("%s lock, %d clients, TTL %v, risky %v, server's clock at %.3f, %d steps", s.kind, s.members, s.ttl, s.risky, s.rate, s.steps)
+}
+
+// A roomFlight is something under way to the server, or from it to a client.
+type roomFlight struct {
+	to   *member // nil: the server
+	run  func()
+	what string
+	copy bool // it may arrive twice
+}
+
+// A date is something that happens to a client at a time.
+type date struct {
+	at  time.Duration
+	of  *member
+	run func()
+}
+
+var hallStart = clock.System().Now()
+
+func newHall(seed uint64, steps int) *hall {
+	h := &hall{dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}} //nolint:gosec // the same every time
+	kinds := []string{"plain", "plain", "plain", "fair", "rw"}
+	h.setup = hallSetup{
+		kind: kinds[h.dice.IntN(len(kinds))], members: 2 + h.dice.IntN(2), ttl: time.Second, risky: h.dice.IntN(4) > 0,
+		rate: []float64{0.992, 1, 1.008}[h.dice.IntN(3)], steps: 16 + h.dice.IntN(50),
+	}
+	if steps > 0 {
+		h.setup.steps = steps
+	}
+	h.lock = modelLock{grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{}}
+	for i := range h.setup.members {
+		m := &member{hall: h, id: fmt.Sprintf("client-%d", i), skew: 1_700_000_000_000}
+		m.room.Plain, m.room.Shared = h.setup.kind == "plain", h.setup.kind == "rw"
+		h.members = append(h.members, m)
+	}
+	return h
+}
+
+func (h *hall) instant() clock.Instant { return h.start.Add(h.now) }
+
+// server is the time by the server's clock, in microseconds.
+func (h *hall) server() int64 {
+	return 1_700_000_000_000_000 + int64(float64(h.now.Microseconds())*h.setup.rate)
+}
+
+func (h *hall) tell(format string, args ...any) {
+	if h.say != nil {
+		h.say("%10v "+format, append([]any{h.now}, args...)...)
+	}
+}
+
+func (h *hall) violate(format string, args ...any) {
+	if h.wrong == "" {
+		h.wrong = fmt.Sprintf(format, args...)
+		h.tell("VIOLATION: %s", h.wrong)
+	}
+}
+
+// later has something happen to a client after d.
+func (h *hall) later(of *member, d time.Duration, run func()) {
+	h.dates = append(h.dates, date{h.now + d, of, run})
+}
+
+// fly sends something that arrives when the dice say so.
+func (h *hall) fly(f *roomFlight) { h.air = append(h.air, f) }
+
+// land has one of them arrive, unless its client stands still: then later.
+func (h *hall) land(i int) {
+	f := h.air[i]
+	if f.to != nil && f.to.still > h.now {
+		return
+	}
+	h.air = slices.Delete(h.air, i, i+1)
+	if f.to == nil || !f.to.dead {
+		h.tell("arrives: %s", f.what)
+		f.run()
+	}
+}
+
+// serve runs a script, and sends its messages.
+func (h *hall) serve(script func() []any) []any {
+	h.lock.begin(h.server())
+	reply := script()
+	for _, text := range h.lock.sent {
+		client, message, _ := strings.Cut(text, " ")
+		for _, m := range h.members {
+			if m.id == client && message != "echo" {
+				h.fly(&roomFlight{to: m, what: m.id + " hears " + message, copy: true, run: func() { m.hear(message) }})
+			}
+		}
+	}
+	return reply
+}
+
+// next is the earliest date, or -1. Dates of clients that stand still wait for them.
+func (h *hall) next() (at time.Duration, which int) {
+	which = -1
+	for i := range h.dates {
+		due := h.dates[i].at
+		if m := h.dates[i].of; m != nil {
+			due = max(due, m.still)
+		}
+		if which < 0 || due < at {
+			at, which = due, i
+		}
+	}
+	for _, m := range h.members {
+		for _, a := range m.known {
+			if due := max(a.due, m.still); a.timer && !m.dead && (which < 0 && which != -2 || due < at) {
+				at, which = due, -2
+			}
+		}
+	}
+	return at, which
+}
+
+// pass lets time go on to what is due next, and has it happen.
+func (h *hall) pass() bool {
+	at, which := h.next()
+	if which == -1 {
+		return false
+	}
+	h.now = max(h.now, at)
+	h.seen["what was due"]++
+	if which >= 0 {
+		d := h.dates[which]
+		h.dates = slices.Delete(h.dates, which, which+1)
+		if d.of == nil || !d.of.dead {
+			d.run()
+		}
+		return true
+	}
+	for _, m := range h.members {
+		for _, a := range slices.Clone(m.known) {
+			if a.timer && !m.dead && max(a.due, m.still) <= h.now {
+				a.timer = false
+				a.fire()
+			}
+		}
+	}
+	return true
+}
+
+// A member is one client, with its room.
+type member struct {
+	hall     *hall
+	id       string
+	room     room.Room
+	known    []*roomAcq // that Redis may know
+	released []releasedAcq
+	calls    []*roomCall
+	owners   int
+	still    time.Duration // it stands still until then
+	closing  bool
+	dead     bool
+	skew     int64 // of the server's clock, in ms, as last seen
+}
+
+type releasedAcq struct {
+	nonce, owner string
+	doubt        int64
+}
+
+// step is something that happens to the client's room now.
+func (m *member) step() *room.Step {
+	return &room.Step{
+		Now: m.hall.instant(), Server: m.hall.now.Milliseconds() + m.skew, Closing: m.closing,
+		Pause: func(fails int) time.Duration { return min(time.Duration(fails)*11*time.Millisecond, time.Second) },
+	}
+}
+
+// done does what has followed from a step.
+func (m *member) done(at *room.Step) {
+	for i := range at.Len() {
+		e := at.Effect(i)
+		switch e.Do {
+		case room.Timer:
+			a := e.Of.Of.(*roomAcq)
+			a.timer = !e.At.IsZero()
+			a.due = e.At.Sub(m.hall.start) - e.Grain
+		case room.Forget:
+			m.forget(e.Of.Of.(*roomAcq))
+		case room.Lose:
+			m.hall.loses(m, e)
+		case room.Wake:
+			c := e.Who.(*roomCall)
+			c.waking = true
+			m.hall.later(m, time.Duration(m.hall.dice.IntN(3))*50*time.Microsecond, c.awake)
+		case room.Release:
+			e.Of.Of.(*roomAcq).release()
+		case room.Tell:
+			e.Of.Of.(*roomAcq).tell(nil, nil)
+		case room.Disown:
+			m.disown(e.Nonce)
+		}
+	}
+	m.hall.judge()
+}
+
+func (m *member) find(nonce string) *roomAcq {
+	for _, a := range m.known {
+		if a.nonce == nonce {
+			return a
+		}
+	}
+	return nil
+}
+
+func (m *member) forget(a *roomAcq) {
+	m.known = slices.DeleteFunc(m.known, func(o *roomAcq) bool { return o == a })
+}
+
+// hear takes a message.
+func (m *member) hear(text string) {
+	verb, rest, _ := strings.Cut(text, " ")
+	fields := strings.Fields(rest)
+	a := m.find(fields[0])
+	if a == nil {
+		if verb == "grant" {
+			m.hall.seen["grants for nobody"]++
+			m.disown(fields[0])
+		}
+		return
+	}
+	at := m.step()
+	switch {
+	case verb == "look" && a.Waits():
+		a.Entry.Kick(at)
+	case verb == "grant" && a.Waits():
+		m.hall.seen["grants by message"]++
+		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), at)
+	}
+	m.done(at)
+}
