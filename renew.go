@@ -52,6 +52,7 @@ func (c *Client) renewMany(ctx context.Context, of room.Renewal, all []renewing)
 	if len(batch) == 0 {
 		return nil
 	}
+	call.Apart = true // that no connection takes all leases along
 	var left []int
 	raw, err := c.transport.Do(ctx, of.Within, call)
 	if err == nil {

@@ -19,15 +19,14 @@ func (once) NoRetry() bool { return true }
 // Clone overrides redis.Cmd's, whose copy would be sent again.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
-// lined is a command that is to be sent on a line. It is a type of its own since
-// a command of one word is passed on without an allocation.
-type lined struct {
+// led is a command that has a way of its own.
+type led struct {
 	once
-	line *line
+	way way
 }
 
 // Clone overrides that of once.
-func (l lined) Clone() redis.Cmder { return lined{once{l.Cmd.Clone().(*redis.Cmd)}, l.line} }
+func (l *led) Clone() redis.Cmder { return &led{once{l.Cmd.Clone().(*redis.Cmd)}, l.way} }
 
 const (
 	evalsha = "evalsha"
@@ -63,25 +62,25 @@ func command(ctx context.Context, verb string, c Call) once {
 }
 
 // run sends one call by its SHA, and with its full text to a server that does
-// not know it: on the line, or if that is nil on a connection of the client's. If
-// ctx has ended by then go-redis sends nothing.
-func (t *Transport) run(ctx context.Context, l *line, c Call) Result {
+// not know it: on its way, or if that is nil on a connection of the client's. If
+// ctx has ended by then nothing is sent.
+func (t *Transport) run(ctx context.Context, w way, c Call) Result {
 	if !c.InFull {
 		cmd := command(ctx, evalsha, c)
-		if err := t.process(ctx, l, cmd); !unknownScript(err) {
+		if err := t.process(ctx, w, cmd); !unknownScript(err) {
 			return t.judge(c, cmd, err)
 		}
 	}
 	cmd := command(ctx, eval, c)
-	err := t.process(ctx, l, cmd)
+	err := t.process(ctx, w, cmd)
 	return t.judge(c, cmd, err)
 }
 
-func (t *Transport) process(ctx context.Context, l *line, cmd once) error {
-	if l == nil {
+func (t *Transport) process(ctx context.Context, w way, cmd once) error {
+	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	return t.own.hooked.Process(ctx, lined{cmd, l})
+	return t.own.hooked.Process(ctx, &led{cmd, w})
 }
 
 // send sends a batch and hands out the results: each command's own, so that one

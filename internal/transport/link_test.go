@@ -32,6 +32,7 @@ type link struct {
 	fault fault
 	dials int
 	gate  chan struct{} // if not nil, replies wait until it is closed
+	mute  int           // this connection's replies vanish
 }
 
 func newLink(t *testing.T) *link {
@@ -46,7 +47,14 @@ func (l *link) dial(context.Context, string, string) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dials++
-	return &conn{Conn: c, link: l}, err
+	return &conn{Conn: c, link: l, number: l.dials}, err
+}
+
+// silence has the replies of one connection vanish, by its number from 1.
+func (l *link) silence(number int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mute = number
 }
 
 func (l *link) set(f fault) {
@@ -65,7 +73,7 @@ func (l *link) close() (open func()) {
 }
 
 // pass waits where the gate is closed, and returns what becomes of a reply.
-func (l *link) pass() fault {
+func (l *link) pass(number int) fault {
 	l.mu.Lock()
 	gate := l.gate
 	l.mu.Unlock()
@@ -74,6 +82,9 @@ func (l *link) pass() fault {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if number == l.mute {
+		return swallow
+	}
 	return l.fault
 }
 
@@ -128,7 +139,8 @@ func (l *link) count(t *testing.T, key string) int {
 // conn is the client's end of a connection.
 type conn struct {
 	net.Conn
-	link *link
+	link   *link
+	number int
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -137,7 +149,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		if err != nil {
 			return n, err
 		}
-		switch c.link.pass() {
+		switch c.link.pass(c.number) {
 		case swallow:
 			continue
 		case cut:

@@ -10,26 +10,26 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// own is the way of those who are alone: a caller that finds a place to lead runs
-// its command on its own goroutine, on a connection of the Transport's own. What
-// is read there can be interrupted, which go-redis does for nobody, so that the
-// call ends with its context. On the client's connections that needs a second
-// goroutine for each command, and two threads that wake up for it.
+// own is the Transport's own way to a server: a stream, on which a caller's command
+// costs no hand-off to another goroutine, goes out with those of others, and can be left
+// behind. go-redis gives none of that: what is on the wire cannot be interrupted.
 //
-// Its connections are made with the client's options. The client's hooks see
-// its commands, if they were there before the Transport.
+// Its connection is made with the client's options. The client's hooks see its
+// commands, if they were there before the Transport.
 type own struct {
 	rdb    *redis.Client
-	hooked *redis.Conn // has the hooks of rdb, and hands commands to their line
+	hooked *redis.Conn // has the hooks of rdb, and hands commands to their way
 	opt    *redis.Options
-	// slow says that a call had to be cut off. Until a command of others is
-	// answered the client's connections are used: a cut costs the connection,
-	// and a server that is slow would be dialled for every call.
-	slow atomic.Bool
+	limit  time.Duration // the client's own for one reply, or zero
+	// slow says that a call had to leave a silent connection behind. Until a
+	// command of others is answered the client's connections are used: a server
+	// that is slow would be dialled for every call.
+	slow   atomic.Bool
+	stream atomic.Pointer[stream]
 
-	mu     sync.Mutex // protects following fields
-	idle   []*line    // the latest last
-	closed bool
+	mu      sync.Mutex // protects following fields
+	opening bool       // a call makes a connection
+	closed  bool
 }
 
 // newOwn returns nil for a client that is more than its options: one of several
@@ -44,7 +44,7 @@ func newOwn(rdb redis.UniversalClient) *own {
 	if opt.Addr == bySentinel || opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &own{rdb: c, hooked: c.Conn(), opt: single(*opt)}
+	o := &own{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0)}
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout)})
 	return o
 }
@@ -52,13 +52,14 @@ func newOwn(rdb redis.UniversalClient) *own {
 // bySentinel is what go-redis calls the address of such a client.
 const bySentinel = "FailoverClient"
 
-// single returns options for a client of one connection.
+// single returns options for a client of one connection, and no more than one.
 func single(opt redis.Options) *redis.Options {
 	opt.PoolSize, opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 1, 0, 0, 0
 	opt.PipelinePoolSize = -1
 	opt.ClientSideCache, opt.ClientSideCacheConfig, opt.AutoPipelineOptions = nil, nil, nil
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opt.MaxRetries = -1
+	opt.Protocol = 2 // which has no messages that nobody has asked for
 	opt.ReadTimeout, opt.WriteTimeout = again(opt.ReadTimeout), again(opt.WriteTimeout)
 	return &opt
 }
@@ -71,6 +72,11 @@ func again(timeout time.Duration) time.Duration {
 	return timeout
 }
 
+// A way is how a call's commands get to the server.
+type way interface {
+	process(ctx context.Context, cmd once) error
+}
+
 // redirect is a hook behind all others. What they send by themselves goes to a
 // client without hooks: that of a hook is not for its own connection.
 type redirect struct{ others *redis.Client }
@@ -79,8 +85,8 @@ func (redirect) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if l, ok := cmd.(lined); ok {
-			return l.line.rdb.Process(ctx, l.once)
+		if l, ok := cmd.(*led); ok {
+			return l.way.process(ctx, l.once)
 		}
 		return r.others.Process(ctx, cmd)
 	}
@@ -90,41 +96,75 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// take returns a line that nobody uses, or nil where the client's connections are
-// to be used. A client that is closed has none, and says so itself.
-func (o *own) take() *line {
-	if o == nil || o.slow.Load() || o.rdb.PoolStats().TotalConns == 0 {
+// checkAfter is how long a connection is taken for good after a call. To ask is
+// a system call.
+const checkAfter = 10 * time.Millisecond
+
+// stall is for how long a stream may owe replies, and say nothing, until calls take
+// other ways: it may be the connection that is silent.
+const stall = 50 * time.Millisecond
+
+// take returns the way of a call, or nil where the client's connections are to be used.
+// A client that has none is used for the first time, or is closed, and says so itself.
+func (o *own) take(timeout time.Duration) way {
+	if o == nil || o.slow.Load() {
 		return nil
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
+	s, now := o.stream.Load(), time.Now()
+	if s == nil {
+		return o.open()
+	}
+	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()
+	idle := age - time.Duration(s.used.Load())
+	switch {
+	case !alone && reads == s.heard.Load():
+		if idle > stall {
+			return nil
+		}
+	case alone && o.rdb.PoolStats().TotalConns == 0:
 		return nil
+	case alone && idle >= checkAfter && !s.good(now, idle):
+		return o.open()
+	default:
+		s.heard.Store(reads)
+		s.used.Store(int64(age))
 	}
-	if n := len(o.idle); n > 0 {
-		l := o.idle[n-1]
-		o.idle = o.idle[:n-1]
-		return l
+	if s.begin() {
+		return s.flight(now, timeout)
 	}
-	return newLine(*o.opt)
+	return o.open()
 }
 
-// put gives a line back. If a call had to be cut off others may be as silent.
-func (o *own) put(l *line, cut bool) {
-	o.mu.Lock()
-	drop := []*line{l}
-	switch {
-	case cut:
-		drop = append(drop, o.idle...)
-		o.idle = nil
-	case !o.closed:
-		o.idle = append(o.idle, l)
-		drop = nil
+// flight returns one for a call.
+func (s *stream) flight(now time.Time, timeout time.Duration) *flight {
+	f, ok := s.free.Get().(*flight)
+	if !ok {
+		f = &flight{s: s, wake: make(chan struct{}, 1)}
 	}
-	o.mu.Unlock()
-	for _, l := range drop {
-		l.close()
+	f.until = time.Time{}
+	if limit := s.own.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
+		timeout = limit
 	}
+	if timeout > 0 {
+		f.until = now.Add(timeout)
+	}
+	return f
+}
+
+// good says that a stream that has been idle can be used, and ends it otherwise.
+func (s *stream) good(now time.Time, idle time.Duration) bool {
+	if !s.begin() {
+		return false
+	}
+	defer s.end()
+	opt := s.own.opt
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := opt.ConnMaxIdleTime > 0 && idle >= opt.ConnMaxIdleTime || opt.ConnMaxLifetime > 0 && now.Sub(s.made) >= opt.ConnMaxLifetime
+	if s.reader == nil && (old || len(s.flying.all()) == 0 && !quiet(s.conn)) {
+		s.retire()
+	}
+	return !s.over.Load()
 }
 
 // answered notes that the server answers.
@@ -134,33 +174,37 @@ func (o *own) answered() {
 	}
 }
 
-// close ends the lines, and lets no new ones be made.
+// close ends the stream when its calls have ended, and lets no new one be made.
 func (o *own) close() {
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
-	drop := o.idle
-	o.idle, o.closed = nil, true
+	o.closed = true
 	o.mu.Unlock()
-	for _, l := range drop {
-		l.close()
+	if s := o.stream.Load(); s != nil && s.begin() {
+		s.mu.Lock()
+		s.retire()
+		s.mu.Unlock()
+		s.end()
 	}
 }
 
 // alone runs a call on its caller's goroutine until ctx ends or timeout has passed.
-func (t *Transport) alone(ctx context.Context, timeout time.Duration, l *line, c Call) Result {
-	cut := true // unless a hook panics, of which nothing is known
-	defer func() { t.own.put(l, cut) }()
-	run := l.begin(ctx, timeout)
-	r := t.run(run, l, c)
-	cut = l.end(run)
-	if r.Err == nil || !cut {
-		cut = false
-		return r
+func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c Call) Result {
+	f, ok := w.(*flight)
+	if !ok {
+		return t.first(ctx, timeout, w.(*opening), c)
 	}
-	t.own.slow.Store(true)
-	if ctx.Err() != nil && Classify(r.Err) == Unknown {
+	defer f.s.end()
+	r := t.run(ctx, f, c)
+	switch {
+	case r.Err == nil:
+		f.args = nil
+		f.s.free.Put(f)
+	case f.gone != nil:
+		r.Err = named(c, f.gone)
+	case ctx.Err() != nil && Classify(r.Err) == Unknown: // it was interrupted as it wrote
 		r.Err = named(c, ended(ctx))
 	}
 	return r

@@ -52,6 +52,7 @@ type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
+	Apart  bool // Do does not send it on the connection that others share, which may fall silent
 	InFull bool // Do sends the text even where the server knows it: both ways are to be permitted
 }
 

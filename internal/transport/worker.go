@@ -109,7 +109,12 @@ func (t *Transport) dismiss(w *worker) *batch {
 // inline runs a call on its caller's goroutine, if it can be ended there and the
 // server has a place for a leader: a hand-off costs more than all else here.
 func (t *Transport) inline(ctx context.Context, timeout time.Duration, c Call, server string, known bool) (Result, bool) {
-	if t.own == nil && !t.keeps(ctx, timeout) {
+	if !c.Apart {
+		if w := t.own.take(timeout); w != nil {
+			return t.alone(ctx, timeout, w, c), true
+		}
+	}
+	if !t.keeps(ctx, timeout) {
 		return Result{}, false
 	}
 	lead := t.stepUp(server, known)
@@ -117,13 +122,7 @@ func (t *Transport) inline(ctx context.Context, timeout time.Duration, c Call, s
 		return Result{}, false
 	}
 	defer t.stepDown(lead) // also when a hook panics
-	if l := t.own.take(); l != nil {
-		return t.alone(ctx, timeout, l, c), true
-	}
-	run, cancel, ok := t.unwatched(ctx, timeout)
-	if !ok {
-		return Result{}, false
-	}
+	run, cancel, _ := t.unwatched(ctx, timeout)
 	defer cancel()
 	return t.run(run, nil, c), true
 }

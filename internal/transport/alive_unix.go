@@ -1,0 +1,31 @@
+//go:build unix
+
+package transport
+
+import (
+	"net"
+	"syscall"
+)
+
+// quiet says that the server has neither closed a connection on which nothing is owed,
+// nor said anything. It does not wait. Of one that cannot be asked it says so too.
+func quiet(c net.Conn) bool {
+	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = over.NetConn()
+	}
+	asked, ok := c.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := asked.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var said error
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, said = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return true
+	})
+	return err == nil && (said == syscall.EAGAIN || said == syscall.EWOULDBLOCK || said == syscall.EINTR) //nolint:errorlint // as the system says it
+}

@@ -1,0 +1,295 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A stream is a connection that calls share: commands leave in the order in which
+// they came, many at once, and their replies come in that order. It has no goroutine.
+// One of the callers writes what has come to be written, and one reads for all; either
+// passes that on when its own call is over. So who is alone writes and reads by
+// itself, and wakes nobody.
+//
+// A call that ends before its reply has come leaves it to be read and dropped. If
+// nothing at all has come since it was sent, no other call follows it on the stream.
+type stream struct {
+	own   *own
+	rdb   *redis.Client // has made the connection, and closes it
+	conn  net.Conn
+	made  time.Time
+	in    *bufio.Reader // of who reads
+	got   []reply       // of who reads
+	out   []byte        // of who writes: what is left to be sent
+	free  sync.Pool     // of *flight
+	load  atomic.Int32  // calls under way, at whose hooks as well: the last one closes what is over
+	over  atomic.Bool   // no call begins any more; written with mu
+	reads atomic.Int64  // how often something has come
+
+	// As the latest call found it: whether the server is silent.
+	used  atomic.Int64 // when that was, in nanoseconds since made
+	heard atomic.Int64 // reads by then
+
+	mu      sync.Mutex // protects following fields
+	queue   []*flight  // to be written
+	batch   []*flight  // being written; read by who writes
+	flying  fifo       // written, and not answered
+	reader  *flight    // whose caller reads
+	writer  *flight    // whose caller writes
+	writing bool       // it has begun to
+	sending bool       // it has a batch
+	dead    bool       // the connection cannot be used
+	dated   bool       // who reads is interrupted: the connection has a deadline that is over
+	late    bool       // the same for who writes
+
+	// One timer serves all calls: to set it for each of them would wake a
+	// thread each time.
+	alarm *time.Timer
+	rings time.Time // when, or zero
+}
+
+// A flight is one command under way.
+type flight struct {
+	s     *stream
+	args  []any
+	until time.Time     // when its call ends, or zero
+	wake  chan struct{} // cap 1: it may have its reply, or something to do
+	done  atomic.Bool   // it has its reply
+	reply reply         // before done
+	gone  error         // why its caller left
+
+	// Guarded by stream.mu:
+
+	calls  int   // how many it has served
+	queued bool  // it has not been sent
+	left   bool  // its caller has gone
+	cut    bool  // its call is to end
+	reads  int64 // those of the stream when it was sent
+}
+
+// A reply is what Redis said to one command.
+type reply struct {
+	val any
+	err error
+}
+
+// newStream goes on with the connection of a client that has no other.
+func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
+	_ = conn.SetDeadline(time.Time{}) // go-redis has set some
+	return &stream{own: o, rdb: rdb, conn: conn, in: bufio.NewReaderSize(conn, 32<<10), made: time.Now()}
+}
+
+// process sends a command, and waits for its reply until ctx or the call's time ends.
+func (f *flight) process(ctx context.Context, cmd once) error {
+	f.gone = nil
+	if ctx.Err() != nil {
+		f.gone = notSent(ctx)
+		return f.gone
+	}
+	f.args = cmd.Args()
+	if !encodable(f.args) {
+		return fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
+	}
+	todo, err := f.s.enter(f)
+	if err == nil {
+		err = f.s.fly(ctx, f, todo)
+		f.gone = err
+	}
+	if err != nil {
+		return err
+	}
+	r := f.reply
+	f.reply = reply{}
+	f.done.Store(false)
+	if r.err == nil {
+		cmd.SetVal(r.val)
+	}
+	return r.err
+}
+
+// What a caller has to do next.
+type todo int
+
+const (
+	waits todo = iota
+	writes
+	reads
+	leaves // without a reply
+	returns
+)
+
+// enter queues a flight, whose caller writes if nobody does.
+func (s *stream) enter(f *flight) (todo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
+	}
+	f.calls++
+	f.queued, f.cut = true, false
+	s.queue = append(s.queue, f)
+	if s.writer == nil {
+		s.writer = f
+		if s.load.Load() < crowd {
+			s.take()
+		}
+	}
+	s.watch(f.until)
+	return s.next(f), nil
+}
+
+// next says what the caller of f has to do. It needs s.mu.
+func (s *stream) next(f *flight) todo {
+	switch {
+	case f.done.Load():
+		return returns
+	case f.cut:
+		return leaves
+	case s.writer == f:
+		s.writing = true
+		return writes
+	case s.reader == f:
+		return reads
+	}
+	return waits
+}
+
+// fly does what there is to do for f and for others until f has its reply. Its error is
+// why it will have none.
+func (s *stream) fly(ctx context.Context, f *flight, do todo) error {
+	var stop func() bool // ends the watch of ctx, which who is at the connection needs
+	for {
+		if stop == nil && (do == writes || do == reads) && ctx.Done() != nil {
+			call := f.calls
+			stop = context.AfterFunc(ctx, func() { s.interrupt(f, call) })
+		}
+		switch do {
+		case writes:
+			do = s.write(f)
+		case reads:
+			do = s.read(f)
+		case waits:
+			do = s.wait(ctx, f)
+		default:
+			if stop != nil {
+				stop()
+			}
+			if do == leaves {
+				return s.leave(ctx, f)
+			}
+			return nil
+		}
+	}
+}
+
+// wait returns when there is something to do.
+func (s *stream) wait(ctx context.Context, f *flight) todo {
+	select {
+	case <-f.wake:
+	case <-ctx.Done():
+		return leaves
+	}
+	if f.done.Load() {
+		return returns
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next(f)
+}
+
+// leave ends a call that has no reply; nil: it has one.
+func (s *stream) leave(ctx context.Context, f *flight) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.done.Load() {
+		return nil
+	}
+	sent := !f.queued
+	f.left = true
+	if !sent {
+		s.unqueue(f)
+	} else if s.reads.Load() == f.reads {
+		s.retire()
+		s.own.slow.Store(true)
+	}
+	s.passWriter(f)
+	s.passReader(f)
+	return leaving(ctx, sent)
+}
+
+// signal wakes the caller of f, or has it look again.
+func (f *flight) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish gives f its reply. It needs s.mu; f's caller is to be woken after that.
+func (s *stream) finish(f *flight, r reply) {
+	f.reply = r
+	f.done.Store(true)
+	if !s.writing {
+		s.passWriter(f) // it was to send what another had left
+	}
+}
+
+// passWriter has another write, if it was for f's caller. It needs s.mu.
+func (s *stream) passWriter(f *flight) {
+	if s.writer != f {
+		return
+	}
+	s.writer, s.writing = nil, false
+	if len(s.queue) > 0 {
+		s.writer = s.queue[0]
+	} else if len(s.out) > 0 {
+		s.writer = s.another(f, s.reader)
+	}
+	switch s.writer {
+	case nil:
+	case s.reader: // there is nobody else
+		s.wakeReader()
+	default:
+		s.writer.signal()
+	}
+}
+
+// another returns one whose caller waits for a reply: better not one that has something
+// else to do. It needs s.mu.
+func (s *stream) another(f, busy *flight) (g *flight) {
+	for _, h := range s.flying.all() {
+		if h.left || h.cut || h == f {
+			continue
+		}
+		if g = h; g != busy {
+			break
+		}
+	}
+	return g
+}
+
+// passReader has another read, if it was for f's caller. It needs s.mu.
+func (s *stream) passReader(f *flight) {
+	if s.reader != f {
+		return
+	}
+	s.reader = s.another(f, s.writer)
+	if s.reader != nil {
+		s.reader.signal()
+	}
+}
+
+// unqueue takes back what has not been sent. It needs s.mu.
+func (s *stream) unqueue(f *flight) {
+	if i := slices.Index(s.queue, f); i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+	}
+}

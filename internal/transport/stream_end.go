@@ -1,0 +1,134 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var errLost = errors.New("the connection was lost")
+
+// interrupt ends a call whose context has ended, if it is still under way.
+func (s *stream) interrupt(f *flight, call int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.calls == call && !f.left && !f.done.Load() {
+		s.cutOff(f)
+	}
+}
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
+// cutOff has the caller of f leave. It needs s.mu.
+func (s *stream) cutOff(f *flight) {
+	f.cut = true
+	if s.writer == f && s.sending {
+		s.late = true
+		_ = s.conn.SetWriteDeadline(past)
+	}
+	if s.reader == f {
+		s.wakeReader()
+	}
+	f.signal()
+}
+
+// wakeReader has who reads look what there is to do. It needs s.mu.
+func (s *stream) wakeReader() {
+	s.dated = true
+	_ = s.conn.SetReadDeadline(past)
+	s.reader.signal()
+}
+
+// watch sees to it that a call ends at its time. It needs s.mu.
+func (s *stream) watch(until time.Time) {
+	if until.IsZero() || !s.rings.IsZero() && !until.Before(s.rings) {
+		return
+	}
+	s.rings = until
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(time.Until(until), s.rang)
+	} else {
+		s.alarm.Reset(time.Until(until))
+	}
+}
+
+// rang ends the calls whose time is over.
+func (s *stream) rang() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rings = time.Time{}
+	now, next := time.Now(), time.Time{}
+	look := func(f *flight) {
+		switch {
+		case f.left || f.until.IsZero():
+		case !now.Before(f.until):
+			s.cutOff(f)
+		case next.IsZero() || f.until.Before(next):
+			next = f.until
+		}
+	}
+	for _, f := range s.flying.all() {
+		look(f)
+	}
+	for _, f := range s.queue {
+		look(f)
+	}
+	s.watch(next)
+}
+
+// begin takes part in a stream, unless it is over.
+func (s *stream) begin() bool {
+	s.load.Add(1)
+	if s.over.Load() {
+		s.end()
+		return false
+	}
+	return true
+}
+
+// end is called once for each begin. The last one closes a stream that is over.
+func (s *stream) end() {
+	if s.load.Add(-1) == 0 && s.over.Load() {
+		s.close()
+	}
+}
+
+// close ends what nobody uses any more. Once more does nothing.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.dead = true
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
+	s.mu.Unlock()
+	_ = s.rdb.Close()
+}
+
+// retire lets no call begin any more. It needs s.mu.
+func (s *stream) retire() {
+	s.over.Store(true)
+	s.own.stream.CompareAndSwap(s, nil)
+}
+
+// fail ends all calls: nobody knows of those that were sent. It needs s.mu.
+func (s *stream) fail(err error) {
+	s.retire()
+	s.dead = true
+	if timedOut(err) {
+		s.own.slow.Store(true)
+	}
+	for _, f := range s.flying.all() {
+		if !f.left {
+			s.finish(f, reply{err: err})
+			f.signal()
+		}
+	}
+	s.flying = fifo{}
+	for _, f := range s.queue {
+		s.finish(f, reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)})
+		f.signal()
+	}
+	s.queue = nil
+	s.reader, s.writer = nil, nil
+}

@@ -1,0 +1,191 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// crowd is how many calls under way are a crowd: who writes lets the others come
+// first, who have just been woken together. The system call costs more than they do.
+const crowd = 4
+
+// take moves what is queued to what is being written. It needs s.mu, and s.writer.
+func (s *stream) take() {
+	n := min(len(s.queue), maxBatch)
+	s.batch = append(s.batch, s.queue[:n]...)
+	s.queue = slices.Delete(s.queue, 0, n)
+	for _, f := range s.batch {
+		f.queued, f.reads = false, s.reads.Load()
+		s.flying.push(f)
+	}
+	s.sending = true
+	if n == 0 || s.reader != nil && s.reader != s.writer {
+		return
+	}
+	// What is written may have to wait until somebody reads, who is not to write.
+	for _, s.reader = range s.batch {
+		if s.reader != s.writer {
+			s.reader.signal()
+			break
+		}
+	}
+}
+
+// write sends what is queued until nothing is, or f's call is over. What it could not
+// send by then is left to the next who writes.
+func (s *stream) write(f *flight) todo {
+	if !s.sending { // else it has taken its batch as it came
+		s.gather()
+	}
+	for {
+		err := s.send()
+		s.mu.Lock()
+		s.sending = false
+		clear(s.batch)
+		s.batch = s.batch[:0]
+		if err != nil && !(s.late && timedOut(err)) {
+			s.fail(err)
+		}
+		if s.late {
+			s.late = s.conn.SetWriteDeadline(time.Time{}) != nil
+		}
+		if len(s.queue)+len(s.out) == 0 || f.done.Load() || f.cut {
+			s.passWriter(f)
+			do := s.next(f)
+			s.mu.Unlock()
+			return do
+		}
+		s.mu.Unlock()
+		s.gather()
+	}
+}
+
+// gather takes a batch once those have come who are about to.
+func (s *stream) gather() {
+	if s.load.Load() >= crowd {
+		runtime.Gosched()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take()
+}
+
+// send writes the batch, behind what is left of those before.
+func (s *stream) send() error {
+	for _, f := range s.batch {
+		s.out = appendCommand(s.out, f.args)
+	}
+	if len(s.out) == 0 {
+		return nil
+	}
+	n, err := s.conn.Write(s.out)
+	s.out = append(s.out[:0], s.out[n:]...)
+	return err
+}
+
+// read hands out replies until f's call is over.
+func (s *stream) read(f *flight) todo {
+	for {
+		err := s.receive()
+		s.mu.Lock()
+		others := s.deliver(f)
+		switch {
+		case err == nil:
+		case s.dated && timedOut(err):
+			s.dated = s.conn.SetReadDeadline(time.Time{}) != nil
+		default:
+			s.fail(err)
+		}
+		do := s.next(f)
+		if do != reads {
+			s.passReader(f)
+		}
+		s.mu.Unlock()
+		for _, g := range others {
+			g.signal()
+		}
+		if do != reads {
+			return do
+		}
+	}
+}
+
+// errTorn is for a reply of which only a part has come.
+var errTorn = errors.New("a part of a reply")
+
+// receive waits for a reply, and takes all that have come. It may time out before
+// the first of them.
+func (s *stream) receive() error {
+	if _, err := s.in.Peek(1); err != nil {
+		return err
+	}
+	for {
+		val, err := readReply(s.in)
+		if err != nil && !isAnswer(err) {
+			return fmt.Errorf("%w: %v", errTorn, err) //nolint:errorlint // its timeout is none
+		}
+		s.got = append(s.got, reply{val, err})
+		if s.in.Buffered() == 0 || len(s.got) >= maxBatch {
+			return nil
+		}
+	}
+}
+
+// deliver gives out what was received, and returns who is to be woken beside f's
+// caller. It needs s.mu.
+func (s *stream) deliver(f *flight) (others []*flight) {
+	if len(s.got) > 1 {
+		others = make([]*flight, 0, len(s.got))
+	}
+	for _, r := range s.got {
+		g := s.flying.pop()
+		if g == nil {
+			s.fail(fmt.Errorf("%w: one that nobody waits for", errTorn))
+			break
+		}
+		if g.left {
+			continue
+		}
+		s.finish(g, r)
+		if g != f {
+			others = append(others, g)
+		}
+	}
+	if len(s.got) > 0 {
+		s.reads.Add(1)
+	}
+	clear(s.got)
+	s.got = s.got[:0]
+	return others
+}
+
+// A fifo keeps flights in their order.
+type fifo struct {
+	list []*flight
+	head int
+}
+
+func (q *fifo) push(f *flight) {
+	if q.head > maxBatch && q.head > len(q.list)/2 {
+		q.list = slices.Delete(q.list, 0, q.head)
+		q.head = 0
+	}
+	q.list = append(q.list, f)
+}
+
+func (q *fifo) pop() *flight {
+	if q.head == len(q.list) {
+		return nil
+	}
+	f := q.list[q.head]
+	q.list[q.head] = nil
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return f
+}
+
+func (q *fifo) all() []*flight { return q.list[q.head:] }
