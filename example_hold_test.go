@@ -223,3 +223,20 @@ func ExampleRWLock_RLocker() {
 	// rw held for reading: true
 	// <nil>
 }
+
+// One of several processes does what only one may do; when it dies, another does.
+func ExampleElection() {
+	client, end := newClient()
+	defer end()
+	election := client.NewElection("scheduler")
+
+	err := election.Run(context.Background(), func(ctx context.Context, term relock.Term) error {
+		leader, err := election.Leader(ctx)
+		fmt.Println("leads:", election.IsLeader(), "by the token that redis tells:", leader.Token == term.Token)
+		return err // a leader of long standing returns when ctx ends
+	})
+	fmt.Println(err, election.IsLeader())
+	// Output:
+	// leads: true by the token that redis tells: true
+	// <nil> false
+}

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // zeros are the types of the library that have methods, as nobody should use them.
 var zeros = map[string]any{
 	"Client": &relock.Client{}, "Lock": &relock.Lock{}, "RWLock": &relock.RWLock{}, "Hold": &relock.Hold{},
-	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{},
+	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{}, "Election": &relock.Election{},
 }
 
 // exportedMethods reads from the code which methods each exported type has: those
@@ -112,6 +113,10 @@ func wantUseless(t *testing.T, result reflect.Value) {
 		if !rig.IsShut(got.Done()) || !errors.Is(context.Cause(got), relock.ErrNotHeld) {
 			t.Errorf("context %v with cause %v, want one that has ended as the hold is not held", got.Err(), context.Cause(got))
 		}
+	case iter.Seq2[relock.Holder, error]:
+		for _, err := range got {
+			rig.WantIs(t, err, relock.ErrInvalidOption)
+		}
 	case <-chan struct{}:
 		if got != nil && !rig.IsShut(got) {
 			t.Error("an open channel that nobody will close")
@@ -134,6 +139,9 @@ func plausible(t *testing.T, of reflect.Type) reflect.Value {
 		return reflect.ValueOf("a")
 	case reflect.TypeFor[func(context.Context) error]():
 		return reflect.ValueOf(func(context.Context) error { t.Error("fn ran"); return nil })
+	}
+	if of == reflect.TypeFor[func(context.Context, relock.Term) error]() {
+		return reflect.ValueOf(nobody(t))
 	}
 	t.Fatalf("no argument of type %v", of)
 	return reflect.Value{}

@@ -3,6 +3,7 @@ package house_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -65,6 +66,11 @@ var (
 	_ func(relock.Hooks) relock.Option                                                                      = relock.Trace
 
 	_ func(context.Context, string) (*relock.Hold, bool)                                                     = relock.FromContext
+	_ func(*relock.Client, string, ...relock.LockOption) *relock.Election                                    = (*relock.Client).NewElection
+	_ func(*relock.Election, context.Context, func(context.Context, relock.Term) error) error                = (*relock.Election).Run
+	_ func(*relock.Election) bool                                                                            = (*relock.Election).IsLeader
+	_ func(*relock.Election, context.Context) (relock.Holder, error)                                         = (*relock.Election).Leader
+	_ func(*relock.Election, context.Context) iter.Seq2[relock.Holder, error]                                = (*relock.Election).Observe
 	_ func(...*relock.Lock) *relock.Multi                                                                    = relock.NewMulti
 	_ func(*relock.Multi, context.Context) (*relock.MultiHold, error)                                        = (*relock.Multi).Acquire
 	_ func(*relock.Multi, context.Context, time.Duration) (*relock.MultiHold, error)                         = (*relock.Multi).TryAcquire
@@ -85,6 +91,7 @@ var (
 var (
 	_ = relock.Info{Kind: "", Holders: []relock.Holder(nil), Waiters: int(0)}
 	_ = relock.Holder{Owner: "", Read: false, Holds: int(0), Token: int64(0), TTL: time.Duration(0)}
+	_ = relock.Term{Token: int64(0)}
 	_ = relock.Waiter{Owner: "", Read: false, Age: time.Duration(0)}
 	_ = relock.Event{Name: "", Owner: "", Token: int64(0), Waited: time.Duration(0), Held: time.Duration(0), Err: error(nil)}
 	_ = relock.Hooks{

@@ -17,4 +17,44 @@ var familyRules = []Rule{
 		"			return c.hold, true\n		}\n	}\n	return nil, false", "			defer func() { h, ok = c.hold, true }()\n		}\n	}\n	return nil, false",
 		[]string{"TestContextKnowsTheInnermostHoldOfAName"},
 	},
+	{
+		"whether one leads is judged by the clock", "election.go",
+		"if h.Err() == nil { // may call hooks: not under e.mu", "if h.peek() == nil {",
+		[]string{"TestElectionKnowsNoLeaderAfterAPause"},
+	},
+	{
+		"who loses a term campaigns again", "election.go",
+		"errors.Is(end, ErrLost), errors.Join(err, end)", "false, errors.Join(err, end)",
+		[]string{"TestElectionIsRunAgainAfterALoss", "TestElectionKnowsNoLeaderAfterAPause"},
+	},
+	{
+		"a lead that hangs is in no other Run's way", "election.go",
+		"	l := &Lock{side: e.lock.side, hash: e.lock.hash}\n", "	l := e.lock\n",
+		[]string{"TestElectionIsRunBesideALeadThatHangs"},
+	},
+	{
+		"a term that is over is nobody's", "election.go",
+		"slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })", "terms",
+		[]string{"TestElectionLeavesNothingOfItsTerms"},
+	},
+	{
+		"candidates wait for missing replicas", "election.go",
+		"case errors.Is(err, ErrReplicas) && transport.Pause(ctx, l.c.closing, transport.Backoff(try)):", "case false && transport.Pause(ctx, l.c.closing, transport.Backoff(try)):",
+		[]string{"TestElectionWaitsForMissingReplicas"},
+	},
+	{
+		"a change is told once", "election.go",
+		"if (now != told || last) && !yield(leader, err) || last {", "if told != now+1 && !yield(leader, err) || last {",
+		[]string{"TestElectionIsObserved"},
+	},
+	{
+		"the end of an observation is told", "election.go",
+		"(now != told || last) && !yield", "(now != told && !last) && !yield",
+		[]string{"TestElectionIsObserved", "TestElectionThatCannotBeIsRefused"},
+	},
+	{
+		"candidates stand in line", "election.go",
+		"slices.Concat(opts, []LockOption{Fair()})", "slices.Concat(opts, []LockOption{})",
+		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
+	},
 }

@@ -27,7 +27,7 @@ const childEnv = "RELOCK_TEST_CHILD"
 // An order is what a child is told to do. Orders run side by side.
 type order struct {
 	ID    int
-	Do    string // lock, unlock, count, ask, queue, abandon, or share
+	Do    string // lock, unlock, count, ask, queue, abandon, share, campaign, or terms
 	Lock  string
 	Owner string
 	Kind  string
@@ -44,6 +44,7 @@ type response struct {
 	Lost  bool // the error is ErrLost
 	N     int64
 	Took  time.Duration
+	Terms []claim
 }
 
 // child is another process with a client of its own.
@@ -159,6 +160,7 @@ type agent struct {
 	rdb    *redis.Client
 	client *relock.Client
 	crew   crew
+	office office
 
 	mu    sync.Mutex // guards the following fields
 	out   *json.Encoder
@@ -203,6 +205,10 @@ func (a *agent) obey(o order) response {
 		return a.abandon(o)
 	case "share":
 		return a.share(o)
+	case "campaign":
+		return a.campaign(o)
+	case "terms":
+		return a.claims()
 	}
 	return failure(errors.New("no such order"))
 }

@@ -1,0 +1,156 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// An Election has one leader at a time among all that run for it, in any number of
+// processes: who holds the fair lock of its name. Its methods may be called from any
+// goroutine.
+//
+// A term is a lease. A leader that is cut off, or stopped, is none any more when its
+// trust has ended, and IsLeader says so before anybody else leads; code that does not
+// ask may run on for a moment beside the next leader. The term's token tells a
+// resource which of them is late.
+//
+// Candidates need no owner. Where each has a name of its own (Owner, WithOwner), Leader
+// and Observe tell it; two of one name would lead together.
+type Election struct {
+	lock *Lock // each Run has a handle of its own that is like it
+
+	mu    sync.Mutex // guards the following field; nothing is called under it
+	terms []*Hold    // of each Run that leads; replaced, never changed
+}
+
+// A Term is one time of leading.
+type Term struct {
+	Token int64 // larger than that of every earlier term
+}
+
+// NewElection returns an election. It does no I/O. A bad name or option is what every
+// call returns. All candidates, and nobody else, take the name.
+func (c *Client) NewElection(name string, opts ...LockOption) *Election {
+	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair()})...)}
+}
+
+// Run campaigns, and calls lead when it leads, with a context that ends with the term:
+// when the hold is lost, with ErrLost as its cause, or when ctx ends. When lead returns
+// after a loss, Run campaigns again, whatever lead has returned. It returns when lead
+// does before that, with lead's error joined with that of giving up the term; and when
+// ctx ends or the lock cannot be had at all. A panic of lead gives up the term.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if lead == nil {
+		return lockError(e.lock.Name(), fmt.Errorf("%w: the function that leads is nil", ErrInvalidOption))
+	}
+	// A lead that does not return after a loss keeps the next Run's handle free.
+	l := &Lock{side: e.lock.side, hash: e.lock.hash}
+	for try := 1; ; try++ {
+		h, err := l.Acquire(ctx)
+		switch {
+		case err == nil:
+			if again, err := e.serve(ctx, h, lead); !again {
+				return err
+			}
+			try = 0
+		case errors.Is(err, ErrReplicas) && transport.Pause(ctx, l.c.closing, transport.Backoff(try)):
+		default:
+			return err
+		}
+	}
+}
+
+// serve leads for one term, and says whether it was lost.
+func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
+	e.change(func(terms []*Hold) []*Hold { return append(terms, h) })
+	defer func() {
+		end := h.Release()
+		e.change(func(terms []*Hold) []*Hold {
+			return slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })
+		})
+		lost, err = errors.Is(end, ErrLost), errors.Join(err, end)
+	}()
+	return false, lead(h.Context(ctx), Term{Token: h.Token()})
+}
+
+func (e *Election) change(f func([]*Hold) []*Hold) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.terms = f(slices.Clone(e.terms))
+}
+
+// IsLeader says whether a Run of this Election leads now, judged by the clock at the
+// call. It does no I/O. Of all Elections of the name, at most one says true at a time.
+func (e *Election) IsLeader() bool {
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	terms := e.terms
+	e.mu.Unlock()
+	for _, h := range terms {
+		if h.Err() == nil { // may call hooks: not under e.mu
+			return true
+		}
+	}
+	return false
+}
+
+// Leader reads from Redis who leads, and by which token; ErrNotHeld: nobody.
+func (e *Election) Leader(ctx context.Context) (Holder, error) {
+	if err := e.usable(); err != nil {
+		return Holder{}, err
+	}
+	info, err := e.lock.Info(ctx)
+	if err == nil && len(info.Holders) == 0 {
+		err = lockError(e.lock.Name(), fmt.Errorf("%w: nobody leads", ErrNotHeld))
+	}
+	if err != nil {
+		return Holder{}, err
+	}
+	return info.Holders[0], nil
+}
+
+// Observe tells who leads, and then each change: a new term, or ErrNotHeld when nobody
+// leads. It asks Redis each second, or each third of a shorter TTL, and does not see a
+// term that is over before it asks. An error of Redis is told as well, once until it
+// answers. The last that it tells is the end of ctx, or of the client.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
+	return func(yield func(Holder, error) bool) {
+		const failing, untold = -1, -2 // beside the token of who leads, or 0
+		for told := int64(untold); ; {
+			leader, err := e.Leader(ctx)
+			now := leader.Token
+			if err != nil && !errors.Is(err, ErrNotHeld) {
+				now = failing
+			}
+			last := now == failing && (ctx == nil || ctx.Err() != nil || errors.Is(err, ErrClosed) || e.usable() != nil)
+			if (now != told || last) && !yield(leader, err) || last {
+				return
+			}
+			told = now
+			transport.Pause(ctx, e.lock.c.ctx.Done(), min(e.lock.terms.TTL/3, time.Second)) // what cuts it short is the next error
+		}
+	}
+}
+
+// usable is the error of an Election that was not made as it should be.
+func (e *Election) usable() error {
+	switch {
+	case e == nil || e.lock == nil:
+		return fmt.Errorf("relock: %w: make an Election with Client.NewElection", ErrInvalidOption)
+	case e.lock.bad() != nil:
+		return lockError(e.lock.Name(), e.lock.bad())
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// An observation is what Observe has told.
+type observation struct {
+	relock.Holder
+	err error
+}
+
+// observe has the changes of an election told on the channel.
+func observe(ctx context.Context, e *relock.Election) (told chan observation, ended rig.Going) {
+	told = make(chan observation, 100)
+	return told, rig.Beside(func() error {
+		for h, err := range e.Observe(ctx) {
+			told <- observation{h, err}
+		}
+		return nil
+	})
+}
+
+// change returns the one change that is told in some time.
+func change(t *testing.T, told chan observation) observation {
+	t.Helper()
+	time.Sleep(20*time.Second + 333*time.Millisecond) // no instant at which it asks
+	if len(told) != 1 {
+		t.Fatalf("%d changes told, want one", len(told))
+	}
+	return <-told
+}
+
+func TestElectionIsObserved(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, link := x.Linked()
+		told, ended := observe(ctx, c.NewElection("e"))
+		rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+		var last *candidate
+		var term relock.Term
+		for range 2 {
+			if last != nil {
+				last.step <- nil
+				rig.Must(t, <-last.ended)
+			}
+			last = campaign(t.Context(), x.Client().NewElection("e"))
+			term = last.leads(t)
+			if got := change(t, told); got.err != nil || got.Token != term.Token {
+				t.Errorf("told %+v, want the leader's term %d", got, term.Token)
+			}
+		}
+		heal := link.Cut()
+		if got := change(t, told); got.err == nil || errors.Is(got.err, relock.ErrNotHeld) {
+			t.Errorf("told %v where redis cannot be reached", got.err)
+		}
+		heal()
+		if got := change(t, told); got.err != nil || got.Token != term.Token {
+			t.Errorf("told %+v, want the leader once more", got)
+		}
+		cancel()
+		rig.Must(t, <-ended)
+		rig.WantIs(t, (<-told).err, context.Canceled)
+		for range x.Eye.NewElection("e").Observe(t.Context()) {
+			break
+		}
+		last.step <- nil
+		rig.Must(t, <-last.ended)
+	})
+}
+
+func TestElectionLeavesNothingOfItsTerms(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		e := x.Client().NewElection("e")
+		var hold weak.Pointer[relock.Hold]
+		rig.Must(t, e.Run(t.Context(), func(ctx context.Context, _ relock.Term) error {
+			h, _ := relock.FromContext(ctx, "e")
+			hold = weak.Make(h)
+			return nil
+		}))
+		for range 3 {
+			time.Sleep(time.Minute)
+			runtime.GC()
+		}
+		if hold.Value() != nil {
+			t.Error("an Election keeps the hold of a term that is over")
+		}
+		runtime.KeepAlive(e)
+	})
+}
+
+func TestElectionThatCannotBeIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var none *relock.Client
+		for what, e := range map[string]*relock.Election{
+			"a zero value": {}, "nil": nil, "of no client": none.NewElection("e"),
+			"a bad option": x.Eye.NewElection("e", relock.TTL(-1)),
+		} {
+			_, leader := e.Leader(t.Context())
+			errs := map[string]error{"Run": e.Run(t.Context(), nobody(t)), "Leader": leader}
+			n := 0
+			for _, err := range e.Observe(t.Context()) {
+				errs["Observe"] = err
+				n++
+			}
+			for call, err := range errs {
+				if !errors.Is(err, relock.ErrInvalidOption) {
+					t.Errorf("%s of %s: %v, want ErrInvalidOption", call, what, err)
+				}
+			}
+			if e.IsLeader() || n != 1 {
+				t.Errorf("%s: IsLeader %v, observed %d times", what, e.IsLeader(), n)
+			}
+		}
+		e := x.Eye.NewElection("e")
+		rig.WantIs(t, e.Run(t.Context(), nil), relock.ErrInvalidOption)
+		rig.WantIs(t, e.Run(nil, nobody(t)), relock.ErrInvalidOption) //nolint:staticcheck // nil is what is tested
+		for _, err := range e.Observe(nil) {                          //nolint:staticcheck // as above
+			rig.WantIs(t, err, relock.ErrInvalidOption)
+		}
+		rig.WantIs(t, x.Eye.NewElection("a\nb").Run(t.Context(), nobody(t)), relock.ErrInvalidName)
+		rig.Must(t, x.Eye.NewLock("e").Do(t.Context(), func(ctx context.Context) error {
+			rig.WantIs(t, e.Run(ctx, nobody(t)), relock.ErrDeadlock)
+			return nil
+		}))
+	})
+}
