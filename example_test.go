@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	mini "github.com/alicebob/miniredis/v2"
@@ -14,7 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
 )
+
+// TestMain has the examples end what they start.
+func TestMain(m *testing.M) { rig.Main(m) }
 
 // redisAddr stands for the address of your Redis, such as "localhost:6379". The
 // examples run in any `go test`: each gets a server of its own, inside the

@@ -1,11 +1,18 @@
 package relock
 
 import (
+	"context"
+	"maps"
 	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/seam"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -13,6 +20,14 @@ import (
 
 // The suites in test/ reach in here, and nowhere else.
 func init() {
+	seam.Spread = &transport.Spread
+	seam.Scripts = wire.Scripts()
+	seam.ReadAcquire = readAcquire
+	seamsOfAClient()
+	seamsOfALock()
+}
+
+func seamsOfAClient() {
 	seam.SetClock = func(client any, k *clock.Clock) {
 		c := client.(*Client)
 		c.permitted.Store(true)
@@ -26,6 +41,14 @@ func init() {
 	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
 	seam.Listen = func(client any) { client.(*Client).inbox.Start() }
 	seam.Hears = func(client any) bool { return client.(*Client).inbox.Up() }
+	seam.RenewAround = func(client any, between func()) { client.(*Client).renewAround(between) }
+	seam.Timeouts = func(client any) (release, keep time.Duration) {
+		c := client.(*Client)
+		return c.cfg.releaseTimeout, c.cfg.tokenKeep
+	}
+}
+
+func seamsOfALock() {
 	seam.OfKind = func(lock any, kind string) {
 		l := lock.(*Lock)
 		own := *l.side
@@ -42,9 +65,13 @@ func init() {
 		}
 	}
 	seam.Nonce = func(hold any) string { return hold.(*Hold).acquisition().nonce.String() }
-	seam.Spread = &transport.Spread
-	seam.Scripts = wire.Scripts()
-	seam.ReadAcquire = readAcquire
+	seam.Unlocked = func(lock any) bool { return lock.(*Lock).unlocked() }
+	seam.PretendShort = func(hold any) { hold.(*Hold).pretendShort() }
+	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return lock.(*Lock).askAgainWhenLost(ctx) }
+	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
+		l := lock.(*Lock)
+		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
+	}
 }
 
 // kept counts what c keeps: sessions that ask, are queued, held or being released,
@@ -72,4 +99,75 @@ func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
 		all = append(all, seam.Answer{Code: a.Code, Ghost: a.Ghost, Remaining: a.Remaining})
 	}
 	return all, err
+}
+
+// unlocked says whether the caller holds none of the mutexes under which l's
+// state is kept: whoever else has one gives it back while it is asked for.
+func (l *Lock) unlocked() bool {
+	if !comesFree(&l.mu) {
+		return false
+	}
+	l.mu.Unlock()
+	if !comesFree(&l.c.mu) {
+		return false
+	}
+	r := l.c.rooms[l.kind][l.hash]
+	l.c.mu.Unlock()
+	if r == nil {
+		return true
+	}
+	if !comesFree(&r.mu) {
+		return false
+	}
+	r.mu.Unlock()
+	return true
+}
+
+// comesFree locks mu, unless that takes for ever.
+func comesFree(mu *sync.Mutex) bool {
+	for range 1_000_000 {
+		if mu.TryLock() {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+// pretendShort has h's session, of a named owner, held as one that asks for a replica and
+// whose latest renewal none has.
+func (h *Hold) pretendShort() {
+	k := h.keeper()
+	at := k.begin()
+	defer k.end(&at)
+	h.Session.Unrenewed(ErrReplicas, &at)
+	h.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
+}
+
+// renewAround is a round of the watchdog that finds every session due, and in which
+// between happens after it has looked at them and before it sends anything.
+func (c *Client) renewAround(between func()) {
+	d := dues{c: c, now: c.clock.Now()}
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, s := range all {
+		runAll(d.add(s))
+	}
+	between()
+	d.send()
+}
+
+// askAgainWhenLost is the next try of a call that was asking for l when a message
+// granted its session, after the lease of that grant has ended.
+func (l *Lock) askAgainWhenLost(ctx context.Context) error {
+	k := l.c.enter(l)
+	defer l.c.leave(k)
+	at := k.begin()
+	a := k.newEntry("", l, false)
+	a.GiveUp(&at)
+	k.end(&at)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
+	_, err := w.contend(a, room.PlaceNew)
+	return err
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -56,6 +57,29 @@ func PretendHolds(h *relock.Hold, n int) { seam.PretendHolds(h, n) }
 
 // Nonce is the name of the acquisition that h is of.
 func Nonce(h *relock.Hold) string { return seam.Nonce(h) }
+
+// Unlocked says whether the caller holds none of the mutexes under which l's state is kept.
+func Unlocked(l *relock.Lock) bool { return seam.Unlocked(l) }
+
+// PretendShort has h's session held as one whose latest renewal too few replicas have.
+func PretendShort(h *relock.Hold) { seam.PretendShort(h) }
+
+// RenewAround is a round of c's watchdog for every session, in the midst of which
+// between happens.
+func RenewAround(c *relock.Client, between func()) { seam.RenewAround(c, between) }
+
+// AskAgainWhenLost is the next try of a call for l whose grant was lost unseen.
+func AskAgainWhenLost(ctx context.Context, l *relock.Lock) error {
+	return seam.AskAgainWhenLost(ctx, l)
+}
+
+// Asked is what l asks of Redis, or why every call on it fails.
+func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error) {
+	return seam.Asked(l)
+}
+
+// Timeouts are c's own.
+func Timeouts(c *relock.Client) (release, keep time.Duration) { return seam.Timeouts(c) }
 
 // Scripts are all that a client sends, by name.
 func Scripts() map[string]*script.Script { return seam.Scripts }

@@ -5,6 +5,7 @@
 package seam
 
 import (
+	"context"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -38,6 +39,26 @@ var (
 	PretendHolds func(hold any, n int)
 	// Nonce is the name of the acquisition that a hold is of.
 	Nonce func(hold any) string
+)
+
+// What no user can see or bring about.
+var (
+	// Unlocked says whether the caller holds none of the mutexes under which a lock's
+	// state is kept: whoever else has one gives it back while it is asked for.
+	Unlocked func(lock any) bool
+	// PretendShort has the session of a hold, of a named owner, held as one that asks for
+	// a replica and whose latest renewal none has.
+	PretendShort func(hold any)
+	// RenewAround is a round of the watchdog that finds every session due, and in which
+	// between happens after it has looked at them and before it sends anything.
+	RenewAround func(client any, between func())
+	// AskAgainWhenLost is the next try of a call that was asking for the lock when a
+	// message granted its session, after the lease of that grant has ended.
+	AskAgainWhenLost func(ctx context.Context, lock any) error
+	// Asked is what a handle asks of Redis, or why every call on it fails.
+	Asked func(lock any) (owner string, ttl, maxHold time.Duration, err error)
+	// Timeouts are a client's own.
+	Timeouts func(client any) (release, keep time.Duration)
 )
 
 // Of all clients of the process. None may be in use while these are changed.

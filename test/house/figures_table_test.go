@@ -127,15 +127,15 @@ var figures = []figure{
 		says: []string{`keeps? tenants apart\. It has 1 to # bytes`},
 	},
 	{
-		what: "the longest owner", file: "owner.go", source: `maxOwner = (\d+)`,
+		what: "the longest owner", file: "context.go", source: `maxOwner = (\d+)`,
 		says: []string{`id has 1 to # bytes`},
 	},
 	{
-		what: "the most replicas", file: "replicas.go", source: `maxReplicas = (.+)`,
+		what: "the most replicas", file: "statement.go", source: `maxReplicas = (.+)`,
 		says: []string{`n is 1 to #;`},
 	},
 	{
-		what: "the longest time for replicas", file: "replicas.go", source: `maxAckTime += (.+)`,
+		what: "the longest time for replicas", file: "statement.go", source: `maxAckTime += (.+)`,
 		says: []string{`timeout is 1 ms to @,`},
 	},
 	{

@@ -50,7 +50,7 @@ var handleRules = []Rule{
 		[]string{"TestLocalReentryAsksRedisForItsReplicas"},
 	},
 	{
-		"the name of an anonymous hold is no owner", "owner.go",
+		"the name of an anonymous hold is no owner", "context.go",
 		"if id[0] == madeMark {", "if false {",
 		[]string{"TestNameThatRelockMadeIsEnteredByNobody"},
 	},

@@ -119,7 +119,7 @@ var holdRules = []Rule{
 		[]string{"TestHooksOfNestedHoldsAreCalledUnderNoMutex"},
 	},
 	{
-		"a hold forgets contexts whose parent has ended", "holdcontext.go",
+		"a hold forgets contexts whose parent has ended", "context.go",
 		"delete(h.contexts, ctx)", "_ = ctx",
 		[]string{"TestHoldForgetsContextsWhoseParentHasEnded"},
 	},

@@ -9,7 +9,7 @@ var outageRules = []Rule{
 		[]string{"TestAFullDiskIsWaitedOut"},
 	},
 	{
-		"a wait without an answer is no contention", "silence.go",
+		"a wait without an answer is no contention", "trouble.go",
 		"case w.taken && wait > 0:", "case wait > 0:",
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
@@ -29,12 +29,12 @@ var outageRules = []Rule{
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
-		"the first unanswered request is told of", "silence.go",
+		"the first unanswered request is told of", "trouble.go",
 		"	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return unanswered", "	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return nil\n		return unanswered",
 		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"a lost hold in the way is no contention", "silence.go",
+		"a lost hold in the way is no contention", "trouble.go",
 		"case w.occupied:", "case false:",
 		[]string{"TestLostHoldOfTheHandleIsNoContention"},
 	},

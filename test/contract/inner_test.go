@@ -1,4 +1,4 @@
-package relock_test
+package contract_test
 
 import (
 	"context"
@@ -13,10 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(m) }
-
-// What these tests see or bring about is no part of what users can: export_test.go
-// reaches in for them.
+// What these tests see or bring about is no part of what users can.
 
 // TestHooksOfNestedHoldsAreCalledUnderNoMutex: of those that Redis is not told of.
 // Fails when one is called under the mutex of its handle: it could not ask that.
@@ -26,7 +23,7 @@ func TestHooksOfNestedHoldsAreCalledUnderNoMutex(t *testing.T) {
 		calls := 0
 		free := func() {
 			calls++
-			if !l.Unlocked() {
+			if !rig.Unlocked(l) {
 				t.Error("a hook is called under a mutex")
 			}
 		}
@@ -63,7 +60,7 @@ func TestNothingIsLoggedUnderAMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		var l *relock.Lock
 		free := make(chan bool, 100)
-		handler := onLog{slog.DiscardHandler, func() { free <- l.Unlocked() }}
+		handler := onLog{slog.DiscardHandler, func() { free <- rig.Unlocked(l) }}
 		l = x.Client(relock.Logger(slog.New(handler))).NewLock("a", relock.TTL(time.Second))
 		rig.Must(t, l.Lock(t.Context()))
 		x.Server.FailNext(1, "LOADING", func(args []string) bool { return args[0] == "evalsha" })
@@ -88,7 +85,7 @@ func TestNothingIsLoggedUnderAMutex(t *testing.T) {
 func TestGrantThatIsLostBeforeItsCallHasSeenItIsForgotten(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a := s.Actor()
-		if err := a.NewLock("l").AskAgainWhenLost(t.Context()); err == nil {
+		if err := rig.AskAgainWhenLost(t.Context(), a.NewLock("l")); err == nil {
 			t.Error("the call holds what was lost")
 		}
 		if left := rig.Remains(a.Client); left != "" {
@@ -123,7 +120,7 @@ func TestUnlocksThatShareAStatementSucceedThoughARenewalFellShort(t *testing.T) 
 			unlocks = append(unlocks, rig.Beside(l.Unlock))
 			rig.StillWaits(t, unlocks[len(unlocks)-1])
 		}
-		outer.PretendShort()
+		rig.PretendShort(outer)
 		close(gate)
 		for _, unlock := range unlocks {
 			rig.Must(t, <-unlock)
@@ -146,7 +143,7 @@ func TestRenewalOfWhatIsReleasedMeanwhileIsNotSent(t *testing.T) {
 				rig.Must(t, all[i].Lock(t.Context()))
 			}
 			var before int
-			c.RenewAround(func() {
+			rig.RenewAround(c, func() {
 				for _, l := range all {
 					rig.Must(t, l.Unlock())
 				}

@@ -1,4 +1,4 @@
-package relock_test
+package contract_test
 
 import (
 	"context"
@@ -35,21 +35,21 @@ func FuzzDurations(f *testing.F) {
 		c, err := relock.New(rdb)
 		rig.Must(t, err)
 		defer c.Close()
-		_, ttl, _, err := c.NewLock("l", relock.TTL(d)).Asked()
+		_, ttl, _, err := rig.Asked(c.NewLock("l", relock.TTL(d)))
 		wantDuration(t, "TTL", d, ttl, err, 100*time.Millisecond, 24*time.Hour)
-		_, _, most, err := c.NewLock("l", relock.MaxHold(d)).Asked()
+		_, _, most, err := rig.Asked(c.NewLock("l", relock.MaxHold(d)))
 		wantDuration(t, "MaxHold", d, most, err, time.Millisecond, 10*365*24*time.Hour)
 
 		c, err = relock.New(rdb, relock.ReleaseTimeout(d))
 		var release, keep time.Duration
 		if err == nil {
-			release, _ = c.Timeouts()
+			release, _ = rig.Timeouts(c)
 			c.Close()
 		}
 		wantDuration(t, "ReleaseTimeout", d, release, err, time.Millisecond, time.Hour)
 		c, err = relock.New(rdb, relock.TokenKeep(d))
 		if err == nil {
-			_, keep = c.Timeouts()
+			_, keep = rig.Timeouts(c)
 			c.Close()
 		}
 		wantDuration(t, "TokenKeep", d, keep, err, time.Minute, 24*time.Hour)
@@ -78,12 +78,12 @@ func FuzzNamesAndOwners(f *testing.F) {
 		c, err := relock.New(rdb)
 		rig.Must(t, err)
 		defer c.Close()
-		_, _, _, err = c.NewLock(s).Asked()
+		_, _, _, err = rig.Asked(c.NewLock(s))
 		if (err == nil) != (key.CheckName(s) == nil) || err != nil && !errors.Is(err, relock.ErrInvalidName) {
 			t.Errorf("name %q: %v", s, err)
 		}
 		good := s != "" && len(s) <= 512 && utf8.ValidString(s)
-		owner, _, _, err := c.NewLock("l", relock.Owner(s)).Asked()
+		owner, _, _, err := rig.Asked(c.NewLock("l", relock.Owner(s)))
 		if good && (err != nil || owner != s) || !good && !errors.Is(err, relock.ErrInvalidOption) {
 			t.Errorf("owner %q is taken as %q, %v", s, owner, err)
 		}
