@@ -24,7 +24,7 @@ local clock = redis.call('TIME')
 
 -- One request for a lock that nobody has and nobody waits for: the usual case.
 if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or fields[4] == ARGV[1]) then
-  local token = clock[1] .. string.sub('00000' .. clock[2], -6)
+  local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
   local left = ARGV[2] - token
   if left > 0 and left <= 60000000 then
     if not fields[3] then
@@ -37,12 +37,12 @@ if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or 
     if token > fields[3] then
       -- No two grants share a token: soon after the last one it is a smaller block.
       local block = ARGV[7]
-      if block ~= '1' then
-        block = math.min(block, token - fields[3])
+      if block ~= '1' and token - fields[3] < block + 0 then
+        block = token - fields[3]
       end
       redis.call('PEXPIRE', KEYS[1], ARGV[8])
       redis.call('HSET', KEYS[1], 'holder', ARGV[4], ARGV[5], ARGV[6] .. block, 'token', token)
-      return (block == ARGV[7] or block + 0 == ARGV[7] + 0) and token or { token, block }
+      return block == ARGV[7] and token or { token, block }
     end
   end
 end

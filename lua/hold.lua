@@ -19,9 +19,10 @@ local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
 -- What one session that holds alone has been told before, against what it states now.
 -- Returns what is left of its lease, or the error by which a command was refused.
 local function state_alone(i, identity, field, op, writes, reads)
-  local record = redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token', 'crowd')
+  local record = clock and redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token') or redis.pcall('HMGET', KEYS[i], 'holder', field)
   if record[1] ~= identity then
-    return record.err and record or record[5] and string.find(record[5], '+', 1, true) and -5 or 0
+    local crowd = not record.err and redis.call('HGET', KEYS[i], 'crowd')
+    return record.err and record or crowd and string.find(crowd, '+', 1, true) and -5 or 0
   end
   local last, wrote, terms, ttl = string.match(record[2], '^(%d+) (%d+) %d+( (%d+) %d+)$')
   local ends = clock and tonumber(record[3] or math.floor(record[4] / 1000) + ttl)

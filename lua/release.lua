@@ -12,7 +12,7 @@
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask
 --   again, the queue was too long for one call); or -5, now, 0 (the one-key form cannot
 --   answer)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token')
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd')
 
 -- It holds alone, nobody waits, and no copy of its request counts: the usual case. While
 -- the record is there, nobody else has held since, and no clock is needed.
@@ -35,7 +35,7 @@ local queued = alone and KEYS[2] and tonumber(fields[2])
 local front = queued and redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2) or {}
 if front[1] then
   local head, following = front[1], front[2]
-  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head))
+  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head), 'token')
   local ends, _, _, counts, identity = waiter_parts(entries[1] or '')
   local _, told = waiter_parts(following and entries[2] or '')
   local op, writes, _, ttl, block = counts_parts(counts or '')
@@ -43,7 +43,7 @@ if front[1] then
   local heard = writes == '1' and not is_named(owner) and tonumber(ends) > now and not (told and tonumber(ends) < tonumber(told))
     and redis.pcall('PUBSUB', 'NUMSUB', inbox .. client)
   if heard and not heard.err and heard[2] > 0 then
-    local low, high = issue(tonumber(fields[3] or 0), tonumber(block))
+    local low, high = issue(tonumber(entries[3] or 0), tonumber(block))
     local first, last = text(low), text(high)
     local removed = redis.call('ZREM', KEYS[2], head, '-' .. head) > 0
     queued = removed and queued - 1 or queued

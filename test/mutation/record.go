@@ -60,7 +60,7 @@ var recordRules = []Rule{
 	},
 	{
 		"the usual grant has a block of its own", "lua/acquire.lua",
-		"math.min(block, token - fields[3])", "ARGV[7]",
+		"        block = token - fields[3]\n", "        block = ARGV[7]\n",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
@@ -160,7 +160,7 @@ var recordRules = []Rule{
 	},
 	{
 		"a statement for one of several names the queue", "lua/hold.lua",
-		" and string.find(record[5], '+', 1, true) and -5 or 0", " and 0 or 0",
+		" and string.find(crowd, '+', 1, true) and -5 or 0", " and 0 or 0",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 }
