@@ -61,6 +61,10 @@ func (c *roomCall) begin() {
 	at := m.step()
 	if c.want.Owner != "" {
 		if s := m.room.HeldBy(c.want.Owner, c.want.Read, at); s != nil {
+			if s.CanJoin(c.want.Terms, c.want.Read, at) {
+				c.join(s, at)
+				return
+			}
 			m.done(at)
 			c.reenter(s, false)
 			return
@@ -112,7 +116,7 @@ func (c *roomCall) sendOnce() {
 	block := a.Entry.Block()
 	script := a.acquire(c.request, c.ticket, false)
 	m.done(at)
-	c.asking = m.ask(fmt.Sprintf("acquire %s op %d place %d", a.nonce, c.request.Op, c.ticket), script, func(reply []any, ok bool) { c.answered(reply, ok, block) })
+	c.asking = m.askFor(a.nonce, fmt.Sprintf("acquire %s op %d place %d", a.nonce, c.request.Op, c.ticket), script, func(reply []any, ok bool) { c.answered(reply, ok, block) })
 }
 
 // acquire is a request as the script is told of it.

@@ -147,7 +147,7 @@ func (m *member) said(reply []any) room.Reply {
 // release has Redis hear that the acquisition is over, until it has.
 func (a *roomAcq) release() {
 	m := a.m
-	note := releasedAcq{a.nonce, a.owner, a.Doubt()}
+	note := releasedAcq{a.nonce, a.owner, a.Doubt(), false}
 	a.releaseUntil(note, m.hall.now+a.Lasts()+room.LateAfter)
 }
 
@@ -159,6 +159,7 @@ func (a *roomAcq) releaseUntil(note releasedAcq, by time.Duration) {
 			return
 		}
 		m.forget(a)
+		note.ended = ok
 		m.released = append(m.released, note)
 	})
 }
@@ -190,7 +191,7 @@ func (a *roomAcq) fire() {
 	case a.Session == nil:
 		if q, due := a.Entry.Beat(at); due {
 			script, block := a.acquire(q, a.Entry.Ticket(), true), q.Block()
-			m.ask(fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
+			m.askFor(a.nonce, fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
 		}
 	default:
 		if r, due := a.Session.Due(at); due {
@@ -254,6 +255,16 @@ func (c *roomCall) reenter(s *room.Session, reserved bool) {
 	case in != room.Open:
 		c.anew()
 	}
+}
+
+// join adds a hold of which Redis is not told.
+func (c *roomCall) join(s *room.Session, at *room.Step) {
+	hold := c.newHold()
+	hold.joined = true
+	s.Join(&hold.Hold, at)
+	c.m.hall.seen["holds that Redis is not told of"]++
+	c.took(hold)
+	c.m.done(at)
 }
 
 // wait has Redis told of one more hold.

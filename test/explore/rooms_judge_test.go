@@ -45,6 +45,23 @@ func (x *roomHold) trusted() bool {
 	return !x.c.m.dead && !x.Released() && !x.Lost() && !x.Session.Over() && !x.c.m.hall.instant().Reached(x.Session.Until())
 }
 
+// judgeGrants looks whether anybody holds in Redis who has left, and was told that
+// Redis knows: nobody would ever release that.
+func (h *hall) judgeGrants() {
+	for _, g := range h.lock.grants {
+		for _, s := range g.sessions {
+			for _, m := range h.members {
+				if s.client != m.id || s.expiry <= h.lock.now || h.copied[s.nonce] {
+					continue // a client knows of the copies that it has made itself
+				}
+				if slices.ContainsFunc(m.released, func(note releasedAcq) bool { return note.ended && note.nonce == s.nonce }) {
+					h.violate("%s is granted, which its client has left", s.nonce)
+				}
+			}
+		}
+	}
+}
+
 // judge looks whether two may rely on what excludes them.
 func (h *hall) judge() {
 	var all []*roomHold

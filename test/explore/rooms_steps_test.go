@@ -56,6 +56,9 @@ func (h *hall) call(m *member) {
 	c := &roomCall{m: m, began: h.now, want: room.Want{Once: h.dice.IntN(6) == 0, Terms: h.terms()}}
 	if h.dice.IntN(3) == 0 {
 		c.want.Owner = fmt.Sprintf("owner %d", h.dice.IntN(2))
+		if h.dice.IntN(3) == 0 {
+			c.want.Terms = &localTerms
+		}
 	}
 	c.want.Read = h.setup.kind == "rw" && h.dice.IntN(2) == 0
 	m.calls = append(m.calls, c)
@@ -67,6 +70,7 @@ var (
 	usualTerms = room.Terms{TTL: time.Second}
 	fixedTerms = room.Terms{TTL: time.Second, Fixed: true}
 	longTerms  = room.Terms{TTL: 2 * time.Second}
+	localTerms = room.Terms{TTL: time.Second, Local: true}
 )
 
 func (h *hall) terms() *room.Terms {
@@ -130,6 +134,7 @@ func (h *hall) lose() {
 func (h *hall) repeat() {
 	if len(h.air) > 0 {
 		if f := h.air[h.dice.IntN(len(h.air))]; f.copy {
+			h.copied[f.nonce] = true
 			again := *f
 			h.fly(&again)
 		}
@@ -186,9 +191,14 @@ func (c *roomCall) leave() {
 
 // ask sends a script and waits for its answer, for as long as one is waited for.
 func (m *member) ask(what string, script func() []any, then func(reply []any, ok bool)) *question {
+	return m.askFor("", what, script, then)
+}
+
+// askFor is ask of a request for the lock, by that nonce.
+func (m *member) askFor(nonce, what string, script func() []any, then func(reply []any, ok bool)) *question {
 	h, q := m.hall, &question{}
 	what = m.id + " " + what
-	h.fly(&roomFlight{what: what, copy: true, run: func() {
+	h.fly(&roomFlight{what: what, copy: true, nonce: nonce, run: func() {
 		reply := h.serve(script)
 		h.fly(&roomFlight{to: m, what: "answer to " + what, run: func() {
 			if !q.over {

@@ -30,6 +30,7 @@ type hall struct {
 	wrong   string
 	say     func(format string, args ...any) // nil: nobody listens
 	seen    map[string]int
+	copied  map[string]bool // nonces by which somebody else than their client has asked
 }
 
 // A hallSetup is what a seed decides before anything happens.
@@ -48,10 +49,11 @@ func (s hallSetup) String() string {
 
 // A roomFlight is something under way to the server, or from it to a client.
 type roomFlight struct {
-	to   *member // nil: the server
-	run  func()
-	what string
-	copy bool // it may arrive twice
+	to    *member // nil: the server
+	run   func()
+	what  string
+	copy  bool   // it may arrive twice
+	nonce string // that it asks for the lock by
 }
 
 // A date is something that happens to a client at a time.
@@ -64,7 +66,7 @@ type date struct {
 var hallStart = clock.System().Now()
 
 func newHall(seed uint64, steps int) *hall {
-	h := &hall{dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}} //nolint:gosec // the same every time
+	h := &hall{dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}, copied: map[string]bool{}} //nolint:gosec // the same every time
 	kinds := []string{"plain", "plain", "plain", "fair", "rw"}
 	h.setup = hallSetup{
 		kind: kinds[h.dice.IntN(len(kinds))], members: 2 + h.dice.IntN(2), ttl: time.Second, risky: h.dice.IntN(4) > 0,
@@ -127,6 +129,7 @@ func (h *hall) land(i int) {
 func (h *hall) serve(script func() []any) []any {
 	h.lock.begin(h.server())
 	reply := script()
+	h.judgeGrants()
 	for _, text := range h.lock.sent {
 		client, message, _ := strings.Cut(text, " ")
 		for _, m := range h.members {
@@ -205,6 +208,7 @@ type member struct {
 type releasedAcq struct {
 	nonce, owner string
 	doubt        int64
+	ended        bool // and Redis has said so
 }
 
 // step is something that happens to the client's room now.
@@ -225,7 +229,10 @@ func (m *member) done(at *room.Step) {
 			a.timer = !e.At.IsZero()
 			a.due = e.At.Sub(m.hall.start) - e.Grain
 		case room.Forget:
-			m.forget(e.Of.Of.(*roomAcq))
+			a := e.Of.Of.(*roomAcq)
+			if m.forget(a); a.Session == nil { // Redis cannot know it
+				m.released = append(m.released, releasedAcq{a.nonce, a.owner, 0, true})
+			}
 		case room.Lose:
 			m.hall.loses(m, e)
 		case room.Wake:
