@@ -118,30 +118,8 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		}
 		return results
 	}
-	requests := make([]*request, len(calls))
-	parts := make(map[string]*batch)
-	for i, c := range calls {
-		requests[i] = &request{ctx: ctx, call: c, done: make(chan struct{}, 1)}
-		server, _ := t.server(c)
-		b := parts[server]
-		if b == nil {
-			b = &batch{}
-			parts[server] = b
-		}
-		b.add(requests[i])
-	}
-	if run, cancel, ok := t.unwatched(ctx, timeout); ok && len(parts) == 1 {
-		defer cancel()
-		for _, b := range parts {
-			t.send(run, b)
-		}
-	} else {
-		t.mu.Lock()
-		for _, b := range parts {
-			t.start(b)
-		}
-		t.mu.Unlock()
-	}
+	requests, parts := t.byServer(ctx, calls)
+	t.sendAll(ctx, timeout, parts)
 	var over time.Time
 	if timeout > 0 {
 		over = time.Now().Add(timeout)
@@ -157,6 +135,40 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		t.failed(calls[i], r.Err)
 	}
 	return results
+}
+
+// byServer makes a request of each call, and a batch of those of each server.
+func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map[string]*batch) {
+	requests := make([]*request, len(calls))
+	parts := make(map[string]*batch)
+	for i, c := range calls {
+		requests[i] = &request{ctx: ctx, call: c, done: make(chan struct{}, 1)}
+		server, _ := t.server(c)
+		b := parts[server]
+		if b == nil {
+			b = &batch{}
+			parts[server] = b
+		}
+		b.add(requests[i])
+	}
+	return requests, parts
+}
+
+// sendAll sends the only batch here where nobody has to watch it, and others on
+// goroutines of their own.
+func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts map[string]*batch) {
+	if run, cancel, ok := t.unwatched(ctx, timeout); ok && len(parts) == 1 {
+		defer cancel()
+		for _, b := range parts {
+			t.send(run, b)
+		}
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range parts {
+		t.start(b)
+	}
 }
 
 // failed makes a Cluster client ask for the layout anew when a call may have met
