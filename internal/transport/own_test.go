@@ -65,6 +65,7 @@ func TestWhoIsAloneRunsTheCommandItself(t *testing.T) {
 					if seen.Load() != row.want {
 						t.Errorf("%d goroutines during the call, want %d", seen.Load(), row.want)
 					}
+					synctest.Wait() // a worker that has answered is about to look for the next call
 				}
 			})
 		})
