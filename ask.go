@@ -23,8 +23,8 @@ func (e *requestError) Unwrap() error { return e.err }
 // asks again and again without queueing: nobody else would tell it that the lock is
 // free.
 func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
-	c, ear := w.keeper.c, w.keeper.ear
-	if ear.shard == nil && !ear.Up() {
+	c, listener := w.keeper.c, w.keeper.listener
+	if listener.shard == nil && !listener.Up() {
 		c.inbox.Start()
 	}
 	if err := c.permit(w, w.keeper.keys()); err != nil {
@@ -33,10 +33,10 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	if w.once {
 		return w.request(a, room.PlaceNone)
 	}
-	for deaf := false; !ear.Up(); deaf = true {
+	for deaf := false; !listener.Up(); deaf = true {
 		said, err := w.request(a, room.PlaceNone)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return room.Answer{}, w.overOr(&requestError{ear.subscribing(ear.Down())})
+			return room.Answer{}, w.overOr(&requestError{listener.subscribing(listener.Down())})
 		}
 		if err != nil || said.Code != room.Busy {
 			return said, err
@@ -52,7 +52,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 
 // reachable waits until messages for the lock are heard, but no longer than limit.
 func (w *waiting) reachable(limit time.Duration) error {
-	c, e := w.keeper.c, w.keeper.ear
+	c, e := w.keeper.c, w.keeper.listener
 	w.listen()
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
@@ -112,7 +112,7 @@ func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err e
 func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err error) {
 	k, c := a.keeper, a.keeper.c
 	// An inbox that has been silent is asked to prove that it hears.
-	echo := ticket >= room.PlaceNew && time.Since(k.ear.Heard()) > trust.Pulse(a.Terms.TTL)
+	echo := ticket >= room.PlaceNew && time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL)
 	at := k.begin()
 	if !a.Waits() || a.Entry.Queued() {
 		// A message overtook the answer to an earlier copy.
@@ -157,7 +157,7 @@ func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo bool
 	case said.Code == room.Held && !q.Session.ToConfirm():
 		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
 	case said.Code == room.Queued && echo:
-		k.c.expectEcho(k.ear, q.Sent)
+		k.c.expectEcho(k.listener, q.Sent)
 	}
 	return said, nil
 }

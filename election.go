@@ -54,7 +54,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 		return lockError(e.lock.Name(), fmt.Errorf("%w: the function that leads is nil", ErrInvalidOption))
 	}
 	// A lead that does not return after a loss keeps the next Run's handle free.
-	l := &Lock{side: e.lock.side, hash: e.lock.hash}
+	l := &Lock{spec: e.lock.spec, hash: e.lock.hash}
 	for try := 1; ; try++ {
 		h, err := l.Acquire(ctx)
 		switch {

@@ -70,7 +70,7 @@ var (
 )
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
-func (l *Lock) unmade() bool   { return l == nil || l.side == nil }
+func (l *Lock) unmade() bool   { return l == nil || l.spec == nil }
 func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
 
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }

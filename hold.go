@@ -15,9 +15,9 @@ type Hold struct {
 	room.Hold // guarded by the keeper's mu, but for what does not change
 	lock      *Lock
 
-	// Guarded by the mu of the handle that has it, whose pile in is:
+	// Guarded by the mu of the handle that has it, whose list in is:
 
-	in           atomic.Pointer[pile]
+	in           atomic.Pointer[holdList]
 	above, below *Hold // the next newer and older one there
 	dead         bool  // found lost
 

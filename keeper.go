@@ -17,11 +17,11 @@ import (
 // A keeper drives the room of one lock: it tells the room what happens, one thing at a
 // time, and does what follows.
 type keeper struct {
-	*family
-	hash string // the lock's key
-	ear  *ear
-	skew atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
-	refs int32        // guarded by c.mu: calls and acquisitions that use the room
+	*origin
+	hash     string // the lock's key
+	listener *listener
+	skew     atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
+	refs     int32        // guarded by c.mu: calls and acquisitions that use the room
 
 	mu   sync.Mutex // guards room, and all acquisitions and holds in it
 	room room.Room

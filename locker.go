@@ -42,14 +42,14 @@ type Client struct {
 	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
 	owners      atomic.Int64
 	losses      atomic.Uint64 // of sessions
-	sides       sides
+	specs       specs
 	cfg         config
 	inboxPrefix string
 	wire        *wire.Encoder
 	transport   *transport.Transport
 	inbox       *inbox.Inbox
 	shards      *inbox.Shards // instead of the inbox; nil without the option
-	ear         *ear          // the inbox's
+	listener    *listener     // the inbox's
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
 	skew        atomic.Int64 // the clock of the server that answered last less ours, in ms
@@ -139,7 +139,7 @@ func (c *Client) newInbox(rdb redis.UniversalClient) {
 		Failed:  func(err error) { c.deaf(channel, err) },
 		Spread:  transport.Spread,
 	})
-	c.ear = newEar(channel, c.inbox)
+	c.listener = newListener(channel, c.inbox)
 }
 
 func isNil(rdb redis.UniversalClient) bool {
@@ -154,13 +154,13 @@ func isNil(rdb redis.UniversalClient) bool {
 // does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
 // control characters; a bad name or option is what every call on the handle returns.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	s := c.newSide(name, wire.KindPlain, wire.KindFair, opts)
-	return c.newLock(name, c.shared(sideLock, s))
+	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
+	return c.newLock(name, c.shared(specLock, s))
 }
 
-// newSide returns the exclusive side of a lock of the kind plain, or fair if the options say so.
-func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
-	s := side{family: family{c, plain}}
+// newSpec returns what exclusive handles are made with, of the kind plain, or fair if the options say so.
+func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
+	s := spec{origin: origin{c, plain}}
 	if c.unmade() {
 		s.err = errUnmadeClient
 		return s
@@ -182,11 +182,11 @@ func (c *Client) newSide(name, plain, fair string, opts []LockOption) side {
 	return s
 }
 
-func (c *Client) newLock(name string, s *side) *Lock {
+func (c *Client) newLock(name string, s *spec) *Lock {
 	if s.err != nil {
-		return &Lock{side: s, hash: name}
+		return &Lock{spec: s, hash: name}
 	}
-	return &Lock{side: s, hash: key.Hash(c.cfg.prefix, name)}
+	return &Lock{spec: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
 // enter returns the room of a lock, to be left again.
@@ -200,7 +200,7 @@ func (c *Client) enter(l *Lock) *keeper {
 	}
 	k := rooms[l.hash]
 	if k == nil {
-		k = &keeper{family: &l.family, hash: l.hash, ear: c.earFor(l.hash)}
+		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listenerFor(l.hash)}
 		k.room.Plain, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindRW || l.kind == wire.KindFairRW
 		k.skew.Store(c.skew.Load())
 		rooms[l.hash] = k

@@ -57,7 +57,7 @@ func together(locks []*Lock) error {
 	seen := make(map[string]bool, len(locks))
 	for _, l := range locks {
 		switch {
-		case l == nil || l.side == nil:
+		case l == nil || l.spec == nil:
 			return fmt.Errorf("relock: %w: a lock of a Multi is nil or a zero value; make it with NewLock or NewRWLock", ErrInvalidOption)
 		case l.err != nil:
 			return lockError(l.Name(), l.err)

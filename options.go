@@ -50,44 +50,44 @@ type terms struct {
 	fair  bool // strict order of arrival
 }
 
-// A family is the locks of one kind that a client makes.
-type family struct {
+// An origin is where locks come from: the client that makes them, and of which kind.
+type origin struct {
 	c    *Client
 	kind string
 }
 
-// A side is what handles have in common that are made alike. It does not change,
+// A spec is what handles have in common that are made alike. It does not change,
 // so one record serves any number of them.
-type side struct {
-	family
+type spec struct {
+	origin
 	terms     terms
 	err       error // a bad name or option: what every call returns
 	read      bool  // holds are shared with other readers
 	anonymous bool  // every acquisition is of a new owner, whatever ctx says
 }
 
-// sides are the latest that each constructor has made: mostly those of the next
+// specs are the latest that each constructor has made: mostly those of the next
 // handle as well.
-type sides [3]atomic.Pointer[side]
+type specs [3]atomic.Pointer[spec]
 
 const (
-	sideLock = iota
-	sideWrite
-	sideRead
+	specLock = iota
+	specWrite
+	specRead
 )
 
 // shared returns s in a place where handles can share it.
-func (c *Client) shared(at int, s side) *side {
+func (c *Client) shared(at int, s spec) *spec {
 	if s.err != nil {
 		bad := s
 		return &bad
 	}
-	last := c.sides[at].Load()
+	last := c.specs[at].Load()
 	if last != nil && *last == s {
 		return last
 	}
 	own := s // only here, so that the usual case allocates nothing
-	c.sides[at].Store(&own)
+	c.specs[at].Store(&own)
 	return &own
 }
 

@@ -74,7 +74,7 @@ func (w *waiting) acquire() (*Hold, error) {
 }
 
 // stand waits in line, and goes on with what is handed over.
-func (w *waiting) stand(p *room.Place, turn <-chan struct{}) (*acquisition, error) {
+func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) (*acquisition, error) {
 	left := false
 	defer func() {
 		if !left { // a hook has panicked
@@ -105,7 +105,7 @@ func (w *waiting) stand(p *room.Place, turn <-chan struct{}) (*acquisition, erro
 	}
 }
 
-func (w *waiting) leaveLine(p *room.Place) {
+func (w *waiting) leaveLine(p *room.Follower) {
 	at := w.keeper.begin()
 	w.keeper.room.Leave(p, &at)
 	w.keeper.end(&at)
@@ -267,7 +267,7 @@ func (c *Client) linked(channel string, first bool) {
 	c.mu.Lock()
 	waiters := make([]*acquisition, 0, len(c.sessions))
 	for _, a := range c.sessions {
-		if a.keeper.ear.channel == channel {
+		if a.keeper.listener.channel == channel {
 			waiters = append(waiters, a)
 		}
 	}

@@ -24,11 +24,11 @@ import (
 // same process after Lock, as the Go memory model has it for a sync.Mutex.
 // Between processes only the order is given.
 type Lock struct {
-	*side
+	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
 
 	mu    sync.Mutex // guards the following fields; taken before a room's mu
-	holds pile       // not yet unlocked
+	holds holdList   // not yet unlocked
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the
@@ -237,9 +237,9 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.unmade() {
 		return &syncLocker{ctx: ctx, lock: l}
 	}
-	own := *l.side
+	own := *l.spec
 	own.anonymous = true
-	return &syncLocker{ctx: ctx, lock: &Lock{side: &own, hash: l.hash}}
+	return &syncLocker{ctx: ctx, lock: &Lock{spec: &own, hash: l.hash}}
 }
 
 type syncLocker struct {

@@ -43,10 +43,10 @@ var _ Locker = (*RWLock)(nil)
 // NewRWLock returns a handle on the read/write lock of that name. Like NewLock
 // it does no I/O, and a bad name or option is what every call returns.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	s := c.newSide(name, wire.KindRW, wire.KindFairRW, opts)
-	w := c.newLock(name, c.shared(sideWrite, s))
+	s := c.newSpec(name, wire.KindRW, wire.KindFairRW, opts)
+	w := c.newLock(name, c.shared(specWrite, s))
 	s.read = true
-	return &RWLock{w: w, r: &Lock{side: c.shared(sideRead, s), hash: w.hash}}
+	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
 }
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.

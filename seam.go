@@ -51,9 +51,9 @@ func seamsOfAClient() {
 func seamsOfALock() {
 	seam.OfKind = func(lock any, kind string) {
 		l := lock.(*Lock)
-		own := *l.side
+		own := *l.spec
 		own.kind = kind
-		l.side = &own
+		l.spec = &own
 	}
 	seam.PretendHolds = func(hold any, n int) {
 		h := hold.(*Hold)

@@ -49,9 +49,9 @@ type hearing interface {
 	Suspect()
 }
 
-// An ear is where a client hears of a lock: its inbox, which it has for all, or
+// A listener is where a client hears of a lock: its inbox, which it has for all, or
 // a channel of the lock's own slot.
-type ear struct {
+type listener struct {
 	hearing
 	channel string
 	shard   *inbox.Channel // nil: the inbox
@@ -59,43 +59,43 @@ type ear struct {
 	since   instant        // guarded by Client.mu: since when one is awaited
 }
 
-func newEar(channel string, h hearing) *ear {
-	e := &ear{hearing: h, channel: channel}
+func newListener(channel string, h hearing) *listener {
+	e := &listener{hearing: h, channel: channel}
 	e.echo.Of = e
 	return e
 }
 
-// earFor returns the ear for a lock.
-func (c *Client) earFor(hash string) *ear {
+// listenerFor returns the listener for a lock.
+func (c *Client) listenerFor(hash string) *listener {
 	if c.shards == nil {
-		return c.ear
+		return c.listener
 	}
 	channel := key.ShardInbox(c.cfg.prefix, hash, c.id)
 	shard := c.shards.Channel(channel)
-	e := newEar(channel, shard)
+	e := newListener(channel, shard)
 	e.shard = shard
 	return e
 }
 
-// join makes the ear hear for a while: a sharded channel is subscribed for who
+// join makes the listener hear for a while: a sharded channel is subscribed for who
 // waits. The inbox is subscribed for life.
-func (e *ear) join() (leave func()) {
+func (e *listener) join() (leave func()) {
 	if e.shard == nil {
 		return func() {}
 	}
 	return e.shard.Join()
 }
 
-// needs is what the user must be permitted for the ear to hear.
-func (e *ear) needs() string {
+// needs is what the user must be permitted for the listener to hear.
+func (e *listener) needs() string {
 	if e.shard == nil {
 		return "subscribe"
 	}
 	return "ssubscribe, sunsubscribe"
 }
 
-// subscribing says of err, the end of a wait for the ear, what was waited for.
-func (e *ear) subscribing(err error) error {
+// subscribing says of err, the end of a wait for the listener, what was waited for.
+func (e *listener) subscribing(err error) error {
 	return fmt.Errorf("subscribing to the inbox %s: %w", e.channel, err)
 }
 
@@ -128,8 +128,8 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 
 // listen keeps the call's lock heard of until the call is over.
 func (w *waiting) listen() {
-	if w.keeper.ear.shard != nil && w.leave == nil {
-		w.leave = w.keeper.ear.join()
+	if w.keeper.listener.shard != nil && w.leave == nil {
+		w.leave = w.keeper.listener.join()
 	}
 }
 
@@ -153,7 +153,7 @@ func (c *Client) deaf(channel string, err error) {
 const echoGrace = time.Second
 
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.
-func (c *Client) expectEcho(e *ear, sent instant) {
+func (c *Client) expectEcho(e *listener, sent instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.since.IsZero() {
@@ -167,7 +167,7 @@ func (c *Client) expectEcho(e *ear, sent instant) {
 // checkEcho gives up a connection that did not hear what was published to it: it
 // is half open, or with a server that serves the lock no more, and waiting on it
 // would be in vain.
-func (c *Client) checkEcho(e *ear) {
+func (c *Client) checkEcho(e *listener) {
 	c.mu.Lock()
 	since := e.since
 	e.since = instant{}

@@ -116,7 +116,7 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 	}
 	shard := ""
 	if c.shards != nil {
-		shard = w.keeper.ear.channel
+		shard = w.keeper.listener.channel
 	}
 	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.TTL), c.wire.Permit(keys, key.Inbox(c.cfg.prefix, c.id), shard))
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Client) mayHear(w *waiting) error {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
-	e := w.keeper.ear
+	e := w.keeper.listener
 	defer e.join()()
 	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
 		return fmt.Errorf("%w (needed: %s, and the channel)", e.subscribing(err), e.needs())

@@ -32,7 +32,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 			c.watchDue()
 			continue
 		}
-		if e, ok := t.Of.(*ear); ok {
+		if e, ok := t.Of.(*listener); ok {
 			c.checkEcho(e)
 			continue
 		}
@@ -160,7 +160,7 @@ func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request
 	if err == nil {
 		k.sample(reply.Now)
 		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued }) {
-			c.expectEcho(k.ear, waiters[0].Sent)
+			c.expectEcho(k.listener, waiters[0].Sent)
 		}
 	} else {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))

@@ -29,7 +29,7 @@ func (a *Acquisition) flow() Flow {
 
 // A line is calls that stand behind one of their flow, who asks Redis.
 type line struct {
-	list.List // of *Place, first come first
+	list.List // of *Follower, first come first
 
 	// What they know of Redis, in which only that one asks:
 
@@ -37,8 +37,8 @@ type line struct {
 	owes silence
 }
 
-// A Place is a call that stands in line.
-type Place struct {
+// A Follower is a call that stands in line.
+type Follower struct {
 	Who   any      // to be woken when Given is there
 	Given Handover // once it has left the line
 
@@ -58,7 +58,7 @@ type Handover struct {
 
 // lineOf returns the line of a flow, or nil where nobody carries a named owner's claim.
 func (r *Room) lineOf(of Flow) *line {
-	if r.crowd == nil {
+	if r.waiters == nil {
 		return nil
 	}
 	if of == (Flow{}) {
@@ -68,17 +68,17 @@ func (r *Room) lineOf(of Flow) *line {
 }
 
 // next returns who is next in line, or nil.
-func (r *Room) next(of Flow) *Place {
+func (r *Room) next(of Flow) *Follower {
 	if line := r.lineOf(of); line != nil && line.Len() > 0 {
-		return line.Front().Value.(*Place)
+		return line.Front().Value.(*Follower)
 	}
 	return nil
 }
 
-func (l *line) push(p *Place) { p.spot = l.PushBack(p) }
+func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }
 
 // give takes a call out of the line with what it has waited for.
-func (r *Room) give(p *Place, what Handover, at *Step) {
+func (r *Room) give(p *Follower, what Handover, at *Step) {
 	r.lineOf(p.of).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
@@ -131,7 +131,7 @@ func (r *Room) passHold(s *Session, at *Step) bool {
 
 // Leave takes a call out of the line whose wait has ended. What was handed
 // to it at that very moment goes to the next.
-func (r *Room) Leave(p *Place, at *Step) {
+func (r *Room) Leave(p *Follower, at *Step) {
 	switch {
 	case p.spot != nil:
 		r.lineOf(p.of).Remove(p.spot)
@@ -160,7 +160,7 @@ func (r *Room) admit(s *Session, at *Step) {
 	line := r.flows[s.flow()]
 	for line.Len() > 0 {
 		s.reserve()
-		r.give(line.Front().Value.(*Place), Handover{Acquisition: s.Acquisition, Joined: true}, at)
+		r.give(line.Front().Value.(*Follower), Handover{Acquisition: s.Acquisition, Joined: true}, at)
 	}
 	r.unclaim(s.flow())
 	s.front = false
@@ -186,7 +186,7 @@ type Want struct {
 }
 
 // Want says how a call goes on: Behind at a place, or Join in a session.
-func (r *Room) Want(w Want, at *Step) (Way, *Place, *Session) {
+func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if w.Owner != "" && !w.Once {
 		return r.follow(w, at)
 	}
@@ -197,7 +197,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Place, *Session) {
 		r.claimed = true
 		return First, nil, nil
 	}
-	p := &Place{terms: w.Terms}
+	p := &Follower{terms: w.Terms}
 	r.gather()
 	r.line.push(p)
 	return Behind, p, nil
@@ -205,7 +205,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Place, *Session) {
 
 // follow is Want of a named owner: one that has come to hold by now, or whose call
 // asks, or stands behind one that does.
-func (r *Room) follow(w Want, at *Step) (Way, *Place, *Session) {
+func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	for _, s := range r.sessions.all() {
 		if s.Named() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.term.Over(at.Now) {
@@ -222,7 +222,7 @@ func (r *Room) follow(w Want, at *Step) (Way, *Place, *Session) {
 		r.flows[of] = &line{}
 		return First, nil, nil
 	}
-	p := &Place{of: of, terms: w.Terms}
+	p := &Follower{of: of, terms: w.Terms}
 	behind.push(p)
 	return Behind, p, nil
 }

@@ -3,7 +3,7 @@
 // Room has no clock, mutex, goroutine, context or connection. Each input is a [Step],
 // which says when it happens; the room leaves in it what follows, as [Effect]s.
 //
-//	        Want ──► Place (stands in line)
+//	        Want ──► Follower (stands in line)
 //	         │         │ handed on by whom it stands behind
 //	         ▼         ▼
 //	Entry: asked ──► queued ──► Session: held ──► over
@@ -44,20 +44,20 @@ type Room struct {
 	passes   uint8 // holds passed on locally since the grant
 	since    clock.Instant
 	sessions lone[Session] // that hold: where a named owner re-enters
-	*crowd                 // nil until anybody waits
+	*waiters               // nil until anybody waits
 }
 
-// A crowd is what a room has of those who wait.
-type crowd struct {
+// waiters are what a room has of those who wait.
+type waiters struct {
 	line  line           // of the anonymous calls
 	flows map[Flow]*line // of named owners; there while a claim is carried
 	beat  clock.Instant  // when the heartbeats of the room's waiters are due, as last set
 }
 
-// gather makes sure that the room has a crowd.
+// gather makes sure that the room can have waiters.
 func (r *Room) gather() {
-	if r.crowd == nil {
-		r.crowd = &crowd{}
+	if r.waiters == nil {
+		r.waiters = &waiters{}
 	}
 }
 
@@ -74,5 +74,5 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 
 // Empty says that nobody holds, waits or stands in line, for tests.
 func (r *Room) Empty() bool {
-	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0)
+	return r.sessions.len() == 0 && !r.claimed && (r.waiters == nil || r.line.Len() == 0 && len(r.flows) == 0)
 }

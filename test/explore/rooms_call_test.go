@@ -14,9 +14,9 @@ import (
 type roomCall struct {
 	m       *member
 	want    room.Want
-	place   *room.Place // it stands in line
-	acq     *roomAcq    // it asks by that, or waits for it
-	asking  *question   // under way
+	place   *room.Follower // it stands in line
+	acq     *roomAcq       // it asks by that, or waits for it
+	asking  *question      // under way
 	request room.Request
 	ticket  int64
 	waking  bool // it has been woken, and has not looked yet

@@ -29,7 +29,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a lead that hangs is in no other Run's way", "election.go",
-		"	l := &Lock{side: e.lock.side, hash: e.lock.hash}\n", "	l := e.lock\n",
+		"	l := &Lock{spec: e.lock.spec, hash: e.lock.hash}\n", "	l := e.lock\n",
 		[]string{"TestElectionIsRunBesideALeadThatHangs"},
 	},
 	{

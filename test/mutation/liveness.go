@@ -210,12 +210,12 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"what a handle has noted ends with a loss", "pile.go",
+		"what a handle has noted ends with a loss", "holds.go",
 		"p.tally == nil || p.losses != losses ||", "p.tally == nil ||",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{
-		"what a handle has noted ends with the first trust", "pile.go",
+		"what a handle has noted ends with the first trust", "holds.go",
 		" || now.Reached(p.sure)", "",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},

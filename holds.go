@@ -11,9 +11,9 @@ import (
 	"github.com/relock-go/relock/internal/room"
 )
 
-// A pile is a handle's list of holds, each of which is in one at most. Its handle's
+// A holdList is a handle's list of holds, each of which is in one at most. Its handle's
 // mu guards it, and the links of its holds.
-type pile struct {
+type holdList struct {
 	some   atomic.Bool // for who looks without the mutex
 	newest *Hold
 	*tally // nil until there is more than one, or a call waits for one to end
@@ -32,8 +32,8 @@ type tally struct {
 	freed  chan struct{} // closed when one is taken off; nil: nobody waits for it
 }
 
-// count makes sure that the pile has a tally.
-func (p *pile) count() *tally {
+// count makes sure that the list has a tally.
+func (p *holdList) count() *tally {
 	if p.tally != nil {
 		return p.tally
 	}
@@ -45,7 +45,7 @@ func (p *pile) count() *tally {
 }
 
 // all goes from the newest to the oldest.
-func (p *pile) all() iter.Seq[*Hold] {
+func (p *holdList) all() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for h := p.newest; h != nil; h = h.below {
 			if !yield(h) {
@@ -56,14 +56,14 @@ func (p *pile) all() iter.Seq[*Hold] {
 }
 
 // last returns the oldest, or nil.
-func (p *pile) last() *Hold {
+func (p *holdList) last() *Hold {
 	if p.tally == nil {
 		return p.newest
 	}
 	return p.oldest
 }
 
-func (p *pile) add(h *Hold) {
+func (p *holdList) add(h *Hold) {
 	if p.newest != nil {
 		p.count()
 	}
@@ -98,7 +98,7 @@ func (t *tally) add(h, newest *Hold) {
 }
 
 // remove reports whether the hold was there.
-func (p *pile) remove(h *Hold) bool {
+func (p *holdList) remove(h *Hold) bool {
 	if h.in.Load() != p {
 		return false
 	}
@@ -134,7 +134,7 @@ func (t *tally) remove(h *Hold) {
 
 // live returns how many holds live, where that is known without judging each: no
 // trust that was seen then can have ended by now, and nothing was lost since.
-func (p *pile) live(now clock.Instant, losses uint64) (n int, known bool) {
+func (p *holdList) live(now clock.Instant, losses uint64) (n int, known bool) {
 	switch {
 	case p.newest == nil:
 		return 0, true
@@ -145,13 +145,13 @@ func (p *pile) live(now clock.Instant, losses uint64) (n int, known bool) {
 }
 
 // noneLost says that the last look at each hold, and at what came since, found none lost.
-func (p *pile) noneLost() bool {
+func (p *holdList) noneLost() bool {
 	return p.tally != nil && p.dead == 0 && !p.sure.IsZero()
 }
 
 // judged counts anew what each hold says, all of which have just been judged; losses
 // is the client's number of them from before that.
-func (p *pile) judged(now clock.Instant, losses uint64) {
+func (p *holdList) judged(now clock.Instant, losses uint64) {
 	t := p.count()
 	t.dead, t.losses, t.sure = 0, losses, now.Add(time.Hour)
 	for h := range p.all() {
@@ -165,7 +165,7 @@ func (p *pile) judged(now clock.Instant, losses uint64) {
 }
 
 // whole returns the session that all holds are of, or nil.
-func (p *pile) whole() *room.Session {
+func (p *holdList) whole() *room.Session {
 	switch {
 	case p.newest == nil:
 		return nil
