@@ -262,3 +262,27 @@ func (a *acquisition) note() releasedNonce {
 		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
 	}
 }
+
+// add appends, in the place of what was trimmed where that is enough: it is called for
+// each release, with Client.mu held.
+func (w *releaseWatch) add(n releasedNonce) {
+	if kept := len(w.released); kept == cap(w.released) {
+		if cap(w.store)-kept < kept {
+			w.store = make([]releasedNonce, 2*kept+16)
+		}
+		copy(w.store, w.released)
+		clear(w.store[kept:])
+		w.released = w.store[:kept]
+	}
+	w.released = append(w.released, n)
+}
+
+// find needs Client.mu.
+func (w *releaseWatch) find(id wire.Nonce) *releasedNonce {
+	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
+		if w.released[i].nonce == id {
+			return &w.released[i]
+		}
+	}
+	return nil
+}

@@ -47,13 +47,14 @@ type releasedNonce struct {
 
 // A releaseWatch repeats releases. Client.mu guards it.
 type releaseWatch struct {
-	released  []releasedNonce // the latest, oldest first
-	trimmed   int             // how many were before those
-	epoch     atomic.Int64    // grows when the server may have become another one
-	elsewhere bool            // the inbox is not on the server that runs scripts, by its last word
-	on        bool            // a round is scheduled or under way
-	running   bool            // a round is under way
-	fails     int             // rounds that met an error, since the last that did not
+	released  []releasedNonce // the latest, oldest first; a part of store
+	store     []releasedNonce
+	trimmed   int          // how many were before those
+	epoch     atomic.Int64 // grows when the server may have become another one
+	elsewhere bool         // the inbox is not on the server that runs scripts, by its last word
+	on        bool         // a round is scheduled or under way
+	running   bool         // a round is under way
+	fails     int          // rounds that met an error, since the last that did not
 }
 
 // forAll is longer than any lease: one that is not known any more may have been long.
@@ -70,7 +71,7 @@ func (c *Client) forget(a *acquisition, n releasedNonce, answered bool) {
 	defer c.mu.Unlock()
 	c.unregisterLocked(a)
 	w := &c.watch
-	w.released = append(w.released, n)
+	w.add(n)
 	w.trim(now)
 	if !w.on {
 		w.on = true
@@ -124,7 +125,7 @@ func (c *Client) watchReleases(ctx context.Context) {
 	w.trim(now)
 	w.running, w.on = false, len(w.released) > 0
 	if !w.on {
-		w.released, w.fails = nil, 0
+		w.released, w.store, w.fails = nil, nil, 0
 		return
 	}
 	next := now.Add(watchEvery)
@@ -285,14 +286,4 @@ func (c *Client) answeredWhere(raw []any) {
 		c.cfg.log.Warn("the inbox is not on the server that runs the scripts, connecting again")
 		c.inbox.Suspect()
 	}
-}
-
-// find needs Client.mu.
-func (w *releaseWatch) find(id wire.Nonce) *releasedNonce {
-	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
-		if w.released[i].nonce == id {
-			return &w.released[i]
-		}
-	}
-	return nil
 }
