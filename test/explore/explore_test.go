@@ -180,7 +180,8 @@ func TestExplorationFindsNothing(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("from seed %d, in %v:\n%v", first, time.Since(began).Round(time.Millisecond), all)
+	took := time.Since(began)
+	t.Logf("from seed %d, in %v, %.0f schedules a second:\n%v", first, took.Round(time.Millisecond), float64(all.schedules)/took.Seconds(), all)
 	for what, n := range least {
 		if all.seen[what] < n && all.schedules >= fewest {
 			t.Errorf("%s: seen %d times, want %d", what, all.seen[what], n)

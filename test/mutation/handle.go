@@ -41,7 +41,7 @@ var handleRules = []Rule{
 	},
 	{
 		"answers are noted before hooks are called", "renew.go",
-		"tells = append(tells, c.renewedHook(st))", "run(c.renewedHook(st))",
+		"tells = append(tells, c.renewedHook(st))", "runAll([]func(){c.renewedHook(st)})",
 		[]string{"TestRenewedHookThatBlocksLosesNoOtherLock"},
 	},
 	{

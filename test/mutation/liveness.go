@@ -21,7 +21,7 @@ var Liveness = []Rule{
 	},
 	{
 		"the one-key form is for once", "internal/room/answer.go",
-		"e.OneKey = e.OneKey && said.Code != QueueKey", "",
+		"e.OneKey = e.OneKey && said.Code != QueueKey", "_ = e",
 		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
 	},
 	{

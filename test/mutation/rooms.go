@@ -70,7 +70,7 @@ var roomRules = []Rule{
 	},
 	{
 		"what ends hands on its claim", "internal/room/acquisition.go",
-		"\tr.handClaim(a, ticket, at)\n", "",
+		"\tr.handClaim(a, ticket, at)\n", "\t_ = ticket\n",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 }
