@@ -102,7 +102,7 @@ const checkAfter = 10 * time.Millisecond
 
 // stall is for how long a stream may owe replies, and say nothing, until calls take
 // other ways: it may be the connection that is silent.
-const stall = 50 * time.Millisecond
+const stall = 100 * time.Millisecond
 
 // take returns the way of a call, or nil where the client's connections are to be used.
 // A client that has none is used for the first time, or is closed, and says so itself.

@@ -89,7 +89,7 @@ func TestCallsDoNotFollowASilentOne(t *testing.T) {
 		want  error
 	}{
 		"soon after": {10 * time.Millisecond, transport.ErrNoReply},
-		"later":      {100 * time.Millisecond, nil},
+		"later":      {150 * time.Millisecond, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
