@@ -1,7 +1,6 @@
 package relock
 
 import (
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -189,9 +188,4 @@ func (a *acquisition) session(several bool) wire.Session {
 		s.Queue = a.keeper.keys().Queue
 	}
 	return s
-}
-
-// warn logs what is the matter with Redis, for one lock.
-func (k *keeper) warn(what string, err error, more ...any) {
-	k.c.cfg.log.Warn(what, append([]any{slog.String("lock", k.hash), slog.Any("err", err)}, more...)...)
 }

@@ -27,7 +27,7 @@ type Answer struct {
 }
 
 // A Refusal is the answer that has ended an entry.
-type Refusal struct{ Answer }
+type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
 
 func (r *Refusal) Error() string { return "the request is refused" }
 

@@ -27,5 +27,5 @@ func quiet(c net.Conn) bool {
 		_, _, said = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		return true
 	})
-	return err == nil && (said == syscall.EAGAIN || said == syscall.EWOULDBLOCK || said == syscall.EINTR) //nolint:errorlint // as the system says it
+	return err == nil && (said == syscall.EAGAIN || said == syscall.EWOULDBLOCK || said == syscall.EINTR)
 }

@@ -46,7 +46,7 @@ func (s *stream) write(f *flight) todo {
 		s.sending = false
 		clear(s.batch)
 		s.batch = s.batch[:0]
-		if err != nil && !(s.late && timedOut(err)) {
+		if err != nil && (!s.late || !timedOut(err)) {
 			s.fail(err)
 		}
 		if s.late {
@@ -125,7 +125,7 @@ func (s *stream) receive() error {
 	for {
 		val, err := readReply(s.in)
 		if err != nil && !isAnswer(err) {
-			return fmt.Errorf("%w: %v", errTorn, err) //nolint:errorlint // its timeout is none
+			return fmt.Errorf("%w: %v", errTorn, err)
 		}
 		s.got = append(s.got, reply{val, err})
 		if s.in.Buffered() == 0 || len(s.got) >= maxBatch {

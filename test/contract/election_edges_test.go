@@ -69,7 +69,8 @@ func TestElectionIsObserved(t *testing.T) {
 		cancel()
 		rig.Must(t, <-ended)
 		rig.WantIs(t, (<-told).err, context.Canceled)
-		for range x.Eye.NewElection("e").Observe(t.Context()) {
+		for _, err := range x.Eye.NewElection("e").Observe(t.Context()) {
+			rig.Must(t, err)
 			break
 		}
 		last.step <- nil

@@ -31,7 +31,7 @@ func TestContextKnowsTheHoldsItDescendsFrom(t *testing.T) {
 		from(t, timed, "a", ha)
 		from(t, context.WithoutCancel(timed), "b", hb)
 		from(t, t.Context(), "a", nil)
-		from(t, nil, "a", nil) //nolint:staticcheck // nil is what is tested
+		from(t, nil, "a", nil)
 		rig.Must(t, ha.Release())
 		from(t, ctx, "a", ha) // its Err says that it has ended
 		rig.End(t, hb)
