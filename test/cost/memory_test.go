@@ -28,7 +28,7 @@ func TestAHeldLockKeepsLittle(t *testing.T) {
 	if rig.UnderRace {
 		t.Skip("the race detector pads what is allocated")
 	}
-	const locks, most = 6000, 780
+	const locks, most = 6000, 800
 	c, _, _ := costly(t)
 	held := make([]*relock.Lock, locks)
 	before := heap()
