@@ -53,4 +53,9 @@ var outageRules = []Rule{
 		`&& b.cfg.Refused(err)`, `&& false`,
 		[]string{"TestRefusedSubscriptionIsToldAtOnce"},
 	},
+	{
+		"renewals of many go apart", "renew.go",
+		"call.Apart = true", "call.Apart = false",
+		[]string{"TestOneUnansweredRenewalBatchDelaysNoOther"},
+	},
 }
