@@ -117,8 +117,8 @@
 //   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time; a
 //     wait of zero or less makes one attempt. "Taken" is no error to TryLock
 //     and TryDo.
-//   - [NewMulti] for several locks at once, [Client.NewElection] for one leader among
-//     processes.
+//   - [NewMulti] for several locks at once, [NewQuorum] for one on a majority of
+//     primaries, [Client.NewElection] for one leader among processes.
 //   - [Lock.SyncLocker] for code that knows [sync.Locker] only. It panics on loss.
 //   - [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for operators.
 //

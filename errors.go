@@ -73,6 +73,8 @@ func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 func (l *Lock) unmade() bool   { return l == nil || l.spec == nil }
 func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
 
+func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
+
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
 
 // bad is what every call on the handle returns, or nil.

@@ -240,3 +240,28 @@ func ExampleElection() {
 	// leads: true by the token that redis tells: true
 	// <nil> false
 }
+
+// Each primary is a server of its own, that knows nothing of the others. Here any one of
+// them may fail.
+func ExampleQuorum() {
+	var clients []*relock.Client
+	for range 3 {
+		client, end := newClient()
+		defer end()
+		clients = append(clients, client)
+	}
+	quorum, err := relock.NewQuorum(clients...)
+	if err != nil {
+		panic(err)
+	}
+
+	err = quorum.NewLock("orders/4711").Do(context.Background(), func(ctx context.Context) error {
+		got, err := quorum.NewLock("orders/4711").TryLock(context.Background(), 0)
+		fmt.Println("another:", got, err)
+		return ctx.Err()
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// another: false <nil>
+	// error: <nil>
+}

@@ -110,3 +110,17 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur.Check(was >= WasNothing || was == room.QueueKey, "was")
 	return was, now, more, cur.End()
 }
+
+// Raise makes the counter of a lock at least token, while the session holds it for ttl.
+func (e *Encoder) Raise(s Session, token int64, ttl time.Duration) transport.Call {
+	_, life := e.leases(ttl)
+	whole, field := e.identity(s.Nonce, s.Owner)
+	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, token, life}}
+}
+
+// DecodeRaise says whether the counter is so large, and the session holds.
+func DecodeRaise(raw []any) (held bool, err error) {
+	cur := scriptRaise.Read(raw)
+	held = yes(cur, "held")
+	return held, cur.End()
+}

@@ -31,6 +31,7 @@ var (
 	scriptHold      = script.MustLoad(lua.FS, "hold")
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
+	scriptRaise     = script.MustLoad(lua.FS, "raise")
 	scriptForce     = script.MustLoad(lua.FS, "force")
 	scriptPermit    = script.MustLoad(lua.FS, "permit")
 	scriptInfo      = script.MustLoad(lua.FS, "info")
@@ -43,6 +44,7 @@ func Scripts() map[string]*script.Script {
 	return map[string]*script.Script{
 		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
 		"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
+		"raise": scriptRaise,
 	}
 }
 

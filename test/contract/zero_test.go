@@ -22,6 +22,7 @@ import (
 var zeros = map[string]any{
 	"Client": &relock.Client{}, "Lock": &relock.Lock{}, "RWLock": &relock.RWLock{}, "Hold": &relock.Hold{},
 	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{}, "Election": &relock.Election{},
+	"Quorum": &relock.Quorum{}, "QuorumLock": &relock.QuorumLock{}, "QuorumHold": &relock.QuorumHold{},
 }
 
 // exportedMethods reads from the code which methods each exported type has: those
@@ -106,6 +107,8 @@ func wantUseless(t *testing.T, result reflect.Value) {
 	case sync.Locker:
 		rig.WantIs(t, panicOf(t, got.Lock), relock.ErrInvalidOption)
 	case *relock.Lock:
+		rig.WantIs(t, got.Lock(t.Context()), relock.ErrInvalidOption)
+	case *relock.QuorumLock:
 		rig.WantIs(t, got.Lock(t.Context()), relock.ErrInvalidOption)
 	case *relock.RWLock:
 		rig.WantIs(t, got.RLock(t.Context()), relock.ErrInvalidOption)

@@ -57,4 +57,9 @@ var familyRules = []Rule{
 		"slices.Concat(opts, []LockOption{Fair()})", "slices.Concat(opts, []LockOption{})",
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
+	{
+		"a quorum's hold needs a majority", "quorumhold.go",
+		"if len(all) < h.lock.need {", "if len(all) < h.lock.need-1 {",
+		[]string{"TestQuorumIsLostWithItsMajority"},
+	},
 }

@@ -1,0 +1,29 @@
+-- Raises the token counter of a lock that a session holds, for what is held on several
+-- servers at once: whoever holds here next has a larger token than that.
+-- KEYS[1] hash the lock's state
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session
+-- ARGV[2] field 'o:OWNER' of the same
+-- ARGV[3] token what the counter is to be at least
+-- ARGV[4] life ms that the hash lives at least from now on
+-- RETURNS 1 (the session holds, and the counter is as large) or 0 (not held, any more)
+local nonce = string.match(ARGV[1], '^%S+')
+local record = redis.pcall('HMGET', KEYS[1], 'holder', ARGV[2], 'until', 'token', 's:' .. nonce, 'several')
+if record.err then
+  return record
+end
+-- While the record is there, nobody else has held since: no clock is needed.
+local alone = record[1] == ARGV[1]
+local several = record[5] and 'o:' .. (string.match(record[6] or '', '^%d+ w (.*)$') or '') == ARGV[2]
+if not alone and not several then
+  return 0
+end
+if record[4] + 0 < ARGV[3] + 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[4], 'GT')
+  if alone and not record[3] then
+    -- Its deadline was TTL after its token, which will not be the instant of its grant.
+    local ttl = string.match(record[2], ' (%d+) %d+$')
+    redis.call('HSET', KEYS[1], 'until', string.format('%d', math.floor(record[4] / 1000) + ttl))
+  end
+  redis.call('HSET', KEYS[1], 'token', ARGV[3])
+end
+return 1

@@ -1,0 +1,155 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+func TestQuorumOfANamedOwnerReenters(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		q, _ := p.process()
+		l := q.NewLock("a")
+		rig.Must(t, l.Do(x.By("me"), func(ctx context.Context) error {
+			ran, err := p.lock("a").TryDo(ctx, 0, func(context.Context) error { return nil })
+			if !ran {
+				t.Error("the nested call waits for its own owner")
+			}
+			return err
+		}))
+		rig.WantIs(t, l.Do(t.Context(), func(ctx context.Context) error { return q.NewLock("a").Lock(ctx) }), relock.ErrDeadlock)
+		rig.Must(t, l.Do(t.Context(), func(ctx context.Context) error {
+			return q.NewLock("b").Do(ctx, func(context.Context) error { return nil })
+		}))
+		rig.Must(t, take(t, p.lock("a")).Release())
+	})
+}
+
+func TestQuorumUnlocksOncePerSuccess(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := newPrimaries(x, 3).lock("a")
+		ctx := x.By("me")
+		h, err := l.Acquire(ctx)
+		rig.Must(t, err)
+		rig.Must(t, l.Lock(ctx))
+		if l.HoldCount() != 2 {
+			t.Errorf("%d holds, want 2", l.HoldCount())
+		}
+		rig.Must(t, l.Unlock())
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		if l.Token() != 0 || l.Lost() != nil {
+			t.Errorf("token %d, Lost %v of a handle without holds", l.Token(), l.Lost())
+		}
+	})
+}
+
+func TestQuorumGivesUpWhenItsContextEnds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		h := take(t, p.lock("a"))
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			began := x.Now()
+			_, err := p.lock("a").Acquire(ctx)
+			rig.WantIs(t, err, context.DeadlineExceeded)
+			if took := x.Now() - began; took != 3*time.Second {
+				t.Errorf("took %v, want the 3 s of the context", took)
+			}
+			cancel()
+			_, err = p.lock("a").TryAcquire(t.Context(), time.Second)
+			rig.WantIs(t, err, relock.ErrNotAcquired)
+			rig.WantIs(t, p.lock("a").Lock(ctx), context.DeadlineExceeded)
+		}
+		rig.Must(t, h.Release())
+		synctest.Wait()
+		got, err := p.lock("a").TryLock(t.Context(), 0)
+		if !got || err != nil {
+			t.Errorf("TryLock = %v, %v: those who gave up have left something", got, err)
+		}
+	})
+}
+
+// Without a watchdog no primary is taken again.
+// Fails when the loss of a majority waits for the next look of the keeper.
+func TestQuorumIsLostWithItsMajority(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		l := p.lock("a", relock.NoWatchdog())
+		rig.Must(t, l.Lock(t.Context()))
+		lost := l.Lost()
+		synctest.Wait()
+		at := x.Now()
+		for i, srv := range p.all[:2] {
+			c := x.ClientOver(srv.Client(t))
+			_, err := c.NewLock("a").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			synctest.Wait()
+			if i == 0 && l.HoldCount() != 1 {
+				t.Error("lost with a minority")
+			}
+		}
+		<-lost
+		if x.Now() != at {
+			t.Errorf("lost after %v", x.Now()-at)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	})
+}
+
+func TestQuorumThatCannotBeIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b := x.Client(), x.Client()
+		for what, clients := range map[string][]*relock.Client{
+			"none": nil, "one": {a}, "nil": {a, nil}, "a zero client": {a, new(relock.Client)}, "one twice": {a, b, a},
+		} {
+			if _, err := relock.NewQuorum(clients...); !errors.Is(err, relock.ErrInvalidOption) {
+				t.Errorf("%s: %v, want ErrInvalidOption", what, err)
+			}
+		}
+		q, _ := newPrimaries(x, 3).process()
+		for what, row := range map[string]struct {
+			l    *relock.QuorumLock
+			want error
+		}{
+			"name": {q.NewLock("a\nb"), relock.ErrInvalidName}, "option": {q.NewLock("a", relock.TTL(-1)), relock.ErrInvalidOption},
+			"nil quorum": {(*relock.Quorum)(nil).NewLock("a"), relock.ErrInvalidOption},
+		} {
+			_, try := row.l.TryLock(t.Context(), time.Second)
+			for call, err := range map[string]error{"Lock": row.l.Lock(t.Context()), "TryLock": try, "Unlock": row.l.Unlock()} {
+				if !errors.Is(err, row.want) {
+					t.Errorf("%s of a bad %s: %v, want %v", call, what, err, row.want)
+				}
+			}
+		}
+		rig.WantIs(t, q.NewLock("a").Lock(nil), relock.ErrInvalidOption) //nolint:staticcheck // nil is what is tested
+	})
+}
+
+// A primary whose client is closed is one that does not answer; a majority of them ends a call.
+func TestQuorumWithClosedClients(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		var clients []*relock.Client
+		for _, srv := range p.all {
+			clients = append(clients, x.ClientOver(srv.Client(t)))
+		}
+		q, err := relock.NewQuorum(clients...)
+		rig.Must(t, err)
+		l := q.NewLock("a")
+		rig.Must(t, clients[0].Close())
+		h := take(t, l)
+		rig.Must(t, h.Err())
+		rig.Must(t, clients[1].Close())
+		<-h.Lost()
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.WantIs(t, l.Lock(t.Context()), relock.ErrClosed)
+	})
+}
