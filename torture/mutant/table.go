@@ -166,14 +166,14 @@ var All = []Mutant{
 	{
 		Name: "each of an owner's calls is told, and counts for itself",
 		Edits: []Edit{
-			{"pubsub_wait.go", "if w.owner != \"\" && !w.once {", "if false {"},
+			{"internal/room/line.go", "if w.Owner != \"\" && !w.Once {", "if false {"},
 			{"lua/shared_settle.lua", "    budget = budget - 1\n    from = after", "    from = after"},
 		},
 		Loads: map[string]int{"crowd": 3}, Want: []check.Name{check.SlowScript, check.SlowServer},
 	},
 	{
 		Name:  "the clock of one server is taken for all",
-		Edits: []Edit{{"locker.go", "time.Now().UnixMilli() + r.skew.Load()", "time.Now().UnixMilli() + r.c.skew.Load()"}},
+		Edits: []Edit{{"keeper.go", "time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.skew.Load()"}},
 		Loads: map[string]int{"long": 6, "plain": 6}, Form: server.Skewed, Want: []check.Name{check.Overtaken, check.LostWakeup},
 	},
 }
