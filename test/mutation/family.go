@@ -58,6 +58,11 @@ var familyRules = []Rule{
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
 	{
+		"a quorum's trust is the least of its best majority", "quorumhold.go",
+		"return all[h.lock.need-1]", "return all[0]",
+		[]string{"TestQuorumOutlivesAMinority"},
+	},
+	{
 		"a quorum's hold needs a majority", "quorumhold.go",
 		"if len(all) < h.lock.need {", "if len(all) < h.lock.need-1 {",
 		[]string{"TestQuorumIsLostWithItsMajority"},
