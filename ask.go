@@ -31,7 +31,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 		return room.Answer{}, &requestError{err}
 	}
 	if w.once {
-		return w.request(a, room.PlaceNone)
+		return w.attempt(a)
 	}
 	for deaf := false; !listener.Up(); deaf = true {
 		said, err := w.request(a, room.PlaceNone)
@@ -48,6 +48,16 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	}
 	w.listen()
 	return w.request(a, ticket)
+}
+
+// attempt makes one request that does not queue. Of a semaphore it asks again where so many
+// of those who held are dead that one script could not forget them all: their permits,
+// which it counts as used, are free.
+func (w *waiting) attempt(a *acquisition) (said room.Answer, err error) {
+	for again := true; again; again = err == nil && said.Code == room.Busy && said.More && a.Terms.Permits.Of > 0 {
+		said, err = w.request(a, room.PlaceNone)
+	}
+	return said, err
 }
 
 // reachable waits until messages for the lock are heard, but no longer than limit.
@@ -122,7 +132,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	c.register(a) // not when it is over: nobody would take it off again
 	at.Server = k.serverNow()
 	q := a.Entry.Send(&at)
-	call, block := k.acquireCall(q, ticket, echo), a.Entry.Block()
+	call, block := w.call(q, ticket, echo), a.Entry.Block()
 	k.end(&at)
 
 	need := a.Terms.Replicas
@@ -140,6 +150,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	}
 	k.sample(reply.Now)
 	if reply.More {
+		reply.Answers[0].More = true
 		c.settle(k.keys())
 	}
 	return w.answered(q, reply.Answers[0], acks, echo)
@@ -171,6 +182,14 @@ func failure(err error) room.Failure {
 	}
 }
 
+// call is what the request says. It needs the keeper's mu.
+func (w *waiting) call(q room.Request, ticket int64, echo bool) transport.Call {
+	if w.ticket != "" {
+		return w.keeper.c.wire.Resume(w.keeper.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
+	}
+	return w.keeper.acquireCall(q, ticket, echo)
+}
+
 // acquireCall needs k.mu.
 func (k *keeper) acquireCall(q room.Request, ticket int64, echo bool) transport.Call {
 	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
@@ -182,10 +201,13 @@ func (k *keeper) acquireCall(q room.Request, ticket int64, echo bool) transport.
 
 // wireRequest is a request as it is sent.
 func wireRequest(q room.Request, place int64) wire.Request {
-	a := acquired(q.Acquisition)
+	a, rest := acquired(q.Acquisition), q.Terms.Rest
+	if q.Await != nil {
+		rest = room.Rest{} // what it had from its first grant on lasts
+	}
 	return wire.Request{
 		Nonce: a.nonce.String(), Op: q.Op, Owner: a.owner(), Read: a.Read,
-		TTL: a.Terms.TTL, Block: q.Block(), Place: place,
+		TTL: a.Terms.TTL, Rest: rest, Block: q.Block(), Place: place, Writes: q.Writes(), Permits: a.Terms.Permits,
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *Client) loseAll() {
 	var todo []func()
 	for _, a := range c.known() {
 		at := a.keeper.begin()
-		if a.Held() {
+		if a.Held() || a.Away() {
 			a.Session.Lose(why, &at)
 		}
 		todo = append(todo, a.keeper.endFirst(&at)...)
@@ -153,11 +153,19 @@ func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) {
 	return true
 }
 
+// beside is spawn for what is quickly over where the client has been closed: then it
+// runs on the caller's goroutine.
+func (c *Client) beside(fn func()) {
+	if !c.spawn(func(context.Context) { fn() }) {
+		fn()
+	}
+}
+
 // tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
 // or ends its goroutine, stops neither.
 func (c *Client) tellApart(todo ...func()) {
-	if len(todo) > 0 && !c.spawn(func(context.Context) { runAll(todo) }) {
-		runAll(todo)
+	if len(todo) > 0 {
+		c.beside(func() { runAll(todo) })
 	}
 }
 

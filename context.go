@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/relock-go/relock/internal/wire"
 )
 
 const maxOwner = 512 // bytes
@@ -83,7 +85,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	_ = h.judge()
 	k := h.keeper()
 	k.mu.Lock()
-	err := h.state()
+	err := h.over()
 	if err == nil {
 		x := h.extra()
 		if x.contexts == nil {
@@ -116,6 +118,16 @@ func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// holdIn returns the innermost hold of the lock from which a context descends, or nil.
+func (l *Lock) holdIn(ctx context.Context) *Hold {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
+			return h
+		}
+	}
+	return nil
 }
 
 // forget lets a context go whose parent has ended: a long hold may have many.
@@ -152,7 +164,7 @@ func (c *holdContext) Err() error {
 // judge ends the inner context with its hold. Another goroutine that has found
 // the loss may yet have to do so.
 func (c *holdContext) judge() {
-	if err := c.hold.judge(); err != nil {
+	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		c.cancel(err)
 	}
 }
@@ -169,19 +181,29 @@ func (c *holdContext) Value(key any) any {
 // waitsForItself reports an acquisition under a context that descends from a
 // live hold of the same lock by somebody else: it could only end in a timeout.
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
+	var mine inUse
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		if h.lock.c != l.c || h.lock.hash != l.hash || owner != "" && h.acquisition().owner() == owner || h.judge() != nil {
+		own := owner != "" && h.acquisition().owner() == owner
+		switch {
+		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
+			continue
+		case own && h.lock.kind == wire.KindSemaphore:
+			return nil
+		case own:
+			continue
+		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
+			mine.add(h.Session)
 			continue
 		}
 		who := "an anonymous owner"
 		if h.acquisition().Named() {
 			who = fmt.Sprintf("owner %q", h.acquisition().owner())
 		}
-		if !l.read && h.reads() {
+		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
 			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)
 		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 	}
-	return nil
+	return mine.leaves(l.terms.Permits)
 }

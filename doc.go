@@ -1,4 +1,4 @@
-// Package relock is a distributed lock on Redis: exclusive or read/write,
+// Package relock is a distributed lock on Redis: exclusive, read/write or a semaphore,
 // reentrant, waited for in a queue, fair by choice, and renewed while it is held.
 // Its contracts are those of Java's java.util.concurrent.locks, where a lock that
 // can be lost allows them.
@@ -77,9 +77,9 @@
 // Goroutines that share an owner do not exclude each other. An owner is what a
 // thread is in Java.
 //
-// # Fair, and read/write
+// # Fair, read/write, and of many
 //
-// A lock is of one of four kinds, and a name is of one kind while it has holders
+// A lock is of one of five kinds, and a name is of one kind while it has holders
 // or waiters: who asks for it as another gets [ErrKind].
 //
 //   - [Client.NewLock] makes a plain lock. Processes get it in the order in which
@@ -91,6 +91,8 @@
 //     owner that writes. Its two sides, [RWLock.RLocker] and [RWLock.WLocker], are
 //     Locks with all that one has. New readers wait behind a writer that waits, so
 //     writers are not starved. Fair may be given as well.
+//   - [Client.NewSemaphore] makes a lock that so many may hold at a time, each with one
+//     permit or as many as its [Weight], in the order in which they came to Redis.
 //
 // Of a read/write lock know this:
 //
@@ -117,6 +119,13 @@
 //   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time; a
 //     wait of zero or less makes one attempt. "Taken" is no error to TryLock
 //     and TryDo.
+//   - [Client.Once] for a job that many processes start at about the same time, and
+//     that is to run once in each interval; [AtLeast] for a name that is to stay taken
+//     for a while after a short hold.
+//   - [Hold.Detach] and [Client.Resume] to take a lock in one process and to go on under
+//     it in another.
+//   - [Lock.NewCond] to wait under a lock until somebody else has changed what it
+//     protects: conditions as Java's, over all processes.
 //   - [NewMulti] for several locks at once, [NewQuorum] for one on a majority of
 //     primaries, [Client.NewElection] for one leader among processes.
 //   - [Lock.SyncLocker] for code that knows [sync.Locker] only. It panics on loss.
@@ -133,7 +142,7 @@
 // calls of one process that wait for the same plain lock stand in Redis' queue as
 // one: such a lock may be passed on within the process, without any command, at most 128
 // times and for 10 ms before the queue gets its turn. Holds of fair and read/write
-// locks are all granted by Redis.
+// locks and of semaphores are all granted by Redis.
 //
 // # Further reading
 //

@@ -36,7 +36,11 @@ var (
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind says that the name is in use as another kind of lock.
 	ErrKind = errors.New("name in use as another kind of lock")
-	// ErrTooManyHolds says that an owner has re-entered a lock 2^31-1 times.
+	// ErrUnspent is what the error of Once's fn is to be, or to wrap, where the run does not
+	// count: whoever calls next runs it again.
+	ErrUnspent = errors.New("the interval is not spent")
+	// ErrTooManyHolds says that an owner has re-entered a lock 2^31-1 times, or has other
+	// holds beside the one that is to be detached.
 	ErrTooManyHolds = errors.New("too many holds")
 	// ErrInvalidName says what is wrong with a lock's name, and what is allowed.
 	ErrInvalidName = errors.New("invalid name")
@@ -65,7 +69,7 @@ func ended(ctx context.Context) error {
 
 var (
 	errUnmadeClient = fmt.Errorf("%w: the Client was not made by relock.New; look at the error that New has returned", ErrInvalidOption)
-	errUnmadeLock   = fmt.Errorf("%w: the lock was not made by Client.NewLock or Client.NewRWLock", ErrInvalidOption)
+	errUnmadeLock   = fmt.Errorf("%w: the lock was not made by Client.NewLock, NewRWLock or NewSemaphore", ErrInvalidOption)
 	errUnmadeHold   = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned", ErrInvalidOption, ErrNotHeld)
 )
 

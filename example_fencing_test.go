@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/relock-go/relock"
 )
@@ -83,4 +84,68 @@ func ExampleFromContext() {
 	// Output:
 	// under the lock: <nil> 100
 	// without: called without the lock
+}
+
+// Who takes the request locks the order; the worker that gets the request from a queue goes
+// on under the same hold.
+func ExampleHold_Detach() {
+	client, end := newClient()
+	defer end()
+	ctx := context.Background()
+	hold, err := client.NewLock("orders/4711").Acquire(ctx)
+	if err != nil {
+		panic(err)
+	}
+	ticket, err := hold.Detach(ctx, time.Minute) // to be sent with the request
+	fmt.Println("detached:", err, errorIs(hold.Err()))
+
+	again, err := client.Resume(ctx, ticket)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("the same token:", again.Token() == hold.Token())
+	_, err = client.Resume(ctx, ticket)
+	fmt.Println("a second time:", errorIs(err))
+	fmt.Println("released:", again.Release())
+	// Output:
+	// detached: <nil> not held
+	// the same token: true
+	// a second time: lost
+	// released: <nil>
+}
+
+// A buffer that processes share: who finds it empty waits on a condition, and who fills it
+// wakes one of them. A signal whose receiver dies goes to the next.
+func ExampleLock_NewCond() {
+	client, end := newClient()
+	defer end()
+	var buffer []string // in a database, say
+
+	taken := make(chan string)
+	go func() {
+		lock := client.NewLock("buffer")
+		notEmpty := lock.NewCond("not empty")
+		_ = lock.Do(context.Background(), func(ctx context.Context) error {
+			for len(buffer) == 0 {
+				if err := notEmpty.Wait(ctx); err != nil { // gives up the lock, and has it again
+					return err
+				}
+			}
+			taken <- buffer[0]
+			buffer = buffer[1:]
+			return nil
+		})
+	}()
+
+	lock := client.NewLock("buffer")
+	notEmpty := lock.NewCond("not empty")
+	err := lock.Do(context.Background(), func(ctx context.Context) error {
+		buffer = append(buffer, "an item")
+		return notEmpty.Signal(ctx)
+	})
+	fmt.Println("error:", err)
+	fmt.Println("taken:", <-taken)
+	// Output:
+	// error: <nil>
+	// taken: an item
 }

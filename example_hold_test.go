@@ -265,3 +265,21 @@ func ExampleQuorum() {
 	// another: false <nil>
 	// error: <nil>
 }
+
+// Whatever the clocks of the processes say, and however often each asks: it runs once a day.
+func ExampleClient_Once() {
+	client, end := newClient()
+	defer end()
+	for range 3 {
+		ran, err := client.Once(context.Background(), "reports/daily", 24*time.Hour, func(context.Context) error {
+			fmt.Println("the report of the day")
+			return nil // an error that wraps relock.ErrUnspent leaves the day to the next call
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// the report of the day
+	// true <nil>
+	// false <nil>
+	// false <nil>
+}

@@ -164,6 +164,32 @@ func ExampleFair() {
 	// <nil>
 }
 
+// At most two at a time, in all processes. A dead one's permit comes back with its lease.
+func ExampleClient_NewSemaphore() {
+	client, end := newClient()
+	defer end()
+
+	encoders := client.NewSemaphore("encoders", 2)
+	first, err := encoders.Acquire(context.Background())
+	fmt.Println(err)
+	second, err := encoders.Acquire(context.Background())
+	fmt.Println(err)
+	_, err = encoders.TryAcquire(context.Background(), 0)
+	fmt.Println(errors.Is(err, relock.ErrNotAcquired))
+
+	fmt.Println(first.Release(), second.Release())
+	both := client.NewSemaphore("encoders", 2, relock.Weight(2)) // uses both
+	fmt.Println(both.TryLock(context.Background(), 0))
+	fmt.Println(both.Unlock())
+	// Output:
+	// <nil>
+	// <nil>
+	// true
+	// <nil> <nil>
+	// true <nil>
+	// <nil>
+}
+
 // A transfer needs both accounts. Another one that needs the same two in the
 // other order does not wait for this one in a circle.
 func ExampleNewMulti() {

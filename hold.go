@@ -97,6 +97,16 @@ func (h *Hold) state() error {
 		return ErrNotHeld
 	case h.Hold.Lost():
 		return lostFor(h.Session.Why())
+	case h.Session.Absent():
+		return errAbsent
+	}
+	return nil
+}
+
+// over is state, but for a hold whose owner waits on a condition: that goes on.
+func (h *Hold) over() error {
+	if err := h.state(); err != errAbsent { //nolint:errorlint // made here, never wrapped
+		return err
 	}
 	return nil
 }
@@ -150,11 +160,18 @@ func (h *Hold) TrustedUntil() time.Time {
 // Token returns the fencing token: larger than that of every earlier grant of
 // the lock's name. A resource that remembers the largest token it has seen, and
 // refuses smaller ones, is safe from holders that do not know yet that they are
-// none. Re-entries share the token of the outer hold.
+// none. Re-entries share the token of the outer hold. It is a larger one after a Cond.Wait.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
 	}
+	return h.token()
+}
+
+func (h *Hold) token() int64 {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	return h.Hold.Token
 }
 
@@ -202,7 +219,12 @@ func (h *Hold) end() error {
 	if !h.Released() {
 		h.Session.Check(&at)
 	}
-	if err := h.state(); err != nil {
+	err := h.state()
+	if err == errAbsent { //nolint:errorlint // made here, never wrapped
+		k.end(&at)
+		return err
+	}
+	if err != nil {
 		h.Hold.End(&at)
 		cancel := h.cancelAll(ErrNotHeld)
 		k.end(&at)
@@ -217,7 +239,7 @@ func (h *Hold) end() error {
 	}
 	k.end(&at)
 	runAll(cancel)
-	err := a.finish(ending, last)
+	err = a.finish(ending, last)
 	h.releasedHook(err, at.Now)
 	return err
 }

@@ -189,15 +189,15 @@ func (h *Hold) trusted() clock.Instant {
 }
 
 // occupied returns a channel to wait on if a lost hold of another owner is in
-// the way, or ErrLost if the owner's own is. It needs l.mu.
-func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
-	if h := l.holds.newest; l.read {
+// the way, or ErrLost if the owner's own is; unlock: of a hold that Unlock is to end. It
+// needs l.mu.
+func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err error) {
+	if h := l.alike(unlock); l.read {
 		if h == nil {
 			return nil, nil
 		}
-		// All are of one owner: any says whose.
 		if named := h.acquisition().Named(); named != (owner != "") || named && h.acquisition().owner() != owner {
-			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", ErrOwnerMismatch)
+			return nil, fmt.Errorf("%w: the holds of one handle that Unlock may end belong to one named owner, or all to none, where several hold at once; use a handle for each owner", ErrOwnerMismatch)
 		}
 		return nil, nil // any of its unlocks will do
 	}

@@ -3,10 +3,8 @@ package relock
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -14,9 +12,11 @@ import (
 
 // Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says.
 type Info struct {
+	Name    string // the lock's
 	Kind    string // as which the name is in use, or was within the token keep time; else ""
 	Holders []Holder
 	Waiters int
+	Resting time.Duration // for which the name is still taken, by nobody (AtLeast, Once); else 0
 }
 
 // A Holder is an owner with live holds.
@@ -26,6 +26,14 @@ type Holder struct {
 	Holds int           // of all its processes
 	Token int64         // the grant's first; the holds of one process may have later ones of a block
 	TTL   time.Duration // until its lease ends unless it is renewed
+	// Label is that of the client whose lease TTL is: who holds, for people. It is "" where
+	// Redis does not know it: of a hold under way to whoever has its Ticket, or where the
+	// client's label was lost and is yet to be stored again.
+	Label string
+	// Held is how long the owner has held without a gap, by the server's clock: since its
+	// grant. Holds that a process has passed on among its own calls count from the first of
+	// them. After the server's clock has stepped back it may say less.
+	Held time.Duration
 }
 
 // A Waiter is an entry in the queue. A process' anonymous calls on a plain lock stand
@@ -34,6 +42,7 @@ type Waiter struct {
 	Owner string
 	Read  bool
 	Age   time.Duration // since it joined the queue
+	Label string        // of its client, as a Holder's
 }
 
 // inspectTimeout bounds one try of a call that only reads; its caller's ctx
@@ -49,30 +58,65 @@ const readersPage = 250
 // Info reads from Redis who holds the lock and how many wait, whatever kind of
 // lock the name is in use as. More than 250 readers are read in pages, between which
 // others may come and go: who reads all the time is in it, once. What is renewed between two
-// pages may count twice among an owner's Holds.
+// pages may count twice among an owner's Holds. Labels that this client has not read before
+// are read after that; where they are not answered within a second they are "".
 func (l *Lock) Info(ctx context.Context) (Info, error) {
-	var all Info
+	info, _, err := l.info(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	l.c.putLabels(ctx, info.clients(nil))
+	return info, nil
+}
+
+// info is Info with the clients' IDs as labels, and when that was by the server's clock,
+// in ms.
+func (l *Lock) info(ctx context.Context) (all Info, now int64, err error) {
 	at := map[string]int{}
 	for after := int64(0); ; {
 		raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
 		if err != nil {
-			return Info{}, err
+			return Info{}, 0, err
 		}
 		page, err := wire.DecodeInfo(raw)
 		if err != nil {
-			return Info{}, lockError(l.Name(), err)
+			return Info{}, 0, lockError(l.Name(), err)
 		}
 		if after == 0 {
-			all.Kind, all.Waiters = page.Kind, page.Waiters
+			now = page.Now
+			all = firstPage(l.Name(), page)
 		}
 		for _, h := range page.Holders {
-			all.add(Holder(h), at)
+			all.add(holderOf(h), at)
 		}
 		if page.Next <= after {
-			return all, nil
+			return all, now, nil
 		}
 		after = page.Next
 	}
+}
+
+// putLabels puts labels in the place of the IDs of clients.
+func (c *Client) putLabels(ctx context.Context, at []*string) {
+	c.labels.Put(ctx, at, c.transport.OneServer() && !c.onlyOne.Load())
+}
+
+// firstPage is what a page says beside its holders.
+func firstPage(name string, page wire.InfoReply) Info {
+	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, Resting: page.Resting}
+}
+
+// holderOf is a holder with the ID of its client as label.
+func holderOf(h wire.Holder) Holder {
+	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held}
+}
+
+// clients appends where the IDs of clients stand, for their labels.
+func (all *Info) clients(at []*string) []*string {
+	for i := range all.Holders {
+		at = append(at, &all.Holders[i].Label)
+	}
+	return at
 }
 
 // add adds what a page says of an owner, which may have been on a page before: at is
@@ -86,7 +130,9 @@ func (all *Info) add(h Holder, at map[string]int) {
 	}
 	one := &all.Holders[i]
 	one.Holds += h.Holds
-	one.TTL = max(one.TTL, h.TTL)
+	if h.TTL > one.TTL {
+		one.TTL, one.Label = h.TTL, h.Label
+	}
 }
 
 // Waiters reads the queue from Redis, in its order. A queue longer than 500 is
@@ -102,23 +148,42 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 		if err != nil {
 			return nil, lockError(l.Name(), err)
 		}
-		for _, w := range page {
-			all = append(all, Waiter(w))
-		}
+		all = appendWaiters(all, page)
 		if last = next; last == 0 {
+			l.c.labelWaiters(ctx, all)
 			return all, nil
 		}
 	}
 }
 
-// ForceUnlock ends the grants that the lock has now, whoever has them, and reports
-// whether there was one. Its holders are told at once, or notice at their next
-// renewal, and may work on until then beside the next holder: only the token
-// protects from them. It is for an operator who knows that the holder is gone.
+// appendWaiters adds a page of waiters, with the IDs of their clients as labels.
+func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
+	for _, w := range page {
+		all = append(all, Waiter{Owner: w.Owner, Read: w.Read, Age: w.Age, Label: w.Client})
+	}
+	return all
+}
+
+func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
+	at := make([]*string, len(all))
+	for i := range all {
+		at[i] = &all[i].Label
+	}
+	c.putLabels(ctx, at)
+}
+
+// ForceUnlock ends the grants that the lock has now, whoever has them, or else the rest
+// of its name (AtLeast, Once), and reports whether there was one. Its holders are told at
+// once, or notice at their next renewal, and may work on until then beside the next
+// holder: only the token protects from them. It is for an operator who knows that the
+// holder is gone.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	info, err := l.Info(ctx)
+	info, now, err := l.info(ctx)
 	if err != nil {
 		return false, err
+	}
+	if info.Resting > 0 {
+		info.Holders = []Holder{{Token: now + info.Resting.Milliseconds()}} // nobody, until then
 	}
 	removed := false
 	for _, h := range info.Holders {
@@ -195,69 +260,4 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 		err = &requestError{err}
 	}
 	return nil, unanswered, lockError(l.Name(), err)
-}
-
-// Hooks are called as locks change hands, outside of every mutex of the library: on
-// the caller's goroutine, or where no call notices on one that holds up no renewal
-// and no message. A hook that blocks delays the goroutine that it is called on, and
-// Close and Shutdown with it, which it must not call. Any may be nil.
-//
-// A hook is to return. Where Waiting or Acquired panics, or ends its goroutine, the
-// call has no hold: what Redis granted is given back. A panic of another hook goes up
-// the calling goroutine too, after all else is done: a Released or Lost hold has
-// ended, and the remaining hooks have been called. Where no caller is there to
-// recover it, in Renewed always and in Lost mostly, it ends the process, as any
-// panic of a goroutine does in Go.
-type Hooks struct {
-	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
-	Waiting func(context.Context, Event)
-	// Acquired: the call has a hold, after Event.Waited.
-	Acquired func(context.Context, Event)
-	// Renewed: the hold's lease was extended.
-	Renewed func(Event)
-	// Released: the hold was ended by its holder, after Event.Held.
-	Released func(Event)
-	// Lost: the hold ended otherwise, for the reason in Event.Err.
-	Lost func(Event)
-}
-
-// Event describes one step of one hold.
-type Event struct {
-	Name   string // the lock's
-	Owner  string
-	Token  int64         // the hold's fencing token; 0 before there is one
-	Waited time.Duration // until it was acquired
-	Held   time.Duration // until it was released or lost
-	Err    error
-}
-
-func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.Name(), Owner: h.acquisition().owner(), Token: h.Hold.Token, Err: err}
-}
-
-func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
-	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
-		ev := h.event(nil)
-		ev.Waited = waited
-		hook(ctx, ev)
-	}
-}
-
-func (h *Hold) releasedHook(err error, now clock.Instant) {
-	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
-		ev := h.event(err)
-		ev.Held = now.Sub(h.Acquired)
-		hook(ev)
-	}
-}
-
-// lostHook tells of a loss.
-func (h *Hold) lostHook(why error, now clock.Instant) {
-	c := h.lock.c
-	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.Hold.Token), slog.Any("err", why))
-	if hook := c.cfg.hooks.Lost; hook != nil {
-		ev := h.event(why)
-		ev.Held = now.Sub(h.Acquired)
-		hook(ev)
-	}
 }

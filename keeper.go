@@ -183,7 +183,7 @@ func (a *acquisition) owner() string {
 
 // session is what statements name that tell Redis of the acquisition.
 func (a *acquisition) session(several bool) wire.Session {
-	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner()}
+	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
 	if several {
 		s.Queue = a.keeper.keys().Queue
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -42,6 +43,7 @@ type Client struct {
 	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
 	owners      atomic.Int64
 	losses      atomic.Uint64 // of sessions
+	labels      *label.Book
 	specs       specs
 	cfg         config
 	inboxPrefix string
@@ -112,6 +114,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
+	c.labels = label.New(tr, c.wire, cfg.prefix, c.id, cfg.label)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.closing = c.open.Done()
@@ -172,6 +175,12 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 	s.terms, s.err = c.cfg.terms.with(opts)
 	if s.terms.fair {
 		s.kind = fair
+	}
+	if s.err == nil && plain != wire.KindSemaphore {
+		s.err = s.terms.weightless()
+	}
+	if s.err == nil {
+		s.err = s.terms.rests(plain)
 	}
 	if s.err == nil {
 		s.err = fits(s.terms.Replicas, s.terms.TTL, c.transport.ReadTimeout())

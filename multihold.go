@@ -28,18 +28,21 @@ func (h *MultiHold) Release() error {
 	}
 	errs := make([]error, len(h.holds))
 	panics := make(chan any, len(h.holds))
-	var all sync.WaitGroup
-	for i, hold := range h.holds {
-		all.Go(func() {
-			defer func() {
-				if p := recover(); p != nil { // of a hook: the caller's to handle
-					panics <- p
-				}
-			}()
-			errs[i] = hold.Release()
-		})
+	end := func(i int) {
+		defer func() {
+			if p := recover(); p != nil { // of a hook: the caller's to handle
+				panics <- p
+			}
+		}()
+		errs[i] = h.holds[i].Release()
 	}
-	all.Wait()
+	var beside sync.WaitGroup
+	last := len(h.holds) - 1
+	for i := range last {
+		beside.Go(func() { end(i) })
+	}
+	end(last)
+	beside.Wait()
 	select {
 	case p := <-panics:
 		panic(p)
@@ -56,7 +59,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		released[i] = make(chan struct{})
 		hold.lock.c.spawn(func(context.Context) {
 			defer close(released[i])
-			_ = hold.Release()
+			_ = hold.forgo()
 		})
 	}
 	for i, hold := range h.holds {

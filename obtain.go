@@ -21,7 +21,8 @@ import (
 func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
 	k := l.c.enter(l)
 	defer l.c.leave(k)
-	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, once: m.once, began: l.c.clock.Now()}
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, manner: m, began: l.c.clock.Now()}
+	l.c.keepLabel(l.terms.TTL, w.began)
 	for {
 		err := l.gate(w)
 		if err == nil {
@@ -35,7 +36,9 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 			}
 		}
 		if again, err := w.anew(err); !again {
-			return nil, w.explain(err)
+			err = w.explain(err)
+			w.gaveUpHook(err)
+			return nil, err
 		}
 	}
 }
@@ -95,8 +98,10 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 // and where a hook panics or ends its goroutine: nobody would ever unlock it.
 func (l *Lock) keep(h *Hold, fn func() error) (err error) {
 	kept := false
+	h.use(1)
 	defer func() {
 		if !kept {
+			h.use(-1)
 			l.detach(h)
 			h.giveBack()
 		}
@@ -119,7 +124,7 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 		l.mu.Lock()
 	}
 	defer l.mu.Unlock()
-	freed, err = l.occupied(w.owner)
+	freed, err = l.occupied(w.owner, w.unlock)
 	if err == nil && freed == nil && h != nil {
 		l.holds.add(h)
 	}
@@ -282,6 +287,12 @@ func (w *waiting) explain(err error) error {
 	}
 	if w.hint != "" {
 		err = &hintError{err, w.hint}
+	}
+	taken := errors.Is(err, ErrNotAcquired)
+	if w.keeper.c.cfg.whoHolds && w.taken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
+		if who := w.whoHolds(); who != "" {
+			err = &hintError{err, who}
+		}
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -41,6 +42,8 @@ type config struct {
 	log            *slog.Logger
 	hooks          Hooks
 	sharded        bool // waiters are woken over sharded pub/sub
+	label          string
+	whoHolds       bool // errors of waits that end say so
 }
 
 // terms are what a handle asks of Redis for each of its holds.
@@ -62,18 +65,19 @@ type spec struct {
 	origin
 	terms     terms
 	err       error // a bad name or option: what every call returns
-	read      bool  // holds are shared with other readers
+	read      bool  // holds are shared with other readers, or of a semaphore
 	anonymous bool  // every acquisition is of a new owner, whatever ctx says
 }
 
 // specs are the latest that each constructor has made: mostly those of the next
 // handle as well.
-type specs [3]atomic.Pointer[spec]
+type specs [4]atomic.Pointer[spec]
 
 const (
 	specLock = iota
 	specWrite
 	specRead
+	specSemaphore
 )
 
 // shared returns s in a place where handles can share it.
@@ -98,6 +102,7 @@ func newConfig(opts []Option) (config, error) {
 		releaseTimeout: defaultReleaseTimeout,
 		tokenKeep:      defaultTokenKeep,
 		log:            slog.New(slog.DiscardHandler),
+		label:          label.HostAndProcess(),
 	}
 	for _, o := range opts {
 		if o == nil {
@@ -153,7 +158,7 @@ func between(what string, d, least, most time.Duration) error {
 }
 
 // Defaults gives options to every lock of the client that does not set them
-// itself. Owner is not among them: a name shared by all that a process does
+// itself. Owner and Weight are not among them: a name shared by all that a process does
 // would switch exclusion off within it.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
@@ -163,6 +168,9 @@ func Defaults(opts ...LockOption) Option {
 		}
 		if t.owner != "" {
 			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
+		}
+		if err := t.weightless(); err != nil {
+			return fmt.Errorf("%w; Defaults are of all kinds", err)
 		}
 		c.terms = t
 		return nil
@@ -220,6 +228,23 @@ func Logger(l *slog.Logger) Option {
 func Trace(h Hooks) Option {
 	return option(func(c *config) error {
 		c.hooks = h
+		return nil
+	})
+}
+
+// Label says who the client is, for people: [Info], Waiters and the command show it beside
+// what the client holds and waits for. It decides nothing, and two clients may have the same.
+// By default it is the host's name and the process' ID, "web-1:4711". It has 1 to 128 bytes
+// of UTF-8 without control characters, and whoever may read the locks can read it.
+//
+// It is stored in Redis by the client's first call that asks for a lock, and again now and
+// then while the client is used: no lock costs more for it.
+func Label(text string) Option {
+	return option(func(c *config) error {
+		if err := key.CheckLabel(text); err != nil {
+			return fmt.Errorf("%w: Label: %w", ErrInvalidOption, err)
+		}
+		c.label = text
 		return nil
 	})
 }

@@ -17,11 +17,11 @@ var errGone = errors.New("lost before it could be used")
 
 // waiting is one call that wants the lock.
 type waiting struct {
-	ctx      context.Context
-	lock     *Lock
-	keeper   *keeper
-	owner    string // "" for a new one
-	once     bool   // one attempt, no waiting
+	ctx    context.Context
+	lock   *Lock
+	keeper *keeper
+	owner  string // "" for a new one
+	manner
 	began    clock.Instant
 	told     bool   // the Waiting hook has been called
 	hint     string // what the caller's own handle has to do with a long wait
@@ -30,6 +30,7 @@ type waiting struct {
 	hold     *Hold  // made as soon as the answer came; nil: it is yet to be made
 	taken    bool   // told that the lock is taken
 	occupied bool   // the wait ended at the handle: a lost hold is in the way
+	ticket   string // what the call has to resume; "": it asks for the lock
 	leave    func() // ends what listen began; nil: it has not
 }
 
@@ -280,17 +281,9 @@ func (c *Client) linked(channel string, first bool) {
 		if a.Waits() {
 			a.Entry.Kick(&at)
 		}
+		if a.Away() && !first {
+			a.Entry.Shake(&at)
+		}
 		a.keeper.end(&at)
-	}
-}
-
-// waitingHook tells the trace, once, that the call has to wait.
-func (w *waiting) waitingHook() {
-	if w.told {
-		return
-	}
-	w.told = true
-	if hook := w.keeper.c.cfg.hooks.Waiting; hook != nil {
-		hook(w.ctx, Event{Name: w.lock.Name(), Owner: w.owner})
 	}
 }

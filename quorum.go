@@ -267,3 +267,11 @@ func isFinal(err error) bool {
 	}
 	return err != nil && transport.Hopeless(err)
 }
+
+// signal fills a channel of one place.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -134,7 +134,7 @@ func (h *QuorumHold) queue(ctx context.Context, gate int) error {
 	of := h.lock.members[gate]
 	waits, cancel := context.WithCancelCause(h.end)
 	defer cancel(nil)
-	go func() {
+	of.c.spawn(func(context.Context) { // a closed client answers without being watched
 		for transport.Pause(waits, nil, h.lock.patience()) {
 			asks, done := context.WithTimeout(waits, 2*h.lock.patience())
 			_, err := of.Info(asks)
@@ -144,7 +144,7 @@ func (h *QuorumHold) queue(ctx context.Context, gate int) error {
 				return
 			}
 		}
-	}()
+	})
 	hold, err := (&Lock{spec: of.spec, hash: of.hash}).Acquire(waits)
 	h.adopt(gate, hold, err)
 	switch {
@@ -161,17 +161,21 @@ func (h *QuorumHold) queue(ctx context.Context, gate int) error {
 // seek asks one primary, beside the caller.
 func (h *QuorumHold) seek(i int, wait time.Duration) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.members[i].asking || h.err != nil {
-		return
-	}
-	h.members[i].asking = true
+	idle := !h.members[i].asking && h.err == nil
+	h.members[i].asking = h.members[i].asking || idle
+	h.mu.Unlock()
 	of := h.lock.members[i]
-	go func() {
-		// A handle of its own: a lost hold that is not released occupies its handle.
-		hold, err := (&Lock{spec: of.spec, hash: of.hash}).TryAcquire(h.end, wait)
-		h.adopt(i, hold, err)
-	}()
+	if idle {
+		ctx := h.end
+		if wait <= 0 { // it is soon over: a request that is cut short costs its connection
+			ctx = context.WithoutCancel(ctx)
+		}
+		of.c.beside(func() {
+			// A handle of its own: a lost hold that is not released occupies its handle.
+			hold, err := (&Lock{spec: of.spec, hash: of.hash}).TryAcquire(ctx, wait)
+			h.adopt(i, hold, err)
+		})
+	}
 }
 
 // adopt takes what a primary has answered. What comes after the end goes back; what
@@ -192,18 +196,11 @@ func (h *QuorumHold) adopt(i int, hold *Hold, err error) {
 	h.mu.Unlock()
 	switch {
 	case hold != nil && !kept:
-		_ = hold.Release()
+		_ = hold.forgo()
 	case kept:
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
 	signal(h.votes)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // elect makes the majority's largest token the hold's, and has a majority know it.
@@ -214,13 +211,17 @@ func (h *QuorumHold) elect(ctx context.Context) error {
 			h.token = max(h.token, m.hold.Token())
 		}
 	}
+	token := h.token
 	for i, m := range h.members {
-		if m.hold != nil {
-			h.members[i].asking = true
-			go h.tell(i, m.hold, h.token)
-		}
+		h.members[i].raised = m.hold != nil && m.hold.Token() == token
+		h.members[i].asking = m.asking || m.hold != nil && !h.members[i].raised
 	}
 	h.mu.Unlock()
+	for i, m := range h.snapshot() {
+		if m.hold != nil && !m.raised {
+			m.hold.lock.c.beside(func() { h.tell(i, m.hold, token) })
+		}
+	}
 	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
 	switch {
 	case ctx.Err() != nil:
@@ -246,7 +247,7 @@ func (h *QuorumHold) tell(i int, hold *Hold, token int64) {
 	}
 	h.mu.Unlock()
 	if !counts {
-		_ = hold.Release()
+		_ = hold.forgo()
 	}
 	signal(h.votes)
 }
@@ -259,7 +260,7 @@ func (h *QuorumHold) raise(m *Hold, token int64) (held bool) {
 	}
 	c := m.lock.c
 	s := wire.Session{Hash: m.keeper().keys().Hash, Nonce: m.acquisition().nonce.String(), Owner: m.Owner()}
-	raw, err := c.transport.Do(h.end, h.lock.patience(), c.wire.Raise(s, token, m.lock.terms.TTL))
+	raw, err := c.transport.Do(context.WithoutCancel(h.end), h.lock.patience(), c.wire.Raise(s, token, m.lock.terms.TTL))
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
 	}
@@ -288,7 +289,7 @@ func (h *QuorumHold) renew() {
 			h.mu.Lock()
 			h.members[i].hold = nil
 			h.mu.Unlock()
-			go func() { _ = m.hold.Release() }() // of what it may have still
+			m.hold.lock.c.beside(func() { _ = m.hold.Release() }) // of what it may have still
 		}
 		h.seek(i, 4*h.lock.patience())
 	}

@@ -65,7 +65,21 @@ func (h *QuorumHold) judge() error {
 	if err != nil || !h.trust().IsZero() {
 		return err
 	}
-	return h.finish(ErrLost)
+	return h.finish(h.why())
+}
+
+// why is why there is no majority.
+func (h *QuorumHold) why() error {
+	open := len(h.lock.members)
+	for _, m := range h.snapshot() {
+		if m.hold != nil && errors.Is(m.hold.Err(), ErrClosed) || errors.Is(m.err, ErrClosed) {
+			open--
+		}
+	}
+	if open < h.lock.need {
+		return errors.Join(ErrLost, ErrClosed)
+	}
+	return ErrLost
 }
 
 // finish ends the hold for that reason, unless it has ended: it returns the reason then.
@@ -177,7 +191,7 @@ func (h *QuorumHold) Release() error {
 		h.err = ErrNotHeld // from now on
 	}
 	h.mu.Unlock()
-	unconfirmed := h.release(context.Background())
+	unconfirmed := h.release(context.Background(), (*Hold).Release)
 	switch {
 	case before != nil:
 		return lockError(l.name, before)
@@ -189,13 +203,13 @@ func (h *QuorumHold) Release() error {
 
 // release gives back what the primaries have granted, and waits until somebody else
 // could hold a majority; the rest goes on without the caller.
-func (h *QuorumHold) release(ctx context.Context) (unconfirmed error) {
+func (h *QuorumHold) release(ctx context.Context, end func(*Hold) error) (unconfirmed error) {
 	free := len(h.lock.members)
 	results := make(chan error, free)
 	for _, m := range h.snapshot() {
 		if m.hold != nil {
 			free--
-			go func() { results <- m.hold.Release() }()
+			m.hold.lock.c.beside(func() { results <- end(m.hold) })
 		}
 	}
 	for left := len(h.lock.members) - free; left > 0 && free < h.lock.need; left-- {
@@ -219,7 +233,7 @@ func (h *QuorumHold) release(ctx context.Context) (unconfirmed error) {
 // giveBack ends what has been gathered in vain.
 func (h *QuorumHold) giveBack(ctx context.Context) {
 	_ = h.finish(ErrNotHeld)
-	_ = h.release(ctx)
+	_ = h.release(ctx, (*Hold).forgo)
 }
 
 func (h *QuorumHold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A Lock is a handle on the exclusive, reentrant lock of one name, or on one side
-// of a read/write lock (RWLock.WLocker, RWLock.RLocker). Any number of handles, in
+// of a read/write lock (RWLock.WLocker, RWLock.RLocker), or on a semaphore. Any number of handles, in
 // any number of processes, stand for the same lock. A handle may be shared by
 // goroutines; make one for each recursion frame where that is simpler, they cost
 // nothing.
@@ -50,7 +50,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // most, and no longer than 2 s (with Replicas, their timeout and a twelfth of the
 // TTL where that is longer; 100 ms where the TTL is very short).
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	_, err := l.try(ctx, wait, manner{unlock: true})
+	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	if errors.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
@@ -71,6 +71,7 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // A manner is how a call asks.
 type manner struct {
 	once   bool // one attempt, no waiting
+	quiet  bool // that the lock is taken is no error of the call
 	unlock bool // Unlock is to end the hold: nobody has it to Release
 }
 
@@ -173,7 +174,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error
 
 // TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
-	h, err := l.TryAcquire(ctx, wait)
+	h, err := l.try(ctx, wait, manner{quiet: true})
 	if errors.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
@@ -206,7 +207,7 @@ func (l *Lock) HoldCount() int { return l.judge() }
 // yet unlocked, or 0.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
-		return h.Hold.Token
+		return h.token()
 	}
 	return 0
 }

@@ -136,3 +136,15 @@ func (w *waiting) heldBy() (*acquisition, *Hold) {
 	}
 	return acquired(s.Acquisition), w.lock.join(s, &at)
 }
+
+// sessionOf returns what the owner holds in this client, or nil.
+func (l *Lock) sessionOf(owner string) *acquisition {
+	k := l.c.enter(l)
+	defer l.c.leave(k)
+	at := k.begin()
+	defer k.end(&at)
+	if s := k.room.HeldBy(owner, false, &at); s != nil {
+		return acquired(s.Acquisition)
+	}
+	return nil
+}

@@ -58,7 +58,8 @@ type releasing struct {
 // releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
 	n := a.note()
-	return &releasing{a: a, note: n, call: a.keeper.c.wire.Release(n.keys, a.nonce.String(), n.owner, n.doubt, a.Lasts())}
+	s := wire.Session{Nonce: a.nonce.String(), Owner: n.owner, Permits: a.Terms.Permits}
+	return &releasing{a: a, note: n, call: a.keeper.c.wire.Release(n.keys, s, n.doubt, a.Lasts(), n.undone)}
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
@@ -203,7 +204,7 @@ func (c *Client) unconfirmed(err error) error {
 // nobody has is released, which changes nothing but that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(room.LateAfter, func(ctx context.Context) {
-		call := c.wire.Release(keys, wire.NewNonce().String(), "", 0, 0)
+		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)
 			if err != nil {
@@ -231,7 +232,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	}
 	var call transport.Call
 	if k != nil {
-		call = c.wire.Release(k.keys(), name, "", 0, forAll)
+		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, 0, forAll, false)
 	}
 	if n := c.watch.find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.answered) {
@@ -239,7 +240,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 			return
 		}
 		n.answered = now // this release is enough for all that have asked by now
-		call = c.wire.Release(n.keys, name, n.owner, n.doubt, forAll)
+		call = c.wire.Release(n.keys, n.session(), n.doubt, forAll, n.undone)
 	}
 	c.mu.Unlock()
 	if call.Script == nil {
@@ -258,9 +259,17 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 func (a *acquisition) note() releasedNonce {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return releasedNonce{
-		keys: keys, nonce: a.nonce, owner: a.owner(), doubt: a.Doubt(),
+		keys: keys, nonce: a.nonce, owner: a.owner(), undone: a.Undone(), doubt: a.until(),
 		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
 	}
+}
+
+// until is when no copy of a request counts any more; negative: it owes a signal.
+func (a *acquisition) until() int64 {
+	if a.Owes() {
+		return -max(a.Doubt(), 1)
+	}
+	return a.Doubt()
 }
 
 // add appends, in the place of what was trimmed where that is enough: it is called for

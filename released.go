@@ -38,11 +38,18 @@ type releasedNonce struct {
 	keys     key.Keys
 	nonce    wire.Nonce
 	owner    string
+	undone   bool    // the name is not to rest after it
 	doubt    int64   // server ms until which a copy of its acquire may act; 0: none can
 	until    instant // when its lease would have ended
 	answered instant // what was asked before then may have been told that it holds
 	server   string  // that it was last sent to, by the redis client's word; "": not known
 	epoch    int64   // of the client when it was last sent
+}
+
+// session is what the release names. Of a semaphore it has no permits, by which it
+// would be found sooner.
+func (n *releasedNonce) session() wire.Session {
+	return wire.Session{Nonce: n.nonce.String(), Owner: n.owner}
 }
 
 // A releaseWatch repeats releases. Client.mu guards it.
@@ -91,6 +98,7 @@ func (w *releaseWatch) trim(now instant) {
 func (c *Client) suspectServer(now instant) {
 	w := &c.watch
 	w.epoch.Add(1)
+	c.labels.Doubt(now)
 	w.trim(now)
 	if len(w.released) > 0 {
 		w.on = true
@@ -206,7 +214,7 @@ func (c *Client) releaseAgain(ctx context.Context) (ok bool) {
 func (c *Client) releaseBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
-		calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, n.doubt, forAll)
+		calls[i] = c.wire.Release(n.keys, n.session(), n.doubt, forAll, n.undone)
 	}
 	ok = true
 	for i, result := range c.transport.DoAll(ctx, askWithin, calls) {

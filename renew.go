@@ -38,7 +38,7 @@ func renewCall(c *Client, of room.Renewal, batch []renewing) (transport.Call, []
 		one.a.keeper.mu.Unlock()
 		if held {
 			alive = append(alive, st)
-			all = append(all, wire.Renewal{Session: one.a.session(false), Op: st.Said.Op, Writes: st.Said.Writes})
+			all = append(all, wire.Renewal{Session: one.a.session(false), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads})
 		}
 	}
 	return c.wire.Renew(of.Lease, all), alive
@@ -69,8 +69,7 @@ func (c *Client) renewMany(ctx context.Context, of room.Renewal, all []renewing)
 			c.onlyOne.Store(true)
 		}
 		if outcome == transport.Unknown {
-			c.notRenewed(batch, err)
-			return nil
+			return c.notRenewed(batch, err)
 		}
 		left = make([]int, len(batch))
 		for i := range left {
@@ -121,15 +120,18 @@ func (c *Client) restate(ctx context.Context, of room.Renewal, batch []room.Stat
 
 // notRenewed tries again soon what may or may not have been renewed: together, or a
 // server that was too slow for one command would get one for each lock.
-func (c *Client) notRenewed(batch []room.Statement, err error) {
+func (c *Client) notRenewed(batch []room.Statement, err error) (tells []func()) {
 	var soon instant
 	for _, st := range batch {
 		k := keeperOf(st)
 		at := k.begin()
-		st.Session.UnrenewedWith(&soon, &at)
-		k.end(&at)
+		again := st.Session.UnrenewedWith(&soon, &at)
+		if tells = append(tells, k.endFirst(&at)...); again {
+			tells = append(tells, c.unrenewedHook(st, err))
+		}
 	}
 	c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+	return tells
 }
 
 // renew sends a batch of renewals that are alike in how long they are waited for: so no
@@ -174,7 +176,7 @@ func (c *Client) unrenewed(st room.Statement, err error) (tells []func()) {
 		owner := acquired(st.Session.Acquisition).owner()
 		tells = append(tells, func() {
 			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
-		})
+		}, c.unrenewedHook(st, err))
 	}
 	return tells
 }
@@ -207,21 +209,4 @@ func (c *Client) renewRest(ctx context.Context, of room.Renewal, rest []room.Sta
 		return nil
 	}
 	return c.renew(ctx, of, rest)
-}
-
-// renewedHook returns what calls the hook.
-func (c *Client) renewedHook(st room.Statement) func() {
-	return func() {
-		hook := c.cfg.hooks.Renewed
-		if hook == nil {
-			return
-		}
-		k := keeperOf(st)
-		k.mu.Lock()
-		h := st.Session.Newest()
-		k.mu.Unlock()
-		if h != nil {
-			hook(h.Of.(*Hold).event(nil))
-		}
-	}
 }

@@ -41,7 +41,9 @@ func seamsOfAClient() {
 	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
 	seam.Listen = func(client any) { client.(*Client).inbox.Start() }
 	seam.Hears = func(client any) bool { return client.(*Client).inbox.Up() }
-	seam.RenewAround = func(client any, between func()) { client.(*Client).renewAround(between) }
+	seam.RenewAround = func(client any, stated bool, between func()) {
+		client.(*Client).renewAround(stated, between)
+	}
 	seam.Timeouts = func(client any) (release, keep time.Duration) {
 		c := client.(*Client)
 		return c.cfg.releaseTimeout, c.cfg.tokenKeep
@@ -146,13 +148,16 @@ func (h *Hold) pretendShort() {
 
 // renewAround is a round of the watchdog that finds every session due, and in which
 // between happens after it has looked at them and before it sends anything.
-func (c *Client) renewAround(between func()) {
+func (c *Client) renewAround(stated bool, between func()) {
 	d := dues{c: c, now: c.clock.Now()}
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
 	for _, s := range all {
 		runAll(d.add(s))
+	}
+	if stated {
+		d.stateFew()
 	}
 	between()
 	d.send()

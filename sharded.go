@@ -117,7 +117,7 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 			return node.Options().Addr, node, nil
 		},
 		Moved:   c.transport.Reload,
-		Deliver: c.deliver,
+		Deliver: func(_, payload string) { c.deliver(payload) },
 		Linked:  c.linked,
 		Refused: isRefused,
 		Failed:  c.deaf,

@@ -39,6 +39,32 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 	}
 }
 
+// begin takes the turn of who has Redis change what a session holds.
+func (a *acquisition) begin(ctx context.Context) error {
+	a.keeper.mu.Lock()
+	a.makeTurn()
+	a.keeper.mu.Unlock()
+	err := a.takeTurn(ctx)
+	if errors.Is(err, errTurn) {
+		return ended(ctx)
+	}
+	return err
+}
+
+// gone notes that Redis does not have a session any more.
+func (a *acquisition) gone() error {
+	at := a.keeper.begin()
+	if a.Held() {
+		a.Session.Gone(room.ErrRemoved, &at)
+	}
+	why := lostFor(a.Why())
+	a.keeper.end(&at)
+	if why == nil {
+		return ErrNotHeld // it was released meanwhile
+	}
+	return why
+}
+
 // tell has Redis know what the session needs, of which w, unless nil, is what the caller
 // needs, until it has answered or ctx ends. errGone: the session is lost, or was ended.
 // last is its release, for the caller to send, where nothing is needed any more.
@@ -152,17 +178,7 @@ func (a *acquisition) tellApart() {
 // has its full TTL then, and replicas acknowledge this statement where they did
 // not the grant. If it fails the grant goes to the next in the queue.
 func (a *acquisition) confirm(w *waiting) error {
-	x := a.Terms.Wish(ledger.Counts{})
-	a.keeper.mu.Lock()
-	if a.turn == nil {
-		a.turn = make(chan struct{}, 1)
-	}
-	a.Session.Ledger.Wish(x)
-	a.keeper.mu.Unlock()
-	_, err := a.tell(w.ctx, x, w.once)
-	a.keeper.mu.Lock()
-	a.Session.Ledger.Withdraw(x)
-	a.keeper.mu.Unlock()
+	err := a.prove(w.ctx, w.once)
 	if errors.Is(err, errTurn) {
 		err = w.overOr(errTurn)
 	}
@@ -170,6 +186,27 @@ func (a *acquisition) confirm(w *waiting) error {
 		a.giveUp()
 	}
 	return err
+}
+
+// prove is confirm for who gives up nothing.
+func (a *acquisition) prove(ctx context.Context, once bool) error {
+	x := a.Terms.Wish(ledger.Counts{})
+	a.keeper.mu.Lock()
+	a.makeTurn()
+	a.Session.Ledger.Wish(x)
+	a.keeper.mu.Unlock()
+	_, err := a.tell(ctx, x, once)
+	a.keeper.mu.Lock()
+	a.Session.Ledger.Withdraw(x)
+	a.keeper.mu.Unlock()
+	return err
+}
+
+// makeTurn has the acquisition state counts. It needs the keeper's mu.
+func (a *acquisition) makeTurn() {
+	if a.turn == nil {
+		a.turn = make(chan struct{}, 1)
+	}
 }
 
 const (

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
@@ -98,12 +100,54 @@ func (w *waiting) verdict(err error) error {
 	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
 }
 
+// WhoHolds has the error of a wait that ends without the lock say who holds it: owner, label,
+// for how long, and when the lease ends. Such a call asks Redis once more at its end, and so
+// returns later by a round trip, by 100 ms at most. TryLock and TryDo, which return no
+// error where the lock is taken, ask nothing then.
+func WhoHolds() Option {
+	return option(func(c *config) error {
+		c.whoHolds = true
+		return nil
+	})
+}
+
+// whoWithin bounds how long a call asks at its end who holds the lock.
+const whoWithin = 100 * time.Millisecond
+
+// whoHolds says it for the error of a wait that has ended, or "" where nobody does any more
+// or Redis does not answer at once.
+func (w *waiting) whoHolds() string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
+	defer cancel()
+	info, err := w.lock.Info(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case info.Resting > 0:
+		return fmt.Sprintf("taken by nobody for another %v", info.Resting)
+	case len(info.Holders) == 0:
+		return ""
+	}
+	h, label, more := info.Holders[0], "", ""
+	if h.Label != "" {
+		label = fmt.Sprintf(" of %q", h.Label)
+	}
+	if n := len(info.Holders) - 1; n > 0 {
+		more = fmt.Sprintf(", and by %d more", n)
+	}
+	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
+}
+
 // permit asks what the call needs, of that what has not been answered yet.
 func (c *Client) permit(w *waiting, keys key.Keys) error {
 	if err := c.mayRun(w, keys); err != nil {
 		return err
 	}
-	return c.mayWait(w, keys)
+	if err := c.mayWait(w, keys); err != nil {
+		return err
+	}
+	c.introduce(w.ctx, w.lock.terms.TTL)
+	return nil
 }
 
 // mayRun asks, until it has been answered once, whether the user may run what the
@@ -137,7 +181,45 @@ func (c *Client) mayRun(w *waiting, keys key.Keys) error {
 		return err
 	}
 	c.permitted.Store(true)
+	c.labels.Open()
 	return nil
+}
+
+// introduce has the client's label stored, once, before it takes anything: so who looks
+// after the first Lock sees who holds. It waits for that, but not for long.
+func (c *Client) introduce(ctx context.Context, ttl time.Duration) {
+	now := c.clock.Now()
+	if !c.labels.First(ttl, now) {
+		return
+	}
+	stored := make(chan struct{})
+	if !c.storeLabel(now, func() { close(stored) }) {
+		return
+	}
+	limit := time.NewTimer(label.FirstWithin)
+	defer limit.Stop()
+	select {
+	case <-stored:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
+// keepLabel has the client's label stored again where it is time, or where a lease is
+// asked for that is longer than all before.
+func (c *Client) keepLabel(ttl time.Duration, now instant) {
+	if c.labels.Due(ttl, now) {
+		c.storeLabel(now, func() {})
+	}
+}
+
+func (c *Client) storeLabel(now instant, done func()) (begun bool) {
+	return c.spawn(func(ctx context.Context) {
+		defer done()
+		if err := c.labels.Store(ctx, now); err != nil {
+			c.cfg.log.Warn("label not stored, trying again", slog.Any("err", err))
+		}
+	})
 }
 
 // tooOld is the error of a server before Redis 7.0, of that version if it says so.

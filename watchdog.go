@@ -46,6 +46,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 		todo = append(todo, d.add(a)...)
 	}
 	d.send()
+	c.keepLabel(0, d.now)
 	c.tellApart(todo...)
 }
 
@@ -65,7 +66,7 @@ func (d *dues) add(a *acquisition) (todo []func()) {
 	at.Now = d.now
 	switch {
 	case a.Over():
-	case a.Session == nil:
+	case a.Waits():
 		at.Server = k.serverNow()
 		if q, due := a.Entry.Beat(&at); due {
 			d.heartbeat(k, q)
@@ -111,17 +112,25 @@ func (d *dues) state(r room.Renewal, s *room.Session, sent instant) {
 	d.statements[r] = append(d.statements[r], st)
 }
 
-func (d *dues) send() {
-	c := d.c
+// stateFew makes statements of renewals that are too few to go together.
+func (d *dues) stateFew() {
 	for of, all := range d.renewals {
-		if len(all) < fewRenewals {
-			for _, one := range all {
-				one.a.keeper.mu.Lock()
-				d.state(of, one.a.Session, one.sent)
-				one.a.keeper.mu.Unlock()
-			}
+		if len(all) >= fewRenewals {
 			continue
 		}
+		for _, one := range all {
+			one.a.keeper.mu.Lock()
+			d.state(of, one.a.Session, one.sent)
+			one.a.keeper.mu.Unlock()
+		}
+		delete(d.renewals, of)
+	}
+}
+
+func (d *dues) send() {
+	c := d.c
+	d.stateFew()
+	for of, all := range d.renewals {
 		for batch := range slices.Chunk(all, renewSize) {
 			c.spawn(func(ctx context.Context) { runAll(c.renewMany(ctx, of, batch)) })
 		}
@@ -159,7 +168,7 @@ func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request
 	}
 	if err == nil {
 		k.sample(reply.Now)
-		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued }) {
+		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
 			c.expectEcho(k.listener, waiters[0].Sent)
 		}
 	} else {

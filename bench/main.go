@@ -99,7 +99,7 @@ func run(ctx context.Context) error {
 	}
 	return write(ctx, asked.out, results, report.Page{
 		Command: command(), Whole: asked.whole, Rounds: asked.rounds, Window: b.Window, Took: time.Since(begin),
-		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW()),
+		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW(), rival.RelockSemaphore(), rival.RelockCond(), rival.RelockMulti(), rival.RelockQuorum(), rival.RedsyncQuorum()),
 	})
 }
 

@@ -9,12 +9,13 @@
 --   it hears; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
 --   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
---   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue)
+--   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue);
+--   and one more, 'rests', where after any of them the name is to rest
 -- RETURNS of a lock that was free, the last token of the block, which is the instant of the
 --   grant in microseconds; and behind it how many tokens it has, where that is fewer.
 --   Or now, more (1: ask again, the queue was too long for one call), and five for each
 --   request: 1 low high remaining '' (held), 2 ticket wait first ghost (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again),
---   -5 0 0 0 '' (the one-key form cannot answer), -6 0 0 0 '' (the owner reads: it cannot
+--   4 0 0 0 '' (waits on a condition), -5 0 0 0 '' (the one-key form cannot answer), -6 0 0 0 '' (the owner reads: it cannot
 --   write before it has unlocked); or for all of them: now, 0, -2 (late), now, 0, -3,
 --   kind (another kind is in use), now, 0, -5. wait is ms until the holder's lease
 --   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
@@ -73,7 +74,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
     return { now, 0, 2, ticket, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end
 end
--- uses: state sessions queue settle
+-- uses: state sessions queue conditions settle
 inbox_prefix = inbox
 local kind = ARGV[1]
 
@@ -84,8 +85,7 @@ local function refusal()
   if not KEYS[2] and state.crowd then
     return { now, 0, -5 }
   end
-  if state.kind and state.kind ~= kind
-    and (blocked() or KEYS[2] and redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-now)) > 0) then
+  if state.kind and state.kind ~= kind and (blocked() or KEYS[2] and waited_for()) then
     return { now, 0, -3, state.kind }
   end
 end
@@ -122,6 +122,7 @@ local function take(request)
   leave_queue(request)
   request.low, request.high = issue(state.token, request.block)
   request.deadline, state.token, state.kind = now + request.ttl, request.high, kind
+  rest_after(request)
   put(request)
   return held(request)
 end
@@ -130,12 +131,12 @@ local function enqueue(request)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }
   end
-  request.ticket, request.deadline, request.told = math.max(request.place, 0), now + request.ttl, blocked() or 0
+  request.ticket, request.deadline, request.told = math.max(request.place, 0), now + request.ttl, opens(request) or 0
   if request.waiter then
     local before = read_waiter(request.waiter)
     request.ticket = before.ticket
     request.op = math.max(before.op, request.op)
-    request.counts = write_counts(request.op, request.writes, request.reads, request.ttl, request.block)
+    request.counts = request.op .. string.match(request.counts, ' .*$')
     request.deadline = math.max(before.deadline, request.deadline)
   end
   state.kind = kind
@@ -147,7 +148,10 @@ end
 -- Judges one request; a queued one may still be granted by the settle that follows.
 local function ask(request)
   -- Also where its entry is past its deadline, and dropped below: it has its place.
-  request.waiter = state.queued > 0 and redis.call('HGET', KEYS[1], 'w:' .. request.nonce)
+  request.waiter = (state.queued > 0 or state.conds) and redis.call('HGET', KEYS[1], 'w:' .. request.nonce)
+  if state.conds and keep_awaiting(request) then
+    return { 4, 0, 0, 0, '' }
+  end
   if not writer() and state.queued > 0 and request.place <= 0 then
     -- Who waits comes first; that may be an earlier copy of this request.
     asking[request.nonce] = true
@@ -164,7 +168,7 @@ local function ask(request)
   if grant then
     return join(request, grant)
   end
-  if state.queued == 0 and not (request.mode == 'r' and writer() or request.mode == 'w' and blocked()) then
+  if state.queued == 0 and fits(request) then
     return take(request)
   end
   if request.place < 0 then
@@ -190,11 +194,12 @@ local function conclude(request, answer)
   if type(granted) == 'table' then
     return held(granted)
   end
-  local deadline = blocked() or now
+  local deadline = opens(request) or now
   if answer[1] == 2 then
     local waiter = answer[5]
-    if request.mode == 'r' and not writer() then
-      -- What stands before a reader is a writer that waits: it may be dead.
+    if request.mode ~= 'w' and not writer() then
+      -- What stands before a reader is a writer that waits, and before who would have the
+      -- permits one that wants more of them: it may be dead.
       local _, packed = head()
       deadline = packed and math.min(deadline, read_waiter(packed).deadline) or deadline
     end
@@ -217,7 +222,7 @@ if refused then
 end
 
 local requests, longest_ttl = {}, 0
-for i = 4, #ARGV, 6 do
+for i = 4, #ARGV - 5, 6 do
   local request = read_request(ARGV[i + 2] .. ARGV[i + 3], ARGV[i])
   request.place = tonumber(ARGV[i + 5])
   request.ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. request.nonce)
@@ -244,8 +249,9 @@ for i, request in ipairs(requests) do
 end
 if echo and KEYS[2] then
   sweep()
+  sweep_conditions()
 end
-if not writer() and state.queued > 0 or budget <= 0 then
+if not writer() and unsettled() or budget <= 0 then
   state.more = settle()
 end
 
@@ -255,7 +261,7 @@ for i, request in ipairs(requests) do
   if answer[1] == 2 or answer[1] == 3 then
     answer = conclude(request, answer)
   end
-  waits = waits or answer[1] == 2
+  waits = waits or answer[1] == 2 or answer[1] == 4
   for _, value in ipairs(answer) do
     reply[#reply + 1] = value
   end

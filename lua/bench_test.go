@@ -138,11 +138,12 @@ func whole(text string) int64 {
 	return n
 }
 
-// A party is who asks for a lock, and the way in which it names itself.
-type party struct{ nonce, client, owner string }
+// A party is who asks for a lock, and the way in which it names itself: of a semaphore
+// with what it wants, and a space behind.
+type party struct{ nonce, client, owner, permits string }
 
 func (p party) field() string    { return "o:" + p.owner }
-func (p party) identity() string { return p.nonce + " " + p.client + " " + p.field() }
+func (p party) identity() string { return p.nonce + " " + p.client + " " + p.permits + p.field() }
 
 // asks is the arguments of an acquire with one request.
 func (p party) asks(rng *rand.Rand, now time.Time, kind string, reads bool) []any {

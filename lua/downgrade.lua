@@ -12,7 +12,7 @@
 --   again, the queue was too long for one call)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record state sessions queue settle
+-- uses: clock record state sessions queue conditions settle
 inbox_prefix = ARGV[6]
 local refused = open() or check_queue()
 if refused then
@@ -29,7 +29,7 @@ if op > session.op then
   change(session, op, 0, tonumber(ARGV[3]), now + ttl)
 end
 local more = 0
-if state.queued > 0 then
+if unsettled() then
   more = settle()
 end
 close()

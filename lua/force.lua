@@ -1,9 +1,10 @@
 -- Ends the grant that has the given token, and nothing later: a copy of this
--- request that arrives after the lock has changed hands removes nobody.
+-- request that arrives after the lock has changed hands removes nobody. The name does
+-- not rest after it.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] owner whose grant is meant
--- ARGV[2] token the first token of that grant
+-- ARGV[1] owner whose grant is meant; '': nobody's, the name rests
+-- ARGV[2] token the first token of that grant, or ms until which the name rests
 -- ARGV[3] after where the call before stopped, or 0
 -- ARGV[4] keep ms that the hash outlives the last holder
 -- ARGV[5] prefix of inboxes, which a client's ID completes
@@ -11,7 +12,7 @@
 --   for one call), after (where this call stopped; 0: all sessions of the grant are gone)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record state sessions queue settle
+-- uses: clock record state sessions queue conditions settle
 inbox_prefix = ARGV[5]
 local refused = open() or check_queue()
 if refused then
@@ -54,17 +55,23 @@ if alone and alone.owner == owner and alone.low == token and alone.deadline > no
 elseif grant and grant.low == token then
   removed = 1
   redis.call('HDEL', KEYS[1], 'g:' .. owner)
+  weigh(nil, grant)
   settle_mode(owner, { writing = 0 })
+elseif owner == '' and token == state.rests and state.rests > now then
+  removed = 1
+end
+if removed == 1 then
+  state.rests = 0
 end
 if state.several and (removed == 1 or from ~= '0') then
   after = drop_sessions()
   more = after ~= 0 and 1 or 0
 end
-if state.queued > 0 then
+if unsettled() then
   more = math.max(settle(), more)
 end
 close()
-if state.queued == 0 and not blocked() then
+if state.queued == 0 and not state.conds and not blocked() then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
   redis.call('PEXPIRE', KEYS[1], keep)
 end

@@ -4,8 +4,9 @@
 -- ARGV[1] after the deadline at which the page of sessions before ended, or 0
 -- ARGV[2] size sessions that a page has, but for more of one deadline
 -- RETURNS now, kind ('' for a name that is not in use), waiters alive, the deadline at
---   which the page ended (0: there is no further page), and six for each owner that has
---   sessions in the page: owner, mode, holds, low, high, remaining ms
+--   which the page ended (0: there is no further page), ms for which the name rests yet
+--   (0: it does not, or somebody holds), and seven for each owner that has sessions in the
+--   page: owner, mode, holds, low, high, remaining ms, the client whose lease that is
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record state sessions
@@ -13,12 +14,12 @@ local refused = open()
 if refused then
   return refused
 end
-local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-now))
+local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local reply = { now, state.kind or '', waiting, 0 }
+local reply = { now, state.kind or '', waiting, 0, leased() and 0 or math.max(state.rests - now, 0) }
 
-local function describe(owner, mode, holds, low, high, deadline)
-  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now }) do
+local function describe(owner, mode, holds, low, high, deadline, client)
+  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now, client }) do
     reply[#reply + 1] = value
   end
 end
@@ -46,7 +47,8 @@ local function describe_page()
     local sum = session and found[session.owner]
     local grant = session and not sum and shared_grant(session.owner)
     if grant and grant.low == session.low then
-      sum = { owner = session.owner, low = grant.low, high = grant.high, deadline = session.deadline, holds = 0 }
+      local mode = state.exclusive == session.owner and 'w' or session.weight > 0 and 's' or 'r'
+      sum = { owner = session.owner, mode = mode, low = grant.low, high = grant.high, deadline = session.deadline, client = session.client, holds = 0 }
       found[sum.owner], owners[#owners + 1] = sum, sum
     end
     if sum and sum.low == session.low then
@@ -54,13 +56,13 @@ local function describe_page()
     end
   end
   for _, sum in ipairs(owners) do
-    describe(sum.owner, state.exclusive == sum.owner and 'w' or 'r', sum.holds, sum.low, sum.high, sum.deadline)
+    describe(sum.owner, sum.mode, sum.holds, sum.low, sum.high, sum.deadline, sum.client)
   end
 end
 
 local alone = state.alone
 if alone and after == 0 and alone.deadline > now then
-  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline)
+  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline, alone.client)
 elseif state.several then
   describe_page()
 end

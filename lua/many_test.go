@@ -82,7 +82,7 @@ func TestAHoldOfManyDoesToEachWhatAHoldOfOneDoes(t *testing.T) {
 		one.SetTime(now)
 		i := rng.IntN(len(manyHashes) - 1)
 		keys := []string{manyHashes[i], manyQueues[i]}
-		p := party{fmt.Sprintf("n%021d", rng.IntN(3)), "cccccccccccccccccccccccccccccccc", []string{"a", "an owner with blanks 1 2\nand more", "größer"}[rng.IntN(3)]}
+		p := party{fmt.Sprintf("n%021d", rng.IntN(3)), "cccccccccccccccccccccccccccccccc", []string{"a", "an owner with blanks 1 2\nand more", "größer"}[rng.IntN(3)], []string{"", "2/5 "}[rng.IntN(2)]}
 		reads := rng.IntN(4)
 		switch rng.IntN(5) {
 		case 0, 1:

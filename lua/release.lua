@@ -5,10 +5,12 @@
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER: whoever's it is
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] until server ms up to which an unanswered copy of the request may still
---   arrive and must be refused; 0: there is none
+--   arrive and must be refused; 0 or 1: there is none. Negative: its client has lost it, and
+--   owes a signal that it was given
 -- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder, the prefix of
 --   inboxes, which a client's ID completes
 -- ARGV[5] keep once more, where leases are longer: the hash would outlive them too
+-- ARGV[6] undone where no call has had a hold of it: the name does not rest after it
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask
 --   again, the queue was too long for one call); or -5, now, 0 (the one-key form cannot
 --   answer)
@@ -55,11 +57,12 @@ if front[1] then
   end
 end
 fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
--- uses: state sessions queue settle
+-- uses: state sessions queue conditions settle
 inbox_prefix = inbox
 
 local ended = read_identity(ARGV[1])
-local until_ms = math.min(tonumber(ARGV[3]), now + 60000)
+local lost = string.sub(ARGV[3], 1, 1) == '-'
+local until_ms = math.min(math.abs(tonumber(ARGV[3])), now + 60000)
 local refused = open() or check_queue()
 if refused then
   return refused
@@ -74,6 +77,9 @@ local was = 0
 local session = find(ended.nonce, ended.client, ended.owner)
 if session and (session == state.alone or session.deadline > now) then
   was = 2
+  if not lost then
+    forget_condition(ended.nonce)
+  end
   drop(session)
 elseif state.alone and state.alone.deadline <= now then
   drop(state.alone)
@@ -81,23 +87,28 @@ end
 local waiter = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. ended.nonce)
 if waiter then
   was = 1
-  drop_waiter(ended.nonce, read_waiter(waiter))
+  drop_gone(ended.nonce, read_waiter(waiter))
+end
+if ARGV[6] and state.rester == ended.nonce then
+  state.rests = 0
 end
 if until_ms > now then
   keep_ended(ended.nonce, until_ms)
   cover(lease, keep)
 end
 sweep_sessions()
+-- Who waited on a condition and died is in the way of the usual case.
+sweep_conditions()
 if ended.owner == '' and KEYS[2] then
   -- A client that goes on where a heartbeat stopped: the dead behind the head go as well.
   sweep()
 end
 local more = 0
-if state.queued > 0 or budget <= 0 or state.looks ~= '' then
+if unsettled() or budget <= 0 or state.looks ~= '' then
   more = settle()
 end
 close()
-if state.queued == 0 and not blocked() then
+if state.queued == 0 and not state.conds and not blocked() then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
   redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))
 end

@@ -167,6 +167,7 @@ local function sweep()
     local nonce = string.sub(member, 2)
     local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
     drop_waiter(nonce, packed and read_waiter(packed))
+    owe(nonce)
   end
   return #dead
 end

@@ -2,9 +2,12 @@
 --
 -- A request is two texts from the queue to its last unlock, which its client makes and
 -- scripts compare and copy:
---   identity  'NONCE CLIENT o:OWNER'; an owner that begins with '~' is anonymous: nobody
---             else enters by it
---   counts    'OP WRITES READS TTL BLOCK'; holds by mode, ms, and how many tokens it has
+--   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' where it
+--             asks a semaphore that has PERMITS for WEIGHT of them; an owner that begins
+--             with '~' is anonymous: nobody else enters by it
+--   counts    'OP WRITES READS TTL BLOCK'; holds by mode, ms, and how many tokens it has.
+--             Where the name is to rest after it, that is said behind the TTL of a request:
+--             '+MS', so long from its grant, or '%MS', until the next multiple of that
 -- The hash has these fields, of which a lock that one session holds has none but the
 -- first five, and a free one only the first two:
 --   kind, token  the lock's kind, the largest token issued
@@ -14,15 +17,27 @@
 --   crowd        'QUEUED', how many wait, and ' +' behind it where there is any of those
 --                below: left out, nothing is unusual
 --   w:NONCE      one that waits: 'DEADLINE TOLD TICKET COUNTS IDENTITY'; TOLD is when the
---                lock ends as far as its client knows
+--                lock ends as far as its client knows. TICKET 0: it waits on a condition,
+--                since TOLD
 --   v:OWNER      nonces that a named owner has in the queue, each with a space behind
---   several      sessions hold together: 'SINCE w OWNER' where the owner excludes others, or
---                'SINCE r'; a grant whose first token is below SINCE is over
+--   several      sessions hold together: 'SINCE w OWNER' where the owner excludes others,
+--                'SINCE r', or 'SINCE r USED' where they use so many permits; a grant whose
+--                first token is below SINCE is over, and its permits are not among those
 --   s:NONCE      one of them: 'LOW OP WRITES READS DEADLINE IDENTITY'; LOW, its first
 --                token, says of which grant
 --   g:OWNER      their owner's grant: 'LOW HIGH SESSIONS WRITING UNTIL', tokens, how many
---                sessions it has, how many of these write, the latest of their deadlines
+--                sessions it has, how many of these write, the latest of their deadlines;
+--                and behind it ' WEIGHT', the permits that it uses, where it uses any
+--   rests        'UNTIL NONCE': once the grant of NONCE has ended, the name is taken by nobody
+--                until then
 --   looks        nonces of an owner that holds now, who have yet to be told
+--   c:CONDITION  'FIRST LAST', the nonces that wait on it longest and shortest
+--   i:NONCE      it waits on a condition, or has been signalled and not released since:
+--                'TICKET BEFORE AFTER CONDITION'; TICKET, that of the signal, or 0, and
+--                then between which nonces it waits; '-' for none
+--   conds        'COUNT NONCE NUMBER OWED': how many there are of those, who has signalled
+--                last, '-' for nobody, and with which of its statements; and nonces that
+--                have gone with their signal, which is owed to others, each with a space behind
 --   e:NONCE      it must not be granted any more: until when a copy of it counts
 --   ended        'FIRST NEXT DUE': those nonces are listed by number, DUE is when the
 --                first may be forgotten
@@ -30,15 +45,17 @@
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 
 local function identity_parts(identity)
-  return string.match(identity, '^(%S+) (%S+) o:(.*)$')
+  local nonce, client, weight, permits, owner = string.match(identity, '^(%S+) (%S+) (%d*)/?(%d*) ?o:(.*)$')
+  return nonce, client, owner, weight, permits
 end
 
+-- Of what is to rest it finds nothing: that is not usual.
 local function counts_parts(counts)
   return string.match(counts, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
 
 local function waiter_parts(packed)
-  return string.match(packed, '^(%d+) (%d+) (%d+) (%d+ %d+ %d+ %d+ %d+) (.*)$')
+  return string.match(packed, '^(%d+) (%d+) (%d+) (%d+ %d+ %d+ %S+ %d+) (.*)$')
 end
 
 local function write_waiter(deadline, told, ticket, counts, identity)
@@ -47,6 +64,24 @@ end
 
 local function write_counts(op, writes, reads, ttl, tokens)
   return op .. ' ' .. writes .. ' ' .. reads .. ' ' .. ttl .. ' ' .. tokens
+end
+
+-- Returns ticket, the nonces before and after, and the condition.
+local function condition_parts(packed)
+  return string.match(packed, '^(%d+) (%S+) (%S+) (.*)$')
+end
+
+local function write_condition(ticket, before, after, condition)
+  return ticket .. ' ' .. before .. ' ' .. after .. ' ' .. condition
+end
+
+local function read_conds(packed)
+  local count, signaller, number, owed = string.match(packed, '^(%d+) (%S+) (%d+) (.*)$')
+  return { count = tonumber(count), signaller = signaller, number = tonumber(number), owed = owed }
+end
+
+local function write_conds(c)
+  return c.count .. ' ' .. c.signaller .. ' ' .. c.number .. ' ' .. c.owed
 end
 
 local function is_named(owner)
@@ -58,26 +93,39 @@ local function deadline_alone(until_ms, token, ttl)
   return tonumber(until_ms) or math.floor(token / 1000) + ttl
 end
 
-local function read_several(packed)
-  local since, exclusive = string.match(packed, '^(%d+) w (.*)$')
-  return tonumber(since or string.match(packed, '^%d+')), exclusive
+local function read_rests(packed)
+  local until_ms, nonce = string.match(packed or '0', '^(%d+) ?(.*)$')
+  return tonumber(until_ms), nonce
 end
 
-local function write_several(since, exclusive)
-  return text(since) .. (exclusive and ' w ' .. exclusive or ' r')
+local function write_rests(until_ms, nonce)
+  return until_ms .. ' ' .. nonce
+end
+
+local function read_several(packed)
+  local since, exclusive = string.match(packed, '^(%d+) w (.*)$')
+  return tonumber(since or string.match(packed, '^%d+')), exclusive, tonumber(string.match(packed, '^%d+ r (%d+)$') or 0)
+end
+
+local function write_several(since, exclusive, used)
+  return text(since) .. (exclusive and ' w ' .. exclusive or ' r') .. (used > 0 and ' ' .. used or '')
 end
 
 local function read_identity(identity)
-  local nonce, client, owner = identity_parts(identity)
-  return { identity = identity, nonce = nonce, client = client, named = is_named(owner), owner = owner }
+  local nonce, client, owner, weight, permits = identity_parts(identity)
+  return {
+    identity = identity, nonce = nonce, client = client, named = is_named(owner), owner = owner,
+    weight = tonumber(weight) or 0, permits = tonumber(permits) or 0,
+  }
 end
 
 -- The two texts taken apart, as a session or as a request.
 local function read_request(counts, identity)
   local request = read_identity(identity)
-  local op, writes, reads, ttl, block = counts_parts(counts)
+  local op, writes, reads, ttl, from, rest, block = string.match(counts, '^(%d+) (%d+) (%d+) (%d+)([+%%]?)(%d*) (%d+)$')
   request.counts, request.op, request.writes, request.reads = counts, tonumber(op), tonumber(writes), tonumber(reads)
-  request.ttl, request.block, request.mode = tonumber(ttl), tonumber(block), writes == '0' and 'r' or 'w'
+  request.rest, request.even = tonumber(rest), from == '%'
+  request.ttl, request.block, request.mode = tonumber(ttl), tonumber(block), writes ~= '0' and 'w' or request.weight > 0 and 's' or 'r'
   return request
 end
 
@@ -101,12 +149,14 @@ local function write_session(s)
 end
 
 local function read_grant(packed)
-  local low, high, sessions, writing, deadline = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  local low, high, sessions, writing, deadline, weight = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*)$')
   return {
     low = tonumber(low), high = tonumber(high), sessions = tonumber(sessions), writing = tonumber(writing), deadline = tonumber(deadline),
+    weight = tonumber(weight) or 0,
   }
 end
 
 local function write_grant(grant)
   return text(grant.low) .. ' ' .. text(grant.high) .. ' ' .. grant.sessions .. ' ' .. grant.writing .. ' ' .. grant.deadline
+    .. (grant.weight > 0 and ' ' .. grant.weight or '')
 end

@@ -5,6 +5,10 @@
 
 local far = 100000000000000
 
+-- Who waits on a condition stands there as well: 'c' and the nonce, scored by minus
+-- (deadline + apart), between those and the entries of the queue.
+local apart = 50000000000000
+
 -- The member of the session with the longest lease, and its deadline, if that runs.
 local function longest()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
@@ -20,8 +24,8 @@ local function writer()
   return alone and alone.writes > 0 and alone.owner or state.exclusive
 end
 
--- The instant until which a writer cannot have the lock, or nil.
-local function blocked()
+-- The instant until which somebody holds, or nil.
+local function leased()
   local alone = state.alone
   if alone and alone.deadline > now then
     return alone.deadline
@@ -30,17 +34,64 @@ local function blocked()
   return deadline
 end
 
+-- The instant until which a writer cannot have the lock, or nil: somebody holds, or the
+-- name rests.
+local function blocked()
+  local deadline = leased()
+  if state.rests > math.max(deadline or 0, now) then
+    return state.rests
+  end
+  return deadline
+end
+
+-- A grant begins, after which the name is to rest: that is written down now, so that it
+-- does however the grant ends, and whether or not its client lives to say so. What was
+-- written is kept until the next grant, also when it is over: the clock may step back.
+local function rest_after(request)
+  if request.rest then
+    local since = request.even and now - now % request.rest or now
+    state.rests, state.rester = since + request.rest, request.nonce
+    redis.call('PEXPIRE', KEYS[1], state.rests - now + state.keep, 'GT')
+    redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, state.rester))
+  elseif state.rester then
+    state.rests = 0
+  end
+end
+
+-- The instant at which the first of those who hold is past its deadline, or nil.
+local function shortest()
+  if state.alone then
+    return leased()
+  end
+  local live = state.several and redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. text(-(now + far))) or 0
+  local last = live > 0 and redis.call('ZRANGE', KEYS[2], live - 1, live - 1, 'WITHSCORES')
+  return last and -tonumber(last[2]) - far or nil
+end
+
+-- How many permits of a semaphore are taken. Those of the dead are until they have
+-- been forgotten, unless there is nobody else.
+local function used()
+  if state.alone then
+    return leased() and state.alone.weight or 0
+  end
+  return longest() and state.used or 0
+end
+
 local function stored_grant(owner)
   local packed = state.several and redis.call('HGET', KEYS[1], 'g:' .. owner)
   return packed and read_grant(packed)
 end
 
--- The grant of one of several owners, while any of its sessions is within its lease: who
--- joined it after that would have its tokens once more, which may be old by then. Its
--- deadline may be that of a session which has left: since says what is over all the same.
-local function shared_grant(owner)
-  local grant = stored_grant(owner)
+-- A grant while any of its sessions is within its lease, or nil: who joined it after that
+-- would have its tokens once more, which may be old by then. Its deadline may be that of
+-- a session which has left: since says what is over all the same.
+local function unless_over(grant)
   return grant and grant.deadline > now and grant.low >= state.since and grant or nil
+end
+
+-- The grant of one of several owners, unless that is over.
+local function shared_grant(owner)
+  return unless_over(stored_grant(owner))
 end
 
 -- What the owner holds, in whatever session: its tokens and its mode. An anonymous
@@ -74,6 +125,11 @@ local function find(nonce, client, owner)
   return s and s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner) and s or nil
 end
 
+local function find_live(nonce, client, owner)
+  local s = find(nonce, client, owner)
+  return s and s.deadline > now and s
+end
+
 -- Adds members, all of one deadline, to the queue's key, which lives as long as
 -- the hash does. GT: its TTL never moves earlier. ZADD comes first: it is refused
 -- where the key is not ours, whose TTL is not ours to move then. That TTLs may be
@@ -89,8 +145,19 @@ end
 
 -- Several hold from now on, of whom the owner excludes all others; nil: nobody does.
 local function exclude(owner)
-  state.exclusive, state.several = owner, write_several(state.since, owner)
+  state.exclusive, state.several = owner, write_several(state.since, owner, state.used)
   redis.call('HSET', KEYS[1], 'several', state.several)
+end
+
+-- The grant of an owner begins or ends; either may be nil. The permits of one that
+-- since has ended are not counted any more.
+local function weigh(begins, ends)
+  local more = begins and begins.weight or 0
+  local less = ends and ends.low >= state.since and ends.weight or 0
+  if more ~= less then
+    state.used = math.max(state.used + more - less, 0)
+    exclude(state.exclusive)
+  end
 end
 
 -- An owner that has no writing session any more excludes nobody.
@@ -104,7 +171,7 @@ end
 local function settle_several()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   if state.several and (not first[2] or tonumber(first[2]) >= -far) then
-    state.several, state.exclusive, state.since = nil, nil, 0
+    state.several, state.exclusive, state.since, state.used = nil, nil, 0, 0
     redis.call('HDEL', KEYS[1], 'several')
   end
 end
@@ -137,7 +204,9 @@ end
 -- The session that held alone becomes one of several.
 local function spread()
   local s = state.alone
-  save(s, { low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0 }, true)
+  local grant = { low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
+  save(s, grant, true)
+  state.used = s.weight
   exclude(s.writes > 0 and s.owner or nil)
   redis.call('HDEL', KEYS[1], 'holder', 'until', 'o:' .. s.owner)
   state.alone = nil
@@ -152,14 +221,21 @@ local function put(s)
       write_counts(s.op, s.writes, s.reads, s.ttl, s.block), 'token', text(state.token), 'kind', state.kind)
     return
   end
+  local over = not state.alone and not longest()
   if state.alone then
     spread()
-  elseif not longest() then
-    -- All that is left of the others is to be forgotten: nobody joins them any more.
-    state.since = math.max(state.since, s.low)
-    exclude(nil)
   end
-  local grant = shared_grant(s.owner) or { low = s.low, high = s.high, sessions = 0, writing = 0, deadline = 0 }
+  local before = stored_grant(s.owner)
+  local grant = unless_over(before)
+  if not grant then
+    if over then
+      -- All that is left of the others is to be forgotten: nobody joins them any more.
+      state.since, state.used = math.max(state.since, s.low), 0
+      exclude(nil)
+    end
+    grant = { low = s.low, high = s.high, sessions = 0, writing = 0, deadline = 0, weight = s.weight }
+    weigh(grant, before)
+  end
   if s.writes > 0 then
     grant.writing = grant.writing + 1
     exclude(s.owner)
@@ -168,7 +244,69 @@ local function put(s)
   redis.call('HSET', KEYS[1], 'token', text(state.token), 'kind', state.kind)
 end
 
+local function save_conds()
+  local c = state.conds
+  if c.count > 0 or c.signaller ~= '-' or c.owed ~= '' then
+    redis.call('HSET', KEYS[1], 'conds', write_conds(c))
+  else
+    redis.call('HDEL', KEYS[1], 'conds')
+    state.conds = nil
+  end
+end
+
+-- What has gone with a signal that it was given owes it to the next who waits there:
+-- who settles passes it on.
+local function owe(nonce)
+  if state.conds and redis.call('HGET', KEYS[1], 'i:' .. nonce) then
+    state.conds.owed = state.conds.owed .. nonce .. ' '
+    save_conds()
+  end
+end
+
+-- A nonce has nothing to do with any condition from now on.
+local function forget_condition(nonce)
+  if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then
+    state.conds.count = state.conds.count - 1
+    save_conds()
+  end
+end
+
+-- Whether settle has anything to do, while nobody excludes others.
+local function unsettled()
+  return state.queued > 0 or state.conds and state.conds.owed ~= ''
+end
+
+-- A session signals no more.
+local function forget_signaller(nonce)
+  if state.conds and state.conds.signaller == nonce then
+    state.conds.signaller, state.conds.number = '-', 0
+    save_conds()
+  end
+end
+
+-- What a session holds is another's from now on, of the same grant, whose owner may have
+-- another name where it is anonymous.
+local function move(s, identity, op, deadline)
+  local to, grant = read_identity(identity), stored_grant(s.owner)
+  forget_condition(s.nonce)
+  forget_signaller(s.nonce)
+  if s == state.alone then
+    redis.call('HDEL', KEYS[1], 'o:' .. s.owner)
+    redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. to.owner, write_counts(op, s.writes, s.reads, s.ttl, s.block))
+  else
+    redis.call('ZREM', KEYS[2], 'r' .. s.nonce)
+    redis.call('HDEL', KEYS[1], 's:' .. s.nonce, to.owner == s.owner and 's:' .. s.nonce or 'g:' .. s.owner)
+  end
+  s.identity, s.nonce, s.client, s.owner, s.named = identity, to.nonce, to.client, to.owner, to.named
+  s.op, s.deadline = op, deadline
+  if s ~= state.alone then
+    save(s, grant)
+  end
+end
+
 local function drop(s)
+  owe(s.nonce)
+  forget_signaller(s.nonce)
   if s == state.alone then
     redis.call('HDEL', KEYS[1], 'holder', 'until', 'o:' .. s.owner)
     state.alone = nil
@@ -184,6 +322,7 @@ local function drop(s)
   if grant.sessions <= 0 then
     grant.writing = 0
     redis.call('HDEL', KEYS[1], 'g:' .. s.owner)
+    weigh(nil, grant)
   else
     redis.call('HSET', KEYS[1], 'g:' .. s.owner, write_grant(grant))
   end

@@ -1,8 +1,22 @@
 -- Settle ends every script that changes a lock: whoever can hold now, holds.
 -- It is bounded: what it leaves over is reported, and the caller asks again.
 
--- Readers that one call lets in at most.
+-- Those that hold together, as readers do, of whom one call lets in so many at most.
 local admit = 256
+
+-- Whether a request may hold beside those who do: the only place where that is decided.
+local function fits(request)
+  if request.mode == 's' then
+    return used() + request.weight <= request.permits
+  end
+  return not (request.mode == 'r' and writer() or request.mode == 'w' and blocked())
+end
+
+-- When that may change because a lease ends, or nil: for a semaphore with the first,
+-- though that one's permits may not be enough.
+local function opens(request)
+  return request.mode == 's' and shortest() or blocked()
+end
 
 -- Nonces whose requests this very script answers: their reply is their message.
 local asking = {}
@@ -47,6 +61,7 @@ end
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)
   if not asking[nonce] and deaf(waiter.client) then
+    owe(nonce)
     tell(waiter.client, 'look ' .. nonce)
     return
   end
@@ -56,6 +71,7 @@ local function grant_waiter(nonce, waiter)
   else
     waiter.low, waiter.high = issue(state.token, waiter.block)
     state.token = waiter.high
+    rest_after(waiter)
   end
   if asking[nonce] then
     asking[nonce] = waiter
@@ -72,24 +88,17 @@ end
 -- sooner than that (a shorter lease took over), it must be told again.
 local function look()
   local nonce, packed = head()
-  local deadline = blocked()
-  if not packed or asking[nonce] or not deadline then
-    return
-  end
-  local waiter = read_waiter(packed)
-  if deadline < waiter.told then
+  local waiter = packed and not asking[nonce] and read_waiter(packed)
+  local deadline = waiter and opens(waiter)
+  if deadline and deadline < waiter.told then
     waiter.told = deadline
     update_waiter(nonce, waiter)
     tell(waiter.client, 'look ' .. nonce)
   end
 end
 
--- Returns 1 when it ran out of budget, else 0.
-local function settle()
-  if state.alone and state.alone.deadline <= now then
-    drop(state.alone)
-  end
-  sweep_sessions()
+-- Lets in whom the lock can be granted to. Returns 1 when it ran out of budget.
+local function admit_queue()
   while not writer() and state.queued > 0 do
     if budget <= 0 or admit <= 0 then
       return 1
@@ -106,17 +115,33 @@ local function settle()
       if waiter.deadline <= now then
         if sweep() == 0 then
           drop_waiter(nonce, waiter)
+          owe(nonce)
           budget = budget - 1
         end
-      elseif waiter.mode == 'w' and blocked() then
+      elseif not fits(waiter) then
         break
       else
         grant_waiter(nonce, waiter)
         budget = budget - 1
-        admit = waiter.mode == 'r' and admit - 1 or admit
+        admit = waiter.mode == 'w' and admit or admit - 1
       end
     end
   end
+end
+
+-- Returns 1 when it ran out of budget, else 0.
+local function settle()
+  if state.alone and state.alone.deadline <= now then
+    drop(state.alone)
+  end
+  sweep_sessions()
+  repeat
+    pass_signals()
+    if admit_queue() then
+      return 1
+    end
+    -- Who was dead in the queue may have owed a signal: its next receiver can hold.
+  until budget <= 0 or not (state.conds and state.conds.owed ~= '')
   if state.queued > 0 then
     look()
   end
@@ -132,7 +157,11 @@ local function close()
     forget_ended()
   end
   settle_several()
-  local more = (state.several or state.ended or state.looks ~= '') and ' +' or ''
+  if state.rester and state.rests == 0 then
+    redis.call('HDEL', KEYS[1], 'rests')
+    state.rester = nil
+  end
+  local more = (state.several or state.ended or state.rester or state.looks ~= '' or state.conds) and ' +' or ''
   local crowd = (state.queued > 0 or more ~= '') and state.queued .. more or false
   if crowd and crowd ~= state.crowd then
     redis.call('HSET', KEYS[1], 'crowd', crowd)

@@ -19,12 +19,14 @@ local function open()
   end
   state.crowd, state.token, state.kind = fields[2], tonumber(fields[3] or 0), fields[4]
   state.queued = tonumber(string.match(fields[2] or '0', '^%d+'))
-  state.looks, state.due, state.since = '', 0, 0
+  state.looks, state.due, state.since, state.used, state.rests = '', 0, 0, 0, 0
   if fields[2] and string.find(fields[2], '+', 1, true) then
-    local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks')
+    local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds')
     state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
+    state.rests, state.rester = read_rests(rest[4])
+    state.conds = rest[5] and read_conds(rest[5])
     if rest[1] then
-      state.since, state.exclusive = read_several(rest[1])
+      state.since, state.exclusive, state.used = read_several(rest[1])
     end
     state.due = tonumber(string.match(rest[2] or '0', '%d+$'))
   end

@@ -47,7 +47,7 @@ func draw(rng *rand.Rand, now time.Time, kind, holder string) step {
 	if nonce, _, held := strings.Cut(holder, " "); held && rng.IntN(3) == 0 {
 		who = int(nonce[len(nonce)-1] - '0')
 	}
-	p := party{fmt.Sprintf("n%031d", who), []string{"c0", "c0", "c0", "c1", "c1", "c1", "c2", "s.3"}[who], fmt.Sprint("~owner ", who)}
+	p := party{fmt.Sprintf("n%031d", who), []string{"c0", "c0", "c0", "c1", "c1", "c1", "c2", "s.3"}[who], fmt.Sprint("~owner ", who), ""}
 	if who%4 == 1 {
 		p.owner = fmt.Sprint("owner ", who/4) // as another may ask too
 	} else if who == 2 {
@@ -56,7 +56,10 @@ func draw(rng *rand.Rand, now time.Time, kind, holder string) step {
 	if rng.IntN(9) == 0 {
 		kind = []string{"plain", "fair", "rw"}[rng.IntN(3)]
 	}
-	reads := kind == "rw" && rng.IntN(2) == 0
+	if kind == "semaphore" {
+		p.permits = fmt.Sprintf("%d/%d ", 1+who%3, 3+who%2)
+	}
+	reads := kind == "rw" && rng.IntN(2) == 0 || kind == "semaphore"
 	keys := []string{"h", "q"}[:2-rng.IntN(8)/7]
 	act := rng.IntN(5)
 	if act > 1 && rng.IntN(6) == 0 {
@@ -149,7 +152,7 @@ func TestTheUsualCaseAnswersAsTheGeneralCaseDoes(t *testing.T) {
 		}
 		usual.SetTime(now)
 		general.SetTime(now)
-		s := draw(rng, now, []string{"plain", "rw"}[n/500%2], usual.HGet("h", "holder"))
+		s := draw(rng, now, []string{"plain", "rw", "semaphore"}[n/500%3], usual.HGet("h", "holder"))
 		seen[s.code(both(t, usual, general, s, now.UnixMilli()))]++
 		if strings.Contains(usual.last, "grant ") && s.script == "release" {
 			seen["handed on"]++

@@ -4,7 +4,7 @@
 -- ARGV[1] after the last ticket of the page before, or 0
 -- ARGV[2] size entries that a page has at most
 -- RETURNS now in microseconds, the last ticket read (0: there is no further page),
---   and three for each waiter alive: owner, mode, ticket
+--   and four for each waiter alive: owner, mode, ticket, client
 local fields = redis.pcall('HMGET', KEYS[1], 'kind')
 if fields.err then
   return fields
@@ -21,6 +21,7 @@ for i = 1, #page, 2 do
     reply[#reply + 1] = waiter.owner
     reply[#reply + 1] = waiter.mode
     reply[#reply + 1] = waiter.ticket
+    reply[#reply + 1] = waiter.client
   end
 end
 return reply

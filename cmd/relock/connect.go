@@ -3,11 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -55,55 +55,55 @@ func trimName(err error) string { return strings.TrimPrefix(err.Error(), "relock
 
 // A server says where the locks are.
 type server struct {
-	url, prefix string
-	patience    time.Duration // for its first answer; 0: as long as reachable
+	url, prefix       string
+	cert, key, cacert string        // files, in PEM
+	patience          time.Duration // for its first answer; 0: as long as reachable
 }
 
-const serverHelp = `  -redis URL    where Redis is (default: REDIS_URL, else ` + defaultURL + `)
-  -prefix P     begins every key in Redis (default relock)
+const serverHelp = `  -redis URL    where Redis is (default: REDIS_URL, else ` + defaultURL + `):
+                  redis://[user:password@]host:port[/db]          rediss:// for TLS
+                  redis+cluster://[user:password@]host:port,...   rediss+cluster://
+                  redis+sentinel://[user:password@]sentinel:port,.../master[/db]
+  -prefix P     begins every key in Redis (default: RELOCK_PREFIX, else relock)
+  -cert FILE    the client's certificate for TLS, with -key FILE
+  -cacert FILE  whom to trust for TLS (default: whom the system trusts)
+  -q            say nothing that the exit status says too
+  -json         one object in JSON a line; docs/operations.md has their form
 `
 
 func (s *server) flags(fs *flag.FlagSet, env []string) {
-	at := defaultURL
-	if set := lookup(env, "REDIS_URL"); set != "" {
-		at = set
-	}
-	fs.StringVar(&s.url, "redis", at, "")
-	fs.StringVar(&s.prefix, "prefix", "relock", "")
+	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), "")
+	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "")
+	fs.StringVar(&s.cert, "cert", "", "")
+	fs.StringVar(&s.key, "key", "", "")
+	fs.StringVar(&s.cacert, "cacert", "", "")
 }
 
 // A link is a connection to the locks of one Redis.
 type link struct {
 	addr  string
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	locks *relock.Client
 }
 
 // connect returns a link to a Redis that has answered.
 func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, error) {
 	redis.SetLogger(silent{}) // what matters comes back as an error
-	o, err := redis.ParseURL(s.url)
-	if bad, is := errors.AsType[*url.Error](err); is {
-		err = bad.Err // its message would show the URL, with the password in it
-	}
+	l, err := s.dial()
 	if err != nil {
-		return nil, usageError{fmt.Errorf("the URL of Redis: %w", err)}
+		return nil, usageError{err}
 	}
-	o.ContextTimeoutEnabled = true // else a server that hangs is waited for longer than is asked
-	l := &link{addr: o.Addr, rdb: redis.NewClient(o)}
 	if l.locks, err = relock.New(l.rdb, append(opts, relock.KeyPrefix(s.prefix))...); err != nil {
 		l.rdb.Close()
 		return nil, err
 	}
-	patience := s.patience
-	if patience == 0 {
-		patience = reachable
-	}
-	asked, cancel := context.WithTimeout(ctx, patience)
+	asked, cancel := context.WithTimeout(ctx, cmp.Or(s.patience, reachable))
 	defer cancel()
-	if err := l.rdb.Ping(asked).Err(); err != nil {
+	// Locks need TIME, and PING they do not: a user may lack that. Whoever lacks TIME is
+	// told so by the library.
+	if err := l.rdb.Time(asked).Err(); err != nil && !redis.IsPermissionError(err) {
 		l.close()
-		return nil, fmt.Errorf("redis at %s: %w", o.Addr, err)
+		return nil, fmt.Errorf("redis at %s: %w", l.addr, err)
 	}
 	return l, nil
 }

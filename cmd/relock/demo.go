@@ -35,7 +35,7 @@ var errTooLong = fmt.Errorf("the scene took longer than %v", sceneLimit)
 
 // afterCounting runs when the counter's workers have ended. A test corrupts the
 // counter here, to see that the demo notices.
-var afterCounting = func(context.Context, *redis.Client, string) {}
+var afterCounting = func(context.Context, redis.UniversalClient, string) {}
 
 // A scene plays one thing that can happen to a lock, and says what it has seen.
 type scene struct {
@@ -62,11 +62,12 @@ type check struct {
 func (t *tool) demo(ctx context.Context, args []string) int {
 	set := flagSet()
 	at := set.String("redis", "", "")
-	if status, ok := t.parse(set, args, demoHelp); !ok {
+	_, more, status, ok := t.parse(set, args, 0, demoHelp)
+	if !ok {
 		return status
 	}
-	if set.NArg() > 0 {
-		return t.fail(usageError{fmt.Errorf("demo takes no arguments, not %q", set.Args())})
+	if len(more) > 0 {
+		return t.fail(usageError{fmt.Errorf("demo takes no arguments, not %q", more)})
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

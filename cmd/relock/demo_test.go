@@ -45,7 +45,7 @@ func TestDemoShowsWhatItClaims(t *testing.T) {
 func TestDemoNoticesALostIncrement(t *testing.T) {
 	was := afterCounting
 	defer func() { afterCounting = was }()
-	afterCounting = func(ctx context.Context, rdb *redis.Client, counter string) { rdb.Decr(ctx, counter) }
+	afterCounting = func(ctx context.Context, rdb redis.UniversalClient, counter string) { rdb.Decr(ctx, counter) }
 	status, out := demo(t)
 	if status != exitFailed || strings.Count(out, "✗") != 1 || !strings.Contains(out, "✗ no increment is lost") {
 		t.Errorf("status %d:\n%s", status, out)

@@ -15,6 +15,9 @@ import (
 
 const infoHelp = `relock info [flags] NAME: who holds the lock, of which kind it is, and how many wait
 
+A holder is shown with how long it has held, and by whom: its label, which is the host and
+the process by default, or what run's -label says.
+
 ` + serverHelp
 
 func (t *tool) info(ctx context.Context, args []string) int {
@@ -23,26 +26,33 @@ func (t *tool) info(ctx context.Context, args []string) int {
 		if err != nil {
 			return err
 		}
+		if t.json {
+			t.tell(t.out, lockFormOf(info))
+			return nil
+		}
 		t.print(l.Name(), info)
 		return nil
 	})
 }
 
 func (t *tool) print(name string, info relock.Info) {
-	if len(info.Holders) == 0 {
+	switch {
+	case info.Resting > 0:
+		t.say("%s is taken by nobody for another %v\n", name, info.Resting.Round(time.Millisecond))
+	case len(info.Holders) == 0:
 		t.say("%s is free\n", name)
 	}
 	for _, h := range info.Holders {
 		t.say("%s is held by %s\n", name, describe(info.Kind, h))
 	}
 	// A free lock may become another kind.
-	if len(info.Holders) > 0 || info.Waiters > 0 {
+	if len(info.Holders) > 0 || info.Waiters > 0 || info.Resting > 0 {
 		t.say("kind: %s\n", info.Kind)
 	}
 	t.say("%d waiting\n", info.Waiters)
 }
 
-// describe quotes the owner: it is any text, and may hold what a terminal obeys.
+// describe quotes the owner and the label: they are any text, and may hold what a terminal obeys.
 func describe(kind string, h relock.Holder) string {
 	mode := ""
 	switch {
@@ -51,7 +61,16 @@ func describe(kind string, h relock.Holder) string {
 	case shared(kind):
 		mode = "writing, "
 	}
-	return fmt.Sprintf("%q: %sholds %d, token %d, lease %v", h.Owner, mode, h.Holds, h.Token, h.TTL.Round(time.Millisecond))
+	return fmt.Sprintf("%q: %sholds %d, token %d, lease %v, for %v%s", h.Owner, mode, h.Holds, h.Token,
+		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), by(h.Label))
+}
+
+// by says whose something is, where that is known.
+func by(label string) string {
+	if label == "" {
+		return ""
+	}
+	return fmt.Sprintf(" by %q", label)
 }
 
 // shared says whether locks of that kind have readers and writers.
@@ -71,19 +90,19 @@ func (t *tool) waiters(ctx context.Context, args []string) int {
 		if err != nil {
 			return err
 		}
+		if t.json {
+			for i, w := range waiters {
+				t.tell(t.out, waiterForm{l.Name(), i + 1, w.Owner, modeOf(info.Kind, w.Read), ms(w.Age), w.Label})
+			}
+			return nil
+		}
 		if len(waiters) == 0 {
 			t.say("nobody waits for %s\n", l.Name())
 		}
 		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 		for i, w := range waiters {
-			mode := "lock"
-			switch {
-			case w.Read:
-				mode = "read"
-			case shared(info.Kind):
-				mode = "write"
-			}
-			_, _ = fmt.Fprintf(table, "%d\t%q\t%s\tfor %v\n", i+1, w.Owner, mode, w.Age.Round(time.Millisecond))
+			mode := modeOf(info.Kind, w.Read)
+			_, _ = fmt.Fprintf(table, "%d\t%q\t%s\tfor %v%s\n", i+1, w.Owner, mode, w.Age.Round(time.Millisecond), by(w.Label))
 		}
 		return table.Flush()
 	})
@@ -115,33 +134,54 @@ func (t *tool) unlock(ctx context.Context, args []string) int {
 		if err != nil {
 			return err
 		}
-		if !removed || len(before.Holders) == 0 {
-			t.say("%s: there was nothing to remove\n", l.Name())
-			return nil
-		}
-		for _, h := range before.Holders {
-			t.say("%s: removed %s\n", l.Name(), describe(before.Kind, h))
-		}
+		t.removed(l.Name(), before, removed)
 		return nil
 	})
+}
+
+// removed says what there was before.
+func (t *tool) removed(name string, before relock.Info, removed bool) {
+	if t.json {
+		form := removedForm{name, []holderForm{}, 0}
+		if removed {
+			form = removedForm{name, holdersForm(before.Kind, before.Holders), ms(before.Resting)}
+		}
+		t.tell(t.out, form)
+		return
+	}
+	if t.quiet {
+		return
+	}
+	if removed && before.Resting > 0 {
+		t.say("%s: it was taken by nobody for another %v, and is free\n", name, before.Resting.Round(time.Millisecond))
+		return
+	}
+	if !removed || len(before.Holders) == 0 {
+		t.say("%s: there was nothing to remove\n", name)
+		return
+	}
+	for _, h := range before.Holders {
+		t.say("%s: removed %s\n", name, describe(before.Kind, h))
+	}
 }
 
 // inspect calls fn with the lock that the arguments name.
 func (t *tool) inspect(ctx context.Context, fs *flag.FlagSet, args []string, help string, fn func(*relock.Lock) error) int {
 	var s server
 	s.flags(fs, t.env)
-	if status, ok := t.parse(fs, args, help); !ok {
+	words, more, status, ok := t.parse(fs, args, 1, help)
+	if !ok {
 		return status
 	}
-	if fs.NArg() != 1 {
-		return t.fail(usageError{fmt.Errorf("want one NAME after the flags, not %q", fs.Args())})
+	if words = append(words, more...); len(words) != 1 {
+		return t.fail(usageError{fmt.Errorf("want one NAME, not %q", words)})
 	}
 	l, err := s.connect(ctx)
 	if err != nil {
 		return t.fail(err)
 	}
 	defer l.close()
-	if err := fn(l.locks.NewLock(fs.Arg(0))); err != nil {
+	if err := fn(l.locks.NewLock(words[0])); err != nil {
 		return t.fail(err)
 	}
 	return 0

@@ -4,7 +4,10 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/relock-go/relock"
@@ -23,6 +26,32 @@ func TestInfoShowsWhoHolds(t *testing.T) {
 	status, out, _ := w.relock("info", "x")
 	if want := fmt.Sprintf(`x is held by "evil\x1b[2J": holds 1, token %d, lease `, h.Token()); status != 0 || !strings.HasPrefix(out, want) {
 		t.Errorf("info: status %d, %q, want %q...", status, out, want)
+	}
+}
+
+// Who holds and who waits is told by host and process, or as -label says; since when, too.
+func TestLabelsAreShown(t *testing.T) {
+	w := newWorld(t)
+	holds := w.start("run", "-label", "nightly report", "x", "--", "sh", "-c", "echo started; exec sleep 60")
+	holds.want("started")
+	waits := w.start("run", "x", "--", "true")
+	w.waitForQueue("x", 1)
+	status, out, _ := w.relock("info", "x")
+	if line, _, _ := strings.Cut(out, "\n"); status != 0 || !regexp.MustCompile(`, for \d\S*s by "nightly report"$`).MatchString(line) {
+		t.Errorf("info: status %d, %q", status, out)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ = w.relock("waiters", "x"); !strings.Contains(out, `by "`+host+":") {
+		t.Errorf("waiters: %q, want one of the host %q", out, host)
+	}
+	holds.signal(syscall.SIGTERM)
+	holds.wantStatus(128 + int(syscall.SIGTERM))
+	waits.wantStatus(0)
+	if status, _, complaint := w.relock("run", "-label", "", "x", "--", "true"); status != exitUsage || !strings.Contains(complaint, "1 to 128 bytes") {
+		t.Errorf("a label of nothing: status %d, %q, want 64, and what is allowed", status, complaint)
 	}
 }
 

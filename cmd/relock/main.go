@@ -4,16 +4,22 @@
 // and demonstrates the library.
 //
 //	relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
-//	relock run [flags] NAME -- command ...   run a command while holding the lock NAME
+//	relock doctor [flags]                    whether this Redis is fit for locks
+//	relock run [flags] NAME command ...      run a command while holding the lock NAME
+//	relock hold [flags] NAME                 hold the lock without a command
+//	relock wait [flags] NAME                 wait until nobody holds the lock
+//	relock ls [flags] [PREFIX]               the locks that are in use
+//	relock top [flags] [PREFIX]              the same, again and again
 //	relock info [flags] NAME                 who holds the lock
 //	relock waiters [flags] NAME              who waits for it, in order
 //	relock unlock -force [flags] NAME        take the lock from whoever holds it
+//	relock serve [flags]                     a page for browsers with all locks
 //	relock version
 //	relock help
 //
 // Redis is found by -redis, else by the variable REDIS_URL, else at
 // redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, or what
-// run's -fair, and -read or -write, make it. A password belongs into REDIS_URL: arguments are seen
+// run's -fair, -n, and -read or -write, make it. A password belongs into REDIS_URL: arguments are seen
 // by everybody on the machine.
 //
 // # Exit status
@@ -21,7 +27,7 @@
 // That of the command that run ran, 128+n when signal n ended it, or one of
 // relock's own, in the manner of sysexits.h and of the shell:
 //
-//	1    a check of the demo failed
+//	1    a check of the demo failed, or the doctor found something wrong
 //	64   usage: the arguments are wrong
 //	69   Redis cannot be reached, or refuses, or the name is in use as another kind
 //	     of lock; the command was not started
@@ -36,8 +42,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +49,7 @@ import (
 )
 
 const (
-	exitFailed        = 1   // the demo saw something that must not be
+	exitFailed        = 1   // the demo or the doctor saw something that must not be
 	exitUsage         = 64  // EX_USAGE
 	exitUnavailable   = 69  // EX_UNAVAILABLE
 	exitNotAcquired   = 75  // EX_TEMPFAIL
@@ -58,10 +62,16 @@ const (
 const usage = `relock: a distributed lock on Redis
 
   relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
-  relock run [flags] NAME -- command ...   run a command while holding the lock NAME
+  relock doctor [flags]                    whether this Redis is fit for locks
+  relock run [flags] NAME command ...      run a command while holding the lock NAME
+  relock hold [flags] NAME                 hold the lock without a command
+  relock wait [flags] NAME                 wait until nobody holds the lock
+  relock ls [flags] [PREFIX]               the locks that are in use
+  relock top [flags] [PREFIX]              the same, again and again
   relock info [flags] NAME                 who holds the lock
   relock waiters [flags] NAME              who waits for it, in order
   relock unlock -force [flags] NAME        take the lock from whoever holds it
+  relock serve [flags]                     a page for browsers with all locks
   relock version
   relock help
 
@@ -77,32 +87,28 @@ type tool struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
+	quiet    bool // says nothing that the exit status says too
+	json     bool // says one object in JSON a line
 }
 
 // run is main without a process of its own: it returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
+	args, err := common(args, env)
+	if err != nil {
+		return t.fail(usageError{err})
+	}
 	if len(args) == 0 {
 		t.complain(usage)
 		return exitUsage
 	}
 	command, args := args[0], args[1:]
+	if does := commands[command]; does != nil {
+		return does(t, ctx, args)
+	}
 	switch command {
-	case "demo":
-		return t.demo(ctx, args)
-	case workerCommand:
-		return t.work(ctx)
-	case "run":
-		return t.run(ctx, args)
-	case "info":
-		return t.info(ctx, args)
-	case "waiters":
-		return t.waiters(ctx, args)
-	case "unlock":
-		return t.unlock(ctx, args)
 	case "version", "-version", "--version":
-		t.say("%s\n", version())
-		return 0
+		return t.version(args)
 	case "help", "-h", "-help", "--help":
 		t.say(usage)
 		return 0
@@ -110,34 +116,61 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", command)})
 }
 
+var commands = map[string]func(*tool, context.Context, []string) int{
+	workerCommand: func(t *tool, ctx context.Context, _ []string) int { return t.work(ctx) },
+	"demo":        (*tool).demo,
+	"doctor":      (*tool).doctor,
+	"hold":        (*tool).hold,
+	"info":        (*tool).info,
+	"ls":          (*tool).ls,
+	"run":         (*tool).run,
+	"serve":       (*tool).serve,
+	"top":         (*tool).top,
+	"unlock":      (*tool).unlock,
+	"wait":        (*tool).waitFree,
+	"waiters":     (*tool).waiters,
+}
+
 // say and complain drop what nobody reads any more: the exit status says enough.
 func (t *tool) say(format string, args ...any)      { _, _ = fmt.Fprintf(t.out, format, args...) }
 func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, format, args...) }
 
-// flagSet returns an empty set of flags that prints nothing by itself.
-func flagSet() *flag.FlagSet {
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	return fs
-}
-
-// parse reads flags. Where it is not ok the command ends with the status.
-func (t *tool) parse(fs *flag.FlagSet, args []string, help string) (status int, ok bool) {
-	err := fs.Parse(args)
+// note says something on the way, which the exit status does not need.
+func (t *tool) note(format string, args ...any) {
 	switch {
-	case err == nil:
-		return 0, true
-	case errors.Is(err, flag.ErrHelp):
-		t.say("%s", help)
-		return 0, false
+	case t.quiet:
+	case t.json:
+		t.tell(t.err, map[string]string{"note": fmt.Sprintf(format, args...)})
+	default:
+		t.complain("relock: "+format+"\n", args...)
 	}
-	return t.fail(usageError{err}), false
 }
 
 // fail says what is wrong and returns the exit status for it.
 func (t *tool) fail(err error) int {
-	t.complain("relock: %s\n", trimName(err))
-	return statusOf(err)
+	status := statusOf(err)
+	told := status == exitNotAcquired || status == exitLost || status >= exitSignal
+	switch {
+	case t.quiet && told:
+	case t.json:
+		t.tell(t.err, failure{trimName(err), status})
+	default:
+		t.complain("relock: %s\n", trimName(err))
+	}
+	return status
+}
+
+func (t *tool) version(args []string) int {
+	if _, more, status, ok := t.parse(flagSet(), args, 0, "relock version [-json]: the version of this program\n"); !ok {
+		return status
+	} else if len(more) > 0 {
+		return t.fail(usageError{fmt.Errorf("version takes no arguments, not %q", more)})
+	}
+	if t.json {
+		return t.tell(t.out, map[string]string{"version": version()})
+	}
+	t.say("%s\n", version())
+	return 0
 }
 
 func version() string {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +32,13 @@ const noNap = "GORACE=atexit_sleep_ms=0"
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Environ(), beRelock) {
 		main()
+	}
+	// Under nohup, or behind a script's &, this process ignores these, and so would all
+	// that it starts: what is caught here has its default there.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -115,12 +124,12 @@ func TestEachCommandHasHelpAndUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"demo", "run", "info", "waiters", "unlock", "version", "help"} {
+	for _, command := range []string{"demo", "doctor", "run", "hold", "wait", "ls", "top", "info", "waiters", "unlock", "serve", "version", "help"} {
 		if !strings.Contains(usage, "\n  relock "+command) || !strings.Contains(string(source), "\n//	relock "+command) {
 			t.Errorf("usage or the package comment does not show %s", command)
 		}
 	}
-	for _, command := range []string{"demo", "run", "info", "waiters", "unlock"} {
+	for _, command := range []string{"demo", "doctor", "run", "hold", "wait", "ls", "top", "info", "waiters", "unlock", "serve"} {
 		var out bytes.Buffer
 		if got := run(context.Background(), []string{command, "-h"}, nil, nil, &out, io.Discard); got != 0 || !strings.HasPrefix(out.String(), "relock "+command+" ") {
 			t.Errorf("%s -h: status %d, %q", command, got, out.String())
@@ -133,31 +142,52 @@ func TestEachCommandHasHelpAndUsage(t *testing.T) {
 	}
 }
 
+// wrongArguments are of commands that start nothing.
+var wrongArguments = [][]string{
+	{},
+	{"dance"},
+	{"run"},
+	{"run", "x"},
+	{"run", "x", "--"},
+	{"-redis"},
+	{"-what", "info", "x"},
+	{"run", "x", "-wait", "nan", "true"},
+	{"run", "x", "-wait", "1e99", "true"},
+	{"doctor", "x"},
+	{"hold", "x", "true"},
+	{"ls", "x", "y"},
+	{"top", "-every", "often"},
+	{"hold"},
+	{"hold", "x", "-read", "-write"},
+	{"wait", "x", "-wait", "-1"},
+	{"version", "x"},
+	{"run", "--", "true"},
+	{"run", "-wait", "soon", "x", "--", "true"},
+	{"run", "-wait", "-1s", "x", "--", "true"},
+	{"run", "-grace", "-1s", "x", "--", "true"},
+	{"run", "-read", "-write", "x", "--", "true"},
+	{"run", "-n", "0", "x", "--", "true"},
+	{"run", "-n", "many", "x", "--", "true"},
+	{"run", "-n", "3", "-read", "x", "--", "true"},
+	{"run", "-what", "x", "--", "true"},
+	{"run", "-ttl", "1us", "x", "--", "true"},
+	{"run", "a\nb", "--", "true"},
+	{"run", "-prefix", "{", "x", "--", "true"},
+	{"run", "-redis", "http://x", "x", "--", "true"},
+	{"run", "-owner", "\xff", "x", "--", "true"},
+	{"info"},
+	{"info", "x", "y"},
+	{"waiters"},
+	{"unlock", "x"},
+	{"demo", "x"},
+	{"serve", "x"},
+	{"serve", "-listen", "nowhere"},
+	{"serve", "-listen", "0.0.0.0:0", "-allow-force"},
+	{"serve", "-listen", "127.0.0.1:0", "-match", "["},
+}
+
 func TestWrongArgumentsExit64(t *testing.T) {
-	for _, args := range [][]string{
-		{},
-		{"dance"},
-		{"run"},
-		{"run", "x"},
-		{"run", "x", "--"},
-		{"run", "x", "true"},
-		{"run", "--", "true"},
-		{"run", "-wait", "soon", "x", "--", "true"},
-		{"run", "-wait", "-1s", "x", "--", "true"},
-		{"run", "-grace", "-1s", "x", "--", "true"},
-		{"run", "-read", "-write", "x", "--", "true"},
-		{"run", "-what", "x", "--", "true"},
-		{"run", "-ttl", "1us", "x", "--", "true"},
-		{"run", "a\nb", "--", "true"},
-		{"run", "-prefix", "{", "x", "--", "true"},
-		{"run", "-redis", "http://x", "x", "--", "true"},
-		{"run", "-owner", "\xff", "x", "--", "true"},
-		{"info"},
-		{"info", "x", "y"},
-		{"waiters"},
-		{"unlock", "x"},
-		{"demo", "x"},
-	} {
+	for _, args := range wrongArguments {
 		status, out, complaint := newWorld(t).relock(args...)
 		if status != exitUsage || out != "" || !strings.HasPrefix(complaint, "relock: ") {
 			t.Errorf("relock %q: status %d, output %q, complaint %q", args, status, out, complaint)

@@ -15,10 +15,11 @@ type printer struct {
 }
 
 const (
-	bold  = "1"
-	faint = "2"
-	red   = "31"
-	green = "32"
+	bold   = "1"
+	faint  = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
 )
 
 func (p *printer) paint(style, s string) string {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"regexp"
 	"syscall"
 	"time"
 )
@@ -108,5 +109,30 @@ func (p *process) wantStatus(want int) {
 	_ = p.cmd.Wait() // the status says more
 	if got := p.cmd.ProcessState.ExitCode(); got != want {
 		p.w.Errorf("exit status %d, want %d; complaints: %s", got, want, p.complain.String())
+	}
+}
+
+// next is the next line of standard output.
+func (p *process) next() string {
+	p.w.Helper()
+	select {
+	case line, open := <-p.lines:
+		if !open {
+			p.w.Fatalf("the output has ended; complaints: %s", p.complain.String())
+		}
+		return line
+	case <-time.After(tooLong):
+		p.w.Fatal("no further line in the output")
+	}
+	return ""
+}
+
+// wantLike reads standard output up to a line that matches.
+func (p *process) wantLike(pattern string) string {
+	p.w.Helper()
+	for re := regexp.MustCompile(pattern); ; {
+		if line := p.next(); re.MatchString(line) {
+			return line
+		}
 	}
 }

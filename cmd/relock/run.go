@@ -20,28 +20,27 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const runHelp = `relock run [flags] NAME -- command [argument ...]: run a command under a lock
+const runHelp = `relock run [flags] NAME command [argument ...]: run a command under a lock
 
-  -wait D       give up after that long; 0: one attempt (default: wait for ever).
-                A Redis that does not answer meanwhile is no lock that is taken: 69
-  -ttl D        the lease: how long the lock outlives a machine that dies (default 30s)
-  -grace D      from SIGTERM to SIGKILL when the lock is lost (default 10s)
-  -owner ID     named owner: runs with the same one do not exclude each other
-  -fair         let runs in strictly in the order in which they came
-  -read         share a read/write lock with the other readers
-  -write        take a read/write lock for writing: no reader, no other writer
+` + lockHelp + `  -grace D      from SIGTERM to SIGKILL when the lock is lost (default 10s)
+  -every D      run the command once in each interval of that length by the clock of
+                Redis, whatever machines start it: where it has been run, or is running
+                still, this run does nothing, and its status is 0. A command that ends
+                with 75, or that cannot be started, leaves the interval to the next run
 ` + serverHelp + `
 The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before:
 a resource that refuses smaller ones is safe from late writes) and, with -owner,
-RELOCK_OWNER. Readers overlap: where they write at all, the resource must not
-refuse one for another's larger token. The command runs in a process group of its own. TERM, INT and HUP are passed
-on to the group; the lock is released when the command ends, and not before. When
-the lock is lost, the group gets TERM and after -grace KILL. On Linux, the command
-(but not what it has started) is killed when relock is.
+RELOCK_OWNER. Readers overlap, and so do runs with -n: where they write at all, the
+resource must not refuse one for another's larger token. The command runs in a process group of its own. TERM, INT, HUP, QUIT,
+USR1 and USR2 are passed on to the group; the lock is released when the command
+ends, and not before. When the lock is lost, the group gets TERM and after -grace
+KILL. On Linux, the command (but not what it has started) is killed when relock is.
+Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is not
+renewed meanwhile, and where its lease has ended the command is ended too.
 
 Exit status: the command's; 128+n when signal n ended it, or ended the wait;
 64 usage; 69 Redis cannot be reached or refuses, or NAME is in use as another
-kind of lock (plain, fair, rw, fair rw); 75 not acquired within -wait; 76 the lock
+kind of lock (plain, fair, rw, fair rw, semaphore); 75 not acquired within -wait; 76 the lock
 was lost; 126 the command cannot be started; 127 it was not found.
 `
 
@@ -49,15 +48,19 @@ was lost; 126 the command cannot be started; 127 it was not found.
 type job struct {
 	*tool
 	server
+	patience
 	name    string
 	owner   string
+	about   []relock.Option // what it tells of itself
+	label   string          // of that
 	fair    bool
 	read    bool // for reading, or
 	write   bool // for writing; neither: a lock that nobody shares
+	runs    int  // at a time; 0: one
 	ttl     time.Duration
-	wait    time.Duration
-	bounded bool // wait counts
 	grace   time.Duration
+	atLeast time.Duration // 0: as long as the command lasts
+	every   time.Duration // 0: whenever the lock is to be had
 	command []string
 }
 
@@ -65,62 +68,53 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	j := &job{tool: t}
 	set := flagSet()
 	j.flags(set)
-	if status, ok := t.parse(set, args, runHelp); !ok {
+	words, command, status, ok := t.parse(set, args, 1, runHelp)
+	if !ok {
 		return status
 	}
-	if err := j.take(set.Args()); err != nil {
+	if err := j.take(words, command); err != nil {
 		return t.fail(usageError{err})
 	}
 	signals := make(chan os.Signal, 16)
 	notify(signals)
 	defer signal.Stop(signals)
-	status, err := j.do(ctx, signals)
+	do := j.do
+	if j.every != 0 {
+		do = j.once
+	}
+	status, err := do(ctx, signals)
 	if err != nil {
 		return t.fail(err)
 	}
 	return status
 }
 
+// flags are those of a command, and of the lock that it runs under.
 func (j *job) flags(set *flag.FlagSet) {
-	j.server.flags(set, j.env)
-	set.StringVar(&j.owner, "owner", "", "")
-	set.BoolVar(&j.fair, "fair", false, "")
-	set.BoolVar(&j.read, "read", false, "")
-	set.BoolVar(&j.write, "write", false, "")
-	set.DurationVar(&j.ttl, "ttl", 30*time.Second, "")
-	set.DurationVar(&j.grace, "grace", 10*time.Second, "")
-	set.Func("wait", "", func(s string) (err error) {
-		j.wait, err = time.ParseDuration(s)
-		if err == nil && j.wait < 0 {
-			err = errors.New("less than nothing")
-		}
-		j.bounded = true
-		return err
-	})
+	j.lockFlags(set)
+	spanVar(set, &j.every, "every", 0)
+	spanVar(set, &j.grace, "grace", 10*time.Second)
 }
 
 // take reads what stands after the flags.
-func (j *job) take(args []string) error {
-	if len(args) < 3 || args[1] != "--" {
-		return errors.New("want: relock run [flags] NAME -- command [argument ...]; see relock run -h")
+func (j *job) take(words, command []string) error {
+	if len(words) == 0 || len(command) == 0 {
+		return errors.New("want: relock run [flags] NAME command [argument ...]; see relock run -h")
 	}
 	if j.grace < 0 {
 		return errors.New("-grace is less than nothing")
 	}
-	if j.read && j.write {
-		return errors.New("-read and -write exclude each other")
+	if j.every != 0 && (j.read || j.write || j.bounded || j.runs > 0) {
+		return errors.New("-every makes one attempt, at a lock that nobody shares: no -wait, -read, -write or -n")
 	}
-	j.name, j.command = args[0], args[2:]
-	if j.bounded {
-		j.patience = min(max(j.wait, hasty), reachable)
-	}
-	return nil
+	j.name, j.command = words[0], command
+	return j.consistent()
 }
 
 // notify asks for the signals that are passed on. One that was ignored when
 // relock started stays ignored, by the command too: nohup has to work.
 func notify(signals chan<- os.Signal) {
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
@@ -130,10 +124,15 @@ func notify(signals chan<- os.Signal) {
 // do runs the command under the lock. An error means that it was not started, or
 // that the lock was lost.
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
+	return j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
+}
+
+// under calls fn with a hold, and releases it.
+func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relock.Hold) (int, error)) (status int, err error) {
 	var hold *relock.Hold
 	var l *link
 	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
-		if l, err = j.connect(ctx); err == nil {
+		if l, err = j.connect(ctx, j.about...); err == nil {
 			hold, err = j.acquire(ctx, l)
 		}
 		return err
@@ -147,39 +146,23 @@ func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err
 		}
 		return 0, err
 	}
-	status, err = j.supervise(ctx, hold, signals)
+	status, err = fn(hold)
 	switch released := hold.Release(); {
 	case errors.Is(released, relock.ErrLost):
 		return 0, released
 	case released != nil:
-		j.complain("relock: %s; its lease ends it\n", trimName(released))
+		j.note("%s; its lease ends it", trimName(released))
 	}
 	return status, err
 }
 
 func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	lock := j.lock(l)
+	defer j.announce(ctx, lock)()
 	if j.bounded {
 		return lock.TryAcquire(ctx, j.wait)
 	}
 	return lock.Acquire(ctx)
-}
-
-func (j *job) lock(l *link) *relock.Lock {
-	options := []relock.LockOption{relock.TTL(j.ttl)}
-	if j.owner != "" {
-		options = append(options, relock.Owner(j.owner))
-	}
-	if j.fair {
-		options = append(options, relock.Fair())
-	}
-	switch {
-	case j.read:
-		return l.locks.NewRWLock(j.name, options...).RLocker()
-	case j.write:
-		return l.locks.NewRWLock(j.name, options...).WLocker()
-	}
-	return l.locks.NewLock(j.name, options...)
 }
 
 // An interrupted says that a signal ended the wait for the lock.

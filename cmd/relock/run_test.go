@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,11 +161,11 @@ func TestCleanEndWithinTheGraceIsWaitedFor(t *testing.T) {
 
 func TestSignalsArePassedOn(t *testing.T) {
 	w := newWorld(t)
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		if signal.Ignored(s) {
 			continue // as under nohup: a shell that begins so cannot hear it either
 		}
-		p := w.start("run", "x", "--", "sh", "-c", `trap 'echo told 15; exit 5' TERM; trap 'echo told 2; exit 5' INT; trap 'echo told 1; exit 5' HUP
+		p := w.start("run", "x", "--", "sh", "-c", `trap 'echo told 15; exit 5' TERM; trap 'echo told 2; exit 5' INT; trap 'echo told 1; exit 5' HUP; trap 'echo told `+strconv.Itoa(int(syscall.SIGUSR1))+`; exit 5' USR1
 			echo started; `+naps)
 		p.want("started")
 		p.signal(s)
@@ -234,6 +235,7 @@ func TestRunTakesTheLockThatItsFlagsSay(t *testing.T) {
 		"-fair":        {"fair", ""},
 		"-read":        {"rw", "reading, "},
 		"-write":       {"rw", "writing, "},
+		"-n 3":         {"semaphore", ""},
 		"-fair -read":  {"fair rw", "reading, "},
 		"-fair -write": {"fair rw", "writing, "},
 	} {

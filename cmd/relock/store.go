@@ -27,6 +27,6 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `)
 
-func storeWrite(ctx context.Context, rdb *redis.Client, prefix string, token int64, value string) (ok bool, err error) {
+func storeWrite(ctx context.Context, rdb redis.UniversalClient, prefix string, token int64, value string) (ok bool, err error) {
 	return checked.Run(ctx, rdb, []string{storeKey(prefix)}, token, value, demoKeep.Milliseconds()).Bool()
 }

@@ -4,9 +4,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
@@ -14,9 +14,27 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// groupPoll is how often a group without its leader is looked at: nothing tells
-// when the last of it has ended.
-const groupPoll = 20 * time.Millisecond
+const (
+	// groupPoll is how often a group without its leader is looked at: nothing tells
+	// when the last of it has ended.
+	groupPoll = 20 * time.Millisecond
+	// unstopped is after how long relock, where it has not been stopped beside its
+	// command, takes it that nobody is there who would continue it.
+	unstopped = 200 * time.Millisecond
+)
+
+// A child is the command while it runs.
+type child struct {
+	*job
+	hold    *relock.Hold
+	tty     terminal
+	pid     int // its own, and its process group's
+	changes chan syscall.WaitStatus
+	control chan os.Signal // SIGTSTP and SIGCONT, of a shell's job control
+	stopped bool
+	asked   bool   // to stop, by a signal to relock itself
+	heed    func() // of such signals again
+}
 
 // supervise runs the command until it ends, and stops it when the lock is lost.
 func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan os.Signal) (status int, err error) {
@@ -33,45 +51,147 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = j.in, j.out, j.err
 	tty := terminalOf(j.in)
 	cmd.SysProcAttr = tty.attributes()
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	tty.started()
+	if err != nil {
 		j.complain("relock: %v\n", err)
 		return notStarted(err), nil
 	}
-	defer tty.takeBack()
-	return j.watch(ctx, cmd, hold, signals), nil
+	c := &child{
+		job: j, hold: hold, tty: tty, pid: cmd.Process.Pid,
+		changes: make(chan syscall.WaitStatus), control: make(chan os.Signal, 4),
+		heed: func() {},
+	}
+	defer tty.takeBack(c.pid)
+	signal.Notify(c.control, syscall.SIGCONT)
+	hearStops(c.control)
+	defer signal.Stop(c.control)
+	go func() {
+		defer close(c.changes)
+		c.wait()
+		_ = cmd.Wait() // for its output to be copied; it has been waited for
+	}()
+	return c.watch(ctx, signals), nil
+}
+
+// wait tells of each stop of the command, and then of its end.
+func (c *child) wait() {
+	for {
+		var ws syscall.WaitStatus
+		_, err := syscall.Wait4(c.pid, &ws, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		c.changes <- ws
+		if err != nil || !ws.Stopped() {
+			return
+		}
+	}
+}
+
+// signal fails where all of the group have just ended.
+func (c *child) signal(s syscall.Signal) {
+	_ = syscall.Kill(-c.pid, s)
+	if c.stopped && s != syscall.SIGTSTP {
+		_ = syscall.Kill(-c.pid, syscall.SIGCONT) // it hears nothing before
+		c.stopped = false
+	}
 }
 
 // watch waits for the command, and passes on what it has to know.
-func (j *job) watch(ctx context.Context, cmd *exec.Cmd, hold *relock.Hold, signals <-chan os.Signal) int {
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	group := -cmd.Process.Pid
-	lost, stop := hold.Lost(), ctx.Done()
-	var kill <-chan time.Time
+func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
+	lost, stop := c.hold.Lost(), ctx.Done()
+	var kill, goOn <-chan time.Time
 	for {
 		select {
 		case s := <-signals:
-			_ = syscall.Kill(group, s.(syscall.Signal)) // fails where all have just ended
+			c.signal(s.(syscall.Signal))
+		case s := <-c.control:
+			if s == syscall.SIGTSTP {
+				c.asked = true
+				c.signal(syscall.SIGTSTP) // relock follows when the command has stopped
+			} else {
+				goOn = nil
+				c.goOn()
+			}
+		case <-goOn:
+			goOn = nil
+			c.goOn()
 		case <-stop:
 			stop = nil
-			_ = syscall.Kill(group, syscall.SIGTERM)
+			c.signal(syscall.SIGTERM)
 		case <-lost:
 			lost = nil
-			j.complain("relock: lost the lock %q: stopping the command\n", j.name)
-			_ = syscall.Kill(group, syscall.SIGTERM)
-			timer := time.NewTimer(j.grace)
+			c.note("lost the lock %q: stopping the command", c.name)
+			c.signal(syscall.SIGTERM)
+			timer := time.NewTimer(c.grace)
 			defer timer.Stop()
 			kill = timer.C
 		case <-kill:
 			kill = nil
-			_ = syscall.Kill(group, syscall.SIGKILL)
-		case err := <-ended:
-			if lost == nil {
-				awaitGroup(group, kill)
+			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+		case ws := <-c.changes:
+			if !ws.Stopped() {
+				return c.ended(ws, lost == nil, kill)
 			}
-			return ending(err)
+			goOn = c.suspend(ws.StopSignal())
 		}
 	}
+}
+
+// suspend stops relock because its command has been stopped, as by Ctrl-Z: the shell sees
+// a job that is stopped, and has its terminal again. Who is in relock's group is part of
+// that job. Where no shell is there to continue it, the kernel does not stop it.
+func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
+	if c.hold.Err() != nil {
+		c.stopped = true
+		c.signal(syscall.SIGTERM)
+		return nil
+	}
+	c.stopped = true
+	if c.tty.in == nil && !c.asked {
+		return nil // no shell's business, but somebody's
+	}
+	c.asked = false
+	if c.tty.of(c.pid) && by != syscall.SIGTSTP && by != syscall.SIGSTOP {
+		c.goOn() // it asked for the terminal before that was its own
+		return nil
+	}
+	c.tty.takeBack(c.pid)
+	c.heed = letStop()
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	if by == syscall.SIGSTOP {
+		return nil // somebody means it
+	}
+	return time.NewTimer(unstopped).C
+}
+
+// goOn continues the command after relock has been continued, with the terminal if the
+// shell has given it to relock's group. A hold that is lost has its command ended instead.
+func (c *child) goOn() {
+	c.heed()
+	if c.hold.Err() != nil {
+		c.signal(syscall.SIGTERM)
+		return
+	}
+	c.tty.give(c.pid)
+	if c.stopped {
+		c.stopped = false
+		_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+	}
+}
+
+// ended waits for what the command has left, and returns the exit status that a shell
+// would have for it.
+func (c *child) ended(ws syscall.WaitStatus, lost bool, kill <-chan time.Time) int {
+	if lost {
+		awaitGroup(-c.pid, kill)
+	}
+	<-c.changes // until its output has been copied
+	if ws.Signaled() {
+		return exitSignal + int(ws.Signal())
+	}
+	return ws.ExitStatus()
 }
 
 // awaitGroup waits for the rest of a group whose leader has ended: after a loss
@@ -87,16 +207,4 @@ func awaitGroup(group int, kill <-chan time.Time) {
 			_ = syscall.Kill(group, syscall.SIGKILL)
 		}
 	}
-}
-
-// ending is the exit status that a shell would have for the command.
-func ending(err error) int {
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		return 0 // or its output could not be copied, which only happens in tests
-	}
-	if ws := exit.Sys().(syscall.WaitStatus); ws.Signaled() {
-		return exitSignal + int(ws.Signal())
-	}
-	return exit.ExitCode()
 }

@@ -62,7 +62,7 @@ const (
 type actor struct {
 	role
 	out   io.Writer
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	locks *relock.Client
 	rw    *relock.RWLock // of its newest write hold
 	holds []*relock.Hold // the newest last

@@ -19,8 +19,10 @@ type ShardsConfig struct {
 	// Moved is called when a channel may be served by another server than
 	// Node said.
 	Moved func()
+	// Plain: the channels are ordinary ones, as of a server before sharded pub/sub.
+	Plain bool
 	// Deliver is handed every message.
-	Deliver func(payload string)
+	Deliver func(channel, payload string)
 	// Linked is called at every acknowledged subscription of a channel, before
 	// any message that follows it: messages may have been missed until now.
 	// first says that it has not been subscribed since it was joined.
@@ -35,12 +37,13 @@ type ShardsConfig struct {
 	Spread func(time.Duration) time.Duration
 }
 
-// A Node is a redis client of one server.
+// A Node is a redis client of one server. It is asked for a subscription without a
+// channel: what that is then subscribed to, and how, is up to the [Shards].
 type Node interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// Shards keeps a client subscribed to sharded channels, to each while somebody
+// Shards keeps a client subscribed to channels, sharded ones unless they are Plain, to each while somebody
 // wants it: every channel is an [Inbox], and those that one server serves share
 // a connection.
 //
@@ -130,7 +133,7 @@ func (s *Shards) newBox(channel string) *box {
 	b := &box{}
 	b.Inbox = New(Config{
 		Channel: channel,
-		Deliver: s.cfg.Deliver,
+		Deliver: func(payload string) { s.cfg.Deliver(channel, payload) },
 		Linked: func() {
 			first := !b.linked
 			b.linked = true

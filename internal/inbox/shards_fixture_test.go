@@ -89,8 +89,11 @@ func (x *cluster) move(channel string, node int) {
 }
 
 // deliver takes messages that begin with their channel.
-func (x *cluster) deliver(payload string) {
-	channel, message, _ := strings.Cut(payload, " ")
+func (x *cluster) deliver(channel, payload string) {
+	named, message, _ := strings.Cut(payload, " ")
+	if named != channel {
+		x.t.Errorf("a message for %q came by %q", named, channel)
+	}
 	x.note(channel, message)
 }
 

@@ -123,13 +123,7 @@ func (w *wire) write() {
 		if !ok {
 			break
 		}
-		var err error
-		if o.ends {
-			err = w.ps.SUnsubscribe(w.ctx, o.channel)
-		} else {
-			err = w.ps.SSubscribe(w.ctx, o.channel)
-		}
-		if err != nil {
+		if err := w.send(o); err != nil {
 			w.fail(err)
 			break
 		}
@@ -139,6 +133,17 @@ func (w *wire) write() {
 		}
 	}
 	_ = w.ps.Close()
+}
+
+func (w *wire) send(o order) error {
+	subscribe, unsubscribe := w.ps.SSubscribe, w.ps.SUnsubscribe
+	if w.s.cfg.Plain {
+		subscribe, unsubscribe = w.ps.Subscribe, w.ps.Unsubscribe
+	}
+	if o.ends {
+		return unsubscribe(w.ctx, o.channel)
+	}
+	return subscribe(w.ctx, o.channel)
 }
 
 // next returns what to send, or false when w has ended.
@@ -189,7 +194,7 @@ func (w *wire) take(frame any) {
 			t.push(v)
 		}
 	case *redis.Subscription:
-		if v.Kind == "ssubscribe" {
+		if v.Kind == "ssubscribe" || v.Kind == "subscribe" {
 			w.acknowledged(v.Channel)
 		} else {
 			w.unsubscribed(v.Channel)

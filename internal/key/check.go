@@ -10,6 +10,7 @@ import (
 const (
 	maxName   = 512
 	maxPrefix = 128
+	maxLabel  = 128
 )
 
 // inPatterns are the characters that mean something in a pattern of an ACL
@@ -28,6 +29,12 @@ func CheckName(name string) error {
 func CheckPrefix(prefix string) error {
 	return check(prefix, maxPrefix, inPatterns,
 		`a key prefix is 1 to 128 bytes of UTF-8 without control characters and without { } * ? [ ] \`)
+}
+
+// CheckLabel returns an error unless label is one. A label is 1 to 128 bytes of valid UTF-8 without
+// control characters.
+func CheckLabel(label string) error {
+	return check(label, maxLabel, "", "a label is 1 to 128 bytes of UTF-8 without control characters")
 }
 
 func check(s string, limit int, forbidden, rule string) error {

@@ -7,6 +7,7 @@
 //	<prefix>:q:{<escaped name>}     its queue
 //	<prefix>:ht:<name>              the hash of a name with a hash tag of its own
 //	<prefix>:qt:<name>              its queue
+//	<prefix>:label:<client>         what people are told of a client
 //
 // A name that has a hash tag keeps it, and with it the slot of the user's other
 // keys with that tag. The parts of their own keep the name "{a}" apart from the
@@ -52,6 +53,22 @@ func Name(prefix, hash string) string {
 	}
 	return unescaper.Replace(rest[len(":h:{") : len(rest)-len("}")])
 }
+
+// Lock returns the name of the lock whose hash a key of Redis is; ok is false for every
+// other key.
+func Lock(prefix, hash string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(hash, prefix)
+	tagged := strings.HasPrefix(rest, ":ht:")
+	escaped := strings.HasPrefix(rest, ":h:{") && strings.HasSuffix(rest, "}")
+	if !ok || !tagged && !escaped {
+		return "", false
+	}
+	name = Name(prefix, hash)
+	return name, CheckName(name) == nil && Hash(prefix, name) == hash
+}
+
+// Label returns the key of what people are told of a client.
+func Label(prefix, client string) string { return prefix + ":label:" + client }
 
 // Inbox returns the name of the channel on which a client is told of grants.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }

@@ -112,6 +112,20 @@ func (l *Ledger) Needs() Counts {
 	return n
 }
 
+// Kept is the holds that there are of which Redis is to know.
+func (l *Ledger) Kept() Counts {
+	n := l.outer
+	n.Writes = max(n.Writes, min(l.local.Writes, 1))
+	n.Reads = max(n.Reads, min(l.local.Reads, 1))
+	return n
+}
+
+// Resume notes that Redis has granted so many anew, to a request of that op.
+func (l *Ledger) Resume(n Counts, op int64) {
+	l.meant, l.told = n, n
+	l.stated, l.answered = op, op
+}
+
 // Meant is what Redis was told last, whether it has answered or not: it may be so there.
 func (l *Ledger) Meant() Counts { return l.meant }
 

@@ -22,6 +22,9 @@ import (
 type TLSServer struct {
 	*RealServer
 	config *tls.Config
+	// Cert, Key and CACert are files in PEM: a client's certificate and its key, and
+	// whom to trust.
+	Cert, Key, CACert string
 }
 
 // StartTLS starts a server that speaks TLS, with certificates made for this test.
@@ -51,15 +54,18 @@ func StartTLS(t testing.TB, args ...string) *TLSServer {
 	}
 	return &TLSServer{
 		RealServer: r,
-		config:     &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		Cert:       client + ".crt", Key: client + ".key", CACert: authority.path + ".crt",
+		config: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 	}
 }
+
+// TLSAddr returns the address at which the server speaks TLS.
+func (s *TLSServer) TLSAddr() string { return net.JoinHostPort("127.0.0.1", s.side) }
 
 // Client returns a client that shows its certificate, closed when t ends.
 func (s *TLSServer) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	addr := net.JoinHostPort("127.0.0.1", s.side)
-	return newClient(t, &redis.Options{Addr: addr, TLSConfig: s.config.Clone()}, mod)
+	return newClient(t, &redis.Options{Addr: s.TLSAddr(), TLSConfig: s.config.Clone()}, mod)
 }
 
 // authority signs the certificates of one test.

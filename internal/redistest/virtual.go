@@ -24,7 +24,8 @@ import (
 // reserved for documentation, so nothing answers there if a Dialer is forgotten.
 const virtualAddr = "192.0.2.1:6379"
 
-// Server is a Redis that lives and ends with one bubble.
+// Server is a Redis that lives and ends with one test. Partition, Stall and
+// KillSubscribers are for bubbles; a [Link] does as much elsewhere.
 type Server struct {
 	mini *miniredis.Miniredis
 	srv  *server.Server
@@ -60,7 +61,10 @@ func Virtual(t testing.TB) {
 	}
 }
 
-// Start runs a Server in the calling bubble. It ends with t.
+// InBubble says whether the caller is in a bubble, whose clock begins in 2000.
+func InBubble() bool { return time.Now().Year() < 2015 }
+
+// Start runs a Server in the calling bubble, or in real time. It ends with t.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	Virtual(t)

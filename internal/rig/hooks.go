@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/seam"
 )
@@ -66,7 +67,9 @@ func PretendShort(h *relock.Hold) { seam.PretendShort(h) }
 
 // RenewAround is a round of c's watchdog for every session, in the midst of which
 // between happens.
-func RenewAround(c *relock.Client, between func()) { seam.RenewAround(c, between) }
+func RenewAround(c *relock.Client, stated bool, between func()) {
+	seam.RenewAround(c, stated, between)
+}
 
 // AskAgainWhenLost is the next try of a call for l whose grant was lost unseen.
 func AskAgainWhenLost(ctx context.Context, l *relock.Lock) error {
@@ -97,12 +100,11 @@ var drawn = *seam.Spread
 func init() { *seam.Spread = spread }
 
 func spread(d time.Duration) time.Duration {
-	now := time.Now()
-	if now.Year() > 2015 || d <= 0 { // a bubble's clock begins in 2000
+	if !redistest.InBubble() || d <= 0 {
 		return drawn(d)
 	}
 	h := fnv.New64a()
-	_, _ = h.Write(strconv.AppendInt(nil, now.UnixNano(), 10))
+	_, _ = h.Write(strconv.AppendInt(nil, time.Now().UnixNano(), 10))
 	return time.Duration(h.Sum64() % uint64(d))
 }
 

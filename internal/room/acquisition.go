@@ -24,7 +24,7 @@ type Acquisition struct {
 	doubt      int64 // until when Redis may act on a request of which nobody here would hear, in ms of its clock; 0: it cannot
 	op         int64
 	Entry      *Entry   // nil: it does not wait any more
-	Session    *Session // nil: it has not been granted
+	Session    *Session // nil: it has not been granted. With an Entry: it waits on a condition
 	// lost is why it is over, where no unlock ended it; while it holds, why the latest
 	// renewal extended nothing, though Redis has it.
 	lost error
@@ -34,10 +34,10 @@ type Acquisition struct {
 func (a *Acquisition) Named() bool { return a.Name != "" }
 
 // Waits says that it has not been granted, and may be.
-func (a *Acquisition) Waits() bool { return a.Session == nil && !a.over }
+func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.over }
 
 // Held says that it has been granted, and has not ended.
-func (a *Acquisition) Held() bool { return a.Session != nil && !a.over }
+func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.over }
 
 // Over says that it has ended.
 func (a *Acquisition) Over() bool { return a.over }
@@ -77,7 +77,13 @@ func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
 
 // passable says that holds of these terms can follow each other without a command.
 func (a *Acquisition) passable() bool {
-	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0
+	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0
+}
+
+// Undone says that the name is not to rest after it: no call has had a hold of it, or
+// who has had one says that it does not count.
+func (a *Acquisition) Undone() bool {
+	return a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
 }
 
 // Doubt is until when Redis may act on a request of which nobody here would hear, in

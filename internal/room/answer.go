@@ -9,6 +9,7 @@ const (
 	Busy     = 3
 	Late     = -2 // not-after has passed or is too far ahead
 	OfKind   = -3 // the name is another kind of lock now
+	Awaits   = 4  // it waits on a condition
 	Ended    = -4 // the nonce is one that was given up
 	QueueKey = -5 // the one-key form needs the queue
 	Upgrade  = -6 // the owner reads, and wants to write
@@ -24,6 +25,7 @@ type Answer struct {
 	First     bool          // queued: at the head
 	Ghost     string        // queued or busy: this client's own session that is in the way
 	Kind      string        // OfKind: the one in use
+	More      bool          // what there was to do was too much for one call
 }
 
 // A Refusal is the answer that has ended an entry.
@@ -65,13 +67,15 @@ func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 func (q Request) apply(said Answer, acks int, at *Step) {
 	e, a := q.Entry, q.Acquisition
 	switch {
-	case said.Code == Held && a.Session != nil:
+	case a.Entry != nil && a.Entry != e:
+		// It has held since that was asked, and waits on a condition now.
+	case said.Code == Held && a.Held():
 		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
 	case said.Code == Held:
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
 			a.Session.handed = said.Remaining < a.Terms.TTL
 		}
-	case said.Code == Queued && a.Waits():
+	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.queue(q.Op, said, at)
 	case said.Code == Busy:
 		a.Room.gather()
@@ -122,7 +126,7 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 		e.retry(at)
 	default:
 		q.apply(said, 0, at)
-		if e.Waits() && said.Code != Queued {
+		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted
 			e.retry(at) // held, but the lease had run out before its answer came

@@ -23,8 +23,9 @@ const (
 // An Entry is an acquisition that waits: Redis has not answered yet, or has queued it.
 type Entry struct {
 	*Acquisition
-	Waiter any  // to be woken when it waits no more; nil: nobody
-	OneKey bool // the slot migrates: requests name the hash alone
+	Waiter any    // to be woken when it waits no more; nil: nobody
+	OneKey bool   // the slot migrates: requests name the hash alone
+	Await  *Await // what it is to hold again; nil: it has not held before
 
 	queued    bool
 	busy      bool // a heartbeat is in flight
@@ -55,6 +56,9 @@ func (r *Room) Enter(a *Acquisition, first bool) *Entry {
 	return e
 }
 
+// Waits says that it is what its acquisition waits by.
+func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
+
 // Queued says that Redis has it in the queue.
 func (e *Entry) Queued() bool { return e.queued }
 
@@ -70,6 +74,14 @@ func (e *Entry) Block() int {
 		return 1 + maxPasses
 	}
 	return 1
+}
+
+// Writes is how many holds a grant is for.
+func (e *Entry) Writes() uint32 {
+	if e.Await == nil {
+		return 1
+	}
+	return e.Await.Writes
 }
 
 // A Request is one request of one entry.
@@ -106,7 +118,7 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 // queue notes that the request op was answered "queued".
 func (e *Entry) queue(op int64, said Answer, at *Step) {
 	sent, ok := e.sentAt(op)
-	if e.over || op < e.answered || !ok {
+	if !e.Waits() || op < e.answered || !ok {
 		return
 	}
 	e.queued, e.ticket, e.answered, e.fails = true, said.Ticket, op, 0
@@ -121,7 +133,9 @@ func (e *Entry) queue(op int64, said Answer, at *Step) {
 		e.again, e.heartbeat = false, at.Now
 	}
 	e.expires = at.Now.Add(max(said.Wait, minPoll))
-	if !said.First {
+	if said.Code == Awaits {
+		e.expires = at.Now.Add(e.Terms.TTL) // it waits for a signal, whoever holds
+	} else if !said.First {
 		// The head asks first; the others only where nobody there does.
 		e.expires = e.expires.Add(followDelay)
 	}
@@ -133,13 +147,19 @@ func (e *Entry) queue(op int64, said Answer, at *Step) {
 // after a pause.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
 	term := trust.Term{Until: e.trusted(sent, remaining), Renewed: sent}
-	if e.over || term.Over(at.Now) {
+	if !e.Waits() || term.Over(at.Now) {
 		return false
 	}
-	s := &Session{Acquisition: e.Acquisition, term: term, token: low, left: uint8(min(high-low, maxPasses))}
+	s := e.Session
+	if s == nil {
+		s = &Session{Acquisition: e.Acquisition}
+		s.reserve()
+		s.Ledger.Granted()
+	} else {
+		s.wake(e.Await, low, at)
+	}
+	s.term, s.token, s.left = term, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < s.Need().N
-	s.reserve()
-	s.Ledger.Granted()
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
 	e.Room.word(e.Acquisition, at.Now)
@@ -178,7 +198,7 @@ func (e *Entry) finished(at *Step) {
 
 // schedule sets when the next heartbeat is due.
 func (e *Entry) schedule(at *Step) {
-	if !e.queued || e.busy {
+	if !e.queued || e.busy || !e.Waits() {
 		return
 	}
 	due := e.heartbeat
@@ -190,7 +210,7 @@ func (e *Entry) schedule(at *Step) {
 
 // Kick makes a waiter ask now: what it was told may be out of date.
 func (e *Entry) Kick(at *Step) {
-	if e.over {
+	if !e.Waits() {
 		return
 	}
 	if e.busy || !e.queued {
@@ -210,6 +230,10 @@ func (e *Entry) retry(at *Step) {
 
 // Fail ends an entry: it will not be granted.
 func (e *Entry) Fail(why error, at *Step) {
+	if e.Session != nil {
+		e.Session.Lose(why, at)
+		return
+	}
 	e.lost = why
 	e.end(at)
 	e.finished(at)

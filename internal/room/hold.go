@@ -62,6 +62,19 @@ func (h *Hold) End(at *Step) Ending {
 	return s.finish(at)
 }
 
+// Detach ends a hold that is handed over, as its session is with it; false: the session
+// has others, or is about to.
+func (h *Hold) Detach(at *Step) bool {
+	s := h.Session
+	if s.holds.len() != 1 || s.Ledger.Needs() != ledger.One(h.Read) {
+		return false
+	}
+	h.released = true
+	s.drop(h)
+	s.end(at)
+	return true
+}
+
 // GiveBack ends a hold that its call will not return: whose context has ended does
 // not wait for the release. A hook may have ended it before: then what it was held
 // by may be the next call's.

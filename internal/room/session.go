@@ -35,6 +35,7 @@ type Session struct {
 	unproven bool
 	left     uint8 // tokens of the block, for holds that are passed on locally
 	fails    int32 // of its renewals, since the last that worked
+	Used     int32 // holds that calls have had, where the name is to rest after them
 
 	term    trust.Term    // until when nobody else can hold
 	token   int64         // of the next local hold
@@ -42,6 +43,9 @@ type Session struct {
 	holds   lone[Hold]    // that are not unlocked
 	Ledger  ledger.Ledger // what Redis knows of them, and is to know
 	shares  []share       // the holds by what was asked for, where their number can change
+
+	since  int64 // op by which it gave up its holds to wait on a condition; it holds again
+	waking bool  // it holds again, and its call has yet to say so
 }
 
 // Until is when its trust ends, as things stand.
@@ -62,7 +66,7 @@ func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledge
 // extend moves trust, never backwards: an older answer may arrive later. It
 // rests on what enough replicas have, and on nothing else.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
-	if s.over || acks < s.Need().N {
+	if s.over || s.Away() || acks < s.Need().N {
 		return false
 	}
 	s.term.Extend(sent, until)
@@ -72,7 +76,7 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 
 // schedule sets what is due next for the session: a renewal, or the end of its trust.
 func (s *Session) schedule(at *Step) {
-	if s.over {
+	if s.over || s.Away() {
 		return
 	}
 	if _, renew := s.renewal(at.Now); renew && !s.busy {
@@ -122,7 +126,7 @@ func (s *Session) renewal(now clock.Instant) (time.Duration, bool) {
 // Check judges the session by the clock, before anything is answered from it:
 // a timer that should have ended it may yet have to fire.
 func (s *Session) Check(at *Step) {
-	if s.over || !s.term.Over(at.Now) {
+	if s.over || s.Away() || !s.term.Over(at.Now) {
 		return
 	}
 	why := ErrExpired
@@ -145,7 +149,12 @@ func (s *Session) Lose(why error, at *Step) {
 	r.sessions.remove(s)
 	r.noWord(s.flow())
 	r.handClaim(s.Acquisition, PlaceNew, at)
-	at.do(Effect{Do: Forget, Of: s.Acquisition})
+	if e := s.Entry; e != nil { // it leaves its place
+		at.do(Effect{Do: Release, Of: s.Acquisition})
+		e.finished(at)
+	} else {
+		at.do(Effect{Do: Forget, Of: s.Acquisition})
+	}
 	at.do(Effect{Do: Lose, Of: s.Acquisition})
 	for _, h := range s.holds.all() {
 		h.lost = true
@@ -211,6 +220,9 @@ func (s *Session) finish(at *Step) Ending {
 
 // finishApart is finish for a call that has gone: it does not wait for Redis.
 func (s *Session) finishApart(at *Step) {
+	if s.Away() {
+		return // what it needs is stated when it holds again
+	}
 	switch s.finish(at) {
 	case Fewer:
 		at.do(Effect{Do: Tell, Of: s.Acquisition})

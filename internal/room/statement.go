@@ -44,7 +44,7 @@ const (
 // knows it already. Where nothing is needed any more the session is ended, and last says
 // that its release is to be sent. over: it is lost, or was ended.
 func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool) {
-	if s.Check(at); s.over {
+	if s.Check(at); s.over || s.Away() {
 		return nil, false, true
 	}
 	switch s.Ledger.Next(w) {
@@ -84,7 +84,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	s.Check(at)
 	switch {
-	case s.over:
+	case s.over || st.stale():
 		return Over
 	case reply.Several && !st.Several: // though another's answer has said so meanwhile
 		s.several = true
@@ -112,7 +112,7 @@ func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said,
 // CatchUp has Redis told of what nobody will tell it of else: what was stated may have
 // arrived, or may yet, and a later statement overrides it.
 func (s *Session) CatchUp(at *Step) {
-	if !s.over && !s.Ledger.Knows() {
+	if !s.over && !s.Away() && !s.Ledger.Knows() {
 		at.do(Effect{Do: Tell, Of: s.Acquisition})
 	}
 }
@@ -122,8 +122,8 @@ type Renewal struct {
 	Lease  time.Duration
 	Within time.Duration // it is waited for so long, replicas included
 	Need   Replicas
-	// Plain: it can be renewed together with others: a writer's, and Redis has been told
-	// of what it holds.
+	// Plain: it can be renewed together with others: a writer's or a semaphore's that holds
+	// alone as far as is known, and Redis has been told of what it holds.
 	Plain bool
 }
 
@@ -131,14 +131,14 @@ type Renewal struct {
 func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	s.Check(at)
 	lease, renew := s.renewal(at.Now)
-	if s.over {
+	if s.over || s.Away() {
 		return r, false
 	}
 	if due = renew && !s.busy; due {
 		s.busy = true
 		need := s.Need()
 		r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}
-		r.Plain = need.N == 0 && s.Ledger.Settled() && s.Ledger.Meant().Reads == 0 && !s.several && !s.Room.Shared
+		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0) && !s.several && !s.Room.Shared
 	}
 	s.schedule(at)
 	return r, due
@@ -147,7 +147,7 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 // Renew makes the statement of a renewal that leaves now, or did before; false: it has
 // been released since, and holds nothing.
 func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool) {
-	if s.over { // else it would be made to hold nothing
+	if s.over || s.Away() { // else it would be made to hold nothing
 		return st, false
 	}
 	s.op++
@@ -159,6 +159,9 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 // Renewed takes the answer to a renewal that was made together with others.
 func (st *Statement) Renewed(at *Step) (extended bool) {
 	s := st.Session
+	if st.stale() {
+		return false
+	}
 	s.busy = false
 	s.Check(at)
 	extended = !s.over && s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)
@@ -179,7 +182,7 @@ func (s *Session) Tried() { s.busy = false }
 // replicas have: then short says so. again: it is held still.
 func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 	s.busy = false
-	if s.over {
+	if s.over || s.Away() {
 		return false
 	}
 	if short != nil {
@@ -191,14 +194,15 @@ func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 
 // UnrenewedWith is Unrenewed for one of many: they are tried again together, at soon,
 // which is set by the first.
-func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) {
+func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
 	s.busy = false
-	if s.over {
-		return
+	if s.over || s.Away() {
+		return false
 	}
 	s.fails++
 	if soon.IsZero() {
 		*soon = at.Now.Add(at.Pause(int(s.fails)))
 	}
 	s.retryAt(*soon, at)
+	return true
 }

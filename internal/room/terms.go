@@ -14,7 +14,19 @@ type Terms struct {
 	Local    bool          // nested holds need no command
 	MaxHold  time.Duration // 0: no limit
 	Replicas Replicas      // that must acknowledge it; 0: none
+	Rest     Rest          // of the name after it
+	Permits  Permits       // of a semaphore
 }
+
+// A Rest is how long a name stays taken, by nobody, once what was granted has ended.
+type Rest struct {
+	For  time.Duration // since the grant; 0: it does not rest
+	Even bool          // not so long, but until the next multiple of that, by the server's clock
+}
+
+// Permits are how many of a semaphore's permits a hold uses, and how many there are for
+// who asks. The zero value is that of other locks.
+type Permits struct{ Weight, Of int }
 
 // Attempt is how long a call takes that makes one attempt, replicas included.
 func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }

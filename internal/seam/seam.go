@@ -51,7 +51,7 @@ var (
 	PretendShort func(hold any)
 	// RenewAround is a round of the watchdog that finds every session due, and in which
 	// between happens after it has looked at them and before it sends anything.
-	RenewAround func(client any, between func())
+	RenewAround func(client any, stated bool, between func())
 	// AskAgainWhenLost is the next try of a call that was asking for the lock when a
 	// message granted its session, after the lease of that grant has ended.
 	AskAgainWhenLost func(ctx context.Context, lock any) error

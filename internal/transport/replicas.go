@@ -26,7 +26,7 @@ type Acked struct {
 // something else. In a Cluster there is one pipeline for each primary. A WAIT
 // that fails is an error of every call before it, which have run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Acked {
-	results, err := t.beside(ctx, timeout, func(ctx context.Context) []Acked {
+	results, err := beside(t, ctx, timeout, func(ctx context.Context) []Acked {
 		return t.runAcked(ctx, acks{replicas, wait}, calls)
 	})
 	if err != nil {
@@ -58,13 +58,13 @@ func (t *Transport) ReadTimeout() time.Duration {
 // has ctx's values, but not its deadline, which would make some clients drop a
 // good connection; it ends with the call: what still waits for a connection then
 // is never sent.
-func (t *Transport) beside(ctx context.Context, timeout time.Duration, fn func(context.Context) []Acked) ([]Acked, error) {
+func beside[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {
-		return nil, notSent(ctx)
+		return v, notSent(ctx)
 	}
 	run, cancel := detach(ctx, timeout)
 	defer cancel()
-	reply := make(chan []Acked, 1) // so that fn's goroutine ends when nobody listens
+	reply := make(chan T, 1) // so that fn's goroutine ends when nobody listens
 	t.mu.Lock()
 	t.workers++
 	t.running++
@@ -74,7 +74,7 @@ func (t *Transport) beside(ctx context.Context, timeout time.Duration, fn func(c
 		reply <- fn(run)
 	}()
 	select {
-	case v := <-reply:
+	case v = <-reply:
 		return v, nil
 	case <-ctx.Done():
 	case <-run.Done():
@@ -84,7 +84,7 @@ func (t *Transport) beside(ctx context.Context, timeout time.Duration, fn func(c
 		return v, nil
 	default:
 	}
-	return nil, leaving(ctx, true)
+	return v, leaving(ctx, true)
 }
 
 // detach returns a context with ctx's values that ends after timeout, or when

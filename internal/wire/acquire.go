@@ -16,8 +16,12 @@ type Request struct {
 	Owner string
 	Read  bool
 	TTL   time.Duration
-	Block int // tokens wanted
+	Rest  room.Rest // of the name after it
+	Block int       // tokens wanted
 	Place int64
+	// Writes is how many holds it is for; 0 and 1 are one.
+	Writes  uint32
+	Permits room.Permits // of a semaphore
 }
 
 func (r Request) mode() string {
@@ -36,16 +40,20 @@ type AcquireReply struct {
 
 // Acquire asks for the lock until notAfter, a time of the server in ms.
 func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool, requests ...Request) transport.Call {
-	args := make([]any, 0, 3+6*len(requests))
+	args, rests := make([]any, 0, 4+6*len(requests)), false
 	terms := e.quiet
 	if echo {
 		terms = e.echo
 	}
 	args = append(args, kindArg(kind), notAfter*1000, terms)
 	for _, r := range requests {
-		whole, field := e.identity(r.Nonce, r.Owner)
+		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
 		_, life := e.leases(r.TTL)
-		args = append(args, whole, field, e.counts(r.Op, r.mode(), r.TTL), r.Block, life, r.Place)
+		args = append(args, whole, field, e.counts(r), r.Block, life, r.Place)
+		rests = rests || r.Rest.For > 0
+	}
+	if rests {
+		args = append(args, "rests")
 	}
 	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -88,7 +96,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
 		cur.Str("nothing")
-	case room.Queued, room.Busy, room.Ended, room.Upgrade:
+	case room.Queued, room.Busy, room.Awaits, room.Ended, room.Upgrade:
 		a.Ticket = cur.Within("ticket", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
 		a.First = yes(cur, "first")

@@ -72,7 +72,9 @@ func (e *Encoder) Info(keys key.Keys, after int64, page int) transport.Call {
 
 // An InfoReply is a page of the holders.
 type InfoReply struct {
+	Now     int64 // server ms
 	Kind    string
+	Resting time.Duration
 	Holders []Holder
 	Waiters int
 	Next    int64 // where the page ends
@@ -80,23 +82,28 @@ type InfoReply struct {
 
 // A Holder is an owner with live holds.
 type Holder struct {
-	Owner string
-	Read  bool
-	Holds int
-	Token int64
-	TTL   time.Duration
+	Owner  string
+	Read   bool
+	Holds  int
+	Token  int64
+	TTL    time.Duration
+	Held   time.Duration // since its grant
+	Client string        // whose lease has the TTL
 }
 
 // DecodeInfo reads the answer of Info.
 func DecodeInfo(raw []any) (info InfoReply, err error) {
 	cur := scriptInfo.Read(raw)
-	serverTime(cur)
-	info = InfoReply{Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
+	info = InfoReply{Now: serverTime(cur), Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
 	info.Next = cur.Within("next", 0, maxCount)
+	info.Resting = millis(cur.Within("resting", 0, maxLease))
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
-		h.Token, _ = tokens(cur)
-		h.TTL = lease(cur)
+		low, high := tokens(cur)
+		// The last of a grant's tokens is the instant at which it was made, in microseconds,
+		// unless the clock had stepped back before.
+		h.Token, h.Held = low, time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
+		h.TTL, h.Client = lease(cur), cur.Str("client")
 		info.Holders = append(info.Holders, h)
 	}
 	if cur.Err() != nil {
@@ -112,9 +119,10 @@ func (e *Encoder) Waiters(keys key.Keys, last int64, page int) transport.Call {
 
 // A Waiter is an entry in the queue.
 type Waiter struct {
-	Owner string
-	Read  bool
-	Age   time.Duration
+	Owner  string
+	Read   bool
+	Age    time.Duration
+	Client string
 }
 
 // DecodeWaiters returns a page of the queue, and where the next begins.
@@ -126,6 +134,7 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
 		// A ticket may be ahead of a clock that has stepped back.
 		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
+		w.Client = cur.Str("client")
 		page = append(page, w)
 	}
 	if cur.Err() != nil {
@@ -134,7 +143,8 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	return page, last, nil
 }
 
-// Force ends the grant that an owner has under a token; after is where a call before it stopped.
+// Force ends the grant that an owner has under a token; after is where a call before it
+// stopped. Of the owner "" it ends the rest of the name until that time of the server in ms.
 func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transport.Call {
 	return call(scriptForce, keys, owner, token, after, e.keep.Milliseconds(), e.inbox)
 }
@@ -147,4 +157,24 @@ func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	more = cur.Int("more") == 1
 	after = cur.Int("after")
 	return removed, more, after, cur.Err()
+}
+
+// Introduce stores what people are told of the client, for so long.
+func (e *Encoder) Introduce(at, label string, life time.Duration) transport.Call {
+	return transport.Call{Script: scriptIntroduce, Keys: []string{at}, Args: []any{label, life.Milliseconds()}}
+}
+
+// Labels asks what people are told of clients, by the keys where that is stored.
+func (e *Encoder) Labels(at []string) transport.Call {
+	return transport.Call{Script: scriptLabels, Keys: at}
+}
+
+// DecodeLabels returns what is told of so many clients; "" where nothing is.
+func DecodeLabels(raw []any, n int) ([]string, error) {
+	cur := scriptLabels.Read(raw)
+	labels := make([]string, n)
+	for i := range labels {
+		labels[i] = cur.Str("label")
+	}
+	return labels, cur.End()
 }

@@ -27,7 +27,7 @@ func yes(cur *script.Cursor, field string) bool { return cur.Within(field, 0, 1)
 
 func reads(cur *script.Cursor) bool {
 	mode := cur.Str("mode")
-	cur.Check(mode == modeRead || mode == modeWrite, "mode")
+	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")
 	return mode == modeRead
 }
 

@@ -12,7 +12,7 @@ import (
 // Hold states what a session holds. A lease of 0 stays as it is.
 func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
 	lease, life := e.leases(ttl)
-	whole, field := e.identity(s.Nonce, s.Owner)
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	call := transport.Call{
 		Script: scriptHold, Keys: []string{s.Hash},
 		Args: []any{lease, life, whole, field, op, n.Writes, n.Reads},
@@ -25,7 +25,7 @@ func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) 
 
 // Downgrade states that a session that wrote reads from now on.
 func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
-	whole, _ := e.identity(s.Nonce, s.Owner)
+	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
 		whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox,
 	}}
@@ -53,8 +53,8 @@ func DecodeHold(raw []any) (room.Reply, error) {
 // A Renewal is one session among those that are renewed by one command: a writer's.
 type Renewal struct {
 	Session
-	Op     int64
-	Writes uint32
+	Op            int64
+	Writes, Reads uint32
 }
 
 // Renew states many sessions at once, of as many locks.
@@ -64,8 +64,8 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	args := append(make([]any, 0, 2+5*len(all)), lease, life)
 	for _, r := range all {
 		keys = append(keys, r.Hash)
-		whole, field := e.identity(r.Nonce, r.Owner)
-		args = append(args, whole, field, r.Op, r.Writes, 0)
+		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
+		args = append(args, whole, field, r.Op, r.Writes, r.Reads)
 	}
 	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
 }
@@ -89,13 +89,17 @@ const (
 	WasHeld    = 2
 )
 
-// Release ends a nonce whose lease lasts for so long at most. An owner of "" is
-// whoever has it. Until the given time of the server in ms a copy of its acquire may come.
-func (e *Encoder) Release(keys key.Keys, nonce, owner string, until int64, lease time.Duration) transport.Call {
-	whole, field := e.identity(nonce, owner)
+// Release ends the nonce of a session whose lease lasts for so long at most. An owner of ""
+// is whoever has it. Until the given time of the server in ms a copy of its acquire may come.
+// Undone: the name does not rest after it.
+func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool) transport.Call {
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, field, until, e.release}
-	if lease > e.keep {
+	if lease > e.keep || undone {
 		args = append(args, e.keep.Milliseconds())
+	}
+	if undone {
+		args = append(args, "undone")
 	}
 	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -114,7 +118,7 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 // Raise makes the counter of a lock at least token, while the session holds it for ttl.
 func (e *Encoder) Raise(s Session, token int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
-	whole, field := e.identity(s.Nonce, s.Owner)
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, token, life}}
 }
 

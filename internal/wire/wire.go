@@ -8,22 +8,25 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/lua"
 )
 
 // The kinds of lock, as Redis keeps them beside the token counter.
 const (
-	KindPlain  = "plain"
-	KindFair   = "fair"
-	KindRW     = "rw"
-	KindFairRW = "fair rw"
+	KindPlain     = "plain"
+	KindFair      = "fair"
+	KindRW        = "rw"
+	KindFairRW    = "fair rw"
+	KindSemaphore = "semaphore"
 )
 
 // The modes of a hold.
 const (
 	modeWrite = "w" // exclusive
 	modeRead  = "r" // shared with other readers
+	modeUse   = "s" // with others while there are permits; counted as one for reading
 )
 
 var (
@@ -32,11 +35,19 @@ var (
 	scriptDowngrade = script.MustLoad(lua.FS, "downgrade")
 	scriptRelease   = script.MustLoad(lua.FS, "release")
 	scriptRaise     = script.MustLoad(lua.FS, "raise")
+	scriptDetach    = script.MustLoad(lua.FS, "detach")
+	scriptResume    = script.MustLoad(lua.FS, "resume")
 	scriptForce     = script.MustLoad(lua.FS, "force")
 	scriptPermit    = script.MustLoad(lua.FS, "permit")
 	scriptInfo      = script.MustLoad(lua.FS, "info")
 	scriptWaiters   = script.MustLoad(lua.FS, "waiters")
+	scriptAwait     = script.MustLoad(lua.FS, "await")
+	scriptSignal    = script.MustLoad(lua.FS, "signal")
+	scriptAbandon   = script.MustLoad(lua.FS, "abandon")
+	scriptAwaiting  = script.MustLoad(lua.FS, "awaiting")
 	scriptWhere     = script.MustLoad(lua.FS, "where")
+	scriptIntroduce = script.MustLoad(lua.FS, "introduce")
+	scriptLabels    = script.MustLoad(lua.FS, "labels")
 )
 
 // Scripts are those that locks live by, by name.
@@ -44,7 +55,8 @@ func Scripts() map[string]*script.Script {
 	return map[string]*script.Script{
 		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
 		"force": scriptForce, "info": scriptInfo, "waiters": scriptWaiters, "where": scriptWhere,
-		"raise": scriptRaise,
+		"raise": scriptRaise, "await": scriptAwait, "signal": scriptSignal, "abandon": scriptAbandon, "awaiting": scriptAwaiting,
+		"detach": scriptDetach, "resume": scriptResume, "introduce": scriptIntroduce, "labels": scriptLabels,
 	}
 }
 
@@ -66,15 +78,15 @@ type Encoder struct {
 
 // NewEncoder returns the encoder of a client of that ID, whose leases are mostly of that TTL.
 func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
-	ms := ttl.Milliseconds()
+	lease := strconv.FormatInt(ttl.Milliseconds(), 10)
 	return &Encoder{
 		client: client, inbox: inbox, ttl: ttl, keep: keep,
 		quiet:   fmt.Sprintf("%d 0 %s", keep.Milliseconds(), inbox),
 		echo:    fmt.Sprintf("%d 1 %s", keep.Milliseconds(), inbox),
 		release: fmt.Sprintf("%d %s", keep.Milliseconds(), inbox),
-		write:   requestCounts(1, modeWrite, ms),
-		read:    requestCounts(1, modeRead, ms),
-		lease:   strconv.FormatInt(ms, 10),
+		write:   requestCounts(1, modeWrite, 1, lease),
+		read:    requestCounts(1, modeRead, 1, lease),
+		lease:   lease,
 		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
 		no:      "0",
 	}
@@ -91,30 +103,49 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
 }
 
-// counts is what a request asks for: one hold.
-func (e *Encoder) counts(op int64, mode string, ttl time.Duration) any {
+// counts is what a request asks for: one hold, but for one that holds again.
+func (e *Encoder) counts(r Request) any {
 	switch {
-	case op != 1 || ttl != e.ttl:
-		return requestCounts(op, mode, ttl.Milliseconds())
-	case mode == modeRead:
+	case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
+		return requestCounts(r.Op, r.mode(), r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
+	case r.Read:
 		return e.read
 	}
 	return e.write
 }
 
-func requestCounts(op int64, mode string, ttl int64) string {
+func requestCounts(op int64, mode string, writes uint32, ttl string) string {
 	n := " 1 0 "
-	if mode == modeRead {
+	switch {
+	case mode == modeRead:
 		n = " 0 1 "
+	case writes > 1:
+		n = " " + strconv.FormatUint(uint64(writes), 10) + " 0 "
 	}
-	return strconv.FormatInt(op, 10) + n + strconv.FormatInt(ttl, 10) + " "
+	return strconv.FormatInt(op, 10) + n + ttl + " "
+}
+
+// restText is what stands behind the TTL of a request.
+func restText(r room.Rest) string {
+	switch ms := strconv.FormatInt(r.For.Milliseconds(), 10); {
+	case r.For == 0:
+		return ""
+	case r.Even:
+		return "%" + ms
+	default:
+		return "+" + ms
+	}
 }
 
 // identity is what the scripts know a session by, and the field of its counts, which
 // is the identity's end.
-func (e *Encoder) identity(nonce, owner string) (whole, field string) {
-	whole = nonce + " " + e.client + " o:" + owner
-	return whole, whole[len(nonce)+len(e.client)+2:]
+func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field string) {
+	if p.Of == 0 {
+		whole = nonce + " " + e.client + " o:" + owner
+	} else {
+		whole = nonce + " " + e.client + " " + strconv.Itoa(p.Weight) + "/" + strconv.Itoa(p.Of) + " o:" + owner
+	}
+	return whole, whole[len(whole)-len("o:")-len(owner):]
 }
 
 // kindArg returns a constant for most kinds: as an argument one costs nothing.
@@ -124,14 +155,17 @@ func kindArg(kind string) any {
 		return KindPlain
 	case KindFair:
 		return KindFair
+	case KindSemaphore:
+		return KindSemaphore
 	}
 	return kind
 }
 
 // A Session is what statements of a hold name.
 type Session struct {
-	Hash  string // the lock's key
-	Queue string // its other key, where the session is one of several; else ""
-	Nonce string
-	Owner string
+	Hash    string // the lock's key
+	Queue   string // its other key, where the session is one of several; else ""
+	Nonce   string
+	Owner   string
+	Permits room.Permits // of a semaphore
 }

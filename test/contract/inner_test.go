@@ -143,7 +143,7 @@ func TestRenewalOfWhatIsReleasedMeanwhileIsNotSent(t *testing.T) {
 				rig.Must(t, all[i].Lock(t.Context()))
 			}
 			var before int
-			rig.RenewAround(c, func() {
+			rig.RenewAround(c, false, func() {
 				for _, l := range all {
 					rig.Must(t, l.Unlock())
 				}

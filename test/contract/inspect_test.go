@@ -47,7 +47,7 @@ func TestInfoTellsHolderAndWaiters(t *testing.T) {
 		if info.Waiters != 2 || len(info.Holders) != 1 || info.Kind == "" {
 			t.Fatalf("Info = %+v, want one holder and two waiters", info)
 		}
-		want := relock.Holder{Owner: "me", Holds: 3, Token: l.Token(), TTL: 26 * time.Second}
+		want := relock.Holder{Owner: "me", Holds: 3, Token: l.Token(), TTL: 26 * time.Second, Held: 4 * time.Second}
 		if info.Holders[0] != want {
 			t.Errorf("holder %+v, want %+v", info.Holders[0], want)
 		}

@@ -96,7 +96,11 @@ func TestQuorumIsLostWithItsMajority(t *testing.T) {
 				t.Error("lost with a minority")
 			}
 		}
-		<-lost
+		select {
+		case <-lost:
+		case <-time.After(time.Minute):
+			t.Fatal("the loss is not told")
+		}
 		if x.Now() != at {
 			t.Errorf("lost after %v", x.Now()-at)
 		}
@@ -149,7 +153,30 @@ func TestQuorumWithClosedClients(t *testing.T) {
 		rig.Must(t, h.Err())
 		rig.Must(t, clients[1].Close())
 		<-h.Lost()
-		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.WantIs(t, h.Err(), relock.ErrLost, relock.ErrClosed)
+		rig.WantIs(t, h.Release(), relock.ErrLost, relock.ErrClosed)
 		rig.WantIs(t, l.Lock(t.Context()), relock.ErrClosed)
+	})
+}
+
+// A pair is done when a majority has answered: the last primary is still asked then.
+// Fails when that request is cut short, which costs its connection.
+func TestQuorumPairsKeepTheirConnections(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		q, links := newPrimaries(x, 3).process()
+		l := q.NewLock("a")
+		links[2].Latency(5 * time.Millisecond)
+		var before int
+		for i := range 20 {
+			if i == 1 {
+				before = links[2].Dials()
+			}
+			rig.Must(t, l.Lock(t.Context()))
+			rig.Must(t, l.Unlock())
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := links[2].Dials() - before; n > 1 {
+			t.Errorf("%d connections were made in 19 pairs", n)
+		}
 	})
 }

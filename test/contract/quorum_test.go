@@ -208,6 +208,25 @@ func TestQuorumTokensGrowThoughClocksDiffer(t *testing.T) {
 	})
 }
 
+// Fails when a counter that is raised lengthens the lease that was counted from it.
+func TestLeaseOfADeadQuorumHolderEndsThoughClocksDiffer(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		for i, srv := range p.all {
+			srv.StepClock(time.Duration(i) * time.Hour)
+		}
+		q, links := p.process(relock.Defaults(relock.TTL(time.Second)))
+		h := take(t, q.NewLock("a"))
+		for _, link := range links {
+			link.Cut()
+		}
+		if got, err := p.lock("a").TryLock(t.Context(), 3*time.Second); !got || err != nil {
+			t.Errorf("TryLock = %v, %v, long after a lease of 1 s", got, err)
+		}
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+	})
+}
+
 // A primary that restarts without its data, one at a time, and each hold goes on: it is
 // taken again before the next.
 func TestQuorumOutlivesLostDataOneByOne(t *testing.T) {

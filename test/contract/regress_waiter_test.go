@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
@@ -196,7 +198,9 @@ func TestWaiterThatIsRefusedAnUpgradeLeavesTheQueue(t *testing.T) {
 // answered releases nothing.
 func TestAnswerOlderThanTheReleaseReleasesNothingAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c, link := x.Linked()
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		c := x.ClientOver(struct{ *redis.Client }{rdb}) // on one connection answers have an order
 		l := c.NewLock("a", relock.TTL(3*time.Second))
 		rig.Must(t, l.Lock(x.By("first")))
 		other := rig.Beside(func() error { return x.Lock("a").Lock(t.Context()) })

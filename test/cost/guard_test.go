@@ -201,11 +201,19 @@ func manyKeys(cmd redistest.Command) bool { return len(cmd.Args) > 2 && cmd.Args
 
 // Fails when each lock is renewed by a command of its own.
 func TestRenewalsOfManyLocksShareCommands(t *testing.T) {
+	renewalsShareCommands(t, func(c *relock.Client, name string) *relock.Lock { return c.NewLock(name) })
+}
+
+func TestRenewalsOfManySemaphoresShareCommands(t *testing.T) {
+	renewalsShareCommands(t, func(c *relock.Client, name string) *relock.Lock { return c.NewSemaphore(name, 3, relock.Weight(2)) })
+}
+
+func renewalsShareCommands(t *testing.T, newLock func(c *relock.Client, name string) *relock.Lock) {
 	rig.Run(t, func(t *testing.T, s *rig.Lab) {
 		const locks = 1000
 		c, link := s.Linked()
 		for i := range locks {
-			rig.MustAcquire(t, c.NewLock("held "+strconv.Itoa(i)))
+			rig.MustAcquire(t, newLock(c, "held "+strconv.Itoa(i)))
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()

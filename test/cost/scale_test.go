@@ -17,9 +17,10 @@ import (
 
 // scale measures what the server spends on scripts.
 type scale struct {
-	t   *testing.T
-	rdb *redis.Client
-	new func() *relock.Client
+	t     *testing.T
+	rdb   *redis.Client
+	new   func() *relock.Client
+	round int // of measurements, each of which has a name of its own
 }
 
 func newScale(t *testing.T) *scale {

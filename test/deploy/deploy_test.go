@@ -75,6 +75,12 @@ var suite = map[string]func(d *deployed){
 	"a removed hold is told":              (*deployed).loss,
 	"a dead waiter delays for one lease":  (*deployed).deadWaiter,
 	"a dead holder's lock goes to others": (*deployed).deadHolder,
+	"locks are listed, with labels":       (*deployed).listing,
+	"who is signalled holds":              (*deployed).signalled,
+	"a signal is not for the dead":        (*deployed).deadOnCondition,
+	"permits go to who waits":             (*deployed).permits,
+	"permits of the dead come back":       (*deployed).deadPermits,
+	"a ticket is resumed elsewhere":       (*deployed).handOver,
 }
 
 func TestLockOnEveryDeployment(t *testing.T) {

@@ -128,6 +128,33 @@ func TestReplicasConfirmAHandOff(t *testing.T) {
 	}
 }
 
+// TestReplicasConfirmAWait fails when who waits on a condition holds before replicas have it.
+func TestReplicasConfirmAWait(t *testing.T) {
+	p := newPair(t)
+	signaller, c := p.client(p.primary).NewLock("l"), p.client(p.primary)
+	for _, silent := range []bool{false, true} {
+		l := c.NewLock("l", relock.TTL(3*time.Second), relock.Replicas(1, 300*time.Millisecond))
+		cond := l.NewCond("c")
+		h := rig.MustAcquire(t, l)
+		got := rig.Sleeps(t, t.Context(), cond, 0)
+		p.eventually("it waits", func() bool { all, err := cond.Waiters(t.Context()); return err == nil && len(all) == 1 })
+		rig.Must(t, signaller.Lock(t.Context()))
+		if silent {
+			p.replica.Pause()
+		}
+		rig.Must(t, signaller.NewCond("c").Signal(t.Context()))
+		rig.Must(t, signaller.Unlock())
+		if silent {
+			got.Ended(relock.ErrLost)
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+			continue
+		}
+		got.Woken()
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+	}
+}
+
 // TestReplicasThatMissRenewalsEndTheHold fails when a renewal extends trust that
 // no replica has acknowledged.
 func TestReplicasThatMissRenewalsEndTheHold(t *testing.T) {
@@ -212,8 +239,11 @@ func TestReplicasAreNotNeededToUnlock(t *testing.T) {
 		info, err := l.Info(t.Context())
 		return err == nil && info.Holders[0].TTL > time.Until(outer.TrustedUntil())+200*time.Millisecond
 	})
-	before := outer.TrustedUntil()
+	before, began := outer.TrustedUntil(), time.Now()
 	rig.End(t, inner)
+	if took := time.Since(began); took >= 500*time.Millisecond {
+		t.Errorf("the nested unlock took %v: it has waited for a replica", took)
+	}
 	if after := outer.TrustedUntil(); !after.Equal(before) {
 		t.Errorf("trusted until %v after a nested unlock, was %v", after, before)
 	}

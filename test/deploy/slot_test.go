@@ -29,6 +29,9 @@ func TestLockKeepsToOneSlotAndMovesWithIt(t *testing.T) {
 	t.Run("read/write", func(t *testing.T) { migrateReadWrite(t, c) })
 	for _, first := range []string{"hash", "queue"} {
 		t.Run(first+" first", func(t *testing.T) { migrateStepwise(t, c, first) })
+		t.Run("conditions, "+first+" first", func(t *testing.T) { migrateConditions(t, c, first) })
+		t.Run("conditions on sharded channels, "+first+" first", func(t *testing.T) { migrateConditions(t, c, first, relock.ShardedPubSub()) })
+		t.Run("permits, "+first+" first", func(t *testing.T) { migratePermits(t, c, first) })
 	}
 }
 

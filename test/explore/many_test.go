@@ -63,11 +63,23 @@ func (r manyRun) left(i int, owner string) int64 {
 func (r manyRun) holders() (all []string) {
 	r.t.Helper()
 	info := r.eval("info", 2, 0, 10_000)
-	for i := 4; i+5 < len(info); i += 6 {
+	for i := 5; i+6 < len(info); i += 7 {
 		all = append(all, fmt.Sprint(info[i], " ", info[i+1], info[i+2]))
 	}
 	slices.Sort(all)
 	return all
+}
+
+// remaining is how long info says that an owner holds.
+func (r manyRun) remaining(owner string) int64 {
+	r.t.Helper()
+	info := r.eval("info", 2, 0, 10_000)
+	for i := 5; i+6 < len(info); i += 7 {
+		if fmt.Sprint(info[i]) == owner {
+			return number(fmt.Sprint(info[i+5]))
+		}
+	}
+	return 0
 }
 
 // crowd lets an owner hold in many sessions, the first of which is of that mode.
@@ -99,7 +111,8 @@ func TestForceEndsAGrantOfManySessionsAtOnce(t *testing.T) {
 			}
 			r.pass(modelTTL * 600)
 			low := r.crowd(test.mode, test.apart)
-			r.pass(modelTTL * 400) // the leases of the dead are over
+			r.takeFor(4*many, "crowd", "r", 10*modelTTL) // it is forgotten before the others
+			r.pass(modelTTL * 400)                       // the leases of the dead are over
 			first := r.eval("force", 2, "crowd", low, 0, 600_000, modelPrefix)
 			if first[0] != int64(1) || first[2] != int64(1) {
 				t.Fatalf("the first call is answered %v, want that it has ended the grant and is to go on", first)
@@ -108,7 +121,8 @@ func TestForceEndsAGrantOfManySessionsAtOnce(t *testing.T) {
 				t.Errorf("held by %v after the first call", got)
 			}
 			r.takes(many, "other", "r")
-			r.takes(many+1, "crowd", "r")
+			r.takeFor(many+1, "crowd", "r", modelTTL/4) // what is left of the others is longer
+			r.holdLater(modelTTL / 4)
 			r.holdNothing()
 			for calls, reply := 0, first; reply[2] == int64(1); calls++ {
 				if reply = r.eval("force", 2, "crowd", low, reply[3], 600_000, modelPrefix); calls > many || reply[0] != int64(0) {
@@ -117,6 +131,17 @@ func TestForceEndsAGrantOfManySessionsAtOnce(t *testing.T) {
 			}
 			r.leavesTwo()
 		})
+	}
+}
+
+// holdLater asserts that info names the later sessions alone, the crowd's for so long at most.
+func (r manyRun) holdLater(most int64) {
+	r.t.Helper()
+	if got := r.holders(); !slices.Equal(got, []string{"crowd r1", "other r1"}) {
+		r.t.Errorf("held by %v, want the later sessions", got)
+	}
+	if left := r.remaining("crowd"); left > most {
+		r.t.Errorf("the later session holds for %d ms, want %d", left, most)
 	}
 }
 
@@ -169,6 +194,19 @@ func TestExclusiveGrantOfManySessionsEndsWithItsLongestLease(t *testing.T) {
 	}
 	if got := r.holders(); !slices.Equal(got, []string{"crowd w1"}) {
 		t.Errorf("held by %v, want the later session", got)
+	}
+}
+
+// TestDeadWriterOfManySessionsIsInNobodysWay. Fails when the others wait until all of its
+// sessions have been forgotten.
+func TestDeadWriterOfManySessionsIsInNobodysWay(t *testing.T) {
+	for _, mode := range []string{"r", "w"} {
+		r := newManyRun(t)
+		r.crowd("w", 0)
+		r.pass(2 * modelTTL * 1000)
+		if code, _ := r.take(many+1, "other", mode); code != 1 {
+			t.Errorf("%s: another is answered %d, want that it holds", mode, code)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 		}
 		return m.join(client, r, g)
 	}
-	if len(m.queue) == 0 && (r.mode == "r" && m.holder == "" || r.mode == "w" && m.blocked() == 0) {
+	if len(m.queue) == 0 && m.fits(r.mode, r.weight, r.permits) {
 		return m.take(kind, client, queue, r)
 	}
 	if r.place < 0 {
@@ -92,12 +92,13 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 		return modelAnswer{code: -5}
 	}
 	s := storedSession{client: client, nonce: r.nonce, op: r.op, writes: 1, expiry: m.now + r.ttl}
-	if r.mode == "r" {
+	if r.mode != "w" {
 		s.writes, s.reads = 0, 1
 	}
 	low, high := m.issue(r.block)
 	m.kind = kind
-	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, sessions: []storedSession{s}})
+	m.rest(r.nonce, r.rest)
+	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, weight: r.weight, sessions: []storedSession{s}})
 	return modelAnswer{1, low, high, r.ttl, "", nil}
 }
 
@@ -105,7 +106,8 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWaiter) modelAnswer {
 	q := &storedWaiter{
 		nonce: r.nonce, client: client, owner: r.owner, named: r.named, mode: r.mode, op: r.op,
-		ticket: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.blocked(),
+		ticket: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.opens(r.mode), rest: r.rest,
+		weight: r.weight, permits: r.permits,
 	}
 	if waiting != nil {
 		q.ticket, q.op, q.expiry = waiting.ticket, max(waiting.op, r.op), max(waiting.expiry, q.expiry)
@@ -128,7 +130,7 @@ func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAns
 		return modelAnswer{code: -6}
 	}
 	s := storedSession{client: client, nonce: r.nonce, op: r.op, writes: 1, expiry: m.now + r.ttl}
-	if r.mode == "r" {
+	if r.mode != "w" {
 		s.writes, s.reads = 0, 1
 	}
 	g.put(s)
@@ -158,12 +160,12 @@ func (m *modelLock) conclude(client string, r modelRequest, a modelAnswer) model
 	if got := m.asking[r.nonce]; got != nil && got[0] != 0 {
 		return modelAnswer{1, got[0], got[1], got[2] - m.now, "", nil}
 	}
-	until := m.blocked()
+	until := m.opens(r.mode)
 	if until == 0 {
 		until = m.now
 	}
 	if a.code == 2 {
-		if r.mode == "r" && m.holder == "" && len(m.queue) > 0 {
+		if r.mode != "w" && m.holder == "" && len(m.queue) > 0 {
 			until = min(until, m.queue[0].expiry)
 		}
 		a.waiter.told = until

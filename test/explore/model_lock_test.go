@@ -22,7 +22,9 @@ type modelLock struct {
 	byName map[string][]string // named owners' nonces in the queue
 	looks  []string            // nonces of an owner that holds now, who are to be told
 	ended  []modelEnded
-	due    int64 // when the first of them may be forgotten, as noted; 0: there is none
+	rests  int64  // until when the name is taken, once the grant has ended
+	rester string // of that nonce; "": it is not
+	due    int64  // when the first of them may be forgotten, as noted; 0: there is none
 
 	several bool                 // sessions hold together, or have: none is alone in its record
 	asking  map[string]*[3]int64 // of requests that the running script answers
@@ -37,6 +39,8 @@ type modelRequest struct {
 	nonce, owner, mode    string
 	named                 bool
 	op, ttl, block, place int64
+	rest                  string // of the name after it, as it is said
+	weight, permits       int64  // of a semaphore
 }
 
 func isShared(kind string) bool { return strings.HasSuffix(kind, "rw") }
@@ -125,6 +129,14 @@ func (m *modelLock) purge() {
 
 // blocked is until when a writer cannot hold, or 0.
 func (m *modelLock) blocked() (until int64) {
+	if m.rests > m.now {
+		until = m.rests
+	}
+	return max(until, m.leased())
+}
+
+// leased is until when somebody holds, or 0.
+func (m *modelLock) leased() (until int64) {
 	for _, g := range m.grants {
 		for _, s := range g.sessions {
 			if s.expiry > m.now {
@@ -201,6 +213,9 @@ func (m *modelLock) end() {
 		m.forget()
 	}
 	m.several = m.several && m.held()
+	if m.rests == 0 {
+		m.rester = ""
+	}
 }
 
 // keep notes a nonce that must not be granted any more.
@@ -227,7 +242,10 @@ func (m *modelLock) sweep() {
 
 // crowd reports whether there is more than one session that holds alone: who may touch
 // one key only can say nothing then.
-func (m *modelLock) crowd() bool { return len(m.queue) > 0 || m.several || len(m.ended) > 0 }
+func (m *modelLock) crowd() bool { return len(m.queue) > 0 || m.unusual() }
+
+// unusual reports whether there is any of what a statement of one session knows nothing of.
+func (m *modelLock) unusual() bool { return m.several || len(m.ended) > 0 || m.rester != "" }
 
 func (g *storedGrant) writes() (n int64) {
 	for _, s := range g.sessions {
@@ -241,20 +259,23 @@ func (s stored) text(now int64) string {
 	var parts []string
 	for owner, g := range s.live(now) {
 		sorted := slices.SortedFunc(slices.Values(g.sessions), func(a, b storedSession) int { return strings.Compare(a.nonce, b.nonce) })
-		parts = append(parts, fmt.Sprintf("%s: %s %d-%d %v", owner, g.mode, g.low, g.high, sorted))
+		parts = append(parts, fmt.Sprintf("%s: %s %d-%d %v weighs %d", owner, g.mode, g.low, g.high, sorted, g.weight))
 	}
 	slices.Sort(parts)
 	for _, q := range s.queue {
 		if q.expiry > now {
-			parts = append(parts, fmt.Sprintf("waits %s %s %s %q op %d at %d until %d for %d named %v",
-				q.nonce, q.client, q.mode, q.owner, q.op, q.ticket, q.expiry, q.block, q.named))
+			parts = append(parts, fmt.Sprintf("waits %s %s %s %q op %d at %d until %d for %d named %v weighs %d of %d",
+				q.nonce, q.client, q.mode, q.owner, q.op, q.ticket, q.expiry, q.block, q.named, q.weight, q.permits))
 		}
+	}
+	if s.rests > now {
+		parts = append(parts, fmt.Sprintf("rests until %d after %s", s.rests, s.rester))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("kind %s token %d", s.kind, s.token)), "\n")
 }
 
 func (m *modelLock) text() string {
-	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}}
+	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester}
 	for owner, g := range m.grants {
 		s.grants[owner] = *g
 	}

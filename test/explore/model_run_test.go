@@ -61,6 +61,14 @@ func modelIdentity(client, nonce, owner string) string {
 	return nonce + " " + client + " o:" + owner
 }
 
+// identity is what a client sends; owner may be another.
+func (r modelRequest) identity(client, owner string) string {
+	if r.permits == 0 {
+		return modelIdentity(client, r.nonce, owner)
+	}
+	return fmt.Sprintf("%s %s %d/%d o:%s", r.nonce, client, r.weight, r.permits, owner)
+}
+
 // taken is the answer for a lock that was free in the words of the others.
 func taken(got []any, requests []modelRequest) []any {
 	if _, failed := got[0].(error); failed || len(got) > 2 {
@@ -91,7 +99,7 @@ func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
 		t: t, rdb: rdb, sub: sub, keys: key.For("relock", "model"), micros: 1_700_000_000_000_000, seen: map[string]int{},
 	}
 	r.model = modelLock{
-		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{"client-000000000000002": true},
+		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{"client-000000000000002": true, "-": true},
 	}
 	return r
 }
@@ -174,6 +182,9 @@ func (r *modelRun) step(number uint32) (differ string) {
 		return fmt.Sprintf("published is %v, the model's is %v", sent, r.model.sent)
 	case state.text(now) != r.model.text():
 		return fmt.Sprintf("redis has\n%s\nthe model\n%s", state.text(now), r.model.text())
+	}
+	if used := state.miscounted(); used != "" {
+		return used
 	}
 	return r.inspect(now)
 }

@@ -3,6 +3,7 @@ package explore_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // draws takes the next part of the number that a step is made of, which is below its argument.
@@ -22,7 +23,7 @@ func (r *modelRun) say(n draws) (said string, got, modelled []any) {
 	if holding := r.model.holding(); what >= 7 && len(holding) > 0 && n(4) > 0 {
 		i = holding[i%len(holding)]
 	}
-	a := speaker{modelActors[i], i, modelClient(i), []string{"plain", "fair", "rw", "fair rw"}[r.steps[0]%4]}
+	a := speaker{r.actor(i), i, modelClient(i), r.kind()}
 	if what >= 7 && n(16) == 15 {
 		a.client = modelClient(i + 1) // whose nonce it is not
 	}
@@ -36,29 +37,46 @@ func (r *modelRun) say(n draws) (said string, got, modelled []any) {
 		return r.sayHold(a, n)
 	case what < 11 && isShared(a.kind):
 		return r.sayDowngrade(a, n)
-	case what < 15:
+	case what < 14:
 		return r.sayRelease(a, n)
+	case what < 15 && n(2) == 0:
+		return r.sayDetach(a, n)
+	case what < 15:
+		return r.sayResume(speaker{r.actor(i), i, modelClient(i), a.kind}, n)
 	}
 	return r.sayForce(a, n)
 }
 
+// handed says that what an anonymous actor held is its ticket's: a client asks under a
+// name that it has made once.
+func (r *modelRun) handed(actor int) bool {
+	_, _, i := r.model.find("-", ticketOf(actor), "")
+	return i >= 0 && strings.HasPrefix(r.actor(actor).owner, "~")
+}
+
 func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []any) {
+	if r.handed(a.number) {
+		return r.sayHold(a, n)
+	}
 	if n(24) == 0 {
 		a.kind = []string{"plain", "rw"}[n(2)]
 	}
 	echo := n(2)
 	requests := []modelRequest{r.place(a.modelRequest, n)}
-	if other := (a.number + 3) % 8; n(4) == 0 && modelClient(other) == a.client {
-		requests = append(requests, r.place(modelActors[other], n))
+	if other := (a.number + 3) % 8; n(4) == 0 && modelClient(other) == a.client && !r.handed(other) {
+		requests = append(requests, r.place(r.actor(other), n))
 	}
 	notAfter := r.micros + 1000*[]int64{10_000, 60_000, 10_000, 10_000, 10_000, 10_000, 0, 60_001}[n(8)]
 	args := []any{a.kind, notAfter, fmt.Sprint(600_000, " ", echo, " ", modelPrefix)}
 	for _, q := range requests {
 		counts := " 1 0 "
-		if q.mode == "r" {
+		if q.mode != "w" {
 			counts = " 0 1 "
 		}
-		args = append(args, modelIdentity(a.client, q.nonce, q.owner), "o:"+q.owner, fmt.Sprint(q.op, counts, q.ttl, " "), q.block, q.ttl+600_000, q.place)
+		args = append(args, q.identity(a.client, q.owner), "o:"+q.owner, fmt.Sprint(q.op, counts, q.ttl, q.rest, " "), q.block, q.ttl+600_000, q.place)
+	}
+	if slices.ContainsFunc(requests, func(q modelRequest) bool { return q.rest != "" }) {
+		args = append(args, "rests")
 	}
 	keys := keysOf(n)
 	got = r.eval("acquire", keys, args...)
@@ -71,8 +89,11 @@ func (r *modelRun) sayHold(a speaker, n draws) (said string, got, modelled []any
 	if isShared(a.kind) && n(2) == 0 {
 		writes, reads = 0, reads+1
 	}
+	if a.mode == "s" {
+		writes, reads = 0, writes
+	}
 	said = fmt.Sprint("hold ", a.nonce, " op ", op, " writes ", writes, " reads ", reads, " ttl ", ttl, " keys ", keys)
-	got = r.eval("hold", keys, ttl, ttl+600_000, modelIdentity(a.client, a.nonce, a.owner), "o:"+a.owner, op, writes, reads)
+	got = r.eval("hold", keys, ttl, ttl+600_000, a.identity(a.client, a.owner), "o:"+a.owner, op, writes, reads)
 	return said, got, r.model.hold(a.client, a.nonce, a.owner, op, writes, reads, ttl, keys == 2)
 }
 
@@ -92,9 +113,14 @@ func (r *modelRun) sayRelease(a speaker, n draws) (said string, got, modelled []
 		until = r.micros/1000 + int64(n(3))*400
 	}
 	keys := keysOf(n)
-	said = fmt.Sprint("release ", a.nonce, " owner ", owner, " until ", until, " keys ", keys)
-	got = r.eval("release", keys, modelIdentity(a.client, a.nonce, owner), "o:"+owner, until, "600000 "+modelPrefix)
-	modelled = r.model.release(a.client, a.nonce, owner, until, keys == 2)
+	args := []any{a.identity(a.client, owner), "o:" + owner, until, "600000 " + modelPrefix}
+	undone := n(4) == 0
+	if undone {
+		args = append(args, 600_000, "undone")
+	}
+	said = fmt.Sprint("release ", args, " keys ", keys)
+	got = r.eval("release", keys, args...)
+	modelled = r.model.release(a.client, a.nonce, owner, until, keys == 2, undone)
 	if len(got) == 1 {
 		modelled = modelled[:1] // nobody waited: there is no more to say
 	}
@@ -103,7 +129,9 @@ func (r *modelRun) sayRelease(a speaker, n draws) (said string, got, modelled []
 
 func (r *modelRun) sayForce(a speaker, n draws) (said string, got, modelled []any) {
 	token := r.model.token
-	if g := r.model.grants[a.owner]; g != nil {
+	if r.model.resting() > 0 && n(2) == 0 {
+		a.owner, token = "", r.model.rests
+	} else if g := r.model.grants[a.owner]; g != nil {
 		token = g.low - int64(n(4)/3) // of the grant, or of none
 	}
 	got = r.eval("force", 2, a.owner, token, 0, 600_000, modelPrefix)
@@ -125,6 +153,9 @@ func (r *modelRun) place(a modelRequest, n draws) modelRequest {
 			a.place = q.ticket
 		}
 	}
+	if a.mode == "w" && r.rests() && n(3) == 0 {
+		a.rest = []string{"+700", "+2500", "%1000", "%3000"}[n(4)]
+	}
 	return a
 }
 
@@ -136,16 +167,23 @@ func (r *modelRun) inspect(now int64) string {
 	wantHolders, wantWaiters := r.model.holders(), r.model.waiters()
 	info := r.eval("info", 2, 0, 250)
 	var holders, waiters []string
-	for i := 4; i+5 < len(info); i += 6 {
+	for i := 5; i+6 < len(info); i += 7 {
 		holders = append(holders, fmt.Sprint(info[i:i+6]...))
 	}
 	page := r.eval("waiters", 2, 0, 500)
-	for i := 2; i+2 < len(page); i += 3 {
+	for i := 2; i+3 < len(page); i += 4 {
 		waiters = append(waiters, fmt.Sprint(page[i:i+3]...))
 	}
 	slices.Sort(holders)
 	if !slices.Equal(holders, wantHolders) {
 		return fmt.Sprintf("info names %q, the model %q", holders, wantHolders)
+	}
+	want := r.model.resting()
+	if want > 0 {
+		r.seen["resting"]++
+	}
+	if info[4] != want {
+		return fmt.Sprintf("info says that the name rests for %v, the model %d", info[4], want)
 	}
 	if !slices.Equal(waiters, wantWaiters) || info[2] != int64(len(waiters)) {
 		return fmt.Sprintf("waiters and info name %q and %v, the model %q", waiters, info[2], wantWaiters)

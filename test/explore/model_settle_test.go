@@ -10,7 +10,7 @@ func (m *modelLock) settle() {
 		case head.expiry <= m.now:
 			m.sweep()
 			continue
-		case head.mode == "w" && m.blocked() > 0:
+		case !m.fits(head.mode, head.weight, head.permits):
 		default:
 			m.grant(head)
 			continue
@@ -18,7 +18,7 @@ func (m *modelLock) settle() {
 		break
 	}
 	if len(m.queue) > 0 && m.asking[m.queue[0].nonce] == nil {
-		if head, until := m.queue[0], m.blocked(); until > 0 && until < head.told {
+		if head, until := m.queue[0], m.opens(m.queue[0].mode); until > 0 && until < head.told {
 			head.told = until
 			m.tell(head.client, "look "+head.nonce)
 		}
@@ -43,7 +43,8 @@ func (m *modelLock) grant(q *storedWaiter) {
 	begins := g == nil || len(g.sessions) == 0
 	if begins {
 		low, high := m.issue(q.block)
-		g = &storedGrant{mode: q.mode, low: low, high: high}
+		g = &storedGrant{mode: q.mode, low: low, high: high, weight: q.weight}
+		m.rest(q.nonce, q.rest)
 	}
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}
@@ -51,7 +52,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high))
 	}
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
-	if q.mode == "r" {
+	if q.mode != "w" {
 		s.writes, s.reads = 0, 1
 	}
 	g.put(s)

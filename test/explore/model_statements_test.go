@@ -9,7 +9,7 @@ func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int
 	if !m.several && i >= 0 {
 		return m.said(ttl, m.holdAlone(of, g, &g.sessions[i], op, writes, reads, ttl))
 	}
-	if !m.several && len(m.ended) == 0 {
+	if !m.unusual() {
 		return m.said(ttl, 0)
 	}
 	if !queue {
@@ -72,7 +72,7 @@ func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64)
 	return []any{m.now, s.expiry - m.now, int64(0)}
 }
 
-func (m *modelLock) release(client, nonce, owner string, until int64, queue bool) []any {
+func (m *modelLock) release(client, nonce, owner string, until int64, queue, undone bool) []any {
 	if !queue && m.crowd() {
 		return []any{int64(-5), m.now, int64(0)}
 	}
@@ -88,6 +88,9 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue bool
 	if m.waiter(nonce) != nil {
 		was = 1
 		m.drop(nonce)
+	}
+	if undone && m.rester == nonce {
+		m.rests = 0
 	}
 	if until = min(until, m.now+60000); until > m.now {
 		m.keep(nonce, until)
@@ -112,6 +115,11 @@ func (m *modelLock) force(owner string, token int64) []any {
 			m.tell(s.client, "lost "+s.nonce)
 		}
 		m.set(owner, &storedGrant{})
+	} else if owner == "" && token == m.rests && m.rests > m.now {
+		removed = 1
+	}
+	if removed == 1 {
+		m.rests = 0
 	}
 	if len(m.queue) > 0 {
 		m.settle()

@@ -64,13 +64,13 @@ func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (diff
 // modelled compares for some time, in which everything has to happen.
 func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
 	began := time.Now()
-	differ, steps, seen := compare(t, rdb, func(steps int) bool { return steps > 1000 && time.Since(began) > limit })
+	differ, steps, seen := compare(t, rdb, func(steps int) bool { return steps > 6000 && time.Since(began) > limit })
 	if differ != "" {
 		t.Fatal(differ)
 	}
 	t.Logf("%d steps, no divergence: %v", steps, seen)
 	for _, what := range []string{
-		"acquire", "hold", "release", "force", "downgrade", "messages",
+		"acquire", "hold", "release", "force", "downgrade", "messages", "resting", "resumed",
 		"answer 1", "answer 2", "answer 3", "answer -2", "answer -3", "answer -4", "answer -5",
 	} {
 		if seen[what] == 0 {

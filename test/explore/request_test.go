@@ -1,6 +1,7 @@
 package explore_test
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/relock-go/relock/internal/key"
@@ -43,6 +44,11 @@ func (f *flight) requests() (all []struct {
 		}{nonce, place})
 	}
 	return all
+}
+
+// states reports whether the command states counts, and asks for no lease.
+func (f *flight) states() bool {
+	return f.script == "hold" && fmt.Sprintf("%v %v", f.args[2], f.args[4]) == "1 0"
 }
 
 func (f *flight) place(nonce string) int64 {

@@ -166,7 +166,7 @@ func (a *roomAcq) releaseUntil(note releasedAcq, by time.Duration) {
 
 func (m *member) releases(note releasedAcq) func() []any {
 	h := m.hall
-	return func() []any { return h.lock.release(m.id, note.nonce, note.owner, note.doubt, true) }
+	return func() []any { return h.lock.release(m.id, note.nonce, note.owner, note.doubt, true, false) }
 }
 
 // disown releases what Redis has granted and nobody here has.

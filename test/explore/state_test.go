@@ -15,19 +15,25 @@ import (
 // A stored lock is what Redis keeps of one name, decoded. This file alone knows
 // how the records are written.
 type stored struct {
-	exists bool
-	kind   string
-	token  int64
-	queued int64 // as the hash says
-	holder string
-	grants map[string]storedGrant // by owner
-	queue  []storedWaiter         // those with a record, in order
-	places int                    // members of the queue that are places
+	exists  bool
+	kind    string
+	token   int64
+	queued  int64 // as the hash says
+	holder  string
+	rests   int64
+	rester  string
+	several bool                   // hold together
+	since   int64                  // grants that are older are over
+	used    int64                  // permits of those that hold together, as the hash says
+	grants  map[string]storedGrant // by owner
+	queue   []storedWaiter         // those with a record, in order
+	places  int                    // members of the queue that are places
 }
 
 type storedGrant struct {
 	mode      string
 	low, high int64
+	weight    int64
 	sessions  []storedSession
 }
 
@@ -41,13 +47,15 @@ type storedWaiter struct {
 	op, ticket, expiry         int64
 	block, told                int64
 	named                      bool
+	rest                       string
+	weight, permits            int64
 	score                      float64
 }
 
 var (
-	identityText = regexp.MustCompile(`(?s)^(\S+) (\S+) o:(.*)$`)
-	sessionText  = regexp.MustCompile(`(?s)^(\d+) (\d+) (\d+) (\d+) (\d+) (\S+) (\S+) o:(.*)$`)
-	waiterText   = regexp.MustCompile(`(?s)^(\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+ (\d+) (\S+) (\S+) o:(.*)$`)
+	identityText = regexp.MustCompile(`(?s)^(\S+) (\S+) (?:(\d+)/(\d+) )?o:(.*)$`)
+	sessionText  = regexp.MustCompile(`(?s)^(\d+) (\d+) (\d+) (\d+) (\d+) (.*)$`)
+	waiterText   = regexp.MustCompile(`(?s)^(\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+(\S*) (\d+) (.*)$`)
 )
 
 func number(text string) int64 {
@@ -62,6 +70,8 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 		exists: len(hash) > 0, kind: hash["kind"], token: number(hash["token"]), queued: number(queued),
 		grants: map[string]storedGrant{},
 	}
+	until, rester, _ := strings.Cut(hash["rests"], " ")
+	s.rests, s.rester = number(until), rester
 	s.decodeHolders(hash)
 	for member, score := range members {
 		if score <= 0 {
@@ -69,9 +79,11 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 		}
 		s.places++
 		if m := waiterText.FindStringSubmatch(hash["w:"+member]); m != nil {
+			id := identify(m[8])
 			s.queue = append(s.queue, storedWaiter{
-				nonce: m[7], expiry: number(m[1]), told: number(m[2]), ticket: number(m[3]), op: number(m[4]), mode: modeOf(m[5]),
-				block: number(m[6]), client: m[8], owner: m[9], named: !strings.HasPrefix(m[9], "~"), score: score,
+				nonce: id.nonce, expiry: number(m[1]), told: number(m[2]), ticket: number(m[3]), op: number(m[4]), mode: id.mode(m[5]),
+				rest: m[6], block: number(m[7]), client: id.client, owner: id.owner, named: !strings.HasPrefix(id.owner, "~"), score: score,
+				weight: id.weight, permits: id.permits,
 			})
 		}
 	}
@@ -84,11 +96,27 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 	return s
 }
 
-func modeOf(writes string) string {
-	if writes == "0" {
-		return "r"
+// An identified is what an identity says.
+type identified struct {
+	nonce, client, owner string
+	weight, permits      int64
+}
+
+func identify(identity string) (id identified) {
+	if m := identityText.FindStringSubmatch(identity); m != nil {
+		id = identified{m[1], m[2], m[5], number(m[3]), number(m[4])}
 	}
-	return "w"
+	return id
+}
+
+func (id identified) mode(writes string) string {
+	switch {
+	case writes != "0":
+		return "w"
+	case id.weight > 0:
+		return "s"
+	}
+	return "r"
 }
 
 // decodeHolders decodes the session that holds alone, or the several.
@@ -101,39 +129,47 @@ func (s *stored) decodeHolders(hash map[string]string) {
 }
 
 func (s *stored) decodeAlone(hash map[string]string) {
-	if id := identityText.FindStringSubmatch(hash["holder"]); id != nil {
-		c := strings.Fields(hash["o:"+id[3]])
+	if id := identify(hash["holder"]); id.nonce != "" {
+		c := strings.Fields(hash["o:"+id.owner])
 		until := number(hash["until"])
 		if hash["until"] == "" {
 			until = s.token/1000 + number(c[3])
 		}
-		one := storedSession{id[2], id[1], number(c[0]), number(c[1]), number(c[2]), until}
-		s.grants[id[3]] = storedGrant{mode: modeOf(c[1]), low: s.token - number(c[4]) + 1, high: s.token, sessions: []storedSession{one}}
+		one := storedSession{id.client, id.nonce, number(c[0]), number(c[1]), number(c[2]), until}
+		s.grants[id.owner] = storedGrant{
+			mode: id.mode(c[1]), low: s.token - number(c[4]) + 1, high: s.token, weight: id.weight, sessions: []storedSession{one},
+		}
 		if c[1] != "0" {
-			s.holder = id[3]
+			s.holder = id.owner
 		}
 	}
 }
 
 func (s *stored) decodeSeveral(hash map[string]string) {
 	_, s.holder, _ = strings.Cut(hash["several"], " w ")
+	since, used, _ := strings.Cut(hash["several"], " r")
+	s.several, s.since, s.used = hash["several"] != "", number(since), number(strings.TrimPrefix(used, " "))
 	for field, text := range hash {
 		nonce, ok := strings.CutPrefix(field, "s:")
 		m := sessionText.FindStringSubmatch(text)
-		if !ok || m == nil || nonce != m[6] {
+		if !ok || m == nil || nonce != identify(m[6]).nonce {
 			continue
 		}
-		owner, low := m[8], number(m[1])
+		id, low := identify(m[6]), number(m[1])
+		owner := id.owner
 		grant := strings.Fields(hash["g:"+owner])
-		if len(grant) != 5 || number(grant[0]) != low {
+		if len(grant) < 5 || number(grant[0]) != low {
 			continue
 		}
 		g := s.grants[owner]
-		if g.mode = "r"; owner == s.holder {
+		if g.mode = id.mode("0"); owner == s.holder {
 			g.mode = "w"
 		}
+		if len(grant) > 5 {
+			g.weight = number(grant[5])
+		}
 		g.low, g.high = low, number(grant[1])
-		g.sessions = append(g.sessions, storedSession{m[7], nonce, number(m[2]), number(m[3]), number(m[4]), number(m[5])})
+		g.sessions = append(g.sessions, storedSession{id.client, nonce, number(m[2]), number(m[3]), number(m[4]), number(m[5])})
 		slices.SortFunc(g.sessions, func(a, b storedSession) int {
 			return cmp.Or(cmp.Compare(b.expiry, a.expiry), strings.Compare(a.nonce, b.nonce))
 		})

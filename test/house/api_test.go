@@ -23,7 +23,12 @@ var (
 
 	_ func(*relock.Client, string, ...relock.LockOption) *relock.Lock = (*relock.Client).NewLock
 	_ func(*relock.Client, context.Context) error                     = (*relock.Client).Shutdown
-	_ func(*relock.Client) error                                      = (*relock.Client).Close
+
+	_ func(*relock.Client, context.Context, string, time.Duration, func(context.Context) error, ...relock.LockOption) (ran bool, err error) = (*relock.Client).Once
+	_ func(*relock.Hold, context.Context, time.Duration) (relock.Ticket, error)                                                             = (*relock.Hold).Detach
+	_ func(*relock.Client, context.Context, relock.Ticket) (*relock.Hold, error)                                                            = (*relock.Client).Resume
+
+	_ func(*relock.Client) error = (*relock.Client).Close
 
 	_ func(*relock.Lock, context.Context) error                        = (*relock.Lock).Lock
 	_ func(*relock.Lock, context.Context, time.Duration) (bool, error) = (*relock.Lock).TryLock
@@ -57,6 +62,7 @@ var (
 	_ func() relock.LockOption                                                                              = relock.NoWatchdog
 	_ func(time.Duration) relock.LockOption                                                                 = relock.MaxHold
 	_ func() relock.LockOption                                                                              = relock.LocalReentry
+	_ func(time.Duration) relock.LockOption                                                                 = relock.AtLeast
 	_ func(int, time.Duration) relock.LockOption                                                            = relock.Replicas
 	_ func(...relock.LockOption) relock.Option                                                              = relock.Defaults
 	_ func() relock.Option                                                                                  = relock.ShardedPubSub
@@ -64,8 +70,14 @@ var (
 	_ func(time.Duration) relock.Option                                                                     = relock.ReleaseTimeout
 	_ func(*slog.Logger) relock.Option                                                                      = relock.Logger
 	_ func(relock.Hooks) relock.Option                                                                      = relock.Trace
+	_ func(string) relock.Option                                                                            = relock.Label
+	_ func() relock.Option                                                                                  = relock.WhoHolds
+	_ func(relock.Hooks, ...relock.Hooks) relock.Hooks                                                      = relock.Hooks.Join
+	_ func(*relock.Client, context.Context, string) iter.Seq2[relock.Info, error]                           = (*relock.Client).Locks
 
 	_ func(context.Context, string) (*relock.Hold, bool)                                                          = relock.FromContext
+	_ func(*relock.Client, string, int, ...relock.LockOption) *relock.Lock                                        = (*relock.Client).NewSemaphore
+	_ func(int) relock.LockOption                                                                                 = relock.Weight
 	_ func(*relock.Client, string, ...relock.LockOption) *relock.Election                                         = (*relock.Client).NewElection
 	_ func(*relock.Election, context.Context, func(context.Context, relock.Term) error) error                     = (*relock.Election).Run
 	_ func(*relock.Election) bool                                                                                 = (*relock.Election).IsLeader
@@ -108,13 +120,14 @@ var (
 )
 
 var (
-	_ = relock.Info{Kind: "", Holders: []relock.Holder(nil), Waiters: int(0)}
-	_ = relock.Holder{Owner: "", Read: false, Holds: int(0), Token: int64(0), TTL: time.Duration(0)}
+	_ = relock.Info{Name: "", Resting: time.Duration(0), Kind: "", Holders: []relock.Holder(nil), Waiters: int(0)}
+	_ = relock.Holder{Owner: "", Read: false, Holds: int(0), Token: int64(0), TTL: time.Duration(0), Label: "", Held: time.Duration(0)}
 	_ = relock.Term{Token: int64(0)}
-	_ = relock.Waiter{Owner: "", Read: false, Age: time.Duration(0)}
-	_ = relock.Event{Name: "", Owner: "", Token: int64(0), Waited: time.Duration(0), Held: time.Duration(0), Err: error(nil)}
+	_ = relock.Waiter{Owner: "", Read: false, Age: time.Duration(0), Label: ""}
+	_ = relock.Event{Name: "", Owner: "", Token: int64(0), Waited: time.Duration(0), Held: time.Duration(0), Err: error(nil), Kind: "", Read: false}
 	_ = relock.Hooks{
 		Waiting: (func(context.Context, relock.Event))(nil), Acquired: (func(context.Context, relock.Event))(nil),
+		GaveUp: (func(context.Context, relock.Event))(nil), RenewalFailed: (func(relock.Event))(nil),
 		Renewed: (func(relock.Event))(nil), Released: (func(relock.Event))(nil), Lost: (func(relock.Event))(nil),
 	}
 )
@@ -131,7 +144,7 @@ var sentinels = map[string]error{
 	"ErrNotHeld": relock.ErrNotHeld, "ErrLost": relock.ErrLost, "ErrNotAcquired": relock.ErrNotAcquired,
 	"ErrUnconfirmed": relock.ErrUnconfirmed, "ErrClosed": relock.ErrClosed, "ErrDeadlock": relock.ErrDeadlock,
 	"ErrOwnerMismatch": relock.ErrOwnerMismatch, "ErrKind": relock.ErrKind, "ErrTooManyHolds": relock.ErrTooManyHolds,
-	"ErrReplicas": relock.ErrReplicas, "ErrInvalidName": relock.ErrInvalidName, "ErrInvalidOption": relock.ErrInvalidOption,
+	"ErrReplicas": relock.ErrReplicas, "ErrUnspent": relock.ErrUnspent, "ErrInvalidName": relock.ErrInvalidName, "ErrInvalidOption": relock.ErrInvalidOption,
 }
 
 func TestErrorsAreTold(t *testing.T) {
@@ -151,7 +164,7 @@ func TestStructsOfTheAPIHaveNoOtherFields(t *testing.T) {
 	for _, row := range []struct {
 		of   any
 		want int
-	}{{relock.Info{}, 3}, {relock.Holder{}, 5}, {relock.Waiter{}, 3}, {relock.Event{}, 6}, {relock.Hooks{}, 5}} {
+	}{{relock.Info{}, 5}, {relock.Holder{}, 7}, {relock.Waiter{}, 4}, {relock.Event{}, 8}, {relock.Hooks{}, 7}} {
 		if got := reflect.TypeOf(row.of).NumField(); got != row.want {
 			t.Errorf("%T has %d fields, want %d", row.of, got, row.want)
 		}

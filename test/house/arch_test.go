@@ -25,19 +25,21 @@ const (
 // The mechanisms in internal/ know no locks and, but for transport and script,
 // not each other, so that each can be proved alone. The command has what its
 // users have. internal/redistest and internal/rig are for tests, so nothing may list
-// them. The suites in test/ may import anything, and nobody imports them.
+// them but relocktest, which is for tests of users. The suites in test/ may import
+// anything, and nobody imports them.
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key",
+		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/label",
 		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
-	"cmd/relock":         {module, goredis, miniredis, uuid},
+	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
 	"internal/clock":     {},
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
 	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
+	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/ledger":    {},
 	"internal/renewal":   {module + "/internal/clock"},
 	"internal/rig": {
@@ -52,6 +54,15 @@ var imports = map[string][]string{
 	"internal/trust":     {module + "/internal/clock"},
 	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/room", module + "/internal/script", module + "/internal/transport"},
 	"lua":                {},
+	"redisson": {
+		module, module + "/redisson/lua", goredis, uuid,
+		module + "/internal/clock", module + "/internal/inbox", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
+	},
+	"redisson/lua": {},
+	"relocktest": {
+		module, goredis, "testing", module + "/internal/clock", module + "/internal/redistest", module + "/internal/seam",
+	},
+	"relockweb": {module, module + "/internal/key"},
 }
 
 // TestPackagesImportOnlyWhatTheTableAllows reads the files themselves, not one

@@ -3,6 +3,14 @@ package house_test
 // figures are the constants that users, operators and readers of the protocol are told.
 var figures = []figure{
 	{
+		what: "how often a page of the dashboard renews itself", file: "relockweb/handler.go", source: `defaultEvery = (.+)`,
+		says: []string{`page renews itself: @ by default`},
+	},
+	{
+		what: "how many locks the dashboard reads", file: "relockweb/listing.go", source: `mostLocks = (.+)`,
+		says: []string{`The list has # locks at most`},
+	},
+	{
 		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses = (.+)`,
 		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
 	},
@@ -125,6 +133,26 @@ var figures = []figure{
 	{
 		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
 		says: []string{`keeps? tenants apart\. It has 1 to # bytes`},
+	},
+	{
+		what: "the longest label", file: "internal/key/check.go", source: `maxLabel  = (.+)`,
+		says: []string{`[Aa] label is 1 to # bytes`, `"web-1:4711"\. It has 1 to # bytes`},
+	},
+	{
+		what: "how often a label is stored", file: "internal/label/label.go", source: `every += (.+)`,
+		says: []string{`stored again every @`},
+	},
+	{
+		what: "how long labels are waited for", file: "internal/label/label.go", source: `ReadWithin = (.+)`,
+		says: []string{`not answered within @ they are`, `not read within @, is`},
+	},
+	{
+		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `FirstWithin = (.+)`,
+		says: []string{`waits @ for that at most`},
+	},
+	{
+		what: "how long a call asks who holds", file: "trouble.go", source: `whoWithin = (.+)`,
+		says: []string{`by a round trip, by @ at most`},
 	},
 	{
 		what: "the longest owner", file: "context.go", source: `maxOwner = (\d+)`,

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +23,16 @@ func TestFilesAndFunctionsAreShort(t *testing.T) { report(t, overlong(everyFile(
 // are no exceptions.
 func overlong(files map[string]string) (problems []string) {
 	for name, text := range files {
-		if !strings.HasSuffix(name, ".go") {
+		java := strings.HasSuffix(name, ".java")
+		if !java && !strings.HasSuffix(name, ".go") {
 			continue
 		}
 		if n := strings.Count(text, "\n"); n > longestFile {
 			problems = append(problems, fmt.Sprintf("%s has %d lines, and may have %d", name, n, longestFile))
+		}
+		if java {
+			problems = append(problems, overlongMethods(name, text)...)
+			continue
 		}
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -46,6 +52,19 @@ func overlong(files map[string]string) (problems []string) {
 	return problems
 }
 
+// methodOf is a method as it stands in a class, and its last line.
+var methodOf = regexp.MustCompile(`(?ms)^    [a-z][^;={}]*?(\w+)\([^;{}]*\{$.*?^    \}$`)
+
+// overlongMethods is overlong for the methods of Java's classes.
+func overlongMethods(name, text string) (problems []string) {
+	for _, m := range methodOf.FindAllStringSubmatch(text, -1) {
+		if n := strings.Count(m[0], "\n") + 1; n > longestFunction {
+			problems = append(problems, fmt.Sprintf("%s: %s has %d lines, and may have %d", name, m[1], n, longestFunction))
+		}
+	}
+	return problems
+}
+
 func TestLengthRulesCanFail(t *testing.T) {
 	lines := func(n int) string { return strings.Repeat("\t_ = 1\n", n) }
 	files := map[string]string{
@@ -59,7 +78,9 @@ func TestLengthRulesCanFail(t *testing.T) {
 	}
 	files["long_test.go"] = "package a\n\nfunc (x *T[K]) f() {\n" + lines(longestFunction-1) + "}\n"
 	files["deep.go"] += "\n"
-	if got := overlong(files); len(got) != 2 {
-		t.Errorf("got %q, want one function and one file that are too long", got)
+	files["A.java"] = "class A {\n    int f(int a,\n            int b) {\n" + strings.Repeat("        g();\n", longestFunction-3) + "    }\n\n    void g() {\n    }\n}\n"
+	files["B.java"] = "class B {\n    int f() {\n" + strings.Repeat("        g();\n", longestFunction-1) + "    }\n}\n"
+	if got := overlong(files); len(got) != 3 {
+		t.Errorf("got %q, want a function, a method and a file that are too long", got)
 	}
 }

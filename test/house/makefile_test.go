@@ -9,7 +9,7 @@ import (
 // namedApart are the lists of the Makefile that say which tests run without the race
 // detector; functionsOfTests are the tests that there are.
 var (
-	namedApart       = regexp.MustCompile(`(?m)^(SEARCHES|MEASURES|TWICE) := (.*)$`)
+	namedApart       = regexp.MustCompile(`(?m)^(SEARCHES|CROWDS|MEASURES|TWICE) := (.*)$`)
 	functionsOfTests = regexp.MustCompile(`(?m)^func Test(\w+)\(`)
 )
 
@@ -27,11 +27,17 @@ func unknownApart(files map[string]string) (problems []string) {
 		}
 	}
 	lists := namedApart.FindAllStringSubmatch(files["Makefile"], -1)
-	if len(lists) != 3 {
+	if len(lists) != 4 {
 		return []string{"Makefile: the lists of tests that run apart are not found"}
+	}
+	if strings.Index(files["Makefile"], "\nCROWDS :=") > strings.Index(files["Makefile"], "\nSEARCHES :=") {
+		problems = append(problems, "Makefile: SEARCHES names CROWDS before that is set: nothing of it runs apart")
 	}
 	for _, list := range lists {
 		for _, pattern := range alternatives(list[2]) {
+			if pattern == "$(CROWDS)" { // a list of its own
+				continue
+			}
 			re := regexp.MustCompile("^(" + pattern + ")$")
 			known := false
 			for _, test := range tests {
@@ -63,7 +69,7 @@ func alternatives(pattern string) (all []string) {
 
 func TestMakefileRuleCanFail(t *testing.T) {
 	files := map[string]string{
-		"Makefile":  "SEARCHES := A(b|c)|Gone\nMEASURES := D\nTWICE := D\n",
+		"Makefile":  "\nCROWDS := D\nSEARCHES := A(b|c)|Gone|$(CROWDS)\nMEASURES := D\nTWICE := D\n",
 		"a_test.go": "func TestAc(t *testing.T) {}\nfunc TestD(t *testing.T) {}\n",
 	}
 	if got := unknownApart(files); len(got) != 1 || !strings.Contains(got[0], "Gone") {

@@ -67,4 +67,59 @@ var familyRules = []Rule{
 		"if len(all) < h.lock.need {", "if len(all) < h.lock.need-1 {",
 		[]string{"TestQuorumIsLostWithItsMajority"},
 	},
+	{
+		"a loss of a quorum is for good", "quorumhold.go",
+		"	return h.finish(h.why())\n", "	return h.why()\n",
+		[]string{"TestQuorumIsLostWithItsMajority"},
+	},
+	{
+		"a quorum needs a majority of the primaries", "quorum.go",
+		"len(clients)/2 + 1", "len(clients)/2",
+		[]string{"TestQuorumOutlivesAMinority"},
+	},
+	{
+		"a quorum's token is written back", "quorumgather.go",
+		"if m.Token() == token {", "if token != 0 {",
+		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
+	},
+	{
+		"a quorum's token is its majority's largest", "quorumgather.go",
+		"h.token = max(h.token, m.hold.Token())", "h.token = m.hold.Token()",
+		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
+	},
+	{
+		"a raised counter leaves the lease as it is", "lua/raise.lua",
+		"if alone and not record[3] then", "if false then",
+		[]string{"TestLeaseOfADeadQuorumHolderEndsThoughClocksDiffer"},
+	},
+	{
+		"primaries that come back are taken again", "quorumgather.go",
+		"		h.seek(i, 4*h.lock.patience())\n", "",
+		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},
+	},
+	{
+		"a quorum hears of the loss of a primary", "quorumgather.go",
+		"func() { signal(h.gone) }", "func() {}",
+		[]string{"TestQuorumIsLostWithItsMajority"},
+	},
+	{
+		"who does not have the gate gives back what it has", "quorumgather.go",
+		"		if !had {\n", "		if had = true; !had {\n",
+		[]string{"TestQuorumSettlesSplitVotesInFiveRoundTrips"},
+	},
+	{
+		"too few answers of a quorum are no contention", "quorumgather.go",
+		"	case answered >= need:\n", "	default:\n",
+		[]string{"TestQuorumOutlivesAMinority"},
+	},
+	{
+		"a quorum's nested call sees its own hold", "quorum.go",
+		"if err := l.waitsForItself(ctx); err != nil {", "if err := l.waitsForItself(context.Background()); err != nil {",
+		[]string{"TestQuorumOfANamedOwnerReenters"},
+	},
+	{
+		"a quorum whose clients are closed says so", "quorumhold.go",
+		"	if open < h.lock.need {\n", "	if false {\n",
+		[]string{"TestQuorumWithClosedClients"},
+	},
 }

@@ -34,12 +34,12 @@ var holdRules = []Rule{
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},
 	{
-		"the loss of a read hold is told to the hook", "inspect.go",
+		"the loss of a read hold is told to the hook", "trace.go",
 		"if hook := c.cfg.hooks.Lost; hook != nil {", "if hook := c.cfg.hooks.Lost; hook != nil && !h.Read {",
 		[]string{"TestLostHookIsCalledForAReadHold"},
 	},
 	{
-		"a loss is logged as an error", "inspect.go",
+		"a loss is logged as an error", "trace.go",
 		`c.cfg.log.Error("lock lost"`, `c.cfg.log.Debug("lock lost"`,
 		[]string{"TestLoggerIsToldWhatGoesWrong"},
 	},

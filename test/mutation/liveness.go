@@ -51,17 +51,17 @@ var Liveness = []Rule{
 	},
 	{
 		"the head hears of an earlier end", "lua/shared_settle.lua",
-		"if deadline < waiter.told then", "if false then",
+		"if deadline and deadline < waiter.told then", "if false then",
 		[]string{"TestF14WaiterIsToldOfAHolderWithAShorterLease"},
 	},
 	{
 		"force settles", "lua/force.lua",
-		"if state.queued > 0 then", "if false then",
+		"if unsettled() then", "if false then",
 		[]string{"TestF14WaiterIsToldOfAShorterLeaseAfterAForceUnlock"},
 	},
 	{
 		"a release that leaves the lock held settles", "lua/release.lua",
-		"if state.queued > 0 or budget <= 0 or", "if state.queued > 0 and not writer() or budget <= 0 or",
+		"if unsettled() or budget <= 0 or", "if unsettled() and not writer() or budget <= 0 or",
 		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
 	},
 	{
@@ -121,7 +121,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a repeat names the time of late copies", "released.go",
-		"calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, n.doubt, forAll)", "calls[i] = c.wire.Release(n.keys, n.nonce.String(), n.owner, 0, forAll)",
+		"calls[i] = c.wire.Release(n.keys, n.session(), n.doubt, forAll, n.undone)", "calls[i] = c.wire.Release(n.keys, n.session(), 0, forAll, n.undone)",
 		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
 	},
 	{
@@ -141,7 +141,7 @@ var Liveness = []Rule{
 	},
 	{
 		"what was released meanwhile is not renewed", "internal/room/statement.go",
-		"if s.over { // else", "if false { // else",
+		"if s.over || s.Away() { // else", "if false { // else",
 		[]string{"TestRenewalOfWhatIsReleasedMeanwhileIsNotSent"},
 	},
 	{
@@ -182,7 +182,7 @@ var Liveness = []Rule{
 	{
 		"release begins with PEXPIRE", "lua/release.lua",
 		"touch(lease, keep)\n", "state.keep = keep\n",
-		[]string{"TestF17LocksWorkOnWhenRedisIsOutOfMemory"},
+		[]string{"TestF17NonceIsEndedWhenRedisIsOutOfMemory"},
 	},
 	{
 		"a sharded channel is of the lock's slot", "internal/key/key.go",
@@ -200,9 +200,14 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterHearsAgainAfter"},
 	},
 	{
-		"a sharded waiter is subscribed", "pubsub_wait.go",
+		"a sharded waiter is subscribed", "ask.go",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedWaiterIsWokenByMessage"},
+	},
+	{
+		"who stands in line is subscribed", "pubsub_wait.go",
+		"w.listen()", "_ = 0",
+		[]string{"TestShardedChannelIsSubscribedWhileSomebodyWaits"},
 	},
 	{
 		"who hears on a sharded channel is asked there", "lua/shared_queue.lua",
@@ -246,7 +251,7 @@ var Liveness = []Rule{
 	},
 	{
 		"an ended nonce is kept for a minute at most", "lua/release.lua",
-		"math.min(tonumber(ARGV[3]), now + 60000)", "tonumber(ARGV[3])",
+		"math.min(math.abs(tonumber(ARGV[3])), now + 60000)", "math.abs(tonumber(ARGV[3]))",
 		[]string{"TestEndedNoncesAreForgottenWhileTheLockIsUsed"},
 	},
 	{

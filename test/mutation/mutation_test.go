@@ -49,11 +49,11 @@ func TestEveryScheduleHasAMutation(t *testing.T) {
 	}
 }
 
-// everyTest is the folder of each test: those of the root package and of the suites.
+// everyTest is the folder of each test: those of the root package, of redisson, and of the suites.
 func everyTest(t *testing.T) (folders map[string]string) {
 	t.Helper()
 	folders = map[string]string{}
-	for _, pattern := range []string{"*_test.go", "test/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "redisson/*_test.go", "test/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,8 @@ func (c *mutated) build(t *testing.T, folder, as string) (bin string) {
 	t.Helper()
 	bin = filepath.Join(c.dir, as+"+"+strings.NewReplacer("/", "+", ".", "root").Replace(folder)+".test")
 	// -trimpath: what is not mutated comes from the build cache, wherever the copy is.
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-vet=off", "-o", bin, "./"+folder)
+	// Without debug information it is linked in half the time.
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-vet=off", "-ldflags=-w", "-o", bin, "./"+folder)
 	cmd.Dir = c.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go test -c: %v\n%s", err, out)

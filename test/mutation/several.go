@@ -14,7 +14,7 @@ var severalRules = []Rule{
 	},
 	{
 		"the first to hold among the dead ends their grants", "lua/shared_sessions.lua",
-		"    state.since = math.max(state.since, s.low)\n", "",
+		"state.since, state.used = math.max(state.since, s.low), 0", "state.used = 0",
 		[]string{"TestDeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked"},
 	},
 	{
@@ -65,7 +65,7 @@ var severalRules = []Rule{
 	{
 		"who joins writing excludes others", "lua/shared_sessions.lua",
 		"    exclude(s.owner)\n", "    state.exclusive = s.owner\n",
-		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+		[]string{"TestDeadWriterOfManySessionsIsInNobodysWay"},
 	},
 	{
 		"who joins writing is counted", "lua/shared_sessions.lua",
@@ -95,7 +95,7 @@ var severalRules = []Rule{
 	{
 		"what is left of a grant takes nothing from the next", "lua/shared_sessions.lua",
 		"if not grant or grant.low ~= s.low then\n    return\n", "if not grant then\n    return\n",
-		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+		[]string{"TestDeadWriterOfManySessionsIsInNobodysWay"},
 	},
 	{
 		"one of several that ends is in the way no more", "lua/shared_sessions.lua",
@@ -110,7 +110,7 @@ var severalRules = []Rule{
 	{
 		"an exclusive grant ends with its longest lease", "lua/shared_sessions.lua",
 		"if state.exclusive and not longest() then", "if false then",
-		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
+		[]string{"TestDeadWriterOfManySessionsIsInNobodysWay"},
 	},
 	{
 		"the last of several leaves the lock as it was", "lua/shared_sessions.lua",
@@ -124,7 +124,7 @@ var severalRules = []Rule{
 	},
 	{
 		"a forced end is at once", "lua/force.lua",
-		"  redis.call('HDEL', KEYS[1], 'g:' .. owner)\n  settle_mode(", "  settle_mode(",
+		"  redis.call('HDEL', KEYS[1], 'g:' .. owner)\n  weigh(", "  weigh(",
 		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
 	},
 	{

@@ -80,7 +80,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the keep time begins when a grant is forced to end", "lua/force.lua",
-		"if state.queued == 0 and not blocked() then", "if false then",
+		"if state.queued == 0 and not state.conds and not blocked() then", "if false then",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
@@ -144,7 +144,7 @@ var wireRules = []Rule{
 		[]string{"TestEveryStatementLeftOverKeepsNewcomersBehind"},
 	},
 	{
-		"who reads waits while somebody writes", "lua/acquire.lua",
+		"who reads waits while somebody writes", "lua/shared_settle.lua",
 		"not (request.mode == 'r' and writer() or", "not (",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},

@@ -27,13 +27,14 @@ const childEnv = "RELOCK_TEST_CHILD"
 // An order is what a child is told to do. Orders run side by side.
 type order struct {
 	ID    int
-	Do    string // lock, unlock, count, ask, queue, abandon, share, campaign, or terms
+	Do    string // lock, unlock, count, ask, queue, abandon, share, campaign, detach, resume, tick, buffer, wait, terms, or draw
 	Lock  string
 	Owner string
 	Kind  string
 	TTL   time.Duration
 	N     int64
 	Ask   string
+	Text  string // a ticket
 }
 
 // A response is how an order ended. Begun says that it is still to end.
@@ -45,6 +46,8 @@ type response struct {
 	N     int64
 	Took  time.Duration
 	Terms []claim
+	Use   *use
+	Text  string // a ticket
 }
 
 // child is another process with a client of its own.
@@ -207,6 +210,18 @@ func (a *agent) obey(o order) response {
 		return a.share(o)
 	case "campaign":
 		return a.campaign(o)
+	case "detach":
+		return a.detach(o)
+	case "resume":
+		return a.resume(o)
+	case "tick":
+		return a.tick(o)
+	case "draw":
+		return a.draw(o)
+	case "buffer":
+		return a.buffer(o)
+	case "wait":
+		return a.sleep(o)
 	case "terms":
 		return a.claims()
 	}

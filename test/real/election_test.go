@@ -146,6 +146,7 @@ var troubles = map[string]func(p *party, leader *member) (end func()){
 // how soon a process runs is the machine's affair.
 // Fails when IsLeader does not ask the clock, and when nobody waits for the lease's end.
 func TestElectionHasOneLeaderAmongProcesses(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	srv := redistest.Real(t)
 	p := &party{t: t, srv: srv, e: rig.Open(t, srv.Client(t)).NewElection("e")}
 	for range 3 {

@@ -141,6 +141,22 @@ func TestF17LocksWorkOnWhenRedisIsOutOfMemory(t *testing.T) {
 	rig.Must(t, <-waits)
 }
 
+// Fails when the first write of a release is one that Redis refuses when it is out of
+// memory: a copy of the request would be granted later, to nobody.
+func TestF17NonceIsEndedWhenRedisIsOutOfMemory(t *testing.T) {
+	srv := redistest.Real(t)
+	r := rig.Raw{T: t, Redis: srv.Client(t), ID: "client"}
+	r.Ask(rig.NonceOf('a'), "~a", time.Minute, 1, 0)
+	full(t, srv)
+	r.Release(rig.NonceOf('b'), "~b", time.Now().Add(10*time.Second).UnixMilli())
+	rig.Must(t, r.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	r.Release(rig.NonceOf('a'), "~a", 0)
+	r.Ask(rig.NonceOf('b'), "~b", time.Minute, 1, 0)
+	if n := r.Redis.HExists(t.Context(), key.For("relock", "l").Hash, "holder").Val(); n {
+		t.Error("a nonce that had ended was granted the lock")
+	}
+}
+
 // full leaves a server no memory, and makes sure that it says so.
 func full(t *testing.T, srv *redistest.RealServer) {
 	t.Helper()

@@ -108,6 +108,11 @@ func TestF11OwnersDoNotCollideWithFields(t *testing.T) {
 				t.Errorf("owner %q: token %d after %d", owner, held.Token(), last)
 			}
 			last = held.Token()
+			beside := s.BeginAs(owner, b.NewLock("l")).Holds() // in another process: a session of its own
+			if beside.Token() != last {
+				t.Errorf("owner %q: token %d beside %d", owner, beside.Token(), last)
+			}
+			rig.End(t, beside)
 			waiter := s.BeginAs(owner+"2", b.NewLock("l"))
 			if len(owner) == 512 {
 				<-waiter.Done // a name too long by one

@@ -38,9 +38,17 @@ func TestF10TokenCounterIsNeverAheadOfTheClock(t *testing.T) {
 			}
 			rig.End(t, held)
 		}
+		held := s.Take(a.NewLock("l"))
+		waiter := s.Begin(b.NewLock("l"))
+		s.Until(s.Now() + 101*time.Millisecond)
+		rig.End(t, held)
+		last = waiter.Holds().Token()
+		if n, now := counter(s, "l"), time.Now().UnixMicro(); n > now {
+			t.Fatalf("the counter is %d us ahead of the clock after a hand-off", n-now)
+		}
 		s.Server.FlushAll()
 		time.Sleep(time.Microsecond)
-		if held := s.Take(b.NewLock("l")); held.Token() <= last {
+		if held := s.Take(a.NewLock("l")); held.Token() <= last {
 			t.Errorf("token %d after a restart without data, %d before it", held.Token(), last)
 		}
 	})
@@ -132,14 +140,17 @@ func TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a := s.Actor(relock.TokenKeep(2 * time.Minute))
 		rig.End(t, s.Take(a.NewLock("l")))
-		hash := key.For("relock", "l").Hash
-		s.Until(2*time.Minute - time.Second)
-		if !s.Server.Direct().Exists(hash) {
-			t.Error("the counter is gone within the keep time")
+		rig.End(t, s.Take(a.NewLock("longer", relock.TTL(time.Hour))))
+		for _, name := range []string{"l", "longer"} {
+			if s.Until(2*time.Minute - time.Second); !s.Server.Direct().Exists(key.For("relock", name).Hash) {
+				t.Errorf("the counter of %s is gone within the keep time", name)
+			}
 		}
 		s.Until(2*time.Minute + 30*time.Second + time.Second)
-		if s.Server.Direct().Exists(hash) {
-			t.Error("the counter stays beyond the keep time")
+		for _, name := range []string{"l", "longer"} {
+			if s.Server.Direct().Exists(key.For("relock", name).Hash) {
+				t.Errorf("the counter of %s stays beyond the keep time", name)
+			}
 		}
 	})
 }

@@ -49,26 +49,6 @@ func TestF03bNestedShorterLeaseShortensNothing(t *testing.T) {
 	})
 }
 
-// Fails when a waiter sets the queue's TTL to an earlier end.
-func TestF03bWaiterWithAShortLeaseLeavesTheOthersInTheQueue(t *testing.T) {
-	rig.Play(t, func(t *testing.T, s *rig.Lab) {
-		long := []relock.Option{relock.TokenKeep(time.Minute), relock.Defaults(relock.TTL(24 * time.Hour))}
-		a, b, c := s.Actor(long...), s.Actor(long...), s.Actor(relock.TokenKeep(time.Minute))
-		held := s.Take(a.NewLock("l"))
-		waiter := s.Begin(b.NewLock("l"))
-		s.Until(101 * time.Millisecond)
-		if ok, err := c.NewLock("l", relock.TTL(100*time.Millisecond)).TryLock(t.Context(), 50*time.Millisecond); ok || err != nil {
-			t.Fatalf("TryLock: %v, %v", ok, err)
-		}
-		s.Until(3 * time.Minute) // nothing refreshes the queue meanwhile
-		if !s.Server.Direct().Exists(key.For("relock", "l").Queue) {
-			t.Error("the queue is gone")
-		}
-		rig.End(t, held)
-		waiter.Holds()
-	})
-}
-
 // Fails when a grant is trusted from when its message was read.
 func TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {

@@ -85,6 +85,7 @@ func (k *checker) story(s *story) {
 		}
 	}
 	k.findGhosts(s)
+	k.tickets(s)
 	k.tally(s)
 	k.overlaps(s)
 	k.tokens(s)
@@ -93,6 +94,10 @@ func (k *checker) story(s *story) {
 	k.wakes(s)
 	k.kept(s)
 	k.returnedLost(s)
+	k.items(s)
+	k.signalled(s)
+	k.ticks(s)
+	k.circles(s)
 	k.model(s)
 }
 
@@ -101,6 +106,9 @@ func (k *checker) tally(s *story) {
 	r := &k.report
 	r.Locks++
 	for _, c := range s.calls {
+		if c.ticket() {
+			continue
+		}
 		r.Calls++
 		switch {
 		case c.acquired != 0:
@@ -127,7 +135,10 @@ func (k *checker) tally(s *story) {
 
 // side is the kind and the mode of a call, for counts.
 func (c *call) side() string {
-	if c.read {
+	switch {
+	case c.of < whole:
+		return c.kind + " s"
+	case c.read:
 		return c.kind + " r"
 	}
 	return c.kind + " w"
@@ -148,6 +159,9 @@ func (c *call) String() string {
 	}
 	if c.token != 0 {
 		text += fmt.Sprintf(" (token %d)", c.token)
+	}
+	if c.of < whole {
+		text += fmt.Sprintf(" of %d in %d permits", c.weight, c.of)
 	}
 	return text
 }

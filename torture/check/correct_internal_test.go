@@ -9,7 +9,7 @@ import (
 var workloads = []struct {
 	kind  string
 	named bool
-}{{"plain", false}, {"plain", true}, {"fair", false}, {"fair", true}, {"rw", false}, {"rw", true}, {"fair rw", false}, {"fair rw", true}}
+}{{"plain", false}, {"plain", true}, {"fair", false}, {"fair", true}, {"rw", false}, {"rw", true}, {"fair rw", false}, {"fair rw", true}, {"semaphore", false}}
 
 func TestCorrectHistoriesPass(t *testing.T) {
 	runs := 1200

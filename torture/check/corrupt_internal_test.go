@@ -18,7 +18,7 @@ type corruption struct {
 	do    func(x *tale, s *story, r *rand.Rand) bool
 }
 
-var corruptions = []corruption{
+var corruptions = append(permitCorruptions, []corruption{
 	{"two holders", []string{"plain", "fair", "rw"}, []Name{LeaseOverlap, NoOrder}, func(x *tale, s *story, r *rand.Rand) bool {
 		a := pick(r, s.held(), func(c *call) bool { return c.certain() && !c.read && c.end()-c.acquired > ms/2 })
 		if a == nil {
@@ -31,7 +31,7 @@ var corruptions = []corruption{
 		x.micro(at+5010, 99, history.Released, history.Event{})
 		return true
 	}},
-	{"a token twice", []string{"plain", "fair", "rw"}, []Name{TokenRepeated}, func(x *tale, s *story, r *rand.Rand) bool {
+	{"a token twice", []string{"plain", "fair", "rw", "semaphore"}, []Name{TokenRepeated}, func(x *tale, s *story, r *rand.Rand) bool {
 		held := s.held()
 		a, b := pick(r, held, anonymous), pick(r, held, anonymous)
 		if a == nil || a == b {
@@ -118,7 +118,7 @@ var corruptions = []corruption{
 		}
 		return false
 	}},
-}
+}...)
 
 func anonymous(c *call) bool { return c.owner == "" && c.certain() }
 

@@ -24,7 +24,7 @@ type ghost struct {
 func (k *checker) findGhosts(s *story) {
 	s.ghosts = map[string][]ghost{}
 	for _, c := range s.calls {
-		if c.owner == "" {
+		if c.owner == "" || c.resumes != 0 && c.why == "lost" {
 			continue
 		}
 		to := c.over()
@@ -34,7 +34,7 @@ func (k *checker) findGhosts(s *story) {
 		if to != never && (c.acquired == 0 || k.delayed(c)) {
 			to += int64(notAfter) + int64(c.ttl)
 		}
-		s.ghosts[c.owner] = append(s.ghosts[c.owner], ghost{reign{c.began, to}, c.token})
+		s.ghosts[c.owner] = append(s.ghosts[c.owner], ghost{reign{from: c.began, to: to}, c.token})
 	}
 }
 

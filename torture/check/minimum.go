@@ -23,9 +23,14 @@ type Minimums struct {
 	Reentries int
 	Orders    int
 	Waits     int
+	Signals   int            // for which somebody waited
+	Items     int            // moved through buffers
 	Overlaps  map[string]int // seen after faults of these kinds
 	Failovers map[string]int // of each form of deployment
 	Parted    map[string]int // overlaps after those
+	Resumed   int            // tickets
+	Ticks     int            // runs of Once
+	Together  int            // holds that were taken with others
 	Swept     []string       // what must have been looked for after the end
 }
 
@@ -46,14 +51,14 @@ func MinimumsFor(d time.Duration) *Minimums {
 	m := &Minimums{
 		Grants: part(1_000_000), Faults: part(2_000), Kinds: map[string]int{}, Sides: map[string]int{}, Effects: part(200_000),
 		Stale: 1, Ambiguous: max(1, part(100)), Cancelled: max(1, part(10_000)), Losses: max(1, part(100)),
-		Reentries: max(1, part(10_000)), Orders: max(1, part(10_000)), Waits: max(1, part(10_000)), Overlaps: map[string]int{},
+		Reentries: max(1, part(10_000)), Orders: max(1, part(10_000)), Waits: max(1, part(10_000)), Signals: part(2_000), Items: part(5_000), Resumed: part(2_000), Ticks: part(500), Together: part(5_000), Overlaps: map[string]int{},
 		Failovers: map[string]int{}, Parted: map[string]int{},
 		Swept: []string{history.LeftKey, history.LeftGoroutine, history.LeftConnection},
 	}
 	for _, kind := range Kinds {
 		m.Kinds[kind] = part(50)
 	}
-	for _, side := range []string{"plain w", "fair w", "rw w", "rw r", "fair rw w", "fair rw r"} {
+	for _, side := range []string{"plain w", "fair w", "rw w", "rw r", "fair rw w", "fair rw r", "semaphore s"} {
 		m.Sides[side] = part(20_000)
 	}
 	for _, form := range []string{"sentinel", "cluster", "replicated"} {
@@ -101,9 +106,19 @@ func (k *checker) count() {
 	short("re-entries", r.Reentries, m.Reentries)
 	short("turns on fair locks", r.Orders, m.Orders)
 	short("waits for a free lock", r.Waits+r.Probes, m.Waits)
+	m.primitives(r, short)
 	for _, what := range m.Swept {
 		short("inspections for a "+what+" left", r.Swept[what], 1)
 	}
+}
+
+// primitives looks at what is beside locks.
+func (m *Minimums) primitives(r *Report, short func(what string, n, least int)) {
+	short("signals", r.Signals, m.Signals)
+	short("items moved through buffers", r.Items, m.Items)
+	short("tickets resumed", r.Resumed, m.Resumed)
+	short("runs of Once", r.Ticks, m.Ticks)
+	short("holds of several locks together", r.Together, m.Together)
 }
 
 // leaks reports what the rig found after the end.

@@ -20,6 +20,8 @@ import (
 //     if its certain end is within one ttl after the fault;
 //   - at once, where it was past its trust when the call returned.
 //
+// Semaphores have a simpler one: permits.go.
+//
 // A call with an unknown outcome (its process died, its context ended, no
 // answer) is no operation: had it been granted, that could only have kept others
 // out, so a history is legal with it if and only if it is legal without.

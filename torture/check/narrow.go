@@ -130,7 +130,7 @@ func (s *story) rejoin(f *family) {
 			}
 			back := d.confirmed && d.released < c.began && s.cameBack(d.released, c)
 			f.hidden = f.hidden || back
-			h.take.rejoins = h.take.rejoins || back || !d.confirmed
+			h.take.rejoins = h.take.rejoins || back || !d.confirmed || d.ticket() // which lasts longer there than we know
 		}
 	}
 }

@@ -35,12 +35,21 @@ func (k *checker) order(s *story) {
 		i, _ := slices.BinarySearchFunc(held, a.queued, func(c *call, t int64) int { return compare(c.acquired, t) })
 		for ; i < len(held) && held[i].acquired < a.acquired; i++ {
 			b := held[i]
-			if b.began > a.queued && (!a.read || !b.read) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
+			if b.awaits == "" && b.began > a.queued && a.before(b) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
 				k.violation(s, Overtaken, a.queued, a.acquired, "%s called after %s had queued, and held before it", b, a)
 				break
 			}
 		}
 	}
+}
+
+// before says that the first, who queued before the other called, is to be granted before it:
+// they exclude each other, or tokens tell in what order a semaphore let them in.
+func (c *call) before(later *call) bool {
+	if c.of < whole {
+		return later.token < c.token
+	}
+	return c.excludes(later)
 }
 
 // givesUp is how long before a call returns without a hold it may have left the queue.
@@ -55,7 +64,7 @@ func (k *checker) starved(s *story, held []*call, js joiners) {
 		i, _ := slices.BinarySearchFunc(held, a.queued, func(c *call, t int64) int { return compare(c.acquired, t) })
 		for ; i < len(held) && held[i].acquired < a.failed-givesUp; i++ {
 			b := held[i]
-			if b.began > a.queued && (!a.read || !b.read) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
+			if b.awaits == "" && b.began > a.queued && a.before(b) && !a.sameOwner(b) && !js.joined(b, b) && !s.turnLost(k, a, b) {
 				k.violation(s, Overtaken, a.queued, a.failed, "%s called after %s had queued, and held before it gave up", b, a)
 				break
 			}

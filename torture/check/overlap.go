@@ -2,16 +2,17 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/torture/history"
 )
 
-// A span is a time in which a hold was certainly valid in one mode.
+// A span is a time in which a hold was certainly valid, with so many permits.
 type span struct {
 	c        *call
 	from, to int64
-	read     bool
+	weight   int64
 }
 
 // spans are the certain times of all holds, by their beginning. A hold that was
@@ -25,54 +26,80 @@ func (s *story) spans() []span {
 		from, end := c.acquired, c.end()
 		if c.downgraded != 0 && c.downgraded < end {
 			if from < c.downgraded {
-				all = append(all, span{c, from, c.downgraded, c.read})
+				all = append(all, span{c, from, c.downgraded, c.weight})
 			}
-			all = append(all, span{c, max(from, c.downgraded), end, true})
+			all = append(all, span{c, max(from, c.downgraded), end, 1})
 			continue
 		}
-		all = append(all, span{c, from, end, c.read})
+		all = append(all, span{c, from, end, c.weight})
 	}
 	slices.SortFunc(all, func(a, b span) int { return compare(a.from, b.from) })
 	return all
 }
 
-// overlaps finds two valid holds that exclude each other at one instant. A hold
+// overlaps finds valid holds that use more permits at one instant than there are: of
+// a lock, two that exclude each other. A hold
 // counts from the return of the call that made it to the first of: its loss was
 // seen, its release began, its known trust ended, its process was to be killed.
 // All four errors make it shorter, so every overlap found is one.
 func (k *checker) overlaps(s *story) {
-	var writing, reading []span
+	var holding []span
 	for _, b := range s.spans() {
-		writing, reading = alive(writing, b.from), alive(reading, b.from)
-		for _, a := range writing {
-			k.overlap(s, a, b)
+		holding = slices.DeleteFunc(holding, func(a span) bool { return a.to <= b.from })
+		if to := overdrawn(holding, b); to > b.from {
+			k.overlap(s, holding, b, to)
 		}
-		if b.read {
-			reading = append(reading, b)
+		holding = append(holding, b)
+	}
+}
+
+// overdrawn is until when others hold beside whom the last one does not fit. What one
+// owner has of a lock counts once.
+func overdrawn(others []span, last span) (until int64) {
+	sum := last.weight
+	for _, a := range others {
+		sum += a.weight
+	}
+	if sum <= last.c.of {
+		return 0
+	}
+	others = slices.Clone(others)
+	slices.SortFunc(others, func(a, b span) int { return compare(b.to, a.to) })
+	used, named := last.weight, map[string]int64{last.c.owner: last.weight}
+	for _, a := range others {
+		more := a.weight
+		if a.c.owner != "" {
+			more = max(0, a.weight-named[a.c.owner])
+			named[a.c.owner] += more
+		}
+		if used += more; used > last.c.of && !a.c.sameOwner(last.c) {
+			return min(a.to, last.to)
+		}
+	}
+	return 0
+}
+
+func (k *checker) overlap(s *story, others []span, b span, to int64) {
+	others = slices.DeleteFunc(slices.Clone(others), func(a span) bool { return a.c == b.c || a.c.sameOwner(b.c) })
+	ttl := b.c.ttl
+	for _, a := range others {
+		ttl = max(ttl, a.c.ttl)
+	}
+	f := s.excuse(b.from, to, ttl)
+	if f == nil {
+		var names []string
+		for _, a := range others {
+			names = append(names, a.c.String())
+		}
+		k.violation(s, LeaseOverlap, b.from, to, "%s and %s were valid together for %v", b.c, strings.Join(names, ", "), time.Duration(to-b.from))
+		return
+	}
+	k.report.overlap(s, f)
+	k.report.LongestOverlap = max(k.report.LongestOverlap, time.Duration(to-b.from))
+	for _, a := range others {
+		if a.weight+b.weight <= b.c.of {
 			continue
 		}
-		for _, a := range reading {
-			k.overlap(s, a, b)
-		}
-		writing = append(writing, b)
-	}
-}
-
-// alive keeps the spans that go on after an instant.
-func alive(spans []span, at int64) []span {
-	return slices.DeleteFunc(spans, func(a span) bool { return a.to <= at })
-}
-
-func (k *checker) overlap(s *story, a, b span) {
-	if a.c == b.c || a.c.sameOwner(b.c) {
-		return
-	}
-	from, to := b.from, min(a.to, b.to)
-	if from >= to {
-		return
-	}
-	if f := s.excuse(from, to, max(a.c.ttl, b.c.ttl)); f != nil {
-		k.report.overlap(s, f)
 		elder := a.c
 		if b.c.token < elder.token {
 			elder = b.c // its answer came later
@@ -81,8 +108,5 @@ func (k *checker) overlap(s *story, a, b span) {
 		if f.kind == history.Failover {
 			s.part(a.c, b.c)
 		}
-		k.report.LongestOverlap = max(k.report.LongestOverlap, time.Duration(to-from))
-		return
 	}
-	k.violation(s, LeaseOverlap, from, to, "%s and %s were both valid for %v", a.c, b.c, time.Duration(to-from))
 }

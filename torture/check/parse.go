@@ -110,6 +110,10 @@ func number(name []byte, e *history.Event) *int64 {
 		return &e.TTL
 	case "u":
 		return &e.Until
+	case "n":
+		return &e.Weight
+	case "of":
+		return &e.Of
 	case "by":
 		return &e.By
 	}

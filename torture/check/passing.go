@@ -14,10 +14,10 @@ func (s *story) passing(held []*call) {
 	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
 	for i, c := range byToken {
 		c.since = c.began
-		if i == 0 || c.owner != "" {
+		if i == 0 || !c.unnamed() {
 			continue
 		}
-		if d := byToken[i-1]; d.owner == "" && d.worker == c.worker && d.token == c.token-1 {
+		if d := byToken[i-1]; d.unnamed() && d.worker == c.worker && d.token == c.token-1 {
 			c.since = min(c.began, d.since)
 		}
 	}

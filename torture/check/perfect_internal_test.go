@@ -36,6 +36,7 @@ type visit struct {
 	worker   int
 	owner    string
 	read     bool
+	weight   int64
 	dead     bool // its process is gone
 	waiting  bool
 	token    int64

@@ -45,6 +45,13 @@ func (p *perfect) joins(v *visit) (joins, upgrade bool) {
 }
 
 func (p *perfect) free(v *visit) bool {
+	if p.kind == "semaphore" {
+		used := v.weight
+		for _, s := range p.sessions {
+			used += s.weight
+		}
+		return used <= semaphoreOf
+	}
 	for _, s := range p.sessions {
 		if (v.owner == "" || s.owner != v.owner) && (!s.read || !v.read) {
 			return false

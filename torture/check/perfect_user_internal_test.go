@@ -17,7 +17,12 @@ func (p *perfect) call() {
 	if v.read {
 		mode = "r"
 	}
-	p.emit(v, history.Call, history.Event{Kind: p.kind, Mode: mode, Owner: v.owner, TTL: p.ttl / ms})
+	e := history.Event{Kind: p.kind, Mode: mode, Owner: v.owner, TTL: p.ttl / ms}
+	if p.kind == "semaphore" {
+		v.read, v.weight = true, 1+p.r.Int64N(3)
+		e.Mode, e.Weight, e.Of = "s", v.weight, semaphoreOf
+	}
+	p.emit(v, history.Call, e)
 	p.in(p.hop(), func() { p.arrive(v) })
 	if p.chance(10) {
 		p.in(p.r.Int64N(30*ms), func() { p.cancel(v) })

@@ -137,12 +137,8 @@ func (in *input) event(e *history.Event, file string) {
 		if w, ok := workerOf(e.On); ok {
 			in.died[w] = e.T
 		}
-	case history.Free:
-		s := in.story(e.Lock)
-		s.frees = append(s.frees, *e)
-	case history.Kept:
-		s := in.story(e.Lock)
-		s.kept = append(s.kept, *e)
+	case history.Free, history.Kept, history.Effect, history.Signal:
+		in.story(e.Lock).event(e)
 	case history.Script:
 		in.scripts = append(in.scripts, *e)
 	case history.Ping:
@@ -151,13 +147,24 @@ func (in *input) event(e *history.Event, file string) {
 		in.sweeps = append(in.sweeps, *e)
 	case history.Leak:
 		in.leaked = append(in.leaked, *e)
-	case history.Effect:
-		s := in.story(e.Lock)
-		s.effects = append(s.effects, effect{e.T, e.ID, e.Token, e.Worker, e.Mode == "r", e.Owner, e.Err})
-	case history.Call:
+	case history.Call, history.Await:
 		in.call(e, file)
 	default:
 		in.progress(e, file)
+	}
+}
+
+// event takes what happened to one lock.
+func (s *story) event(e *history.Event) {
+	switch e.What {
+	case history.Free:
+		s.frees = append(s.frees, *e)
+	case history.Kept:
+		s.kept = append(s.kept, *e)
+	case history.Effect:
+		s.effects = append(s.effects, effect{e.T, e.ID, e.Token, e.Worker, e.Mode == "r", e.Owner, e.Err, e.On, e.By, e.Of})
+	case history.Signal:
+		s.signals = append(s.signals, signal{e.T, e.Until, e.Token, e.On, e.Err})
 	}
 }
 
@@ -188,8 +195,25 @@ func (in *input) call(e *history.Event, file string) {
 	}
 	s := in.story(e.Lock)
 	c := &call{
-		id: e.ID, worker: e.Worker, owner: e.Owner, read: e.Mode == "r", kind: e.Kind,
-		ttl: time.Duration(e.TTL) * time.Millisecond, began: e.T,
+		id: e.ID, worker: e.Worker, owner: e.Owner, read: e.Mode != "w", kind: e.Kind,
+		ttl: time.Duration(e.TTL) * time.Millisecond, began: e.T, weight: e.Weight, of: e.Of,
+	}
+	if c.of == 0 {
+		c.of, c.weight = whole, whole
+		if c.read {
+			c.weight = 1
+		}
+	}
+	if e.What == history.Call {
+		c.resumes, c.every, c.together = e.By, e.Until, e.On == history.Together
+	}
+	if e.What == history.Await {
+		c.awaits, c.deadline, c.parted = e.On, e.Until, in.open[holdID{e.Worker, e.By}]
+		if c.parted == nil {
+			in.misprint(e.T, fmt.Sprintf("%s: worker %d waits by hold %d, which has no call", file, e.Worker, e.By))
+			return
+		}
+		c.parted.awaiting = c
 	}
 	in.open[id] = c
 	s.calls = append(s.calls, c)
@@ -208,14 +232,15 @@ func (in *input) progress(e *history.Event, file string) {
 		c.queued = e.T
 	case history.Acquired:
 		c.acquired, c.token, c.until, c.stale = e.T, e.Token, max(c.until, e.Until), time.Duration(e.By)
+		c.unwoken = e.Err != ""
 	case history.Failed:
-		c.failed, c.why = e.T, e.Err
+		c.failed, c.why, c.into = e.T, e.Err, e.By
 	case history.Trusted:
 		c.until = max(c.until, e.Until)
 	case history.Lost:
 		c.lost = earlier(c.lost, e.T)
 	case history.Releasing:
-		c.releasing = earlier(c.releasing, e.T)
+		c.releasing, c.unspent = earlier(c.releasing, e.T), e.Err == "unspent"
 	case history.Released:
 		c.released, c.confirmed = e.T, e.Err == ""
 	case history.Downgrade:
@@ -237,6 +262,7 @@ func earlier(a, b int64) int64 {
 // close brings in what was said of workers elsewhere.
 func (in *input) close() {
 	for _, s := range in.stories {
+		s.handedOver()
 		for _, c := range s.calls {
 			if t := in.died[c.worker]; t != 0 && (c.released == 0 || !c.confirmed && c.released > t) && c.failed == 0 {
 				c.died = t

@@ -12,7 +12,7 @@ type Name string
 
 // What a run can violate.
 const (
-	LeaseOverlap  Name = "lease overlap"        // two valid holds that exclude each other, and no fault for which that may be
+	LeaseOverlap  Name = "lease overlap"        // valid holds that exclude each other, or of more permits than there are, and no fault for which that may be
 	StaleEffect   Name = "stale effect"         // the store took a write with a token smaller than one before
 	FreshRefused  Name = "fresh effect refused" // the store refused a token though it had seen none that is larger
 	HolderRefused Name = "holder refused"       // a valid holder's token was too small
@@ -21,6 +21,12 @@ const (
 	ReentryToken  Name = "re-entry token"       // a re-entry did not share the token of the grant
 	Overtaken     Name = "overtaken"            // a fair lock was granted out of the order of arrival
 	LostWakeup    Name = "lost wake-up"         // a call waited for a lock that nobody held
+	LostSignal    Name = "lost signal"          // a signal woke nobody, though somebody waited on its condition
+	BufferBroken  Name = "buffer broken"        // an item was taken twice or by nobody, or put where there was no room
+	TicketBroken  Name = "ticket broken"        // a ticket was resumed twice, or under another token
+	TickTwice     Name = "tick twice"           // Once ran twice in an interval
+	TickMissed    Name = "tick missed"          // Once said that an interval was spent in which nothing ran
+	Circle        Name = "circle"               // calls for several locks together waited for each other
 	KeptForNobody Name = "kept for nobody"      // redis kept a lock of which no call had a hold
 	ReturnedLost  Name = "returned lost"        // a call returned a hold that had been lost before
 	SlowScript    Name = "slow script"          // a script kept a server from its other clients
@@ -89,6 +95,15 @@ type Report struct {
 	Orders      int           `json:"orders"` // calls of fair locks whose turn was checked
 	Waits       int           `json:"waits"`  // calls that waited for a free lock for some time
 	Probes      int           `json:"probes"`
+	Awaits      int           `json:"awaits"`  // waits on conditions
+	Signals     int           `json:"signals"` // for which somebody certainly waited
+	Items       int           `json:"items"`   // taken from buffers
+	Tickets     int           `json:"tickets"`
+	Resumed     int           `json:"resumed"`    // of these
+	Together    int           `json:"together"`   // holds that were taken with others
+	LongestAll  time.Duration `json:"longestAll"` // wait for such, faults apart
+	Ticks       int           `json:"ticks"`      // runs of Once
+	Spent       int           `json:"spent"`      // calls of Once that found their interval spent
 	LongestWake time.Duration `json:"longestWake"`
 
 	Kept              int           `json:"kept"` // times for which a lock had one holder for long
@@ -103,6 +118,7 @@ type Report struct {
 	Segments    int `json:"segments"`
 	NotModelled int `json:"notModelled"` // locks whose tokens fell, or that hundreds of calls want at a time
 	LeftOut     int `json:"leftOut"`     // holds that have no one order with others, by a fault
+	Permits     int `json:"permits"`     // grants of semaphores that were put into an order
 
 	Swept map[string]int `json:"swept"` // inspections after the end, by what they counted
 

@@ -20,6 +20,10 @@ func (k *checker) model(s *story) {
 		k.report.NotModelled++
 		return
 	}
+	if s.semaphore() {
+		k.permits(s)
+		return
+	}
 	st, ops := &state{}, s.ops()
 	for _, c := range s.calls {
 		if c.acquired != 0 && (c.unknown || s.parted[c.token]) {

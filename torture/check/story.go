@@ -19,6 +19,22 @@ type call struct {
 	kind   string
 	ttl    time.Duration
 
+	awaits   string // the condition that it waits on; "": none
+	deadline int64  // of that wait
+	parted   *call  // the hold that was given up for it
+	awaiting *call  // the wait for which the hold was given up
+	unwoken  bool   // the time of the wait has passed
+
+	together bool // with other locks: it has none before it has all
+
+	every   int64 // the interval of Once; 0: it is another call
+	unspent bool  // that was given back
+	into    int64 // how long it had lasted by the servers' clock when the call had found it spent; 0: it may have begun meanwhile
+
+	resumes int64 // the ticket that it resumes; 0: none
+
+	weight, of int64 // permits that it uses, of so many
+
 	began, queued, failed             int64
 	acquired, until, lost, downgraded int64 // until: the latest trust that is known of
 	releasing, released, died         int64
@@ -71,6 +87,32 @@ func (c *call) gone() int64 {
 	return never
 }
 
+// left is until when the lock may have been taken by a confirmed hold. One that was given
+// up to wait is confirmed when the wait is over: its lease has ended before that.
+func (c *call) left() int64 {
+	if c.awaiting != nil {
+		return min(c.released, max(c.until, c.releasing)+int64(c.ttl))
+	}
+	return c.released
+}
+
+// whole is how many permits a lock has that is no semaphore: who writes uses all of
+// them, and who reads one.
+const whole = 1 << 30
+
+// semaphore says that the lock has so many permits as its calls say.
+func (s *story) semaphore() bool { return s.kind() == "semaphore" }
+
+// excludes says that the two never hold together, unless one owner has both.
+func (c *call) excludes(d *call) bool { return c.weight+d.weight > min(c.of, d.of) }
+
+// ticket says that it is no call, but what a ticket has.
+func (c *call) ticket() bool { return c.worker == history.Nobody }
+
+// unnamed says that the library knows no name of its owner. The history has one where a hold
+// is handed over, as its token goes with it.
+func (c *call) unnamed() bool { return c.owner == "" || c.owner[0] == '~' }
+
 // sameOwner says that the two may hold together whatever they do.
 func (c *call) sameOwner(d *call) bool { return c.owner != "" && c.owner == d.owner }
 
@@ -81,6 +123,9 @@ type effect struct {
 	read         bool
 	owner        string
 	err          string
+
+	does     string // to the lock's buffer, with an item
+	item, of int64
 }
 
 // A story is all that happened to one lock.
@@ -90,6 +135,7 @@ type story struct {
 	effects []effect
 	frees   []history.Event
 	kept    []history.Event
+	signals []signal
 	ttl     time.Duration // the longest that was asked for
 	faults  []*fault      // that befell its servers
 	fell    bool          // a token fell where it may
@@ -99,7 +145,7 @@ type story struct {
 }
 
 func (s *story) fair() bool {
-	return len(s.calls) > 0 && strings.Contains(s.calls[0].kind, "fair")
+	return strings.Contains(s.kind(), "fair") || s.semaphore()
 }
 
 // deployment is what stands before the slash of a lock's name.

@@ -30,6 +30,9 @@ func (x *tale) add(at int64, e history.Event) *tale {
 
 const lock = "one/x"
 
+// semaphoreOf is how many permits the semaphores have.
+const semaphoreOf = 5
+
 // A held describes one call in a tale. 0: that did not happen.
 type held struct {
 	w                           int
@@ -42,6 +45,10 @@ type held struct {
 	lost, failed, died, trusted int64
 	down                        int64
 	why                         string // of Released or Failed
+	resumes                     int64  // a ticket
+	every, into                 int64  // of Once
+	unspent, on                 string
+	weight                      int64 // of so many permits as the tale's semaphore has
 }
 
 func (x *tale) hold(h held) *tale {
@@ -51,6 +58,10 @@ func (x *tale) hold(h held) *tale {
 	}
 	if h.mode == "" {
 		h.mode = "w"
+	}
+	of := int64(0)
+	if h.weight > 0 {
+		h.mode, of = "s", semaphoreOf
 	}
 	if h.id == 0 {
 		h.id = h.token
@@ -62,17 +73,17 @@ func (x *tale) hold(h held) *tale {
 		e.Worker, e.ID, e.What, e.Lock = h.w, h.id, what, lock
 		x.add(at, e)
 	}
-	on(h.call, history.Call, history.Event{Kind: kind, Mode: h.mode, Owner: h.owner, TTL: 1000})
+	on(h.call, history.Call, history.Event{Kind: kind, Mode: h.mode, Owner: h.owner, TTL: 1000, Weight: h.weight, Of: of, By: h.resumes, Until: h.every * ms, On: h.on})
 	on(h.queued, history.Queued, history.Event{})
 	if h.until == 0 {
 		h.until = h.got + 985
 	}
 	on(h.got, history.Acquired, history.Event{Token: h.token, Until: start + h.until*ms})
-	on(h.failed, history.Failed, history.Event{Err: h.why})
+	on(h.failed, history.Failed, history.Event{Err: h.why, By: h.into * ms})
 	on(h.trusted, history.Trusted, history.Event{Until: start + (h.trusted+985)*ms})
 	on(h.down, history.Downgrade, history.Event{})
 	on(h.lost, history.Lost, history.Event{})
-	on(h.releasing, history.Releasing, history.Event{})
+	on(h.releasing, history.Releasing, history.Event{Err: h.unspent})
 	on(h.released, history.Released, history.Event{Err: h.why})
 	if h.died != 0 {
 		x.add(h.died, history.Event{What: history.Died, Worker: h.w})

@@ -17,7 +17,7 @@ type judged struct {
 	tale *tale
 }
 
-var tales = slices.Concat(holdTales, orderTales, passingTales)
+var tales = slices.Concat(holdTales, orderTales, passingTales, permitTales, signalTales, ticketTales, tickTales, circleTales)
 
 var holdTales = []judged{
 	{"one hold after the other", "", plain().brief(1, 1, 10).brief(2, 2, 30).brief(1, 3, 50)},

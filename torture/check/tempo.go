@@ -115,19 +115,14 @@ func (k *checker) kept(s *story) {
 	if len(s.kept) == 0 {
 		return
 	}
-	var works []reign
-	for _, c := range s.calls {
-		switch {
-		case c.acquired != 0 && c.confirmed:
-			works = append(works, reign{c.granted(), c.released})
-		case c.acquired != 0:
-			works = append(works, reign{c.granted(), c.end() + int64(c.ttl)})
-		}
-	}
-	works = join(works)
+	all := s.works(func(*call) bool { return true })
 	bound := int64(3*s.ttl + keptBound)
 	for _, e := range s.kept {
 		k.report.Kept++
+		works := all
+		if s.semaphore() { // others hold beside it, and each grant has a token
+			works = s.works(func(c *call) bool { return c.token == e.Token })
+		}
 		if from, to := uncovered(e.T, e.Until, works); to-from > bound {
 			k.violation(s, KeptForNobody, from, to, "redis kept it for %q (token %d) for %v, in which no call had a hold; the bound is %v",
 				e.Owner, e.Token, time.Duration(to-from), time.Duration(bound))
@@ -135,9 +130,30 @@ func (k *checker) kept(s *story) {
 	}
 }
 
+// works are the times in which calls may have had holds.
+func (s *story) works(of func(*call) bool) (works []reign) {
+	for _, c := range s.calls {
+		switch {
+		case !of(c):
+		case c.together && c.acquired == 0:
+			works = append(works, reign{from: c.began, to: min(c.over(), c.began+int64(time.Hour)) + int64(c.ttl)})
+		case c.acquired != 0 && c.confirmed:
+			works = append(works, reign{from: c.granted(), to: c.left()})
+		case c.acquired != 0:
+			works = append(works, reign{from: c.granted(), to: c.end() + int64(c.ttl)})
+		}
+	}
+	return join(works)
+}
+
 // granted is when the call may have been granted the lock at the earliest, as far
 // as kept is concerned: its answer was not long under way.
-func (c *call) granted() int64 { return max(c.began, c.acquired-int64(time.Second)) }
+func (c *call) granted() int64 {
+	if c.together {
+		return c.began
+	}
+	return max(c.began, c.acquired-int64(time.Second))
+}
 
 // lostBound is how long ago a hold may have been lost when its call returns it:
 // the machine may come between.

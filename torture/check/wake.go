@@ -9,21 +9,27 @@ import (
 )
 
 // A reign is a time in which a lock may be taken in Redis, known by its latest end.
-type reign struct{ from, to int64 }
+type reign struct {
+	from, to int64
+	weight   int64 // of a semaphore's hold, or all of it: a dead head of the queue keeps everybody out
+}
 
 // wakes looks for calls that went on waiting while nobody can have held the
 // lock. What a fault may have taken, for one ttl after it, is not counted.
 func (k *checker) wakes(s *story) {
-	reigns := k.reigns(s)
+	reigns := s.taken(k.reigns(s))
 	latest := make([]int64, len(reigns)+1) // latest[i]: when the first i are all over
 	for i, r := range reigns {
 		latest[i+1] = max(latest[i], r.to)
 	}
 	covers := k.covers(s)
+	if slices.ContainsFunc(s.calls, (*call).ticket) {
+		covers = k.coversOfAll(s) // a ticket goes on without its process
+	}
 	for _, c := range s.calls {
 		end := k.waitedUntil(c)
 		i, _ := slices.BinarySearchFunc(reigns, end, func(r reign, t int64) int { return compare(r.from, t) })
-		if s.behindItsHandle(c, end) {
+		if c.awaits != "" || c.together || c.ticket() || s.behindItsHandle(c, end) { // these wait for something else
 			continue
 		}
 		// A hold of the call itself begins at its end, so it is not among these.
@@ -79,11 +85,13 @@ func (k *checker) reigns(s *story) []reign {
 	for _, c := range s.calls {
 		switch {
 		case c.acquired != 0 && c.confirmed:
-			all = append(all, reign{c.acquired, c.released})
+			all = append(all, reign{c.acquired, c.left(), c.weight})
 		case c.acquired != 0:
-			all = append(all, reign{c.acquired, max(c.until, c.lost, c.released, c.died) + int64(c.ttl)})
+			all = append(all, reign{c.acquired, max(c.until, c.lost, c.released, c.died) + int64(c.ttl), c.weight})
+		case c.ticket() && c.failed == 0:
+			all = append(all, reign{c.began, c.began + 2*int64(c.ttl), c.weight})
 		case c.died != 0:
-			all = append(all, reign{c.began, c.died + int64(c.ttl)})
+			all = append(all, reign{c.began, c.died + int64(c.ttl), c.of})
 		}
 	}
 	slices.SortFunc(all, func(a, b reign) int { return compare(a.from, b.from) })
@@ -95,7 +103,7 @@ func (k *checker) covers(s *story) []reign {
 	ttl := int64(s.ttl)
 	var all []reign
 	for _, f := range s.faults {
-		all = append(all, reign{f.t, f.until + ttl + f.by})
+		all = append(all, reign{from: f.t, to: f.until + ttl + f.by})
 	}
 	for _, c := range s.calls {
 		// A call of a worker that is silent may be granted the lock and not know.
@@ -103,7 +111,7 @@ func (k *checker) covers(s *story) []reign {
 			if f.kind == history.NoSubscribe {
 				continue // its commands pass: it can ask
 			}
-			all = append(all, reign{f.t, f.until + ttl})
+			all = append(all, reign{from: f.t, to: f.until + ttl})
 		}
 	}
 	return join(all)
@@ -137,16 +145,16 @@ func between(fs []*fault, longest, from, to int64) []*fault {
 
 // uncovered is the longest part of a time that no cover touches.
 func uncovered(from, to int64, covers []reign) (int64, int64) {
-	best, at := reign{from, from}, from
+	best, at := reign{from: from, to: from}, from
 	i, _ := slices.BinarySearchFunc(covers, from, func(r reign, t int64) int { return compare(r.to, t) })
 	for ; i < len(covers) && covers[i].from < to; i++ {
 		if covers[i].from-at > best.to-best.from {
-			best = reign{at, covers[i].from}
+			best = reign{from: at, to: covers[i].from}
 		}
 		at = max(at, covers[i].to)
 	}
 	if to-at > best.to-best.from {
-		best = reign{at, to}
+		best = reign{from: at, to: to}
 	}
 	return best.from, best.to
 }

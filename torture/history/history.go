@@ -13,16 +13,18 @@ type Event struct {
 	What   What   `json:"e"`             // what happened
 	ID     int64  `json:"i,omitempty"`   // of the call and of the hold it makes: unique within the worker
 	Lock   string `json:"l,omitempty"`   // name of the lock
-	Kind   string `json:"k,omitempty"`   // plain, fair, rw, fair rw
-	Mode   string `json:"m,omitempty"`   // w or r
+	Kind   string `json:"k,omitempty"`   // plain, fair, rw, fair rw, semaphore
+	Mode   string `json:"m,omitempty"`   // w, r, or s of a semaphore
 	Owner  string `json:"o,omitempty"`   // of a named owner; "" for an anonymous call
 	Token  int64  `json:"f,omitempty"`   // fencing token of the hold
 	TTL    int64  `json:"ttl,omitempty"` // ms, with Call and Acquired
-	Until  int64  `json:"u,omitempty"`   // Acquired: until when the hold is trusted, ns on the same clock; Fault: when it ended
+	Until  int64  `json:"u,omitempty"`   // Acquired: until when the hold is trusted, ns on the same clock; Call: the interval of Once, in ns; Fault: when it ended
 	Err    string `json:"err,omitempty"` // short name of the error, as "lost", "ctx", "not acquired", "unconfirmed"
 	Fault  string `json:"x,omitempty"`   // Fault: its kind
-	On     string `json:"on,omitempty"`  // Fault: what it befell (worker 3, server 0, link 2)
-	By     int64  `json:"by,omitempty"`  // Fault: how far a clock was stepped, ns; Start: the seed; Swept: how many
+	On     string `json:"on,omitempty"`  // Call: Together; Effect: what is done to a buffer, with item By; Fault: what it befell (worker 3, server 0, link 2)
+	Weight int64  `json:"n,omitempty"`   // Call: how many permits of a semaphore it asks for
+	Of     int64  `json:"of,omitempty"`  // Call: how many the semaphore has; Effect: how many items its buffer takes
+	By     int64  `json:"by,omitempty"`  // Fault: how far a clock was stepped, ns; Start: the seed; Swept: how many; Call: the ticket that it resumes; Failed: how long the interval of Once had lasted
 }
 
 // What says what an Event is.

@@ -7,6 +7,11 @@ const (
 	// Queued is a call's Waiting hook, noted when it is called: with the inbox up,
 	// its entry is in the queue by then.
 	Queued What = "queued"
+	// Await is a call of its own: the hold of call By is given up, to wait on the condition
+	// On until Until, and hold again. Acquired says by Err whether its time has passed.
+	Await What = "await"
+	// Signal is the hold's: one for the condition On, from T to Until, if Err is "".
+	Signal What = "signal"
 	// Downgrade is noted before the call: from then on the hold counts as a read
 	// hold, as it is that at least.
 	Downgrade What = "downgrade"
@@ -22,6 +27,14 @@ const (
 	// Ping is one of another client that was answered late, or with By a count of all.
 	Ping What = "ping"
 )
+
+// Nobody is whose events those of a ticket are: a call, from the detaching of a hold on, of
+// what nobody has until a call with By resumes it. Its number is that of no other.
+const Nobody = -2
+
+// Together is what a Call is On that asks for its lock together with others: it may hold
+// some while it waits for the next, and has none before it has all.
+const Together = "together"
 
 // What a Swept event counts.
 const (

@@ -99,6 +99,8 @@ func (e *Event) append(b []byte) []byte {
 	b = appendText(b, "err", e.Err)
 	b = appendText(b, "x", e.Fault)
 	b = appendText(b, "on", e.On)
+	b = appendInt(b, "n", e.Weight)
+	b = appendInt(b, "of", e.Of)
 	b = appendInt(b, "by", e.By)
 	return append(b, "}\n"...)
 }

@@ -18,8 +18,11 @@ var (
 	named     = map[string]int{"reentrant": 6, "storm": 1}
 	fair      = map[string]int{"fair": 6, "long": 4}
 	rw        = map[string]int{"rw": 8, "long": 4}
+	buffers   = map[string]int{"buffer": 6}
+	permits   = map[string]int{"permits": 8}
 
 	overlap = []check.Name{check.LeaseOverlap, check.TokenRepeated, check.HolderRefused, check.NoOrder}
+	signals = []check.Name{check.LostSignal}
 	stuck   = []check.Name{check.LostWakeup, check.Leaked, check.NoOrder}
 )
 
@@ -44,7 +47,7 @@ var All = []Mutant{
 	{
 		Name: "a grant does not look whether the lock is held",
 		Edits: []Edit{
-			{"lua/acquire.lua", "or request.mode == 'w' and blocked()) then", "or false) then"},
+			{"lua/acquire.lua", "if state.queued == 0 and fits(request) then", "if state.queued == 0 and (request.mode == 'w' or fits(request)) then"},
 			{"lua/acquire.lua", "local queued = KEYS[2] and tonumber(fields[2] or 0)", "local queued = false"},
 		},
 		Loads: exclusive, Want: overlap,
@@ -76,7 +79,7 @@ var All = []Mutant{
 		Name: "a poll passes the queue",
 		Edits: []Edit{
 			{"lua/acquire.lua", "if not writer() and state.queued > 0 and request.place <= 0 then", "if false then"},
-			{"lua/acquire.lua", "if state.queued == 0 and not (", "if not ("},
+			{"lua/acquire.lua", "if state.queued == 0 and fits(request) then", "if fits(request) then"},
 		},
 		Loads: fair, Kinds: []string{history.KillWorker}, Want: []check.Name{check.Overtaken},
 	},
@@ -90,7 +93,7 @@ var All = []Mutant{
 		Edits: []Edit{
 			{"lua/release.lua", "if front[1] then", "if false then"},
 			{"lua/shared_settle.lua", "  while not writer() and state.queued > 0 do", "  local given = 0\n  while (not writer() or given == 1) and state.queued > 0 do\n    given = given + 1"},
-			{"lua/shared_settle.lua", "elseif waiter.mode == 'w' and blocked() then", "elseif false then"},
+			{"lua/shared_settle.lua", "elseif not fits(waiter) then", "elseif false then"},
 		},
 		Loads: exclusive, Want: overlap,
 	},
@@ -123,7 +126,7 @@ var All = []Mutant{
 	{
 		Name: "readers are let in beside a writer",
 		Edits: []Edit{
-			{"lua/acquire.lua", "request.mode == 'r' and writer() or", "false or"},
+			{"lua/shared_settle.lua", "request.mode == 'r' and writer() or", "false or"},
 		},
 		Loads: rw, Want: overlap,
 	},
@@ -170,6 +173,51 @@ var All = []Mutant{
 			{"lua/shared_settle.lua", "    budget = budget - 1\n    from = after", "    from = after"},
 		},
 		Loads: map[string]int{"crowd": 3}, Want: []check.Name{check.SlowScript, check.SlowServer},
+	},
+	{
+		Name:  "a semaphore counts holds, not what they weigh",
+		Edits: []Edit{{"lua/shared_settle.lua", "return used() + request.weight <= request.permits", "return used() < request.permits"}},
+		Loads: permits, Want: overlap,
+	},
+	{
+		Name:  "who wants few permits passes who wants many",
+		Edits: []Edit{{"lua/acquire.lua", "if state.queued == 0 and fits(request) then", "if (state.queued == 0 or request.mode == 's') and fits(request) then"}},
+		Loads: permits, Want: []check.Name{check.Overtaken},
+	},
+	{
+		Name:  "a signal to the dead is nobody's",
+		Edits: []Edit{{"lua/shared_sessions.lua", "if state.conds and redis.call('HGET', KEYS[1], 'i:' .. nonce) then", "if false then"}},
+		Loads: buffers, Kinds: []string{history.KillWorker}, Want: signals,
+	},
+	{
+		Name:  "half of the signals wake nobody",
+		Edits: []Edit{{"lua/signal.lua", "last = signal(ARGV[3], 0)", "last = micros % 2 > 0 and signal(ARGV[3], 0)"}},
+		Loads: buffers, Want: signals,
+	},
+	{
+		Name:  "a ticket is still one when it has been resumed",
+		Edits: []Edit{{"lua/resume.lua", "if session.nonce == ARGV[1] then", "if false then"}},
+		Loads: map[string]int{"handed": 6}, Want: []check.Name{check.TicketBroken},
+	},
+	{
+		Name:  "a ticket has nothing until it is resumed",
+		Edits: []Edit{{"lua/detach.lua", "0, now + ttl)", "0, now)"}},
+		Loads: map[string]int{"handed": 6}, Want: overlap,
+	},
+	{
+		Name:  "a name does not rest",
+		Edits: []Edit{{"lua/shared_sessions.lua", "  if request.rest then", "  if false then"}},
+		Loads: map[string]int{"once": 4}, Want: []check.Name{check.TickTwice},
+	},
+	{
+		Name:  "a name rests for three intervals",
+		Edits: []Edit{{"lua/shared_sessions.lua", "state.rests, state.rester = since + request.rest,", "state.rests, state.rester = since + 3 * request.rest,"}},
+		Loads: map[string]int{"once": 4}, Want: []check.Name{check.TickMissed},
+	},
+	{
+		Name:  "several locks are taken in the order in which they were named",
+		Edits: []Edit{{"multi.go", "return cmp.Compare(a.hash, b.hash)", "return 0 * cmp.Compare(a.hash, b.hash)"}},
+		Loads: map[string]int{"several": 4}, Want: []check.Name{check.Circle},
 	},
 	{
 		Name:  "the clock of one server is taken for all",

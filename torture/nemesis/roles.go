@@ -31,7 +31,7 @@ func (s *Site) watchRole(ctx context.Context, r *server.Redis) {
 		case !primary:
 			follows = at
 		case follows != 0:
-			s.promoted(ctx, follows)
+			s.promoted(context.WithoutCancel(ctx), follows)
 			follows = 0
 		}
 	}
@@ -40,11 +40,7 @@ func (s *Site) watchRole(ctx context.Context, r *server.Redis) {
 // promoted notes a failover that began after an instant, unless a step did.
 func (s *Site) promoted(ctx context.Context, since int64) {
 	now := history.Now()
-	select {
-	case s.turn <- struct{}{}: // a step that is under way has ended
-	case <-ctx.Done():
-		return
-	}
+	s.turn <- struct{}{} // a step that is under way has ended
 	defer func() { <-s.turn }()
 	s.mu.Lock()
 	known := false
@@ -55,7 +51,7 @@ func (s *Site) promoted(ctx context.Context, since int64) {
 	if known {
 		return
 	}
-	if err := s.Deployment.Settled(context.WithoutCancel(ctx)); err != nil {
+	if err := s.Deployment.Settled(ctx); err != nil {
 		s.fail(Step{Kind: history.Failover}, err)
 	}
 	s.note(history.Event{T: since, Fault: history.Failover, On: s.Deployment.Name, Err: "by itself"})

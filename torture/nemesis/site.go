@@ -52,15 +52,23 @@ func storms(since, quiet time.Duration) bool {
 	return since%(quiet+Storm) >= quiet
 }
 
-// Run injects what the lanes say, until ctx ends. Every fault is healed when it returns.
-func (s *Site) Run(ctx context.Context, lanes Lanes, quiet time.Duration) {
+// Watch notes the failovers that nobody injected, until the function it returns is
+// called: also after Run, since servers may fail over when the last fault is over.
+func (s *Site) Watch() (stop func()) {
 	s.turn = make(chan struct{}, 1)
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running, watch sync.WaitGroup
-	defer func() { stop(); watch.Wait() }()
-	if s.Deployment.FailsOver() {
-		watch.Go(func() { s.watchRoles(watching) })
+	if !s.Deployment.FailsOver() {
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watchRoles(ctx) })
+	return sync.OnceFunc(func() { cancel(); watching.Wait() })
+}
+
+// Run injects what the lanes say, until ctx ends, while Watch watches. Every fault is
+// healed when it returns.
+func (s *Site) Run(ctx context.Context, lanes Lanes, quiet time.Duration) {
+	var running sync.WaitGroup
 	begin := time.Now()
 	for _, steps := range lanes {
 		running.Go(func() {

@@ -37,7 +37,7 @@ func open(d *server.Deployment, idle *server.Redis) (*eye, error) {
 	return e, nil
 }
 
-// handle is on the exclusive side of a lock.
+// handle is on the exclusive side of a lock, or on all of it.
 func (e *eye) handle(l worker.Lock) *relock.Lock {
 	opts := []relock.LockOption{relock.TTL(l.TTL)}
 	switch l.Kind {
@@ -47,6 +47,8 @@ func (e *eye) handle(l worker.Lock) *relock.Lock {
 		return e.client.NewRWLock(l.Name, opts...).WLocker()
 	case "fair rw":
 		return e.client.NewRWLock(l.Name, append(opts, relock.Fair())...).WLocker()
+	case "semaphore": // all of its permits: the last one to have it sees that none is missing
+		return e.client.NewSemaphore(l.Name, l.Permits, append(opts, relock.Weight(l.Permits))...)
 	}
 	return e.client.NewLock(l.Name, opts...)
 }

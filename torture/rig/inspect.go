@@ -17,6 +17,7 @@ const (
 	lastLease = 800 * time.Millisecond // longer than every TTL
 	reacquire = 5 * time.Second        // until every lock is to be had, when all workers have gone
 	settling  = 6 * time.Second        // until connections and keys have gone
+	labelled  = 10 * time.Minute       // for which a client's label outlives it
 )
 
 // inspect looks for what a round has left behind, and notes what it finds.
@@ -106,7 +107,8 @@ func (r *rig) poll(f func() []string) (left []string) {
 	return left
 }
 
-// leftKeys returns what is in Redis beside the bare hash of each lock.
+// leftKeys returns what is in Redis beside the bare hash of each lock, and the label of each
+// client.
 func leftKeys(ctx context.Context, d *server.Deployment) (left []string) {
 	for _, node := range d.Primaries(ctx) {
 		keys, err := scan(ctx, node.RDB)
@@ -114,6 +116,9 @@ func leftKeys(ctx context.Context, d *server.Deployment) (left []string) {
 			return []string{err.Error()}
 		}
 		for key, ttl := range ttls(ctx, node.RDB, keys) {
+			if strings.HasPrefix(key, "relock:label:") && ttl > 0 && ttl <= labelled {
+				continue
+			}
 			if !strings.HasPrefix(key, "relock:h:") || ttl < 0 || ttl > 2*time.Minute {
 				left = append(left, fmt.Sprintf("%s (%v)", key, ttl))
 				continue

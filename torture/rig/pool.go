@@ -122,8 +122,10 @@ func (r *rig) check(m *member) {
 // departure bounds the peaceful end of a worker.
 const departure = 90 * time.Second
 
-// stop ends all workers in peace, and returns their reports.
-func (p *pool) stop() map[int]worker.Report {
+// stop ends all workers in peace, and returns their reports when they have gone, which
+// it tells.
+func (p *pool) stop(gone func()) map[int]worker.Report {
+	defer gone()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.slots {
@@ -137,16 +139,21 @@ func (p *pool) stop() map[int]worker.Report {
 const ghostly = 2 * time.Second
 
 // haunt has some of the last requests arrive when their workers have gone: none
-// of them may get a lock any more.
-func (p *pool) haunt() {
+// of them may get a lock any more. The function it returns is called when they have: a
+// worker that waits for something else may send the last one long after the others.
+func (p *pool) haunt() (over func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var all []history.Event
 	for _, m := range p.slots {
-		now := history.Now()
+		all = append(all, history.Event{Worker: -1, What: history.Fault, Fault: history.Delay, T: history.Now(), On: fmt.Sprintf("link %d", m.n)})
 		m.link.Arm(proxy.Trap{Fate: proxy.Late, N: 12, For: ghostly})
-		p.rig.out.Add(history.Event{
-			T: now, Worker: -1, What: history.Fault, Fault: history.Delay, On: fmt.Sprintf("link %d", m.n), Until: now + int64(ghostly),
-		})
+	}
+	return func() {
+		for _, e := range all {
+			e.Until = history.Now() + int64(ghostly)
+			p.rig.out.Add(e)
+		}
 	}
 }
 

@@ -174,25 +174,43 @@ func (r *rig) round(ctx context.Context, n int, form string, length time.Duratio
 	}
 	defer eye.close()
 	watch := eye.watch(r.out)
+	site := &nemesis.Site{
+		Deployment: d, Clock: r.clock, Workers: r.Workers, Victim: p.victim, Replace: p.replace,
+		Locks: eye.locks, SHAs: r.shas, Out: r.out,
+	}
+	roles := site.Watch()
+	defer roles()
+	if err := r.weather(ctx, n, site, length); err != nil {
+		return err
+	}
+	watch()
+	if !r.Hasty {
+		over := p.haunt()
+		pause(ctx, 100*time.Millisecond)
+		left := p.stop(over)
+		roles()
+		r.inspect(ctx, d, eye, left)
+	}
+	roles()
+	r.count(n, site)
+	r.logf("round %d (%s, %v): %d faults so far", n, form, length.Round(time.Second), total(r.result.Kinds))
+	return nil
+}
+
+// weather is what befalls a deployment in a round, and the calm after it: everybody gets
+// going again, without faults, for longer than the longest lease.
+func (r *rig) weather(ctx context.Context, n int, site *nemesis.Site, length time.Duration) error {
 	if !r.Calm {
-		r.harass(ctx, n, d, p, eye, length)
+		r.harass(ctx, n, site, length)
 	} else {
 		pause(ctx, length)
 	}
-	if form != server.Standalone {
+	if d := site.Deployment; d.Form != server.Standalone {
 		if err := d.Settled(ctx); err != nil {
 			return err
 		}
 	}
-	// Without faults, for longer than the longest lease: everybody gets going again.
 	pause(ctx, calm)
-	watch()
-	if !r.Hasty {
-		p.haunt()
-		pause(ctx, 100*time.Millisecond)
-		r.inspect(ctx, d, eye, p.stop())
-	}
-	r.logf("round %d (%s, %v): %d faults so far", n, form, length.Round(time.Second), total(r.result.Kinds))
 	return nil
 }
 
@@ -200,17 +218,17 @@ func (r *rig) round(ctx context.Context, n int, form string, length time.Duratio
 const calm = 1500 * time.Millisecond
 
 // harass has the nemesis act for some time.
-func (r *rig) harass(ctx context.Context, n int, d *server.Deployment, p *pool, eye *eye, length time.Duration) {
-	lanes := nemesis.Schedule(r.Seed, n, d.Form, r.Kinds, int(length/(100*time.Millisecond)))
-	r.record(n, d.Form, lanes)
-	site := &nemesis.Site{
-		Deployment: d, Clock: r.clock, Workers: r.Workers, Victim: p.victim, Replace: p.replace,
-		Locks: eye.locks, SHAs: r.shas, Out: r.out,
-	}
+func (r *rig) harass(ctx context.Context, n int, site *nemesis.Site, length time.Duration) {
+	lanes := nemesis.Schedule(r.Seed, n, site.Deployment.Form, r.Kinds, int(length/(100*time.Millisecond)))
+	r.record(n, site.Deployment.Form, lanes)
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	site.Run(ctx, lanes, min(nemesis.Quiet, length/3))
 	r.clock.Set(0)
+}
+
+// count adds up what the nemesis did.
+func (r *rig) count(n int, site *nemesis.Site) {
 	counts, failed := site.Counts()
 	for kind, n := range counts {
 		r.result.Kinds[kind] += n

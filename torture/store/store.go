@@ -6,7 +6,10 @@ package store
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/relock-go/relock/torture/history"
@@ -21,6 +24,11 @@ type Effect struct {
 	Mode   string `json:"m"`
 	Owner  string `json:"o,omitempty"`
 	Token  int64  `json:"f"`
+
+	Do   string `json:"d,omitempty"`  // to the lock's buffer: Look, Put or Take; "": nothing
+	Item int64  `json:"n,omitempty"`  // that is put, or taken
+	Room int64  `json:"of,omitempty"` // of the buffer, in items
+	Text string `json:"x,omitempty"`  // of a letter
 }
 
 // What the store answers.
@@ -28,6 +36,15 @@ const (
 	Accepted = ""
 	Stale    = "stale" // a larger token has written
 	Twice    = "twice" // another grant has written with this very token
+)
+
+// What may be done to a buffer. Who looks has it to itself from then on, as one that
+// writes: who came before with a smaller token is refused. So nobody acts upon what
+// another has changed since.
+const (
+	Look = "look"
+	Put  = "put"
+	Take = "take"
 )
 
 // Store judges effects.
@@ -38,6 +55,8 @@ type Store struct {
 
 	mu     sync.Mutex // guards the following fields, and the order of the history
 	newest map[string]grant
+	items  map[string][]int64 // in buffers, by lock
+	mail   map[string][]letter
 	conns  map[net.Conn]struct{}
 	closed bool
 }
@@ -63,7 +82,7 @@ func Listen(path string, out *history.Writer) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{listener: listener, out: out, newest: map[string]grant{}, conns: map[net.Conn]struct{}{}}
+	s := &Store{listener: listener, out: out, newest: map[string]grant{}, items: map[string][]int64{}, mail: map[string][]letter{}, conns: map[net.Conn]struct{}{}}
 	s.wg.Go(s.accept)
 	return s, nil
 }
@@ -109,14 +128,14 @@ func (s *Store) serve(c net.Conn) {
 		if json.Unmarshal(in.Bytes(), &e) != nil {
 			return
 		}
-		if _, err := c.Write([]byte(s.judge(e) + "\n")); err != nil {
+		if _, err := c.Write([]byte(s.answer(e).line())); err != nil {
 			return
 		}
 	}
 }
 
 // judge decides and notes in one step, so that the history's order is the truth.
-func (s *Store) judge(e Effect) string {
+func (s *Store) judge(e Effect) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last, verdict := s.newest[e.Lock], Accepted
@@ -130,9 +149,39 @@ func (s *Store) judge(e Effect) string {
 	}
 	s.out.Add(history.Event{
 		Worker: e.Worker, What: history.Effect, ID: e.ID, Lock: e.Lock, Kind: e.Kind, Mode: e.Mode,
-		Owner: e.Owner, Token: e.Token, Err: verdict,
+		Owner: e.Owner, Token: e.Token, Err: verdict, On: e.Do, By: e.Item, Of: e.Room,
 	})
-	return verdict
+	if verdict == Accepted && e.Do != "" {
+		s.move(e)
+	}
+	a := Answer{Verdict: verdict, Items: len(s.items[e.Lock])}
+	if a.Items > 0 {
+		a.First = s.items[e.Lock][0]
+	}
+	return a
+}
+
+// move does what it is asked to, whether or not that makes sense: the history says.
+func (s *Store) move(e Effect) {
+	all := s.items[e.Lock]
+	switch i := slices.Index(all, e.Item); {
+	case e.Do == Put:
+		s.items[e.Lock] = append(all, e.Item)
+	case e.Do == Take && i >= 0:
+		s.items[e.Lock] = slices.Delete(all, i, i+1)
+	}
+}
+
+// An Answer is what the store says to an effect, and what is in the lock's buffer then.
+type Answer struct {
+	Verdict string
+	Items   int
+	First   int64  // of these, if there is one
+	Text    string // of a letter
+}
+
+func (a Answer) line() string {
+	return fmt.Sprintf("%s %d %d %s\n", a.Verdict, a.Items, a.First, a.Text)
 }
 
 // Client is a connection to the store, for one goroutine.
@@ -150,20 +199,26 @@ func Dial(path string) (*Client, error) {
 	return &Client{c, bufio.NewReader(c)}, nil
 }
 
-// Do asks for an effect, and returns the store's verdict.
-func (c *Client) Do(e Effect) (string, error) {
+// Do asks for an effect.
+func (c *Client) Do(e Effect) (a Answer, err error) {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return "", err
+		return a, err
 	}
 	if _, err := c.c.Write(append(line, '\n')); err != nil {
-		return "", err
+		return a, err
 	}
-	verdict, err := c.in.ReadString('\n')
+	text, err := c.in.ReadString('\n')
 	if err != nil {
-		return "", err
+		return a, err
 	}
-	return verdict[:len(verdict)-1], nil
+	verdict, rest, _ := strings.Cut(text, " ")
+	a.Verdict = verdict
+	if _, err = fmt.Sscanf(rest, "%d %d", &a.Items, &a.First); err != nil {
+		return a, err
+	}
+	a.Text = strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:])
+	return a, nil
 }
 
 // Close ends the connection.

@@ -66,8 +66,47 @@ func TestStoreTakesNothingStale(t *testing.T) {
 		{read, store.Stale},
 	} {
 		got, err := c.Do(step.effect)
+		if err != nil || got.Verdict != step.want {
+			t.Errorf("step %d: %q, %v, want %q", i, got.Verdict, err, step.want)
+		}
+	}
+}
+
+func TestBufferIsMovedByWhoLookedLast(t *testing.T) {
+	s, c := open(t, filepath.Join(t.TempDir(), "effects.jsonl"))
+	defer s.Close()
+	for i, step := range []struct {
+		token, item int64
+		do          string
+		want        store.Answer
+	}{
+		{5, 0, store.Look, store.Answer{}},
+		{5, 1, store.Put, store.Answer{Items: 1, First: 1}},
+		{6, 2, store.Put, store.Answer{Items: 2, First: 1}},
+		{5, 1, store.Take, store.Answer{Verdict: store.Stale, Items: 2, First: 1}},
+		{7, 0, store.Look, store.Answer{Items: 2, First: 1}},
+		{7, 1, store.Take, store.Answer{Items: 1, First: 2}},
+		{7, 1, store.Take, store.Answer{Items: 1, First: 2}}, // it is the history that says so
+	} {
+		got, err := c.Do(store.Effect{Worker: 1, ID: step.token, Lock: "d/l", Mode: "w", Token: step.token, Do: step.do, Item: step.item, Room: 2})
 		if err != nil || got != step.want {
-			t.Errorf("step %d: %q, %v, want %q", i, got, err, step.want)
+			t.Errorf("step %d: %+v, %v, want %+v", i, got, err, step.want)
+		}
+	}
+}
+
+func TestALetterIsReadAsOftenAsItMayBe(t *testing.T) {
+	s, c := open(t, filepath.Join(t.TempDir(), "effects.jsonl"))
+	defer s.Close()
+	for _, e := range []store.Effect{{Lock: "l", Do: store.Post, Item: 2, Text: "one"}, {Lock: "l", Do: store.Post, Item: 1, Text: "two"}} {
+		if _, err := c.Do(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"one", "one", "two", ""} {
+		got, err := c.Do(store.Effect{Lock: "l", Do: store.Fetch})
+		if err != nil || got.Text != want {
+			t.Errorf("letter %d: %q, %v, want %q", i, got.Text, err, want)
 		}
 	}
 }

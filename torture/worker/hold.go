@@ -86,6 +86,7 @@ type actor struct {
 	store  *store.Client
 	client *relock.Client
 	name   string
+	index  int // among those of its workload in its worker
 	rand   *rand.Rand
 	locks  map[string]*handles
 }
@@ -97,20 +98,22 @@ type handles struct {
 	rw   *relock.RWLock // nil: it is none
 	ttl  time.Duration
 	kind string
+
+	weight, of int // permits that each hold uses, of so many
 }
 
-// handle returns the actor's handle on a lock of that kind.
-func (a *actor) handle(name, kind string, ttl time.Duration) (string, *handles) {
-	name = a.Prefix + "/" + name
+// handle returns the actor's handle on a lock.
+func (a *actor) handle(l Lock) (string, *handles) {
+	name := a.Prefix + "/" + l.Name
 	if h := a.locks[name]; h != nil {
 		return name, h
 	}
-	opts := []relock.LockOption{relock.TTL(ttl)}
-	if kind == "fair" || kind == "fair rw" {
+	opts := []relock.LockOption{relock.TTL(l.TTL)}
+	if l.Kind == "fair" || l.Kind == "fair rw" {
 		opts = append(opts, relock.Fair())
 	}
-	h := &handles{ttl: ttl, kind: kind}
-	if kind == "rw" || kind == "fair rw" {
+	h := &handles{ttl: l.TTL, kind: l.Kind}
+	if l.Kind == "rw" || l.Kind == "fair rw" {
 		h.rw = a.client.NewRWLock(name, opts...)
 		h.lock, h.read = h.rw.WLocker(), h.rw.RLocker()
 	} else {
@@ -123,6 +126,7 @@ func (a *actor) handle(name, kind string, ttl time.Duration) (string, *handles) 
 // A try is how one call asks.
 type try struct {
 	owner string
+	label string // the owner in the history, where the call has none
 	read  bool
 	once  bool // TryAcquire
 	wait  time.Duration
@@ -136,6 +140,12 @@ func (a *actor) acquire(ctx context.Context, name string, hs *handles, t try) *h
 	lock := hs.lock
 	if t.read {
 		e.Mode, lock = "r", hs.read
+	}
+	if t.label != "" {
+		e.Owner = t.label
+	}
+	if hs.of > 0 {
+		e.Mode, e.Weight, e.Of = "s", int64(hs.weight), int64(hs.of)
 	}
 	if t.owner != "" {
 		ctx = relock.WithOwner(ctx, t.owner)

@@ -7,52 +7,63 @@ import (
 )
 
 // order is that of the workloads' names, so that actors are numbered alike in every run.
-var order = []string{"plain", "fair", "reentrant", "rw", "try", "storm", "long", "mixed", "crowd", "shared", "upset", "pair"}
+var order = []string{"plain", "fair", "reentrant", "rw", "try", "storm", "long", "mixed", "crowd", "shared", "upset", "pair", "permits", "buffer", "handed", "once", "several"}
 
 // Loads are all workloads, with how many actors each has in a worker.
 func Loads() map[string]int {
-	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3, "crowd": 1, "shared": 3, "upset": 2, "pair": 1}
+	return map[string]int{"plain": 6, "fair": 4, "reentrant": 3, "rw": 5, "try": 2, "storm": 1, "long": 3, "mixed": 3, "crowd": 1, "shared": 3, "upset": 2, "pair": 1, "permits": 3, "buffer": 4, "handed": 3, "once": 2, "several": 2}
 }
 
 var loads = map[string]func(ctx context.Context, a *actor){
 	"plain": plain, "fair": fair, "reentrant": reentrant, "rw": readWrite, "try": tries, "storm": storm, "long": long, "mixed": mixed,
-	"crowd": crowd, "shared": sharing, "upset": upsets, "pair": pair,
+	"crowd": crowd, "shared": sharing, "upset": upsets, "pair": pair, "permits": permits, "buffer": buffer, "handed": handed, "once": once, "several": several,
 }
 
 // Lock is one of the locks that all workers share.
 type Lock struct {
 	Name, Kind string
 	TTL        time.Duration
+	Permits    int // of a semaphore
 }
 
 // pairs is how many locks the pairs of all workers have.
 const pairs = 3
 
+// severals is how many locks there are of which some are taken together.
+const severals = 12
+
 // Locks are the names under a deployment.
 func Locks() (all []Lock) {
 	for i := range 3 {
 		all = append(all,
-			Lock{fmt.Sprintf("plain%d", i), "plain", 500 * time.Millisecond},
-			Lock{fmt.Sprintf("fair%d", i), "fair", 500 * time.Millisecond})
+			Lock{fmt.Sprintf("plain%d", i), "plain", 500 * time.Millisecond, 0},
+			Lock{fmt.Sprintf("fair%d", i), "fair", 500 * time.Millisecond, 0})
 	}
 	for i := range 2 {
 		all = append(all,
-			Lock{fmt.Sprintf("reentrant%d", i), "plain", 400 * time.Millisecond},
-			Lock{fmt.Sprintf("rw%d", i), "rw", 600 * time.Millisecond},
-			Lock{fmt.Sprintf("fairrw%d", i), "fair rw", 600 * time.Millisecond},
-			Lock{fmt.Sprintf("try%d", i), "plain", 300 * time.Millisecond})
+			Lock{fmt.Sprintf("reentrant%d", i), "plain", 400 * time.Millisecond, 0},
+			Lock{fmt.Sprintf("rw%d", i), "rw", 600 * time.Millisecond, 0},
+			Lock{fmt.Sprintf("fairrw%d", i), "fair rw", 600 * time.Millisecond, 0},
+			Lock{fmt.Sprintf("try%d", i), "plain", 300 * time.Millisecond, 0})
 	}
 	for i := range pairs {
-		all = append(all, Lock{fmt.Sprintf("pair%d", i), "plain", 500 * time.Millisecond})
+		all = append(all, Lock{fmt.Sprintf("pair%d", i), "plain", 500 * time.Millisecond, 0})
+	}
+	for i := range severals {
+		all = append(all, Lock{fmt.Sprintf("several%d", i), []string{"plain", "fair"}[i%2], 400 * time.Millisecond, 0})
 	}
 	return append(all,
-		Lock{"crowd0", "plain", 600 * time.Millisecond}, Lock{"crowd1", "rw", 600 * time.Millisecond},
-		Lock{"shared0", "plain", 400 * time.Millisecond}, Lock{"shared1", "rw", 400 * time.Millisecond},
-		Lock{"upset0", "plain", 400 * time.Millisecond},
-		Lock{"refair0", "fair", 500 * time.Millisecond},
-		Lock{"storm0", "plain", 300 * time.Millisecond}, Lock{"storm1", "fair", 300 * time.Millisecond},
-		Lock{"long0", "plain", 300 * time.Millisecond}, Lock{"long1", "fair", 300 * time.Millisecond},
-		Lock{"long2", "rw", 300 * time.Millisecond}, Lock{"long3", "fair rw", 300 * time.Millisecond})
+		Lock{"crowd0", "plain", 600 * time.Millisecond, 0}, Lock{"crowd1", "rw", 600 * time.Millisecond, 0},
+		Lock{"shared0", "plain", 400 * time.Millisecond, 0}, Lock{"shared1", "rw", 400 * time.Millisecond, 0},
+		Lock{"upset0", "plain", 400 * time.Millisecond, 0},
+		Lock{"refair0", "fair", 500 * time.Millisecond, 0},
+		Lock{"storm0", "plain", 300 * time.Millisecond, 0}, Lock{"storm1", "fair", 300 * time.Millisecond, 0},
+		Lock{"long0", "plain", 300 * time.Millisecond, 0}, Lock{"long1", "fair", 300 * time.Millisecond, 0},
+		Lock{"long2", "rw", 300 * time.Millisecond, 0}, Lock{"long3", "fair rw", 300 * time.Millisecond, 0},
+		Lock{"permits0", "semaphore", 500 * time.Millisecond, 5}, Lock{"permits1", "semaphore", 300 * time.Millisecond, 3},
+		Lock{"buffer0", "plain", 500 * time.Millisecond, 0}, Lock{"buffer1", "fair", 500 * time.Millisecond, 0},
+		Lock{"handed0", "plain", 400 * time.Millisecond, 0}, Lock{"handed1", "fair", 500 * time.Millisecond, 0},
+		Lock{"once0", "plain", 300 * time.Millisecond, 0}, Lock{"once1", "plain", 300 * time.Millisecond, 0})
 }
 
 var terms = func() map[string]Lock {
@@ -65,8 +76,7 @@ var terms = func() map[string]Lock {
 
 // on picks one of n locks with a common beginning.
 func (a *actor) on(base string, n int) (string, *handles) {
-	l := terms[fmt.Sprintf("%s%d", base, a.rand.IntN(n))]
-	return a.handle(l.Name, l.Kind, l.TTL)
+	return a.handle(terms[fmt.Sprintf("%s%d", base, a.rand.IntN(n))])
 }
 
 // patiently bounds most waits, and leaves some unbounded.

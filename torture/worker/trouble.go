@@ -56,7 +56,7 @@ func (a *actor) shared(base string, n int) (string, *handles) {
 	own, client := a.locks, a.client
 	a.locks, a.client = a.common, a.clients[0]
 	defer func() { a.locks, a.client = own, client }()
-	return a.handle(l.Name, l.Kind, l.TTL)
+	return a.handle(l)
 }
 
 // How long a goroutine hangs that has lost its hold, and when its hold is removed.
@@ -163,7 +163,7 @@ func upsets(ctx context.Context, a *actor) {
 // the message, or the waiter's own questions, can give it the lock.
 func pair(ctx context.Context, a *actor) {
 	l := terms[fmt.Sprintf("pair%d", a.N%pairs)]
-	name, hs := a.handle(l.Name, l.Kind, l.TTL)
+	name, hs := a.handle(l)
 	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	h := a.acquire(ctx, name, hs, try{})
@@ -177,7 +177,7 @@ func pair(ctx context.Context, a *actor) {
 			other.client = c
 		}
 	}
-	_, others := other.handle(l.Name, l.Kind, l.TTL)
+	_, others := other.handle(l)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

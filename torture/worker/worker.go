@@ -200,9 +200,9 @@ func (w *worker) work() (stuck int, err error) {
 	var open atomic.Int64
 	n := uint64(0)
 	for _, name := range order {
-		for range w.Actors[name] {
+		for i := range w.Actors[name] {
 			n++
-			a, err := w.actor(n)
+			a, err := w.actor(n, i)
 			if err != nil {
 				return 0, err
 			}
@@ -232,13 +232,13 @@ func (w *worker) work() (stuck int, err error) {
 }
 
 // actor makes the worker's nth actor, with a connection to the store.
-func (w *worker) actor(n uint64) (*actor, error) {
+func (w *worker) actor(n uint64, index int) (*actor, error) {
 	c, err := store.Dial(w.Store)
 	if err != nil {
 		return nil, err
 	}
 	return &actor{
-		worker: w, store: c, client: w.clients[n%uint64(len(w.clients))], name: fmt.Sprintf("w%d-%d", w.N, n),
+		worker: w, store: c, client: w.clients[n%uint64(len(w.clients))], name: fmt.Sprintf("w%d-%d", w.N, n), index: index,
 		rand: rand.New(rand.NewPCG(w.Seed, uint64(w.N)<<16|n)), locks: map[string]*handles{},
 	}, nil
 }

@@ -60,6 +60,7 @@ func (b *Bench) tasks() []task {
 	for _, n := range []int{1, 16, 256, 1024} {
 		all = append(all, task{fmt.Sprintf("pair %d", n), func(ctx context.Context) error { return b.Pairs(ctx, n) }})
 	}
+	all = append(all, task{"several", b.Several}, task{"signal", b.Signals})
 	for _, section := range []time.Duration{0, 2 * time.Millisecond} {
 		for _, h := range []Hot{{1, 16, section}, {4, 16, section}, {32, 1, section}} {
 			all = append(all, task{"hot " + h.Case(), func(ctx context.Context) error { return b.HotLock(ctx, h) }})

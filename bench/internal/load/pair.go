@@ -17,7 +17,11 @@ const samplesKept = 1 << 20
 
 // Pairs measures lock and unlock of a name that nobody else wants.
 func (b *Bench) Pairs(ctx context.Context, goroutines int) error {
-	fleets, err := b.open(slices.DeleteFunc(slices.Clone(b.Rivals), isFair), 1, b.Server.Addr())
+	rivals := slices.DeleteFunc(slices.Clone(b.Rivals), isFair)
+	if goroutines == 1 {
+		rivals = append(rivals, rival.RelockSemaphore())
+	}
+	fleets, err := b.open(rivals, 1, b.Server.Addr())
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,12 @@ func workloads() []workload {
 			slices.Concat(noFair, []string{ping}),
 			[]string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"},
 		},
+		{
+			"several", (*load.Bench).Several,
+			[]string{plain, rival.RelockMulti().Name, rival.RelockQuorum().Name, rival.RedsyncQuorum().Name},
+			[]string{"pairs/s", "p50 us"},
+		},
+		{"signal", (*load.Bench).Signals, []string{fair, rival.RelockCond().Name}, []string{"hand-off p50 us"}},
 		{"nested", (*load.Bench).NestedPairs, []string{load.Outer, load.Nested, load.LocalReentry}, []string{"mean ns", "pairs/s"}},
 		{
 			"hot", func(b *load.Bench, ctx context.Context) error { return b.HotLock(ctx, load.Hot{Clients: 2, Each: 2}) },

@@ -62,6 +62,17 @@ var sections = []section{
 		metrics: []string{"holds/s", "reads/s", "writes/s", "longest write wait ms"},
 	},
 	{
+		workload: "several", title: "Several locks",
+		text:    "`Lock`, `Unlock` by one goroutine of what is several locks. `server us/pair`, commands and bytes are those of one of the servers.",
+		metrics: []string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"},
+	},
+	{
+		workload: "signal", title: "Signal",
+		text: "Two clients. One waits on a condition, the other locks, signals and unlocks: from the call of `Signal` and from that of `Unlock` to the return of `Wait`. " +
+			"Beside it a lock with `Fair()` that changes hands: from the call of `Unlock` to the return of `Lock`.",
+		metrics: []string{"signal, unlock p50 us", "hand-off p50 us", "hand-off p99 us"},
+	},
+	{
 		workload: "depth", title: "Queue depth",
 		text:    "200 hand-offs of a fair lock with so many waiters in the queue, of one client; who got the lock is followed by another waiter. Waiters of the others stand in no queue.",
 		metrics: []string{"server us/hand-off", "server us/script", "commands/hand-off", "hand-offs/s", "joins/s"},

@@ -25,6 +25,7 @@ func atLeast(limit float64) func(float64) bool { return func(v float64) bool { r
 var (
 	plain     = rival.Relock().Name
 	fair      = rival.RelockFair().Name
+	semaphore = rival.RelockSemaphore().Name
 	byHand    = rival.ByHand().Name
 	rueidis   = rival.Rueidislock().Name
 	libraries = []string{rival.Redislock().Name, rival.Redsync().Name, rueidis}
@@ -93,6 +94,8 @@ func targets(r Results) []target {
 	var l list
 	l.alone()
 	l.nested()
+	l.several()
+	l.signalled()
 	l.contended()
 	l.linked()
 	if n := r.mostHeld(); n != "" {
@@ -110,10 +113,28 @@ func (l *list) alone() {
 	l.add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.10", atMost(1.10), p50, load.Asleep)
 	l.add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.25", atMost(1.25), p50, load.Awake)
 	l.add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
+	l.add("uncontended pair of a semaphore: p50 / that of a lock", "≤ 1.3", atMost(1.3), ratio(of("pair", "1", semaphore, "p50 us"), of("pair", "1", plain, "p50 us")), both...)
 	for _, n := range []string{"256", "1024"} {
 		l.add("uncontended pairs/s at "+n+" / best rival", "≥ 1.5", atLeast(1.5),
 			ratio(of("pair", n, plain, "pairs/s"), best("pair", n, others, "pairs/s", higher)), both...)
 	}
+}
+
+// several are targets of what is several locks, in pairs of one.
+func (l *list) several() {
+	of := func(name string) func(Results) []float64 {
+		return ratio(of("several", "1", name, "p50 us"), of("several", "1", plain, "p50 us"))
+	}
+	l.add("Multi of 3 names: p50 / that of a lock", "≤ 3.2", atMost(3.2), of(rival.RelockMulti().Name), both...)
+	l.add("Quorum of 3 servers: p50 / that of a lock", "≤ 2.2", atMost(2.2), of(rival.RelockQuorum().Name), both...)
+	l.add("redsync with these 3 servers: p50 / that of a lock of relock", "stated", nil, of(rival.RedsyncQuorum().Name), both...)
+}
+
+// signalled is how soon who was signalled runs, beside who was handed a fair lock.
+func (l *list) signalled() {
+	handOff := of("signal", "1", fair, "hand-off p50 us")
+	l.add("signal to running waiter, from the signaller's unlock: p50 / a hand-off of Fair()", "≤ 1.3", atMost(1.3), ratio(of("signal", "1", rival.RelockCond().Name, "hand-off p50 us"), handOff), both...)
+	l.add("the same from the signal, which is a round trip before", "stated", nil, ratio(of("signal", "1", rival.RelockCond().Name, "signal, unlock p50 us"), handOff), both...)
 }
 
 func (l *list) nested() {

@@ -28,6 +28,54 @@ func ours(name, settings string, opts ...relock.LockOption) Rival {
 	}
 }
 
+// RelockSemaphore is a semaphore of which a lock uses two permits of five.
+func RelockSemaphore() Rival {
+	return Rival{
+		Name:     "relock semaphore",
+		Settings: "5 permits, `Weight(2)`; go-redis with `ContextTimeoutEnabled`",
+		Open: func(addr string, s Setup) (Client, error) {
+			c, rdb, err := OpenRelock(addr, s)
+			if err != nil {
+				return nil, err
+			}
+			return &client{rdb: rdb, shut: c.Close, lock: func(name string) Lock { return c.NewSemaphore(name, 5, relock.Weight(2)) }}, nil
+		},
+	}
+}
+
+// A CondLock has a condition.
+type CondLock interface {
+	Lock
+	Wait(ctx context.Context) error
+	Signal(ctx context.Context) error
+}
+
+// RelockCond is the fair lock with a condition.
+func RelockCond() Rival {
+	return Rival{
+		Name:     "relock Cond",
+		Settings: "a condition of a lock with `Fair()`; go-redis with `ContextTimeoutEnabled`",
+		Open: func(addr string, s Setup) (Client, error) {
+			c, rdb, err := OpenRelock(addr, s)
+			if err != nil {
+				return nil, err
+			}
+			return &client{rdb: rdb, shut: c.Close, lock: func(name string) Lock {
+				l := c.NewLock(name, relock.Fair())
+				return awaited{l, l.NewCond("c")}
+			}}, nil
+		},
+	}
+}
+
+type awaited struct {
+	locker
+	*relock.Cond
+}
+
+// locker is Lock by a name that is none of its methods'.
+type locker = Lock
+
 // A ReadLock has another side, for reading; the lock itself is for writing.
 type ReadLock interface{ Reading() Lock }
 

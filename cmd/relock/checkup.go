@@ -1,0 +1,202 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A checkup is of one server.
+type checkup struct {
+	*doctor
+	rdb  *redis.Client
+	addr string
+}
+
+func (c *checkup) add(check, result, found, advice string) {
+	c.doctor.add(finding{Check: check, Server: c.addr, Result: result, Found: found, Advice: advice})
+}
+
+// version goes by HELLO, which every user may send.
+func (c *checkup) version(ctx context.Context) {
+	said, err := c.rdb.Do(ctx, "HELLO").Result()
+	if err != nil {
+		c.add("version", unknown, err.Error(), "")
+		return
+	}
+	hello := map[string]string{}
+	switch said := said.(type) {
+	case map[any]any:
+		for k, v := range said {
+			hello[fmt.Sprint(k)] = fmt.Sprint(v)
+		}
+	case []any:
+		for pair := range slices.Chunk(said, 2) {
+			hello[fmt.Sprint(pair[0])] = fmt.Sprint(pair[len(pair)-1])
+		}
+	}
+	name, version := hello["server"], hello["version"]
+	found := strings.Join(strings.Fields(name+" "+version+" "+hello["mode"]+" "+hello["role"]), " ")
+	major, _, _ := strings.Cut(version, ".")
+	switch n, err := strconv.Atoi(major); {
+	case hello["role"] != "" && hello["role"] != "master":
+		c.replica = true // of a single server alone
+		c.add("version", wrong, found, "this is a replica, which takes no locks: name the primary, or the Sentinels")
+	case name == "redis" && (err != nil || n < 7):
+		c.add("version", wrong, found, "Redis 7.0 or Valkey is needed")
+	default:
+		c.add("version", fine, found, "")
+	}
+}
+
+// settings reads what INFO says of memory and persistence.
+func (c *checkup) settings(ctx context.Context) {
+	memory, err := c.section(ctx, "memory")
+	if err != nil {
+		c.add("eviction", unknown, err.Error(), "+info lets the doctor see it")
+		c.add("persistence", unknown, err.Error(), "+info lets the doctor see it")
+		return
+	}
+	c.eviction(memory["maxmemory_policy"], memory["maxmemory"])
+	if kept, err := c.section(ctx, "persistence"); err == nil {
+		c.persistence(ctx, kept)
+	}
+}
+
+func (c *checkup) eviction(policy, most string) {
+	const advice = "set maxmemory-policy to noeviction: a lock that is held may be removed"
+	switch {
+	case policy == "":
+		c.add("eviction", unknown, "the server does not say", "")
+	case policy == "noeviction":
+		c.add("eviction", fine, policy, "")
+	case most == "0":
+		c.add("eviction", warning, policy+", and maxmemory is not set", advice+" once it is")
+	default:
+		c.add("eviction", wrong, policy+", at maxmemory "+most, advice)
+	}
+}
+
+func (c *checkup) persistence(ctx context.Context, kept map[string]string) {
+	if kept["aof_enabled"] == "1" {
+		found := "append-only file"
+		if set, err := c.rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil {
+			found += ", appendfsync " + set["appendfsync"]
+		}
+		c.add("persistence", fine, found, "")
+		return
+	}
+	set, err := c.rdb.ConfigGet(ctx, "save").Result()
+	switch {
+	case err != nil:
+		c.add("persistence", unknown, "no append-only file; "+err.Error(), "+config|get lets the doctor see it")
+	case set["save"] != "":
+		c.add("persistence", warning, "snapshots alone", "a restart brings locks back as they were, or not at all: appendonly yes keeps them")
+	default:
+		c.add("persistence", warning, "none", "a restart frees all locks while their holders work on: appendonly yes keeps them")
+	}
+}
+
+func (c *checkup) section(ctx context.Context, name string) (map[string]string, error) {
+	text, err := c.rdb.Info(ctx, name).Result()
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(text) {
+		if k, v, is := strings.Cut(strings.TrimSpace(line), ":"); is {
+			said[k] = v
+		}
+	}
+	return said, nil
+}
+
+// A reading is one look at a server's clock: it was there at some time between the
+// question and its answer.
+type reading struct {
+	asked, answered, there time.Time
+}
+
+const (
+	readEvery = 50 * time.Millisecond
+	// A clock may be so much slower or faster than this machine's, and Redis tells the
+	// time of when its loop went round, which a busy machine delays.
+	clockRate  = 0.01
+	clockSlack = 20 * time.Millisecond
+	// farOff is more than requests may be late.
+	farOff = 30 * time.Second
+	slow   = 20 * time.Millisecond
+)
+
+// clock compares the server's clock with this machine's, which goes on by itself, and
+// says how long the server took to answer.
+func (c *checkup) clock(ctx context.Context) {
+	var all []reading
+	again := time.NewTicker(readEvery)
+	defer again.Stop()
+	for began := time.Now(); ctx.Err() == nil && (len(all) < 10 || time.Since(began) < c.watch); {
+		asked := time.Now()
+		there, err := c.rdb.Time(ctx).Result()
+		if err != nil {
+			c.add("clock", unknown, err.Error(), "")
+			return
+		}
+		all = append(all, reading{asked, time.Now(), there})
+		<-again.C
+	}
+	if len(all) == 0 {
+		return
+	}
+	last := all[len(all)-1]
+	off := last.there.Sub(last.asked.Round(0)).Round(time.Millisecond)
+	step, at := stepOf(all)
+	switch {
+	case step != 0:
+		c.add("clock", wrong, fmt.Sprintf("it steps: by %v after %v", step.Round(time.Millisecond), at.Round(time.Millisecond)),
+			"leases, tickets and tokens are counted by it: have it slewed, not stepped")
+	case off > farOff || off < -farOff:
+		c.add("clock", warning, fmt.Sprintf("%v from this machine's", off), "one of the two is not set")
+	default:
+		c.add("clock", fine, fmt.Sprintf("no step in %v, %v from this machine's", last.asked.Sub(all[0].asked).Round(time.Second/10), off), "")
+	}
+	c.latency(all)
+}
+
+// stepOf returns by how much a clock has moved that it should not have, and when.
+func stepOf(all []reading) (step, at time.Duration) {
+	first := all[0]
+	for _, r := range all[1:] {
+		went := r.there.Sub(first.there)
+		least, most := r.asked.Sub(first.answered), r.answered.Sub(first.asked)
+		slack := clockSlack + time.Duration(clockRate*float64(most))
+		switch {
+		case went < least-slack:
+			return went - least, r.asked.Sub(first.asked)
+		case went > most+slack:
+			return went - most, r.asked.Sub(first.asked)
+		}
+	}
+	return 0, 0
+}
+
+func (c *checkup) latency(all []reading) {
+	var took []time.Duration
+	for _, r := range all {
+		took = append(took, r.answered.Sub(r.asked))
+	}
+	slices.Sort(took)
+	median, worst := took[len(took)/2].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond)
+	found := fmt.Sprintf("%v, at worst %v, of %d", median, worst, len(took))
+	if median > slow {
+		c.add("latency", warning, found, "a lock costs at least two of these, and a lease should be many")
+		return
+	}
+	c.add("latency", fine, found, "")
+}

@@ -1,0 +1,268 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+)
+
+const doctorHelp = `relock doctor [flags]: whether this Redis, and this user of it, are fit for locks
+
+It asks each primary for its version, settings and clock, takes a lock of its own and
+hands it over. What it leaves under the key prefix is gone after a minute.
+
+  -watch D      for how long it compares the server's clock with this machine's (default 2s)
+` + serverHelp + `
+The user needs +info and +config|get besides what locks need for all of it to be seen.
+
+Exit status: 0 nothing is wrong, though there may be warnings; 1 something is;
+64 usage; 69 Redis cannot be reached.
+`
+
+// The results of a check. What a user may not see is unknown, which is no fault.
+const (
+	fine    = "ok"
+	warning = "warning"
+	wrong   = "wrong"
+	unknown = "unknown"
+)
+
+// A finding is what the doctor says of one thing.
+type finding struct {
+	Check  string `json:"check"`
+	Server string `json:"server"` // "": of all
+	Result string `json:"result"`
+	Found  string `json:"found"`
+	Advice string `json:"advice"`
+}
+
+// A doctor examines one Redis.
+type doctor struct {
+	*tool
+	at    server
+	link  *link
+	watch time.Duration
+	// The servers of a Cluster are asked at the same time.
+	mu      sync.Mutex
+	found   []finding
+	replica bool // which can only be looked at
+}
+
+func (t *tool) doctor(ctx context.Context, args []string) int {
+	d := &doctor{tool: t}
+	fs := flagSet()
+	d.at.flags(fs, t.env)
+	spanVar(fs, &d.watch, "watch", 2*time.Second)
+	_, more, status, ok := t.parse(fs, args, 0, doctorHelp)
+	if !ok {
+		return status
+	}
+	if len(more) > 0 {
+		return t.fail(usageError{fmt.Errorf("doctor takes no arguments, not %q", more)})
+	}
+	var err error
+	if d.link, err = d.at.connect(ctx, relock.TokenKeep(doctorKeep)); err != nil {
+		return t.fail(err)
+	}
+	defer d.link.close()
+	if err := d.examine(ctx); err != nil {
+		return t.fail(err)
+	}
+	return d.report()
+}
+
+// doctorKeep is how long what the doctor leaves in Redis stays there, and doctorTTL how
+// long its lock outlives a doctor that is killed.
+const (
+	doctorKeep = time.Minute
+	doctorTTL  = 5 * time.Second
+)
+
+// examine looks at each server by itself, and then at what locks do there.
+func (d *doctor) examine(ctx context.Context) error {
+	look := func(ctx context.Context, rdb *redis.Client) error {
+		c := &checkup{doctor: d, rdb: rdb, addr: rdb.Options().Addr}
+		c.version(ctx)
+		c.settings(ctx)
+		c.clock(ctx)
+		return nil
+	}
+	var err error
+	switch rdb := d.link.rdb.(type) {
+	case *redis.ClusterClient:
+		err = rdb.ForEachMaster(ctx, look)
+	case *redis.Client:
+		err = look(ctx, rdb)
+	default:
+		err = fmt.Errorf("nobody knows how to look at a %T", rdb)
+	}
+	if err != nil {
+		return err
+	}
+	if !d.replica {
+		d.messages(ctx)
+		d.locks(ctx)
+	}
+	return ctx.Err()
+}
+
+func (d *doctor) add(f finding) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found = append(d.found, f)
+}
+
+// report says what was found, the servers' findings side by side.
+func (d *doctor) report() (status int) {
+	style := map[string]string{fine: green, warning: yellow, wrong: red, unknown: faint}
+	p := &printer{say: d.say, color: colored(d.out, d.env)}
+	for _, f := range d.found {
+		if f.Result == wrong {
+			status = exitFailed
+		}
+		switch {
+		case d.json:
+			d.tell(d.out, f)
+			continue
+		case d.quiet && f.Result != wrong:
+			continue
+		}
+		where := f.Check
+		if f.Server != "" {
+			where += " of " + f.Server
+		}
+		d.say("%s  %s: %s\n", p.paint(style[f.Result], fmt.Sprintf("%-7s", f.Result)), where, f.Found)
+		if f.Advice != "" {
+			d.say("         %s\n", f.Advice)
+		}
+	}
+	return status
+}
+
+// heard says whether a message arrives that a script has sent.
+func heard(ctx context.Context, messages <-chan *redis.Message) bool {
+	over := time.NewTimer(farewell)
+	defer over.Stop()
+	select {
+	case _, open := <-messages:
+		return open
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// echo asks in a script who is subscribed to a channel, and publishes there.
+var echo = redis.NewScript(`
+local seen = redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]
+redis.call('PUBLISH', ARGV[1], 'heard')
+return seen
+`)
+
+// messages checks that a script sees who is subscribed, and is heard.
+func (d *doctor) messages(ctx context.Context) {
+	f := finding{Check: "messages", Result: fine}
+	defer func() { d.add(f) }()
+	channel := d.at.prefix + ":doctor:" + uuid.NewString()
+	sub := d.link.rdb.Subscribe(ctx, channel)
+	defer sub.Close()
+	if _, err := sub.ReceiveTimeout(ctx, farewell); err != nil {
+		f.Result, f.Found = wrong, "cannot subscribe to "+channel+": "+err.Error()
+		f.Advice = "the user needs +subscribe and the channels &" + d.at.prefix + ":*; without, waiters are not woken"
+		return
+	}
+	seen, err := echo.Run(ctx, d.link.rdb, []string{channel}, channel).Int()
+	_, clustered := d.link.rdb.(*redis.ClusterClient) // whose servers each know their own subscribers
+	switch {
+	case err != nil:
+		f.Result, f.Found = wrong, err.Error()
+		f.Advice = "docs/operations.md lists the permissions that locks need"
+	case !heard(ctx, sub.Channel()):
+		f.Result, f.Found = wrong, fmt.Sprintf("what a script publishes is not heard (NUMSUB %d)", seen)
+		f.Advice = "waiters are not woken, and ask once a second: is there a proxy between several servers?"
+	case seen == 0 && !clustered:
+		f.Result, f.Found = wrong, "a script does not see who is subscribed (NUMSUB 0)"
+		f.Advice = "locks are right here, and hand-overs slower: is there a proxy between several servers?"
+	default:
+		f.Found = "a script is heard"
+	}
+}
+
+// locks takes a lock, has a second client wait for it, and hands it over.
+func (d *doctor) locks(ctx context.Context) {
+	f := finding{Check: "locks", Result: fine}
+	defer func() { d.add(f) }()
+	took, err := d.handOver(ctx)
+	switch {
+	case errors.Is(err, context.Canceled):
+		f.Result, f.Found = unknown, err.Error()
+	case err != nil:
+		f.Result, f.Found = wrong, trimName(err)
+		f.Advice = "docs/operations.md lists the permissions that locks need"
+	case took > time.Second/2:
+		f.Result, f.Found = warning, fmt.Sprintf("handed over after %v", took)
+		f.Advice = "the waiter was not woken, but asked by itself: see messages"
+	default:
+		f.Found = fmt.Sprintf("taken, and handed over in %v", took)
+	}
+}
+
+func (d *doctor) handOver(ctx context.Context) (took time.Duration, err error) {
+	const most = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	name := "doctor/" + uuid.NewString()
+	lock := d.link.locks.NewLock(name, relock.TTL(doctorTTL))
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = hold.Release() }() // as it was already, unless something is wrong
+	second, err := d.at.connect(ctx, relock.TokenKeep(doctorKeep))
+	if err != nil {
+		return 0, err
+	}
+	defer second.close()
+	next := make(chan error, 1)
+	var got time.Time
+	go func() {
+		h, err := second.locks.NewLock(name, relock.TTL(doctorTTL)).Acquire(ctx)
+		if got = time.Now(); err == nil {
+			err = h.Release()
+		}
+		next <- err
+	}()
+	if err = d.awaitWaiter(ctx, lock); err != nil {
+		cancel()
+		return 0, errors.Join(err, <-next)
+	}
+	began := time.Now()
+	err = errors.Join(hold.Release(), <-next)
+	return got.Sub(began).Round(time.Microsecond), err
+}
+
+// awaitWaiter asks until somebody waits: Redis tells nobody when one joins.
+func (d *doctor) awaitWaiter(ctx context.Context, lock *relock.Lock) error {
+	again := time.NewTicker(probeEvery)
+	defer again.Stop()
+	for {
+		info, err := lock.Info(ctx)
+		if err != nil || info.Waiters > 0 {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

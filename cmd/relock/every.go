@@ -1,0 +1,55 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/relock-go/relock"
+)
+
+// once is do where the command is to run once in each interval.
+func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
+	var l *link
+	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
+		l, err = j.connect(ctx, j.about...)
+		return err
+	})
+	if l != nil {
+		defer l.close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	_, err = l.locks.Once(ctx, j.name, j.every, func(held context.Context) (err error) {
+		select {
+		case s := <-signals:
+			return errors.Join(interrupted{s.(syscall.Signal)}, relock.ErrUnspent)
+		default:
+		}
+		hold, _ := relock.FromContext(held, j.name)
+		if status, err = j.supervise(ctx, hold, signals); err == nil && retried[status] {
+			err = relock.ErrUnspent
+		}
+		return err
+	}, j.options()...)
+	switch _, stopped := errors.AsType[interrupted](err); {
+	case err == nil:
+		return status, nil
+	case stopped, errors.Is(err, relock.ErrLost):
+		return 0, err
+	case errors.Is(err, relock.ErrUnconfirmed):
+		j.note("%s; its lease ends it", trimName(err))
+		return status, nil
+	case errors.Is(err, relock.ErrUnspent):
+		return status, nil
+	}
+	return 0, fmt.Errorf("not run: %w", err)
+}
+
+// retried are what a command ends with whose interval is left to the next run.
+var retried = map[int]bool{exitNotAcquired: true, exitNotExecutable: true, exitNotFound: true}

@@ -1,0 +1,174 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+const holdHelp = `relock hold [flags] NAME: hold a lock without a command
+
+It says when it holds, and holds until TERM, INT or HUP, or for as long as -for says.
+
+  -for D        release after that long (default: hold until a signal comes)
+` + lockHelp + serverHelp + `
+Exit status: 0 released; 128+n when signal n ended the wait; 64 usage; 69 Redis
+cannot be reached or refuses, or NAME is in use as another kind of lock; 75 not
+acquired within -wait; 76 the lock was lost.
+`
+
+// A heldForm is what hold says when it holds, and when it has released.
+type heldForm struct {
+	Event string `json:"event"` // held or released
+	Name  string `json:"name"`
+	Token int64  `json:"token"`
+}
+
+func (t *tool) hold(ctx context.Context, args []string) int {
+	j := &job{tool: t}
+	fs := flagSet()
+	j.lockFlags(fs)
+	var long patience
+	long.flag(fs, "for")
+	words, more, status, ok := t.parse(fs, args, 1, holdHelp)
+	if !ok {
+		return status
+	}
+	if words = append(words, more...); len(words) != 1 {
+		return t.fail(usageError{fmt.Errorf("want one NAME, not %q; a command is for relock run", words)})
+	}
+	j.name = words[0]
+	if err := j.consistent(); err != nil {
+		return t.fail(usageError{err})
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals)
+	defer signal.Stop(signals)
+	token := int64(0)
+	_, err := j.under(ctx, signals, func(hold *relock.Hold) (int, error) {
+		token = hold.Token()
+		t.held(heldForm{"held", j.name, token})
+		return 0, long.keep(ctx, hold, signals)
+	})
+	if err != nil {
+		return t.fail(err)
+	}
+	t.held(heldForm{"released", j.name, token})
+	return 0
+}
+
+func (t *tool) held(f heldForm) {
+	switch {
+	case t.json:
+		t.tell(t.out, f)
+	case !t.quiet:
+		t.say("%s: %s, token %d\n", f.Name, f.Event, f.Token)
+	}
+}
+
+// keep returns when the hold is to end, or has been lost.
+func (p *patience) keep(ctx context.Context, hold *relock.Hold, signals <-chan os.Signal) error {
+	var over <-chan time.Time
+	if p.bounded {
+		timer := time.NewTimer(p.wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-signals:
+	case <-over:
+	case <-ctx.Done():
+	case <-hold.Lost():
+	}
+	return hold.Err()
+}
+
+const waitHelp = `relock wait [flags] NAME: wait until nobody holds the lock
+
+It takes nothing, and stands in no queue: it asks five times a second. Whoever waits
+there may have the lock when this command ends.
+
+  -wait D       give up after that long; 0: ask once (default: wait for ever)
+` + serverHelp + `
+Exit status: 0 nobody holds it; 75 somebody does still; 128+n when signal n ended the
+wait; 64 usage; 69 Redis cannot be reached or refuses.
+`
+
+// freeEvery is how often wait asks.
+const freeEvery = 200 * time.Millisecond
+
+type freeForm struct {
+	Name     string `json:"name"`
+	Free     bool   `json:"free"`
+	WaitedMS int64  `json:"waited_ms"`
+}
+
+func (t *tool) waitFree(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	notify(signals)
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(interrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	fs := flagSet()
+	var p patience
+	p.flag(fs, "wait")
+	return t.inspect(ctx, fs, args, waitHelp, func(l *relock.Lock) error {
+		began := time.Now()
+		free, err := p.awaitFree(ctx, l)
+		if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
+			err = s
+		}
+		if err != nil {
+			return err
+		}
+		waited := time.Since(began)
+		switch {
+		case t.json:
+			t.tell(t.out, freeForm{l.Name(), free, ms(waited)})
+		case free && !t.quiet:
+			t.say("%s is free\n", l.Name())
+		}
+		if !free {
+			return fmt.Errorf("%w: %q is still held after %v", relock.ErrNotAcquired, l.Name(), waited.Round(time.Millisecond))
+		}
+		return nil
+	})
+}
+
+// awaitFree asks until nobody holds, or the patience is over.
+func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (free bool, err error) {
+	again := time.NewTicker(freeEvery)
+	defer again.Stop()
+	for began := time.Now(); ; {
+		info, err := l.Info(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(info.Holders) == 0 && info.Resting == 0 {
+			return true, nil
+		}
+		if p.bounded && time.Since(began) >= p.wait {
+			return false, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestHoldHoldsUntilASignal(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("hold", "-json", "-fair", "x")
+	if line := p.next(); !strings.HasPrefix(line, `{"event":"held","name":"x","token":`) {
+		t.Errorf("hold says %q", line)
+	}
+	if info := w.info("x"); len(info.Holders) != 1 || info.Kind != "fair" {
+		t.Errorf("redis has %+v, want one holder of a fair lock", info)
+	}
+	p.signal(syscall.SIGINT)
+	if line := p.next(); !strings.HasPrefix(line, `{"event":"released","name":"x","token":`) {
+		t.Errorf("hold says %q at its end", line)
+	}
+	p.wantStatus(0)
+	w.wantFree("x")
+}
+
+func TestHoldEndsByItselfAndWhenItIsLost(t *testing.T) {
+	w := newWorld(t)
+	if status, out, complaint := w.relock("hold", "x", "-for", ".05"); status != 0 || strings.Count(out, "\n") != 2 || complaint != "" {
+		t.Errorf("-for: status %d, %q, %q", status, out, complaint)
+	}
+	w.wantFree("x")
+	p := w.start("hold", "x", "-q", "-ttl", soon)
+	for len(w.info("x").Holders) == 0 && t.Context().Err() == nil { // it says nothing
+	}
+	if status, _, complaint := w.relock("unlock", "-force", "x"); status != 0 {
+		t.Fatal(complaint)
+	}
+	if out := p.wantEnd(); len(out) > 0 {
+		t.Errorf("-q: it says %q", out)
+	}
+	p.wantStatus(exitLost)
+	if p.complain.Len() > 0 {
+		t.Errorf("-q: it complains %q", p.complain.String())
+	}
+}
+
+func TestWaitEndsWhenTheLockIsFree(t *testing.T) {
+	w := newWorld(t)
+	if status, out, _ := w.relock("wait", "x"); status != 0 || out != "x is free\n" {
+		t.Errorf("a free lock: status %d, %q", status, out)
+	}
+	h := w.hold("x")
+	for _, wait := range []string{"0", ".3"} {
+		status, out, complaint := w.relock("wait", "x", "-wait", wait)
+		if status != exitNotAcquired || out != "" || !strings.Contains(complaint, `"x" is still held`) {
+			t.Errorf("-wait %s: status %d, %q, %q", wait, status, out, complaint)
+		}
+	}
+	if status, out, complaint := w.relock("wait", "-json", "-q", "x", "-wait", "0"); status != exitNotAcquired || !strings.HasPrefix(out, `{"name":"x","free":false,`) || complaint != "" {
+		t.Errorf("-json -q: status %d, %q, %q", status, out, complaint)
+	}
+	p, stopped := w.start("wait", "x"), w.start("wait", "x")
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+	p.want("x is free")
+	p.wantStatus(0)
+	stopped.wantStatus(0)
+	if info := w.info("x"); info.Waiters != 0 || len(info.Holders) != 0 {
+		t.Errorf("redis has %+v, want nobody", info)
+	}
+}

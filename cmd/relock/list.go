@@ -1,0 +1,227 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+	"unsafe"
+
+	"github.com/relock-go/relock"
+)
+
+const lsHelp = `relock ls [flags] [PREFIX]: the locks that are held, waited for or resting
+
+Those whose names begin with PREFIX, by their names. It looks at every key that the
+servers have: the user needs +scan besides what locks need.
+
+` + serverHelp + `
+Exit status: 0; 64 usage; 69 Redis, or one server of a Cluster, cannot be reached or
+refuses: what the others have is shown.
+`
+
+func (t *tool) ls(ctx context.Context, args []string) int {
+	return t.list(ctx, flagSet(), args, lsHelp, func(l *link, prefix string) error {
+		locks, err := lookAt(ctx, l, prefix)
+		slices.SortFunc(locks, func(a, b relock.Info) int { return cmp.Compare(a.Name, b.Name) })
+		if t.json {
+			for _, info := range locks {
+				t.tell(t.out, lockFormOf(info))
+			}
+			return err
+		}
+		return errors.Join(table(t.out, locks), err)
+	})
+}
+
+// list calls fn with a link and the prefix that the arguments name.
+func (t *tool) list(ctx context.Context, fs *flag.FlagSet, args []string, help string, fn func(*link, string) error) int {
+	var s server
+	s.flags(fs, t.env)
+	words, more, status, ok := t.parse(fs, args, 1, help)
+	if !ok {
+		return status
+	}
+	if words = append(words, more...); len(words) > 1 {
+		return t.fail(usageError{fmt.Errorf("want one PREFIX at most, not %q", words)})
+	}
+	l, err := s.connect(ctx)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer l.close()
+	if err := fn(l, strings.Join(words, "")); err != nil {
+		return t.fail(err)
+	}
+	return 0
+}
+
+// lookAt returns what is there, also beside an error.
+func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, err error) {
+	for info, bad := range l.locks.Locks(ctx, literal.Replace(prefix)+"*") {
+		switch {
+		case bad != nil:
+			err = errors.Join(err, bad)
+		default:
+			locks = append(locks, info)
+		}
+	}
+	return locks, err
+}
+
+// literal takes their meaning from the signs of a pattern.
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// table has a line for each lock.
+func table(out io.Writer, locks []relock.Info) error {
+	if len(locks) == 0 {
+		return nil
+	}
+	lines := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(lines, "NAME\tKIND\tHELD BY\tFOR\tLEASE\tWAITING")
+	for _, info := range locks {
+		_, _ = fmt.Fprintf(lines, "%s\t%s\t%s\t%d\n", shown(info.Name), info.Kind, holding(info), info.Waiters)
+	}
+	return lines.Flush()
+}
+
+// holding is of the first holder, and how many there are besides.
+func holding(info relock.Info) string {
+	if len(info.Holders) == 0 && info.Resting > 0 {
+		return fmt.Sprintf("nobody\t-\t%v", info.Resting.Round(time.Second))
+	}
+	if len(info.Holders) == 0 {
+		return "-\t-\t-"
+	}
+	h := info.Holders[0]
+	who := shown(cmp.Or(h.Label, h.Owner))
+	if more := len(info.Holders) - 1; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s\t%v\t%v", who, h.Held.Round(time.Second), h.TTL.Round(time.Second))
+}
+
+// shown quotes a text that a terminal might obey, or a reader take for two.
+func shown(text string) string {
+	if quoted := fmt.Sprintf("%q", text); quoted != `"`+text+`"` || text == "" || strings.Contains(text, " ") {
+		return quoted
+	}
+	return text
+}
+
+const topHelp = `relock top [flags] [PREFIX]: what ls shows, again and again, the longest queues first
+
+Ends with Ctrl-C. After a look it rests for at least nineteen times as long as the look
+took, so that it costs the servers no more than a twentieth of their time.
+
+  -every D      how often to look (default 1s)
+  -looks N      end after so many (default: go on)
+` + serverHelp + `
+Exit status: 0; 64 usage; 69 Redis cannot be reached or refuses.
+`
+
+// A topForm is one look.
+type topForm struct {
+	At     time.Time  `json:"at"`
+	TookMS int64      `json:"took_ms"`
+	Locks  []lockForm `json:"locks"`
+}
+
+func (t *tool) top(ctx context.Context, args []string) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	fs := flagSet()
+	var every time.Duration
+	spanVar(fs, &every, "every", time.Second)
+	looks := fs.Int("looks", 0, "")
+	return t.list(ctx, fs, args, topHelp, func(l *link, prefix string) error {
+		for n := 1; ; n++ {
+			began := time.Now()
+			locks, err := lookAt(ctx, l, prefix)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			took := time.Since(began)
+			if ctx.Err() == nil {
+				t.draw(began, took, locks)
+			}
+			if n == *looks {
+				return nil
+			}
+			rest := time.NewTimer(restAfter(took, every))
+			select {
+			case <-rest.C:
+			case <-ctx.Done():
+				rest.Stop()
+				return nil
+			}
+		}
+	})
+}
+
+// restAfter is how long top rests after a look.
+func restAfter(took, every time.Duration) time.Duration { return max(every-took, 19*took) }
+
+// draw shows one look, on a terminal in place of the one before.
+func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
+	slices.SortFunc(locks, func(a, b relock.Info) int {
+		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(longest(b), longest(a)), cmp.Compare(a.Name, b.Name))
+	})
+	if t.json {
+		form := topForm{At: at, TookMS: ms(took), Locks: []lockForm{}}
+		for _, info := range locks {
+			form.Locks = append(form.Locks, lockFormOf(info))
+		}
+		t.tell(t.out, form)
+		return
+	}
+	held, waiting := 0, 0
+	for _, info := range locks {
+		waiting += info.Waiters
+		if len(info.Holders) > 0 {
+			held++
+		}
+	}
+	all, text := len(locks), &strings.Builder{}
+	rows, live := rowsOf(t.out)
+	if live {
+		locks = locks[:min(len(locks), max(0, rows-4))]
+		text.WriteString("\x1b[H\x1b[2J")
+	}
+	fmt.Fprintf(text, "%s  %d locks, %d held, %d waiting; looked for %v\n\n",
+		at.Format(time.TimeOnly), all, held, waiting, took.Round(time.Millisecond))
+	_ = table(text, locks) // a Builder takes everything
+	t.say("%s", text)
+}
+
+func longest(info relock.Info) (held time.Duration) {
+	for _, h := range info.Holders {
+		held = max(held, h.Held)
+	}
+	return held
+}
+
+// rowsOf says how many lines a terminal has.
+func rowsOf(out io.Writer) (rows int, is bool) {
+	f, ok := out.(*os.File)
+	if !ok || !isTerminal(out) {
+		return 0, false
+	}
+	var size struct{ rows, columns, x, y uint16 }
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
+	if errno != 0 || size.rows == 0 {
+		return 24, true
+	}
+	return int(size.rows), true
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLsShowsTheLocksOfAPrefix(t *testing.T) {
+	w := newWorld(t)
+	if status, out, complaint := w.relock("ls"); status != 0 || out != "" || complaint != "" {
+		t.Errorf("of no locks: status %d, %q, %q", status, out, complaint)
+	}
+	for _, name := range []string{"a/2", "a/1", "a*", "b c"} {
+		h := w.hold(name)
+		defer func() { _ = h.Release() }()
+	}
+	waits := w.start("run", "a/2", "true")
+	w.waitForQueue("a/2", 1)
+	status, out, _ := w.relock("ls", "a/")
+	lines := strings.Split(out, "\n")
+	line := regexp.MustCompile(`^a/2 +plain +\S+:\d+ +\d+s +\d+s +1$`)
+	if status != 0 || len(lines) != 4 || !strings.HasPrefix(lines[0], "NAME") || !strings.HasPrefix(lines[1], "a/1 ") || !line.MatchString(lines[2]) {
+		t.Errorf("ls a/: status %d, %q", status, out)
+	}
+	if _, out, _ = w.relock("ls", "a*", "-json"); strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, `{"name":"a*","kind":"plain","holders":[{`) {
+		t.Errorf("ls 'a*': %q, want the one that is called so", out)
+	}
+	if _, out, _ = w.relock("ls", "b"); !strings.Contains(out, `"b c"`) {
+		t.Errorf("ls b: %q, want a name of two words in quotes", out)
+	}
+	waits.signal(15)
+	waits.wantStatus(exitSignal + 15)
+}
+
+func TestTopShowsTheLongestQueueFirst(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b"} {
+		h := w.hold(name)
+		defer func() { _ = h.Release() }()
+	}
+	waits := w.start("run", "b", "true")
+	w.waitForQueue("b", 1)
+	status, out, complaint := w.relock("top", "-looks", "2", "-every", ".01")
+	if status != 0 || complaint != "" || strings.Count(out, " 2 locks, 2 held, 1 waiting; ") != 2 || strings.Index(out, "\nb ") > strings.Index(out, "\na ") || strings.Contains(out, "\x1b") {
+		t.Errorf("top: status %d, %q, %q", status, out, complaint)
+	}
+	if status, out, _ := w.relock("top", "-looks", "1", "-json"); status != 0 || !strings.Contains(out, `"locks":[{"name":"b",`) {
+		t.Errorf("top -json: status %d, %q", status, out)
+	}
+	waits.signal(15)
+	waits.wantStatus(exitSignal + 15)
+}
+
+func TestTopRestsNineteenTimesAsLongAsItLooks(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: 999 * time.Millisecond, 50 * time.Millisecond: 950 * time.Millisecond, time.Second: 19 * time.Second,
+	} {
+		if got := restAfter(took, time.Second); got != want {
+			t.Errorf("after a look of %v it rests for %v, want %v", took, got, want)
+		}
+	}
+}

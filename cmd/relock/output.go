@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// What -json writes: one object a line. docs/operations.md has these forms, and a test
+// holds it to them. Fields are added, and never renamed or taken away; lengths of time
+// are whole milliseconds.
+
+type failure struct {
+	Error  string `json:"error"`
+	Status int    `json:"status"`
+}
+
+type holderForm struct {
+	Owner   string `json:"owner"`
+	Mode    string `json:"mode"` // lock, read or write
+	Holds   int    `json:"holds"`
+	Token   int64  `json:"token"`
+	LeaseMS int64  `json:"lease_ms"`
+	HeldMS  int64  `json:"held_ms"`
+	Label   string `json:"label"` // "" where it is not known
+}
+
+type lockForm struct {
+	Name      string       `json:"name"`
+	Kind      string       `json:"kind"` // of a lock that was never taken: ""
+	Holders   []holderForm `json:"holders"`
+	Waiting   int          `json:"waiting"`
+	RestingMS int64        `json:"resting_ms"`
+}
+
+type waiterForm struct {
+	Name     string `json:"name"`
+	Place    int    `json:"place"` // from 1
+	Owner    string `json:"owner"`
+	Mode     string `json:"mode"`
+	WaitedMS int64  `json:"waited_ms"`
+	Label    string `json:"label"`
+}
+
+type removedForm struct {
+	Name     string       `json:"name"`
+	Removed  []holderForm `json:"removed"`
+	RestedMS int64        `json:"rested_ms"` // for which nobody could have had it
+}
+
+// tell writes one object. What nobody reads any more is dropped, as in say.
+func (t *tool) tell(to io.Writer, object any) (status int) {
+	_ = json.NewEncoder(to).Encode(object)
+	return 0
+}
+
+func modeOf(kind string, read bool) string {
+	switch {
+	case read:
+		return "read"
+	case shared(kind):
+		return "write"
+	}
+	return "lock"
+}
+
+func holdersForm(kind string, holders []relock.Holder) []holderForm {
+	all := []holderForm{} // never null
+	for _, h := range holders {
+		all = append(all, holderForm{
+			Owner: h.Owner, Mode: modeOf(kind, h.Read), Holds: h.Holds, Token: h.Token,
+			LeaseMS: ms(h.TTL), HeldMS: ms(h.Held), Label: h.Label,
+		})
+	}
+	return all
+}
+
+func lockFormOf(info relock.Info) lockForm {
+	return lockForm{
+		Name: info.Name, Kind: info.Kind, Holders: holdersForm(info.Kind, info.Holders),
+		Waiting: info.Waiters, RestingMS: ms(info.Resting),
+	}
+}
+
+func ms(d time.Duration) int64 { return d.Milliseconds() }

@@ -1,0 +1,152 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/relock-go/relock/relockweb"
+)
+
+const serveHelp = `relock serve [flags]: a page for browsers with all locks, who holds them and who waits
+
+  -listen ADDR  where the page is (default 127.0.0.1:7365)
+  -host NAME    one more name by which browsers may ask for the page; more than once for more.
+                A host's address and localhost always serve, other names do not: they may be
+                those of another site that leads here
+  -match P      the locks alone whose names match: * is any text, ? one character
+  -allow-force  let whoever sees the page end grants, which it asks to confirm; for an
+                address of this machine alone (127.0.0.1, ::1)
+` + serverHelp + `
+Nobody is asked who they are: to let others look, have a proxy in front that does. The
+same as JSON is at /locks.json and /lock.json?name=NAME. It ends with INT or TERM, and
+its status is 0 then.
+`
+
+// A view is a page that relock serves.
+type view struct {
+	server
+	listen string
+	hosts  []string
+	match  string
+	force  bool
+}
+
+func (t *tool) serve(ctx context.Context, args []string) int {
+	var v view
+	set := flagSet()
+	v.flags(set, t.env)
+	_, more, status, ok := t.parse(set, args, 0, serveHelp)
+	if !ok {
+		return status
+	}
+	if len(more) > 0 {
+		return t.fail(usageError{fmt.Errorf("serve takes no arguments, not %q", more)})
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	at, err := v.open(ctx)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer at.Close()
+	l, err := v.connect(ctx)
+	if err != nil {
+		return t.fail(err)
+	}
+	defer l.close()
+	for _, err := range l.locks.Locks(ctx, v.match) { // a pattern that is none, or a user who may not scan
+		if err != nil {
+			return t.fail(err)
+		}
+		break
+	}
+	t.say("locks of %s: http://%s/\n", l.addr, at.Addr())
+	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options()...))); err != nil {
+		return t.fail(err)
+	}
+	return 0
+}
+
+func (v *view) flags(set *flag.FlagSet, env []string) {
+	v.server.flags(set, env)
+	set.StringVar(&v.listen, "listen", "127.0.0.1:7365", "")
+	set.StringVar(&v.match, "match", "", "")
+	set.BoolVar(&v.force, "allow-force", false, "")
+	set.Func("host", "", func(name string) error { v.hosts = append(v.hosts, strings.ToLower(name)); return nil })
+}
+
+// open listens. A page that may end grants is for this machine.
+func (v *view) open(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+	at, err := config.Listen(ctx, "tcp", v.listen)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if tcp, is := at.Addr().(*net.TCPAddr); v.force && (!is || !tcp.IP.IsLoopback()) {
+		at.Close()
+		return nil, usageError{fmt.Errorf("-allow-force would let whoever reaches %s end grants: listen on 127.0.0.1, behind a proxy that asks who they are", v.listen)}
+	}
+	return at, nil
+}
+
+func (v *view) options() (opts []relockweb.Option) {
+	opts = append(opts, relockweb.Match(v.match))
+	if v.force {
+		opts = append(opts, relockweb.AllowForce(func(*http.Request) bool { return true }))
+	}
+	return opts
+}
+
+// checked answers those alone who ask for a host that is known. A site can have its own name
+// lead to this machine, and would read along with the browser that asks for it.
+func (v *view) checked(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !v.known(r.Host) {
+			http.Error(w, "relock serve answers for its address and for localhost; -host names others", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (v *view) known(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost" || slices.Contains(v.hosts, host)
+}
+
+// answer serves until ctx ends, and then those who are being answered.
+func (v *view) answer(ctx context.Context, at net.Listener, h http.Handler) error {
+	web := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(at) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if web.Shutdown(last) != nil {
+		_ = web.Close() // whoever is left has had their time
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// get asks the page for something as a browser does that believes it is at host.
+func (w *world) get(address, host string) (status int, page string) {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if host != "" {
+		r.Host = host
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return answer.StatusCode, string(b)
+}
+
+// address is where it says that the page is.
+func (p *process) address() string {
+	p.w.Helper()
+	select {
+	case line := <-p.lines:
+		if _, at, said := strings.Cut(line, ": http://"); said {
+			return "http://" + at
+		}
+		p.w.Fatalf("it says %q, and not where the page is; complaints: %s", line, p.complain.String())
+	case <-time.After(tooLong):
+		p.w.Fatal("it does not say where the page is")
+	}
+	return ""
+}
+
+func TestServeShowsTheLocksUntilItIsTerminated(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("nightly report")
+	defer func() { _ = h.Release() }()
+	served := w.start("serve", "-listen", "127.0.0.1:0", "-host", "Locks.Example")
+	address := served.address()
+	if status, page := w.get(address, ""); status != 200 || !strings.Contains(page, "nightly report") || strings.Contains(page, "force") {
+		t.Errorf("the page: status %d, %s", status, page)
+	}
+	if status, page := w.get(address+"locks.json", "locks.example:8080"); status != 200 || !strings.Contains(page, `"nightly report"`) {
+		t.Errorf("JSON: status %d, %s", status, page)
+	}
+	if status, _ := w.get(address+"force?name=x", ""); status != 404 {
+		t.Errorf("force is offered: status %d", status)
+	}
+	// A name that another site had lead here.
+	if status, page := w.get(address, "evil.example"); status != 421 || strings.Contains(page, "nightly") {
+		t.Errorf("another host: status %d, %s", status, page)
+	}
+	served.signal(syscall.SIGTERM)
+	served.wantStatus(0)
+}
+
+func TestServeLetsForceBeAllowed(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	defer func() { _ = h.Release() }()
+	served := w.start("serve", "-listen", "127.0.0.1:0", "-allow-force", "-match", "x*")
+	address := served.address()
+	if status, page := w.get(address+"force?name=x", ""); status != 200 || !strings.Contains(page, "I mean it") {
+		t.Errorf("force: status %d, %s", status, page)
+	}
+	if status, _ := w.get(address+"force?name=y", ""); status != 404 {
+		t.Errorf("a lock that does not match: status %d", status)
+	}
+	served.signal(syscall.SIGINT)
+	served.wantStatus(0)
+}

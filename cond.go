@@ -1,0 +1,189 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A Cond is a condition of a lock: who holds the lock waits on it for others to change
+// what the lock protects. Conditions of one name on one lock are one, in every process.
+// Its contract is that of Java's Condition:
+//
+//	for !ready() { // under the lock
+//		if err := cond.Wait(ctx); err != nil {
+//			return err
+//		}
+//	}
+//
+// A wait may end without a signal, so it belongs into a loop that looks. It never ends
+// for want of one: a signal whose receiver dies, or loses the lock, before it has unlocked
+// it goes to the next.
+//
+// All calls but Waiters are made by who holds the lock: the owner that the context names,
+// or the hold from which it descends, or else the newest hold of the handle that the Cond
+// was made of.
+type Cond struct {
+	lock *Lock
+	name string
+	err  error // what every call returns
+}
+
+// NewCond returns the condition of that name. It does no I/O. A name is as that of a lock.
+// The reading side of a read/write lock and a semaphore have no conditions: each call
+// says so.
+func (l *Lock) NewCond(name string) *Cond {
+	c := &Cond{lock: l, name: name, err: l.bad()}
+	switch err := key.CheckName(name); {
+	case c.err != nil:
+	case err != nil:
+		c.err = fmt.Errorf("%w of a condition: %w", ErrInvalidName, err)
+	case l.read:
+		c.err = fmt.Errorf("%w: a reading side or a semaphore has no conditions; make it of a lock, or of the writing side", ErrInvalidOption)
+	}
+	return c
+}
+
+// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds
+// again: with as many holds, the same ones, under a larger token. When ctx ends first it
+// waits no more for a signal, but goes on waiting for the lock, without ctx, and returns
+// ctx's error, holding. ErrLost alone says that the lock could not be had again: its holds
+// are to be unlocked as after any loss. A call that fails otherwise has given up nothing:
+// ErrNotHeld without the lock, and an error where the owner also holds in another process,
+// or reads.
+//
+// Meanwhile the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
+// other owners may use the handle.
+func (c *Cond) Wait(ctx context.Context) error {
+	_, err := c.wait(ctx, nil)
+	return err
+}
+
+// WaitFor is Wait for at most d: then it returns (false, nil), holding. It gives up the
+// lock in any case, also for a d of zero.
+func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
+	return c.wait(ctx, &d)
+}
+
+// Signal wakes who has waited longest. That one holds in its turn, after the caller has
+// unlocked. Nobody is woken where nobody waits.
+func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
+
+// Broadcast wakes all who wait.
+func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
+
+// Waiters reads from Redis who waits on the condition, the longest first. It needs no lock.
+func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
+	if c.err != nil {
+		return nil, c.fail(c.err)
+	}
+	for from := ""; ; {
+		raw, err := c.lock.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call {
+			return e.Awaiting(keys, c.name, from, waitersPage)
+		})
+		if err != nil {
+			return nil, err
+		}
+		page, next, err := wire.DecodeAwaiting(raw)
+		if err != nil {
+			return nil, c.fail(err)
+		}
+		all = appendWaiters(all, page)
+		if next == "" {
+			c.lock.c.labelWaiters(ctx, all)
+			return all, nil
+		}
+		from = next
+	}
+}
+
+func (c *Cond) fail(err error) error {
+	return lockError(c.lock.Name(), fmt.Errorf("condition %.512q: %w", c.name, err))
+}
+
+// errAbsent is the state of a hold whose owner waits.
+var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
+
+// caller checks all that can be said without Redis, and says by which session it is called.
+func (c *Cond) caller(ctx context.Context) (*acquisition, error) {
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case ctx == nil:
+		return nil, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+	case ctx.Err() != nil:
+		return nil, ended(ctx)
+	}
+	owner, err := c.lock.ownerFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := c.lock.newest()
+	if owner != "" {
+		if a := c.lock.sessionOf(owner); a != nil {
+			return a, nil
+		}
+		if h == nil || h.acquisition().owner() != owner || h.judge() == nil {
+			return nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
+		}
+	} else if above := c.lock.holdIn(ctx); above != nil {
+		h = above
+	}
+	if h == nil {
+		return nil, fmt.Errorf("%w by this handle, nor does the context descend from a hold or name an owner", ErrNotHeld)
+	}
+	if err := h.judge(); err != nil {
+		return nil, err
+	}
+	return h.acquisition(), nil
+}
+
+func (c *Cond) signal(ctx context.Context, most int) error {
+	a, err := c.caller(ctx)
+	if err == nil {
+		err = c.signalBy(ctx, a, most)
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// signalBy has Redis move waiters, in the name of a session. One signal at a time: a later
+// one says that those before it have come.
+func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
+	k := a.keeper
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-a.turn }()
+	k.mu.Lock()
+	number := a.Session.Number()
+	k.mu.Unlock()
+	call, began := k.c.wire.Signal(k.keys(), a.session(false), number, c.name, most), k.c.clock.Now()
+	held := false
+	err := transport.Try(ctx, k.c.ctx.Done(), func() (again bool, err error) {
+		raw, err := k.c.transport.Do(ctx, trust.Attempt(a.Terms.TTL), call)
+		if err != nil {
+			return true, err
+		}
+		var now int64
+		held, again, now, err = wire.DecodeSignal(raw)
+		k.sample(now)
+		return again, err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ended(ctx), failed(ctx, err, k.c.clock.Now(), began))
+	case err != nil:
+		return &requestError{err}
+	case !held:
+		return a.gone()
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package relock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// This file is how a call waits on a condition: its session gives up the lock, is queued
+// for it again by a signal or by itself, and holds again before the call returns.
+
+// An awaiting is one call that waits.
+type awaiting struct {
+	*Cond
+	a      *acquisition
+	holds  []*room.Hold // of the session, the oldest first
+	shaken chan struct{}
+	server string // of the lock in a Cluster, before it is told that the session waits
+}
+
+func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, err error) {
+	a, err := c.caller(ctx)
+	if err != nil {
+		return false, c.fail(err)
+	}
+	w := &awaiting{Cond: c, a: a, shaken: make(chan struct{})}
+	defer a.keeper.listener.join()()
+	bounded := ctx
+	if limit != nil {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	if err = w.part(ctx, bounded); err == nil {
+		if signalled, err = w.sleep(bounded); err == nil && !signalled {
+			err = w.reason(ctx)
+		}
+	}
+	if err != nil {
+		return false, c.fail(err)
+	}
+	return signalled, nil
+}
+
+// reason is why a wait ended without a signal; nil: its time has passed.
+func (w *awaiting) reason(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case w.a.keeper.c.isClosing():
+		return ErrClosed
+	}
+	return nil
+}
+
+// part has Redis end the session and enqueue it on the condition. bounded is the end of the
+// wait; ctx that of the call, which may have ended before anything was given up.
+func (w *awaiting) part(ctx, bounded context.Context) error {
+	k := w.a.keeper
+	if k.c.isClosing() {
+		return ErrClosed
+	}
+	if err := w.a.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-w.a.turn }()
+	at := k.begin()
+	w.holds = w.a.Session.Holds()
+	e, why := w.a.Session.Part(&at)
+	if why == room.Parted {
+		e.Await.Shaken = w.shaken
+	}
+	k.end(&at)
+	switch why {
+	case room.Parted:
+	case room.NotHeld: // lost, or another call of the owner waits, or has unlocked: that call ends the session
+		return w.failed(ErrNotHeld)
+	default:
+		return w.refused(why)
+	}
+	for _, h := range w.holds { // the handle is free for others
+		h := h.Of.(*Hold)
+		h.lock.detach(h)
+	}
+	return w.enqueue(bounded, e)
+}
+
+// enqueue sends the statement until it is answered. Where nobody can say any more whether
+// it came to anything, the waiter asks for the lock, as if it had been woken.
+func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
+	k, doubt := w.a.keeper, false
+	w.server = k.c.transport.Server(k.hash)
+	call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await.Op, e.Await.Writes, w.a.Terms.TTL, w.name)
+	said := room.NotHeld
+	patient, cancel := w.outlast(ctx)
+	defer cancel()
+	err := transport.Try(patient, nil, func() (again bool, err error) {
+		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
+		if err != nil {
+			doubt = doubt || transport.Classify(err) == transport.Unknown
+			return true, err
+		}
+		var now int64
+		var more bool
+		if said, now, more, err = wire.DecodeAwait(raw); more {
+			k.c.settle(k.keys())
+		}
+		k.sample(now)
+		return false, err
+	})
+	at := k.begin()
+	switch {
+	case err == nil && (said == room.Parted || said == room.NotHeld && doubt):
+		e.Parted(doubt, &at)
+		k.end(&at)
+		return nil
+	case err != nil && doubt:
+		w.a.Session.Lose(&requestError{err}, &at)
+	default:
+		e.Rejoin(&at)
+	}
+	k.end(&at)
+	w.attach()
+	if err != nil {
+		return w.failed(&requestError{err})
+	}
+	return w.refused(said)
+}
+
+// refused is the error of a wait that has not begun.
+func (w *awaiting) refused(why room.Parting) error {
+	switch why {
+	case room.OwnerReads:
+		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())
+	case room.OwnerElsewhere:
+		return fmt.Errorf("%w: owner %q also holds the lock in another process, or by another call; a wait can give up what one has", ErrOwnerMismatch, w.a.owner())
+	}
+	return w.a.gone()
+}
+
+// outlast returns a context that ends a TTL after ctx: by then Redis would have answered,
+// or all leases have ended.
+func (w *awaiting) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	patient, cancel := context.WithCancel(w.a.keeper.c.ctx)
+	stop := context.AfterFunc(ctx, func() {
+		transport.Pause(patient, nil, w.a.Terms.TTL)
+		cancel()
+	})
+	return patient, func() { stop(); cancel() }
+}
+
+// sleep waits for a signal, and for the lock.
+func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
+	c, woken := w.a.keeper.c, w.a.waitable()
+	look := time.NewTicker(w.a.Terms.TTL / 3)
+	defer look.Stop()
+	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
+		select {
+		case <-woken:
+			return signalled, w.resume(ctx)
+		case <-look.C:
+			err = w.silence(ctx)
+		case <-c.ctx.Done():
+			err = ErrClosed
+		}
+	}
+	return false, w.lose(err)
+}
+
+// doze waits for a signal. Where one may have been lost that counts as one: the waiter's
+// server is another one since, by its channel's connection or by a Cluster's layout.
+func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
+	c := w.a.keeper.c
+	for {
+		var moved bool
+		select {
+		case <-woken:
+			return true, nil
+		case <-w.shaken:
+			moved = true
+		case <-look:
+			moved = c.transport.Server(w.a.keeper.hash) != w.server
+		case <-ctx.Done():
+			return w.abandon(ctx)
+		case <-c.closing:
+			return w.abandon(c.open)
+		}
+		if moved {
+			_, err = w.abandon(ctx)
+			return true, err
+		}
+	}
+}
+
+// silence is why a wait is given up whose time has passed: Redis does not answer.
+func (w *awaiting) silence(ctx context.Context) error {
+	k := w.a.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := w.a.Entry; e != nil && ctx.Err() != nil && e.Silent(k.c.clock.Now()) > w.a.Terms.TTL {
+		return unanswered(e.Silent(k.c.clock.Now()))
+	}
+	return nil
+}
+
+// abandon has the waiter wait for the lock alone, unless it has been signalled.
+func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
+	k := w.a.keeper
+	call := k.c.wire.Abandon(k.keys(), w.a.session(false))
+	patient, cancel := w.outlast(ctx)
+	defer cancel()
+	err = transport.Try(patient, nil, func() (again bool, err error) {
+		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
+		if err != nil {
+			return true, err
+		}
+		var now int64
+		var more bool
+		if signalled, more, now, err = wire.DecodeAbandon(raw); more {
+			k.c.settle(k.keys())
+		}
+		k.sample(now)
+		return false, err
+	})
+	at := k.begin()
+	defer k.end(&at)
+	switch {
+	case err != nil && w.a.Held():
+		return true, nil // in doubt it was signalled
+	case err != nil:
+		return false, &requestError{err}
+	case w.a.Waits():
+		w.a.Entry.Kick(&at) // where Redis does not know it any more, it asks anew
+	}
+	return signalled, nil
+}
+
+// resume returns with the lock, which the session holds again.
+func (w *awaiting) resume(ctx context.Context) error {
+	k := w.a.keeper
+	at := k.begin()
+	held, unproven := w.a.Held(), w.a.Held() && w.a.Session.ToConfirm()
+	k.end(&at)
+	if unproven {
+		patient, cancel := w.outlast(ctx)
+		defer cancel()
+		if err := w.a.prove(patient, false); err != nil {
+			return w.lose(err)
+		}
+	}
+	if !held {
+		return w.lose(nil)
+	}
+	at = k.begin()
+	w.a.Session.Resume(&at)
+	k.end(&at)
+	w.attach()
+	return lostFor(w.a.fate())
+}
+
+// lose ends a wait whose lock cannot be had again.
+func (w *awaiting) lose(why error) error {
+	k := w.a.keeper
+	at := k.begin()
+	w.a.Session.Lose(why, &at)
+	k.end(&at)
+	w.attach()
+	return w.failed(why)
+}
+
+// failed is the error of a call whose holds may be lost.
+func (w *awaiting) failed(err error) error {
+	if lost := w.a.fate(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// attach puts the holds back on their handles, lost ones too: each is to be unlocked.
+func (w *awaiting) attach() {
+	for _, h := range w.holds {
+		h := h.Of.(*Hold)
+		h.lock.mu.Lock()
+		if h.in.Load() == nil && h.peek() != ErrNotHeld { //nolint:errorlint // made here, never wrapped
+			h.lock.holds.add(h)
+		}
+		h.lock.mu.Unlock()
+	}
+}

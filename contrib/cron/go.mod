@@ -1,0 +1,20 @@
+module github.com/relock-go/relock/contrib/cron
+
+go 1.26.0
+
+replace github.com/relock-go/relock => ../../
+
+require (
+	github.com/relock-go/relock v0.0.0-00010101000000-000000000000
+	github.com/robfig/cron/v3 v3.0.1
+)
+
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)

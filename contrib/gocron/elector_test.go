@@ -1,0 +1,72 @@
+package relockgocron_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/relock-go/relock"
+	relockgocron "github.com/relock-go/relock/contrib/gocron"
+	"github.com/relock-go/relock/relocktest"
+)
+
+// candidate is a process that runs the job while it leads.
+func candidate(t *testing.T, c *relock.Client, ran *runs) {
+	t.Helper()
+	election := c.NewElection("scheduler")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- election.Run(ctx, relockgocron.Lead) }()
+	start(t, ran.note, gocron.WithDistributedElector(relockgocron.Elector(election)))
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the campaign ended with %v", err)
+		}
+	})
+}
+
+func TestOneProcessRunsTheJobsAndAnotherTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		a, b := srv.Client(), srv.Client()
+		var byA, byB runs
+		candidate(t, a, &byA)
+		synctest.Wait()
+		candidate(t, b, &byB)
+
+		time.Sleep(10*time.Minute + time.Second)
+		if byA.count() != 10 || byB.count() != 0 {
+			t.Errorf("the leader ran %d times, the other %d times, want 10 and none", byA.count(), byB.count())
+		}
+		heal := srv.Partition(a)
+		time.Sleep(10 * time.Minute)
+		if n := byB.count(); byA.count() != 10 || n < 9 {
+			t.Errorf("after the partition the old leader ran %d times, the new one %d times", byA.count()-10, n)
+		}
+		heal()
+		before := byB.count()
+		time.Sleep(10 * time.Minute)
+		if byA.count() != 10 || byB.count() != before+10 {
+			t.Error("a leader that is healthy gave way")
+		}
+	})
+}
+
+func TestWhoDoesNotLeadIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elector := relockgocron.Elector(relocktest.New(t).Client().NewElection("scheduler"))
+		if err := elector.IsLeader(t.Context()); !errors.Is(err, relockgocron.ErrNotLeader) {
+			t.Errorf("%v, want ErrNotLeader", err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := elector.IsLeader(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that the scheduler has ended", err)
+		}
+	})
+}

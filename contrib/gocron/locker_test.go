@@ -1,0 +1,143 @@
+package relockgocron_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/relock-go/relock"
+	relockgocron "github.com/relock-go/relock/contrib/gocron"
+	"github.com/relock-go/relock/relocktest"
+)
+
+// runs are the instants at which a job has run, in whatever process.
+type runs struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (r *runs) note() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = append(r.at, time.Now())
+}
+
+// closest is the shortest time between two runs.
+func (r *runs) closest() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	least := 1000 * time.Hour
+	for i := 1; i < len(r.at); i++ {
+		least = min(least, r.at[i].Sub(r.at[i-1]))
+	}
+	return least
+}
+
+func (r *runs) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.at)
+}
+
+// start runs a job each minute, in a scheduler of its own.
+func start(t *testing.T, job func(), opts ...gocron.SchedulerOption) gocron.Scheduler {
+	t.Helper()
+	s, err := gocron.NewScheduler(opts...)
+	must(t, err)
+	_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(job), gocron.WithName("report"))
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hour has three processes, started one after the other, run a job of 20 ms each minute.
+func hour(t *testing.T, locker func(c *relock.Client) gocron.Locker) *runs {
+	srv, ran := relocktest.New(t), new(runs)
+	for range 3 {
+		start(t, func() {
+			ran.note()
+			time.Sleep(20 * time.Millisecond)
+		}, gocron.WithDistributedLocker(locker(srv.Client())))
+		time.Sleep(17 * time.Second)
+	}
+	time.Sleep(time.Hour)
+	return ran
+}
+
+// What gocron's issue 841 tells of: schedulers that were started at different instants
+// each find the lock of a short job free.
+func TestAShortJobRunsOnceThoughSchedulersAreShifted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := hour(t, func(c *relock.Client) gocron.Locker { return relockgocron.Locker(c, time.Minute) })
+		if n, least := ran.count(), ran.closest(); n < 58 || n > 62 || least < 54*time.Second {
+			t.Errorf("%d runs in an hour, the closest %v apart, want one a minute", n, least)
+		}
+	})
+}
+
+// noRest is a Locker as they are elsewhere: the lock ends with the job.
+type noRest struct{ *relock.Client }
+
+func (l noRest) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	hold, err := l.NewLock(key).TryAcquire(ctx, 0)
+	return ended{hold}, err
+}
+
+type ended struct{ *relock.Hold }
+
+func (h ended) Unlock(context.Context) error { return h.Release() }
+
+// The test above can fail: it does by a lock that ends with the job.
+func TestALockThatEndsWithTheJobDoesNotHelp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if n := hour(t, func(c *relock.Client) gocron.Locker { return noRest{c} }).count(); n < 150 {
+			t.Errorf("%d runs in an hour, want that every process ran", n)
+		}
+	})
+}
+
+func TestWhoComesSecondIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		release := srv.Hold("report")
+		locker := relockgocron.Locker(srv.Client(), time.Minute)
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrNotAcquired) {
+			t.Errorf("taken: %v, want ErrNotAcquired", err)
+		}
+		end := srv.Outage()
+		if _, err := locker.Lock(t.Context(), "report"); err == nil || errors.Is(err, relock.ErrNotAcquired) {
+			t.Errorf("an outage: %v, want what is the matter", err)
+		}
+		end()
+		release()
+		synctest.Wait()
+		lock, err := locker.Lock(t.Context(), "report")
+		must(t, err)
+		over, cancel := context.WithCancel(t.Context())
+		cancel() // as that of a scheduler that is shut down
+		must(t, lock.Unlock(over))
+		srv.AssertFree("report")
+	})
+}
+
+func TestAnIntervalThatIsNoneIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := relockgocron.Locker(relocktest.New(t).Client(), 0)
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("%v, want ErrInvalidOption", err)
+		}
+	})
+}

@@ -1,0 +1,287 @@
+package relock
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A Ticket is a hold that nobody has: who resumes it, has it. It is text, of letters,
+// digits, "-" and "_", to be stored or sent as it is, and a secret: whoever reads it can
+// take the hold. The log does not show it.
+type Ticket string
+
+// LogValue keeps a ticket out of logs.
+func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
+
+// Detach ends the hold here without releasing it, and returns a ticket for it: whoever
+// resumes that, in this process or another, holds under the same token. Nobody can get the
+// lock between. Until then nobody renews it, and it ends after keep, from 1 ms to 24 h.
+//
+// The hold has ended as by Release: Err and Unlock say ErrNotHeld, its contexts end, Lost
+// stays open. An owner that has further holds in this client gets ErrTooManyHolds, and
+// keeps them all. When Redis does not answer before ctx ends, or refuses, the hold has ended
+// too and the client releases it: ErrUnconfirmed. A hold that was lost is ErrLost.
+func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
+	if h.unmade() {
+		return "", fmt.Errorf("relock: %w", errUnmadeHold)
+	}
+	t, err := h.handOver(ctx, keep)
+	if err != nil {
+		return "", lockError(h.lock.Name(), err)
+	}
+	return t, nil
+}
+
+func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error) {
+	switch err := between("a ticket's time", keep, time.Millisecond, maxTTL); {
+	case err != nil:
+		return "", err
+	case ctx == nil:
+		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+	case ctx.Err() != nil:
+		return "", ended(ctx)
+	}
+	k := h.keeper()
+	t := h.ticket()
+	at := k.begin()
+	now := at.Now
+	h.Session.Check(&at)
+	err := h.state()
+	if err == nil && !h.Hold.Detach(&at) {
+		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
+	}
+	if err != nil {
+		k.end(&at)
+		return "", err
+	}
+	d := h.detaching(t, keep)
+	cancel := h.cancelAll(ErrNotHeld)
+	k.end(&at)
+	runAll(cancel)
+	h.lock.detach(h)
+	if side := h.downgraded(); side != nil {
+		side.detach(h)
+	}
+	err = d.send(ctx)
+	h.releasedHook(err, now)
+	if err != nil {
+		return "", err
+	}
+	return t.text(), nil
+}
+
+// A detaching hands what an acquisition holds to a ticket.
+type detaching struct {
+	*releasing // what is done instead where that fails
+	ticket     string
+	call       transport.Call
+}
+
+// detaching needs the keeper's mu.
+func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
+	a := h.acquisition()
+	r := a.releasing()
+	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.keys, a.session(false), t.Nonce, h.Hold.Token, h.Read, keep, r.note.doubt)}
+}
+
+// send hands over, until Redis has answered or ctx ends. What fails is released: first
+// the session, so that no copy can hand it over any more, then what the ticket may have.
+func (d *detaching) send(ctx context.Context) error {
+	c := d.a.keeper.c
+	var has, more bool
+	err := transport.Try(ctx, c.ctx.Done(), func() (again bool, err error) {
+		raw, err := c.transport.Do(ctx, trust.Attempt(d.a.Terms.TTL), d.call)
+		if err != nil {
+			return true, err
+		}
+		var now int64
+		now, has, more, err = wire.DecodeDetach(raw)
+		d.a.keeper.sample(now)
+		return false, err
+	})
+	switch {
+	case err == nil && has:
+		c.forget(d.a, d.note, true)
+		if more {
+			c.settle(d.note.keys)
+		}
+		return nil
+	case err == nil:
+		c.forget(d.a, d.note, true)
+		return d.a.wasGone()
+	}
+	d.undo()
+	if ctx.Err() != nil {
+		err = errors.Join(ended(ctx), err)
+	}
+	return fmt.Errorf("%w: the hold could not be handed over, has ended, and is being released: %w", ErrUnconfirmed, err)
+}
+
+// undo releases what may or may not have been handed over.
+func (d *detaching) undo() {
+	c := d.a.keeper.c
+	c.background(d.a.patience(), func(ctx context.Context) {
+		err := d.run(ctx, nil)
+		if err != nil {
+			c.forget(d.a, d.note, false)
+		}
+		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)
+		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+			_, err = c.transport.Do(ctx, 2*time.Second, call)
+			return err != nil, err
+		})
+	})
+}
+
+// A ticket is what a Ticket says.
+type ticket struct {
+	Prefix   string        `json:"p"`
+	Name     string        `json:"n"`
+	Kind     string        `json:"k"`
+	Owner    string        `json:"o,omitempty"` // "": an anonymous one
+	Read     bool          `json:"r,omitempty"`
+	Nonce    string        `json:"s"` // under which Redis has the hold: the secret
+	TTL      time.Duration `json:"t"`
+	MaxHold  time.Duration `json:"m,omitempty"`
+	Fixed    bool          `json:"f,omitempty"`
+	Local    bool          `json:"l,omitempty"`
+	Replicas int           `json:"c,omitempty"`
+	Within   time.Duration `json:"w,omitempty"`
+	Weight   int           `json:"u,omitempty"` // of a semaphore's permits
+	Permits  int           `json:"a,omitempty"`
+}
+
+// ticket is a new one for the hold.
+func (h *Hold) ticket() ticket {
+	a, terms := h.acquisition(), h.Hold.Terms
+	return ticket{
+		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.Name, Read: h.reads(), Nonce: wire.NewNonce().String(),
+		TTL: terms.TTL, MaxHold: terms.MaxHold, Fixed: terms.Fixed, Local: terms.Local, Replicas: terms.Replicas.N, Within: terms.Replicas.Timeout,
+		Weight: a.Terms.Permits.Weight, Permits: a.Terms.Permits.Of,
+	}
+}
+
+const ticketMark = "relock1-"
+
+func (t ticket) text() Ticket {
+	body, _ := json.Marshal(t) // of strings and numbers: it has no errors
+	body = binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
+	return Ticket(ticketMark + base64.RawURLEncoding.EncodeToString(body))
+}
+
+var errTicket = fmt.Errorf("%w: this is no ticket that Detach has made, or it was changed since", ErrInvalidOption)
+
+// read takes what text has made, and nothing else.
+func (text Ticket) read() (t ticket, err error) {
+	coded, marked := strings.CutPrefix(string(text), ticketMark)
+	body, err := base64.RawURLEncoding.Strict().DecodeString(coded)
+	at := len(body) - crc32.Size
+	if err != nil || !marked || at < 0 || json.Unmarshal(body[:at], &t) != nil || t.text() != text {
+		return ticket{}, errTicket
+	}
+	return t, nil
+}
+
+// lock returns a handle for what the ticket has.
+func (t ticket) lock(c *Client) (*Lock, error) {
+	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
+	_, secret := wire.ParseNonce(t.Nonce)
+	owned := t.Owner == "" || checkOwner(t.Owner) == nil
+	permits := room.Permits{Weight: t.Weight, Of: t.Permits}
+	if t.Kind == wire.KindSemaphore {
+		_, err := permitsFor(t.Weight, t.Permits)
+		owned = owned && err == nil
+	}
+	if !secret || !owned || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) || between("", t.TTL, minTTL, maxTTL) != nil {
+		return nil, errTicket
+	}
+	if t.Prefix != c.cfg.prefix {
+		return nil, fmt.Errorf("%w: the ticket is of clients with the key prefix %q, this one has %q", ErrInvalidOption, t.Prefix, c.cfg.prefix)
+	}
+	s := spec{origin: origin{c, t.Kind}, read: t.Read}
+	s.terms.Terms = room.Terms{TTL: t.TTL, MaxHold: t.MaxHold, Fixed: t.Fixed, Local: t.Local, Permits: permits, Replicas: room.Replicas{N: t.Replicas, Timeout: t.Within}}
+	if err := s.terms.suits(c.transport); err != nil {
+		return nil, err
+	}
+	return c.newLock(t.Name, &s), nil
+}
+
+// Resume holds what a ticket has: of the same name, owner and side, on the same terms,
+// under the same token. It works once: for one of those who try at the same instant, and
+// for nobody after it. Else, and when the ticket's time is over or somebody has removed it,
+// it returns ErrLost. A text that is no ticket is ErrInvalidOption.
+//
+// The hold is renewed from now on, and ended by its Release. Where it was anonymous it has
+// another made name. When ctx ends before Redis has answered, the ticket may have been
+// used: what it had is then released.
+func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
+	if c.unmade() {
+		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
+	}
+	what, err := t.read()
+	var l *Lock
+	if err == nil {
+		l, err = what.lock(c)
+	}
+	switch {
+	case err != nil:
+	case ctx == nil:
+		err = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+	case ctx.Err() != nil:
+		err = ended(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("relock: resume: %w", err)
+	}
+	k := c.enter(l)
+	defer c.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: what.Owner, ticket: what.Nonce, began: c.clock.Now()}
+	h, err := w.resume()
+	if err != nil {
+		return nil, lockError(l.Name(), err)
+	}
+	return h, nil
+}
+
+var errUsed = fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
+
+// resume asks until it is answered.
+func (w *waiting) resume() (*Hold, error) {
+	k := w.keeper
+	if k.c.isClosing() {
+		return nil, ErrClosed
+	}
+	if err := k.c.permit(w, k.keys()); err != nil {
+		return nil, &requestError{err}
+	}
+	k.mu.Lock()
+	a := k.newEntry(w.owner, w.lock, false)
+	k.mu.Unlock()
+	_, err := w.request(a, room.PlaceNone)
+	if err == nil && w.hold == nil {
+		err = errUsed
+	}
+	if err != nil {
+		a.giveUp()
+		return nil, err
+	}
+	if err := w.lock.hand(w, w.hold); err != nil {
+		return nil, errUsed
+	}
+	return w.hold, nil
+}

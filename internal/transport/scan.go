@@ -1,0 +1,68 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Primary is a server that has keys of its own.
+type Primary struct {
+	Addr string
+	rdb  redis.Cmdable
+}
+
+// Primaries returns all of them: of a Cluster as its client knows it now.
+func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Primary, error) {
+	if t.many == nil {
+		return []Primary{{"", t.rdb}}, nil
+	}
+	type found struct {
+		all []Primary
+		err error
+	}
+	of, err := beside(t, ctx, timeout, func(ctx context.Context) (f found) {
+		var mu sync.Mutex
+		f.err = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			f.all = append(f.all, Primary{c.Options().Addr, c})
+			return nil
+		})
+		return f
+	})
+	if err == nil {
+		err = of.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("layout of the cluster: %w", ours(err))
+	}
+	slices.SortFunc(of.all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
+	return of.all, nil
+}
+
+// Scan returns some of a server's keys that match a pattern of Redis, and where to go on; 0: it
+// was through. A step looks at so many keys. What is there all the time comes at least once.
+func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary, from uint64, pattern string, step int64) (keys []string, next uint64, err error) {
+	type page struct {
+		keys []string
+		next uint64
+		err  error
+	}
+	p, err := beside(t, ctx, timeout, func(ctx context.Context) (p page) {
+		p.keys, p.next, p.err = at.rdb.Scan(ctx, from, pattern, step).Result()
+		return p
+	})
+	if err == nil {
+		err = p.err
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, ours(err))
+	}
+	return p.keys, p.next, nil
+}

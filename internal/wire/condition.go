@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// Await has a session wait on a condition, which is to have so many holds when it holds
+// again, for a lease of so long.
+func (e *Encoder) Await(keys key.Keys, s Session, op int64, writes uint32, ttl time.Duration, condition string) transport.Call {
+	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
+	return call(scriptAwait, keys, whole, op, writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox)
+}
+
+// DecodeAwait reads its answer.
+func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error) {
+	cur := scriptAwait.Read(raw)
+	now, more = serverTime(cur), yes(cur, "more")
+	said = room.Parting(cur.Within("state", int64(room.OwnerElsewhere), int64(room.Parted)))
+	return said, now, more, cur.End()
+}
+
+// Signal moves so many waiters of a condition to the queue, or with 0 all, in the name of
+// a session that holds.
+func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, most int) transport.Call {
+	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
+	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds())
+}
+
+// DecodeSignal says whether the session holds. more: it is to be sent again.
+func DecodeSignal(raw []any) (held, more bool, now int64, err error) {
+	cur := scriptSignal.Read(raw)
+	now, more = serverTime(cur), yes(cur, "more")
+	held = yes(cur, "held")
+	return held, more, now, cur.End()
+}
+
+// Abandon has a waiter on a condition wait for the lock alone, unless it was signalled.
+func (e *Encoder) Abandon(keys key.Keys, s Session) transport.Call {
+	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
+	return call(scriptAbandon, keys, whole, e.keep.Milliseconds(), e.inbox)
+}
+
+// DecodeAbandon reads its answer.
+func DecodeAbandon(raw []any) (signalled, more bool, now int64, err error) {
+	cur := scriptAbandon.Read(raw)
+	now, more = serverTime(cur), yes(cur, "more")
+	signalled = cur.Within("state", 0, 2) == 2
+	return signalled, more, now, cur.End()
+}
+
+// Awaiting asks who waits on a condition: a page of so many, from where
+// the one before has said, or "".
+func (e *Encoder) Awaiting(keys key.Keys, condition, from string, page int) transport.Call {
+	return transport.Call{Script: scriptAwaiting, Keys: []string{keys.Hash}, Args: []any{condition, from, page}}
+}
+
+// DecodeAwaiting returns a page, and where the next begins; "": there is none.
+func DecodeAwaiting(raw []any) (page []Waiter, next string, err error) {
+	cur := scriptAwaiting.Read(raw)
+	now := serverTime(cur)
+	next = cur.Str("next")
+	for cur.More() {
+		w := Waiter{Owner: cur.Str("owner")}
+		w.Age = millis(max(now-cur.Within("since", 0, maxCount), 0))
+		w.Client = cur.Str("client")
+		page = append(page, w)
+	}
+	if cur.Err() != nil {
+		return nil, "", cur.Err()
+	}
+	return page, next, nil
+}

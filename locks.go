@@ -1,0 +1,214 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+const (
+	// scanStep is how many keys a server looks at in one step, and locksPage how many locks
+	// it is asked about in one pipeline.
+	scanStep  = 512
+	locksPage = 64
+)
+
+// Locks goes through the locks under the client's key prefix that are held, waited for or
+// resting, and whose names match: * stands for any text, ? for one character, [a-z] for one of
+// these, [^a-z] for any other, and \ takes the meaning from what follows; "" is all. They come
+// in no order, each once; one that is taken or freed meanwhile may be missing. Each Info is
+// of an instant of its own.
+//
+// It is for operators. It looks at every key that the servers have, locks or not, some hundred
+// at a time, and goes on with a server, or with the next of a Cluster, when the loop asks for
+// more: who leaves the loop has stopped it. It keeps 8 bytes for each lock that it has found.
+// The user needs +scan besides what locks need.
+//
+// What fails comes as an error, and it goes on: beside an Info that has a Name, with that lock,
+// as where its key is not of a lock; without, with a server, whose other locks are then
+// missing. When ctx ends or the client is closed it comes to its end with that error.
+func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		s := &scan{c: c, ctx: ctx, yield: yield}
+		if err := s.run(match); err != nil && !errors.Is(err, errLeft) {
+			yield(Info{}, fmt.Errorf("relock: locks: %w", err))
+		}
+	}
+}
+
+// errLeft says that nobody wants to hear more.
+var errLeft = errors.New("the loop was left")
+
+// A scan is one loop over the locks.
+type scan struct {
+	c     *Client
+	ctx   context.Context
+	yield func(Info, error) bool
+	match key.Match
+	seed  maphash.Seed
+	seen  map[uint64]struct{}
+}
+
+func (s *scan) run(match string) (err error) {
+	switch {
+	case s.c.unmade():
+		return errUnmadeClient
+	case s.ctx == nil:
+		return fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+	case !s.c.transport.Knows():
+		return unknownClient("Locks")
+	}
+	if s.match, err = key.NewMatch(match); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	s.seed, s.seen = maphash.MakeSeed(), make(map[uint64]struct{})
+	var servers []transport.Primary
+	err = s.again(func() (err error) {
+		servers, err = s.c.transport.Primaries(s.ctx, inspectTimeout)
+		return err
+	})
+	for i := 0; i < len(servers) && err == nil; i++ {
+		err = s.server(servers[i])
+	}
+	return err
+}
+
+// again makes a few tries of what only reads, until ctx ends or the client is closed.
+func (s *scan) again(try func() error) error {
+	if err := s.over(); err != nil {
+		return err
+	}
+	tries := 0
+	err := transport.Try(s.ctx, s.c.ctx.Done(), func() (bool, error) {
+		tries++
+		err := try()
+		return err != nil && tries < 3, err
+	})
+	if err != nil && s.over() == nil {
+		err = &requestError{err}
+	} else if err != nil {
+		err = s.over()
+	}
+	return err
+}
+
+// over is why the loop has come to its end before it was through.
+func (s *scan) over() error {
+	switch {
+	case s.ctx.Err() != nil:
+		return ended(s.ctx)
+	case s.c.ctx.Err() != nil:
+		return ErrClosed
+	}
+	return nil
+}
+
+// server goes through the keys of one server. That it failed is told, and is no error.
+func (s *scan) server(at transport.Primary) error {
+	pattern := s.match.Hashes(s.c.cfg.prefix)
+	for from, through := uint64(0), false; !through; through = from == 0 {
+		var keys []string
+		err := s.again(func() (err error) {
+			keys, from, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep)
+			return err
+		})
+		if failed, asked := errors.AsType[*requestError](err); asked {
+			if isRefused(err) {
+				err = fmt.Errorf("%w (needed: scan)", failed)
+			}
+			return s.tell(Info{}, fmt.Errorf("relock: locks: %w", err))
+		}
+		if err == nil {
+			err = s.found(keys)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found tells of the locks that have these keys.
+func (s *scan) found(keys []string) error {
+	var locks []*Lock
+	for _, k := range keys {
+		name, is := key.Lock(s.c.cfg.prefix, k)
+		sum := maphash.String(s.seed, name)
+		if _, again := s.seen[sum]; is && !again && s.match.Name(name) {
+			s.seen[sum] = struct{}{}
+			locks = append(locks, s.c.NewLock(name))
+		}
+		if len(locks) == locksPage {
+			if err := s.look(locks); err != nil {
+				return err
+			}
+			locks = nil
+		}
+	}
+	return s.look(locks)
+}
+
+// look asks about locks in one pipeline, and tells of those that are in use.
+func (s *scan) look(locks []*Lock) error {
+	all, errs, labels := make([]Info, len(locks)), make([]error, len(locks)), []*string(nil)
+	for i, page := range s.pages(locks) {
+		all[i], errs[i] = s.whole(locks[i], page)
+		if err := s.over(); err != nil {
+			return err
+		}
+		labels = all[i].clients(labels)
+	}
+	s.c.putLabels(s.ctx, labels)
+	for i, info := range all {
+		if errs[i] == nil && len(info.Holders) == 0 && info.Waiters == 0 && info.Resting == 0 {
+			continue
+		}
+		if err := s.tell(info, errs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages are the first pages of the locks; nil where that could not be had.
+func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
+	calls, pages := make([]transport.Call, len(locks)), make([]*wire.InfoReply, len(locks))
+	for i, l := range locks {
+		calls[i] = s.c.wire.Info(key.Of(s.c.cfg.prefix, l.hash), 0, readersPage)
+	}
+	for i, result := range s.c.transport.DoAll(s.ctx, inspectTimeout, calls) {
+		if page, err := wire.DecodeInfo(result.Reply); result.Err == nil && err == nil {
+			pages[i] = &page
+		}
+	}
+	return pages
+}
+
+// whole makes an Info of a page, with the IDs of clients as labels. Where one page is not all
+// it asks for the lock alone.
+func (s *scan) whole(l *Lock, page *wire.InfoReply) (Info, error) {
+	if page == nil || page.Next > 0 {
+		info, _, err := l.info(s.ctx)
+		info.Name = l.Name()
+		return info, err
+	}
+	info, at := firstPage(l.Name(), *page), map[string]int{}
+	for _, h := range page.Holders {
+		info.add(holderOf(h), at)
+	}
+	return info, nil
+}
+
+// tell hands the loop something, and returns errLeft where it wants no more.
+func (s *scan) tell(info Info, err error) error {
+	if !s.yield(info, err) {
+		return errLeft
+	}
+	return s.over()
+}

@@ -1,0 +1,37 @@
+-- Has a waiter on a condition wait for the lock alone, unless it has been signalled: its
+-- context has ended, or its time. Of the two whichever comes first is true.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the waiter
+-- ARGV[2] keep ms that the hash outlives the last deadline
+-- ARGV[3] prefix of inboxes, which a client's ID completes
+-- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
+--   2 (it has been signalled), 1 (it has not, and waits for the lock or holds it), 0 (it is
+--   not known, any more: a signal that it had is somebody else's)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue conditions settle
+inbox_prefix = ARGV[3]
+local refused = open() or check_queue()
+if refused then
+  return refused
+end
+local who = read_identity(ARGV[1])
+local packed = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. who.nonce)
+local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
+local waiter = packed and read_waiter(packed)
+if not waiter then
+  local session = find(who.nonce, who.client, who.owner)
+  local held = session and session.deadline > now
+  return { now, 0, held and (signalled and 2 or 1) or 0 }
+end
+if waiter.ticket > 0 then
+  return { now, 0, signalled and 2 or 1 }
+end
+waiter.deadline = math.max(waiter.deadline, now + waiter.ttl)
+touch(waiter.ttl, tonumber(ARGV[2]))
+leave_condition(who.nonce)
+enter_queue(waiter, 0)
+local more = settle()
+close()
+return { now, more, 1 }

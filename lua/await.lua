@@ -1,0 +1,52 @@
+-- Has a session wait on a condition: it gives up all that it holds, and waits, in one
+-- step. The lock goes to the head of the queue.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it
+-- ARGV[2] op number of this statement, larger than any before it; its copies have the same
+-- ARGV[3] writes holds for writing that it is to have when it holds again
+-- ARGV[4] ttl ms that its entry lasts without a heartbeat, and its lease then
+-- ARGV[5] condition the name of what it waits on
+-- ARGV[6] keep ms that the hash outlives the last deadline
+-- ARGV[7] prefix of inboxes, which a client's ID completes
+-- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
+--   1 (it waits, or has since it was told to), 0 (not held, any more), -1 (its owner also
+--   reads), -2 (its owner also holds by another session)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue conditions settle
+inbox_prefix = ARGV[7]
+local refused = open() or check_queue()
+if refused then
+  return refused
+end
+local waiter, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+if state.crowd and redis.call('HGET', KEYS[1], 'w:' .. waiter.nonce) then
+  return { now, 0, 1 }
+end
+local session = find(waiter.nonce, waiter.client, waiter.owner)
+if not session or session.deadline <= now then
+  return { now, 0, 0 }
+end
+if op <= session.op then
+  -- A copy: it has waited, and holds again.
+  return { now, 0, 1 }
+end
+if session.reads > 0 then
+  return { now, 0, -1 }
+end
+local grant = shared_grant(session.owner)
+if grant and grant.sessions > 1 then
+  return { now, 0, -2 }
+end
+
+touch(ttl, tonumber(ARGV[6]))
+sweep_sessions()
+-- What it was signalled for it has seen: it waits anew.
+forget_condition(waiter.nonce)
+drop(session)
+waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
+add_awaiting(waiter, ARGV[5])
+local more = settle()
+close()
+return { now, more, 1 }

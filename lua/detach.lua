@@ -1,0 +1,48 @@
+-- Hands what one session holds to a ticket, for whoever resumes it. Until then nobody
+-- renews it.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which holds once
+-- ARGV[2] ticket nonce that has it from now on, of the client '-', which hears nothing
+-- ARGV[3] token of its hold: the first of those that the ticket has
+-- ARGV[4] reads 1 where that hold reads, 0 where it writes
+-- ARGV[5] ttl ms from now after which it ends unless it has been resumed
+-- ARGV[6] until server ms up to which an unanswered copy of the session's request may
+--   still arrive and must be refused; 0: there is none
+-- ARGV[7] keep ms that the hash outlives the last deadline
+-- ARGV[8] prefix of inboxes, which a client's ID completes
+-- RETURNS now, 1 (the ticket has it) or 0 (not held, any more), and more (1: ask again,
+--   the queue was too long for one call)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue conditions settle
+inbox_prefix = ARGV[8]
+local refused = open() or check_queue()
+if refused then
+  return refused
+end
+local stated, token, ttl = read_identity(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[5])
+local until_ms = math.min(tonumber(ARGV[6]), now + 60000)
+touch(math.max(ttl, until_ms - now), tonumber(ARGV[7]))
+sweep_sessions()
+local session = find_live(stated.nonce, stated.client, stated.owner)
+if session then
+  if session == state.alone and token >= session.low and token <= session.high then
+    -- The process has passed it on: those before are over.
+    session.low, session.block = token, session.high - token + 1
+  end
+  local reads = tonumber(ARGV[4])
+  change(session, session.op + 1, 1 - reads, reads, 0)
+  move(session, ARGV[2] .. ' - ' .. string.match(session.identity, '^%S+ %S+ (.*)$'), 0, now + ttl)
+elseif not find_live(ARGV[2], '-', '') then
+  return { now, 0, 0 }
+end
+if until_ms > now then
+  keep_ended(stated.nonce, until_ms)
+end
+local more = 0
+if unsettled() then
+  more = settle()
+end
+close()
+return { now, 1, more }

@@ -1,0 +1,41 @@
+-- Takes what a ticket has: once, since the ticket has nothing after that.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] ticket nonce that has it
+-- ARGV[2] identity 'NONCE CLIENT o:OWNER' of the session that takes it
+-- ARGV[3] op number of the request
+-- ARGV[4] not_after server microseconds: a copy that arrives later changes nothing
+-- ARGV[5] ttl ms from now that the lease lasts
+-- ARGV[6] keep ms that the hash outlives the last deadline
+-- ARGV[7] prefix of inboxes, which a client's ID completes
+-- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1
+--   low high remaining '' (held) or -4 0 0 0 '' (nobody holds by the ticket); or now, 0, -2
+--   (late)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue conditions settle
+inbox_prefix = ARGV[7]
+local refused = open() or check_queue()
+if refused then
+  return refused
+end
+local not_after, ttl, asks = tonumber(ARGV[4]), tonumber(ARGV[5]), read_identity(ARGV[2])
+if not_after <= micros or not_after > micros + 60000000 then
+  return { now, 0, -2 }
+end
+local ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. asks.nonce)
+local session = not ended and (find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', ''))
+if not session then
+  return { now, 0, -4, 0, 0, 0, '' }
+end
+touch(ttl, tonumber(ARGV[6]))
+sweep_sessions()
+local more = 0
+if session.nonce == ARGV[1] then
+  move(session, ARGV[2], tonumber(ARGV[3]), now + ttl)
+  if unsettled() then
+    more = settle()
+  end
+  close()
+end
+return { now, more, 1, session.low, session.high, session.deadline - now, '' }

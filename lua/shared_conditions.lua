@@ -1,0 +1,153 @@
+-- Who waits on conditions, and how a signal gets to one of them and never to nobody. A
+-- waiter has the record and the lease of one in the queue, and no ticket: it stands in the
+-- chain of its condition, whose links are theirs. So no step takes longer where many wait.
+
+local function link(nonce, ticket, before, after, condition)
+  redis.call('HSET', KEYS[1], 'i:' .. nonce, write_condition(text(ticket), before, after, condition))
+end
+
+-- Changes the chain between two neighbours; '-' stands for its end.
+local function join_links(before, after, condition)
+  local first, last = before, after
+  if before ~= '-' then
+    local _, further = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. before) or '')
+    link(before, 0, further or '-', after, condition)
+  end
+  if after ~= '-' then
+    local _, _, further = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. after) or '')
+    link(after, 0, before, further or '-', condition)
+  end
+  if before ~= '-' and after ~= '-' then
+    return
+  end
+  local ends = redis.call('HGET', KEYS[1], 'c:' .. condition) or '- -'
+  first = before == '-' and after or string.match(ends, '^%S+')
+  last = after == '-' and before or string.match(ends, '%S+$')
+  if first == '-' or last == '-' then
+    redis.call('HDEL', KEYS[1], 'c:' .. condition)
+  else
+    redis.call('HSET', KEYS[1], 'c:' .. condition, first .. ' ' .. last)
+  end
+end
+
+-- Puts a waiter on a condition, behind all others.
+local function add_awaiting(waiter, condition)
+  waiter.ticket, waiter.told = 0, now
+  add_to_queue(waiter.deadline, text(-(waiter.deadline + apart)), 'c' .. waiter.nonce)
+  local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
+  local last = ends and string.match(ends, '%S+$') or '-'
+  redis.call('HSET', KEYS[1], 'w:' .. waiter.nonce, pack(waiter), 'c:' .. condition,
+    (ends and string.match(ends, '^%S+') or waiter.nonce) .. ' ' .. waiter.nonce)
+  link(waiter.nonce, 0, last, '-', condition)
+  if ends then
+    local _, before = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. last) or '')
+    link(last, 0, before or '-', waiter.nonce, condition)
+  end
+  state.conds = state.conds or { count = 0, signaller = '-', number = 0, owed = '' }
+  state.conds.count = state.conds.count + 1
+  save_conds()
+end
+
+-- The heartbeat of a waiter on a condition keeps it there. Returns whether it is one.
+local function keep_awaiting(request)
+  local before = request.waiter and read_waiter(request.waiter)
+  if not before or before.ticket ~= 0 then
+    return false
+  end
+  before.op = math.max(before.op, request.op)
+  before.counts = write_counts(before.op, before.writes, before.reads, before.ttl, before.block)
+  before.deadline = math.max(before.deadline, now + request.ttl)
+  add_to_queue(before.deadline, text(-(before.deadline + apart)), 'c' .. request.nonce)
+  redis.call('HSET', KEYS[1], 'w:' .. request.nonce, pack(before))
+  return true
+end
+
+-- Whether anybody that lives waits, for the lock or on a condition.
+local function waited_for()
+  return redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
+    + redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) > 0
+end
+
+-- Takes a waiter off its condition, for which no signal is meant any more.
+local function leave_condition(nonce)
+  local ticket, before, after, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
+  if ticket == '0' then
+    join_links(before, after, condition)
+  end
+  redis.call('ZREM', KEYS[2], 'c' .. nonce)
+  forget_condition(nonce)
+end
+
+-- Moves a waiter that has left its condition to the queue. ticket: 0 for a new one.
+local function enter_queue(waiter, ticket)
+  waiter.ticket, waiter.told = ticket, 0
+  insert_waiter(waiter, true)
+end
+
+-- Drops a waiter that has gone, wherever it waits.
+local function drop_gone(nonce, waiter)
+  if waiter.ticket == 0 then
+    leave_condition(nonce)
+    redis.call('HDEL', KEYS[1], 'w:' .. nonce)
+  else
+    drop_waiter(nonce, waiter)
+    owe(nonce)
+  end
+end
+
+-- Moves the longest live waiter of a condition to the queue, under that ticket. Returns
+-- whether there was one; nil: the budget has ended before that could be said.
+local function signal(condition, ticket)
+  local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
+  local nonce = ends and string.match(ends, '^%S+') or '-'
+  while nonce ~= '-' do
+    if budget <= 0 then
+      return nil
+    end
+    budget = budget - 1
+    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
+    local waiter = packed and read_waiter(packed)
+    local _, _, after = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
+    after = after or '-'
+    join_links('-', after, condition)
+    redis.call('ZREM', KEYS[2], 'c' .. nonce)
+    if waiter and waiter.deadline > now then
+      enter_queue(waiter, ticket)
+      link(nonce, waiter.ticket, '-', '-', condition)
+      return true
+    end
+    redis.call('HDEL', KEYS[1], 'w:' .. nonce)
+    forget_condition(nonce)
+    nonce = after
+  end
+  return false
+end
+
+-- A signal whose receiver has gone is the next one's, in its place.
+local function pass_signals()
+  while state.conds and state.conds.owed ~= '' and budget > 0 do
+    local nonce = string.match(state.conds.owed, '^%S+')
+    local ticket, _, _, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '0 - - ')
+    if signal(condition, tonumber(ticket)) == nil then
+      return
+    end
+    state.conds.owed = string.sub(state.conds.owed, #nonce + 2)
+    save_conds()
+    forget_condition(nonce)
+  end
+end
+
+-- Drops dead waiters of all conditions, as many as the budget allows.
+local function sweep_conditions()
+  if not state.conds then
+    return
+  end
+  local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-(now + apart)), '(' .. text(-apart), 'LIMIT', 0, math.max(budget, 1))
+  for _, member in ipairs(dead) do
+    budget = budget - 1
+    local nonce = string.sub(member, 2)
+    leave_condition(nonce)
+    redis.call('ZREM', KEYS[2], member)
+    redis.call('HDEL', KEYS[1], 'w:' .. nonce)
+  end
+end

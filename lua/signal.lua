@@ -1,0 +1,40 @@
+-- Moves the longest waiters of a condition to the lock's queue, in the name of who holds
+-- the lock. They hold in their turn; a signal whose receiver goes before that is passed
+-- on by whoever settles.
+-- KEYS[1] hash the lock's state
+-- KEYS[2] zset the queue
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session that holds the lock
+-- ARGV[2] number of this signal, larger than any before it; its copies have the same
+-- ARGV[3] condition its name
+-- ARGV[4] most waiters that are moved; 0: all
+-- ARGV[5] keep ms that the hash outlives the last deadline
+-- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, any
+--   more, and nobody was moved)
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
+local clock = redis.call('TIME')
+-- uses: clock record state sessions queue conditions settle
+local refused = open() or check_queue()
+if refused then
+  return refused
+end
+local by, number, most = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local session = find(by.nonce, by.client, by.owner)
+if not session or session.deadline <= now or session.writes == 0 then
+  return { now, 0, 0 }
+end
+if not state.conds or state.conds.signaller == by.nonce and number <= state.conds.number then
+  return { now, 0, 1 }
+end
+touch(session.deadline - now, tonumber(ARGV[5]))
+local moved, last = 0, true
+while last and (most == 0 or moved < most) do
+  last = signal(ARGV[3], 0)
+  moved = last and moved + 1 or moved
+end
+if moved > 0 and last ~= nil then
+  -- A copy that comes later moves nobody else.
+  state.conds.signaller, state.conds.number = by.nonce, number
+  save_conds()
+end
+close()
+return { now, last == nil and 1 or 0, 1 }

@@ -1,0 +1,206 @@
+package otelrelock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/relock-go/relock"
+)
+
+// buckets reach from a lock that is free, on the same machine, to one that is held for minutes.
+var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+
+// measures are the instruments, and the attributes with which they are used.
+type measures struct {
+	name                         func(string) string
+	waited, lasted               metric.Float64Histogram
+	waits, lost, renewed, failed metric.Int64Counter
+
+	groups sync.Map // by what they are told by: groupKey
+	recent sync.Map // the same by name, kind and mode, of the locks that were used of late
+	size   atomic.Int64
+}
+
+// newMeasures makes the instruments.
+func newMeasures(c config) (*measures, error) {
+	m, meter := &measures{name: c.name}, c.meters.Meter(scope)
+	var errs [7]error
+	seconds, bounds := metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...)
+	m.waited, errs[0] = meter.Float64Histogram("relock.lock.wait.duration", seconds, bounds,
+		metric.WithDescription("How long calls asked for a lock, until they had it or gave up."))
+	m.lasted, errs[1] = meter.Float64Histogram("relock.lock.hold.duration", seconds, bounds,
+		metric.WithDescription("How long locks were held, until they were released or lost."))
+	_, errs[2] = meter.Int64ObservableUpDownCounter("relock.lock.held", metric.WithUnit("{hold}"),
+		metric.WithDescription("Holds that this process has."), metric.WithInt64Callback(m.observe))
+	m.waits, errs[3] = meter.Int64Counter("relock.lock.waits", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that found their lock taken and had to wait."))
+	m.lost, errs[4] = meter.Int64Counter("relock.lock.lost", metric.WithUnit("{hold}"),
+		metric.WithDescription("Holds that ended before they were released."))
+	m.renewed, errs[5] = meter.Int64Counter("relock.lock.renewals", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Leases that were extended."))
+	m.failed, errs[6] = meter.Int64Counter("relock.lock.renewal.failures", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Tries to extend a lease that failed."))
+	return m, errors.Join(errs[:]...)
+}
+
+// observe tells how many holds there are.
+func (m *measures) observe(_ context.Context, o metric.Int64Observer) error {
+	m.groups.Range(func(_, of any) bool {
+		g := of.(*group)
+		if g.used.Load() {
+			o.Observe(g.held.Load(), g.told)
+		}
+		return true
+	})
+	return nil
+}
+
+func (m *measures) hooks() relock.Hooks {
+	ctx := context.Background()
+	return relock.Hooks{
+		Waiting: func(ctx context.Context, e relock.Event) { m.of(e).add(ctx, m.waits, "") },
+		Acquired: func(ctx context.Context, e relock.Event) {
+			g := m.of(e)
+			m.waited.Record(ctx, e.Waited.Seconds(), g.acquired...)
+			g.used.Store(true)
+			g.held.Add(1)
+		},
+		GaveUp: func(ctx context.Context, e relock.Event) {
+			outcome, kind := ofWait(e.Err)
+			m.waited.Record(ctx, e.Waited.Seconds(), m.of(e).with(outcome, kind))
+		},
+		Renewed:       func(e relock.Event) { m.of(e).add(ctx, m.renewed, "") },
+		RenewalFailed: func(e relock.Event) { m.of(e).add(ctx, m.failed, "") },
+		Released: func(e relock.Event) {
+			g := m.of(e)
+			g.held.Add(-1)
+			if e.Err == nil {
+				m.lasted.Record(ctx, e.Held.Seconds(), g.released...)
+				return
+			}
+			outcome, kind := ofHold(e.Err)
+			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
+		},
+		Lost: func(e relock.Event) {
+			g := m.of(e)
+			g.held.Add(-1)
+			outcome, kind := ofHold(e.Err)
+			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
+			g.add(ctx, m.lost, kind)
+		},
+	}
+}
+
+// ofWait says how a call ended that has no lock, and by what error.
+func ofWait(err error) (outcome, kind string) {
+	switch {
+	case errors.Is(err, relock.ErrNotAcquired):
+		return "taken", "not_acquired"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout", "deadline_exceeded"
+	case errors.Is(err, context.Canceled):
+		return "canceled", "canceled"
+	case errors.Is(err, relock.ErrClosed):
+		return "closed", "closed"
+	case errors.Is(err, relock.ErrKind):
+		return "error", "kind"
+	case errors.Is(err, relock.ErrUpgrade):
+		return "error", "upgrade"
+	case errors.Is(err, relock.ErrReplicas):
+		return "error", "replicas"
+	}
+	return "error", "_OTHER"
+}
+
+// ofHold says how a hold ended that was not released as it should be, and by what error.
+func ofHold(err error) (outcome, kind string) {
+	switch {
+	case errors.Is(err, relock.ErrUnconfirmed):
+		return "unconfirmed", "unconfirmed"
+	case errors.Is(err, relock.ErrClosed):
+		return "lost", "closed"
+	case errors.Is(err, relock.ErrLost):
+		return "lost", "lost"
+	}
+	return "error", "_OTHER"
+}
+
+// groupKey is what the metrics of a group of locks are told by.
+type groupKey struct {
+	name, kind string
+	read       bool
+}
+
+// A group is what is known of locks that are told as one. The attributes of what is usual
+// are made once: each time costs more than what they are used for.
+type group struct {
+	attrs              []attribute.KeyValue
+	told               metric.MeasurementOption
+	acquired, released []metric.RecordOption
+	used               atomic.Bool
+	held               atomic.Int64
+}
+
+// mostRecent is how many names of locks are remembered with their groups.
+const mostRecent = 4096
+
+func (m *measures) of(e relock.Event) *group {
+	lock := groupKey{e.Name, e.Kind, e.Read}
+	if g, known := m.recent.Load(lock); known {
+		return g.(*group)
+	}
+	k := groupKey{m.name(e.Name), e.Kind, e.Read}
+	of, known := m.groups.Load(k)
+	if !known {
+		of, _ = m.groups.LoadOrStore(k, newGroup(k))
+	}
+	if m.size.Add(1) > mostRecent {
+		m.recent.Clear()
+		m.size.Store(1)
+	}
+	m.recent.Store(lock, of)
+	return of.(*group)
+}
+
+func newGroup(k groupKey) *group {
+	g := &group{attrs: []attribute.KeyValue{attribute.String("relock.lock.kind", k.kind), attribute.String("relock.lock.mode", mode(k.read))}}
+	if k.name != "" {
+		g.attrs = append(g.attrs, attribute.String("relock.lock.name", k.name))
+	}
+	g.told = g.with("", "")
+	g.acquired, g.released = []metric.RecordOption{g.with("acquired", "")}, []metric.RecordOption{g.with("released", "")}
+	return g
+}
+
+// with are the group's attributes, and how it ended.
+func (g *group) with(outcome, failure string) metric.MeasurementOption {
+	attrs := slices.Clone(g.attrs)
+	if outcome != "" {
+		attrs = append(attrs, attribute.String("relock.lock.outcome", outcome))
+	}
+	if failure != "" {
+		attrs = append(attrs, attribute.String("error.type", failure))
+	}
+	return metric.WithAttributeSet(attribute.NewSet(attrs...))
+}
+
+func (g *group) add(ctx context.Context, to metric.Int64Counter, failure string) {
+	if failure == "" {
+		to.Add(ctx, 1, g.told)
+		return
+	}
+	to.Add(ctx, 1, g.with("", failure))
+}
+
+func mode(read bool) string {
+	if read {
+		return "read"
+	}
+	return "write"
+}

@@ -1,0 +1,150 @@
+package otelrelock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/otelrelock"
+)
+
+// text is a series: its attributes, and behind them what it says.
+func text(attrs attribute.Set, says string) string {
+	var all []string
+	for _, kv := range attrs.ToSlice() {
+		all = append(all, strings.TrimPrefix(strings.TrimPrefix(string(kv.Key), "relock."), "lock.")+"="+kv.Value.String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ") + ": " + says
+}
+
+// told are the series of a metric, sorted.
+func (s *seen) told(name string) (all []string) {
+	s.t.Helper()
+	switch data := s.metrics()[name].Data.(type) {
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			all = append(all, text(p.Attributes, fmt.Sprint(p.Value)))
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			all = append(all, text(p.Attributes, fmt.Sprintf("%d in %gs", p.Count, p.Sum)))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s *seen) want(name string, want ...string) {
+	s.t.Helper()
+	synctest.Wait()
+	if got := s.told(name); !slices.Equal(got, want) {
+		s.t.Errorf("%s:\n\t%s\nwant\n\t%s", name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+func TestMetricsFollowALockThroughItsLife(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		l, other := x.Client(s.hooks).NewLock("job:1"), x.Lock("job:1")
+		rig.Must(t, l.Lock(t.Context()))
+		const plain = "kind=plain mode=write name=job*"
+		s.want("relock.lock.held", plain+": 1")
+		time.Sleep(10*time.Second + time.Millisecond)
+		s.want("relock.lock.renewals", plain+": 1")
+		rig.Must(t, l.Unlock())
+		s.want("relock.lock.held", plain+": 0")
+		s.want("relock.lock.hold.duration", plain+" outcome=released: 1 in 10.001s")
+
+		rig.Must(t, other.Lock(t.Context()))
+		for _, wait := range []time.Duration{0, 2 * time.Second} {
+			_, err := l.TryLock(t.Context(), wait)
+			rig.Must(t, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		rig.WantIs(t, l.Lock(ctx), context.DeadlineExceeded)
+		rig.Must(t, other.Unlock())
+		s.want("relock.lock.waits", plain+": 2")
+		s.want("relock.lock.wait.duration",
+			"error.type=deadline_exceeded "+plain+" outcome=timeout: 1 in 3s",
+			"error.type=not_acquired "+plain+" outcome=taken: 2 in 2s",
+			plain+" outcome=acquired: 1 in 0s")
+	})
+}
+
+func TestMetricsTellOfLossesAndFailures(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t, otelrelock.KeepNames())
+		c, link := x.Linked(s.hooks)
+		rw := c.NewRWLock("config/7")
+		rig.Must(t, rw.RLock(t.Context()))
+		link.Hole()
+		time.Sleep(time.Minute)
+		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
+		const read = "kind=rw mode=read name=config/7"
+		s.want("relock.lock.held", read+": 0")
+		s.want("relock.lock.lost", "error.type=lost "+read+": 1")
+		s.want("relock.lock.hold.duration", "error.type=lost "+read+" outcome=lost: 1 in 29.698s")
+		if failed := s.told("relock.lock.renewal.failures"); len(failed) != 1 || !strings.HasPrefix(failed[0], read+": ") || strings.HasSuffix(failed[0], ": 0") {
+			t.Errorf("renewals that failed: %q", failed)
+		}
+	})
+}
+
+// Names that are made for each order or user are one series, and no names are too many.
+func TestNamesAreCollapsed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		c := x.Client(s.hooks)
+		for _, name := range []string{"order:1", "order:2", "user/ann", "user/bob", "nightly report", "{tenant}job", "7"} {
+			rig.Must(t, c.NewLock(name).Lock(t.Context()))
+		}
+		s.want("relock.lock.held", "kind=plain mode=write name=*: 2", "kind=plain mode=write name=nightly report: 1",
+			"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=user*: 2")
+		for a := range 26 {
+			for b := range 10 {
+				rig.Must(t, c.NewLock(string([]byte{'n', byte('a' + a), byte('a' + b)})).Lock(t.Context()))
+			}
+		}
+		if n := len(s.told("relock.lock.held")); n != 201 {
+			t.Errorf("%d series, want 200 names and the others", n)
+		}
+	})
+}
+
+func TestNamesAreToldAsTheProgramSays(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t, otelrelock.WithName(func(lock string) string { return map[string]string{"a": "first"}[lock] }))
+		c := x.Client(s.hooks)
+		for _, name := range []string{"a", "b"} {
+			rig.Must(t, c.NewSemaphore(name, 2).Lock(t.Context()))
+		}
+		s.want("relock.lock.held", "kind=semaphore mode=write name=first: 1", "kind=semaphore mode=write: 1")
+	})
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	for what, o := range map[string]otelrelock.Option{
+		"no option": nil, "no meters": otelrelock.WithMeterProvider(nil), "no tracers": otelrelock.WithTracerProvider(nil), "no name": otelrelock.WithName(nil),
+	} {
+		if _, err := otelrelock.New(o); err == nil || !strings.Contains(err.Error(), "leave the option out") {
+			t.Errorf("%s: %v, want what to do", what, err)
+		}
+	}
+	if _, err := otelrelock.New(otelrelock.WithSpansFrom(-1)); err == nil {
+		t.Error("spans of less than nothing are not refused")
+	}
+	if _, err := otelrelock.New(); err != nil {
+		t.Errorf("New: %v", err)
+	}
+}

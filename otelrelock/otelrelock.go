@@ -1,0 +1,132 @@
+// Package otelrelock tells OpenTelemetry what becomes of locks: metrics and spans, as hooks
+// of a relock client.
+//
+//	hooks, err := otelrelock.New()
+//	if err != nil {
+//		return err
+//	}
+//	client, err := relock.New(rdb, relock.Trace(hooks))
+//
+// # Metrics
+//
+//	relock.lock.wait.duration     histogram, s         each call that asked for a lock, by its outcome
+//	relock.lock.waits             counter, {call}      calls that found the lock taken
+//	relock.lock.hold.duration     histogram, s         each hold that has ended, by its outcome
+//	relock.lock.held              up-down counter, {hold}
+//	relock.lock.lost              counter, {hold}      holds that ended before they were released
+//	relock.lock.renewals          counter, {renewal}   leases that were extended
+//	relock.lock.renewal.failures  counter, {renewal}   tries to extend one that failed
+//
+// Their attributes are relock.lock.name, relock.lock.kind ("plain", "fair", "rw", "fair rw",
+// "semaphore") and relock.lock.mode ("read" or "write"); of durations relock.lock.outcome as
+// well: of a wait "acquired", "taken" (TryLock and its like), "timeout" or "canceled" (the
+// context's end), "closed" or "error"; of a hold "released", "unconfirmed" or "lost".
+// What went wrong has error.type too.
+//
+// # Names
+//
+// Locks may have any number of names, and each is a series of its own for whoever stores the
+// metrics. So a name is told only up to its first '/', ':', '#', '{' or digit, with a "*" for the
+// rest, and of more than 200 that are left all further ones are "other". WithName says otherwise.
+//
+// # Spans
+//
+// A call that asks for a lock is a span "relock.acquire", and the hold that it gets one
+// "relock.hold", both below the span of the call's context, and with the whole name. A call
+// without such a span has none: locks do not begin traces. A renewal that fails, and a loss, are
+// events of the hold. Spans are made when what they are of is over, and of what took less than
+// a millisecond and succeeded there is none (WithSpansFrom).
+package otelrelock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/relock-go/relock"
+)
+
+// scope is who says all this.
+const scope = "github.com/relock-go/relock/otelrelock"
+
+// An Option sets up what is told.
+type Option func(*config) error
+
+type config struct {
+	meters  metric.MeterProvider
+	tracers trace.TracerProvider
+	name    func(string) string
+	from    time.Duration
+}
+
+var errNil = errors.New("otelrelock: an argument is nil; leave the option out")
+
+// WithMeterProvider says where metrics go, by default to otel.GetMeterProvider.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(c *config) error {
+		if c.meters = p; p == nil {
+			return errNil
+		}
+		return nil
+	}
+}
+
+// WithTracerProvider says where spans go, by default to otel.GetTracerProvider.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(c *config) error {
+		if c.tracers = p; p == nil {
+			return errNil
+		}
+		return nil
+	}
+}
+
+// WithName says as what a lock's name is told in metrics, instead of its beginning; "" leaves
+// the attribute out. It is called from many goroutines, and for each event.
+func WithName(tell func(lock string) string) Option {
+	return func(c *config) error {
+		if c.name = tell; tell == nil {
+			return errNil
+		}
+		return nil
+	}
+}
+
+// KeepNames tells names as they are: for programs whose locks are known and few.
+func KeepNames() Option { return WithName(func(lock string) string { return lock }) }
+
+// WithSpansFrom says how long a wait or a hold lasts at least that has a span; with 0 all have. A
+// millisecond by default: two spans cost more than a tenth of an uncontended lock and unlock, and
+// say nothing that the span above does not.
+func WithSpansFrom(d time.Duration) Option {
+	return func(c *config) error {
+		if c.from = d; d < 0 {
+			return fmt.Errorf("otelrelock: spans from %v on; less than nothing", d)
+		}
+		return nil
+	}
+}
+
+// New returns hooks for relock.Trace. Hooks of your own are added with Join. One result may
+// serve several clients.
+func New(opts ...Option) (relock.Hooks, error) {
+	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: new(collapsed).tell, from: time.Millisecond}
+	for _, o := range opts {
+		if o == nil {
+			return relock.Hooks{}, errNil
+		}
+		if err := o(&c); err != nil {
+			return relock.Hooks{}, err
+		}
+	}
+	m, err := newMeasures(c)
+	if err != nil {
+		return relock.Hooks{}, fmt.Errorf("otelrelock: %w", err)
+	}
+	s := &spans{tracer: c.tracers.Tracer(scope), from: c.from, live: make(map[holdKey][]open)}
+	return m.hooks().Join(s.hooks()), nil
+}

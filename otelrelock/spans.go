@@ -1,0 +1,140 @@
+package otelrelock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/relock-go/relock"
+)
+
+// holdKey is what holds are told apart by; those of a named owner that has re-entered share it.
+type holdKey struct {
+	name, owner string
+	token       int64
+}
+
+func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner, e.Token} }
+
+// An open is a hold that is live, below the span in which it was acquired.
+type open struct {
+	parent trace.Span
+	failed []failure // renewals
+}
+
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// spans makes them when what they are of is over: so what was short costs none.
+type spans struct {
+	tracer trace.Tracer
+	from   time.Duration // how long something takes that has a span
+
+	mu   sync.Mutex
+	live map[holdKey][]open
+}
+
+// mostFailed is how many failed renewals of a hold are events of its span: the first ones.
+const mostFailed = 16
+
+func (s *spans) hooks() relock.Hooks {
+	return relock.Hooks{
+		Acquired: s.acquired,
+		GaveUp:   s.asked,
+		RenewalFailed: func(e relock.Event) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if all := s.live[keyOf(e)]; len(all) > 0 && len(all[len(all)-1].failed) < mostFailed {
+				last := &all[len(all)-1]
+				last.failed = append(last.failed, failure{time.Now(), e.Err})
+			}
+		},
+		Released: func(e relock.Event) { s.ended(e, false) },
+		Lost:     func(e relock.Event) { s.ended(e, true) },
+	}
+}
+
+func (s *spans) acquired(ctx context.Context, e relock.Event) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return
+	}
+	s.asked(ctx, e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[keyOf(e)] = append(s.live[keyOf(e)], open{parent: parent})
+}
+
+// asked is the span of a call that has its hold, or none.
+func (s *spans) asked(ctx context.Context, e relock.Event) {
+	if e.Err == nil && e.Waited < s.from || !trace.SpanFromContext(ctx).IsRecording() {
+		return
+	}
+	now := time.Now()
+	_, span := s.tracer.Start(ctx, "relock.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(about(e)...))
+	if e.Err != nil {
+		outcome, kind := ofWait(e.Err)
+		fail(span, e.Err, outcome, kind)
+	}
+	span.End(trace.WithTimestamp(now))
+}
+
+// ended is the span of a hold that is over.
+func (s *spans) ended(e relock.Event, lost bool) {
+	o, known := s.take(keyOf(e))
+	if !known || e.Err == nil && e.Held < s.from {
+		return
+	}
+	now := time.Now()
+	ctx := trace.ContextWithSpan(context.Background(), o.parent)
+	_, span := s.tracer.Start(ctx, "relock.hold", trace.WithTimestamp(now.Add(-e.Held)), trace.WithAttributes(about(e)...))
+	for _, f := range o.failed {
+		span.AddEvent("relock.renewal.failed", trace.WithTimestamp(f.at), trace.WithAttributes(attribute.String("exception.message", f.err.Error())))
+	}
+	if e.Err != nil {
+		outcome, kind := ofHold(e.Err)
+		fail(span, e.Err, outcome, kind)
+	}
+	if lost {
+		span.AddEvent("relock.lost", trace.WithTimestamp(now))
+	}
+	span.End(trace.WithTimestamp(now))
+}
+
+// take takes the newest hold off those that are live.
+func (s *spans) take(k holdKey) (o open, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.live[k]
+	if len(all) == 0 {
+		return open{}, false
+	}
+	o = all[len(all)-1]
+	if len(all) == 1 {
+		delete(s.live, k)
+	} else {
+		s.live[k] = all[:len(all)-1]
+	}
+	return o, true
+}
+
+func fail(span trace.Span, err error, outcome, kind string) {
+	span.SetAttributes(attribute.String("relock.lock.outcome", outcome), attribute.String("error.type", kind))
+	span.SetStatus(codes.Error, err.Error())
+}
+
+func about(e relock.Event) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{
+		attribute.String("relock.lock.name", e.Name), attribute.String("relock.lock.kind", e.Kind), attribute.String("relock.lock.mode", mode(e.Read)),
+	}
+	if e.Token != 0 {
+		attrs = append(attrs, attribute.Int64("relock.lock.token", e.Token))
+	}
+	return attrs
+}

@@ -1,0 +1,138 @@
+package otelrelock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/otelrelock"
+)
+
+// named are the spans of that name that have ended.
+func (s *seen) named(name string) (all []sdktrace.ReadOnlySpan) {
+	synctest.Wait()
+	for _, span := range s.spans.Ended() {
+		if span.Name() == name {
+			all = append(all, span)
+		}
+	}
+	return all
+}
+
+func TestSpansAreOfTheCallAndItsHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		l, other := x.Client(s.hooks).NewLock("order:1"), x.Lock("order:1")
+		rig.Must(t, other.Lock(t.Context()))
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		call := rig.Beside(func() error { return l.Lock(ctx) })
+		rig.StillWaits(t, call)
+		time.Sleep(2 * time.Second)
+		rig.Must(t, other.Unlock())
+		rig.Must(t, rig.Returned(t, call))
+		time.Sleep(3 * time.Second)
+		rig.Must(t, l.Unlock())
+		for name, want := range map[string]time.Duration{"relock.acquire": 2 * time.Second, "relock.hold": 3 * time.Second} {
+			all := s.named(name)
+			if len(all) != 1 {
+				t.Fatalf("%d spans %s, want one", len(all), name)
+			}
+			if took := all[0].EndTime().Sub(all[0].StartTime()); took.Round(time.Millisecond) != want || all[0].Parent().SpanID() != parent.SpanContext().SpanID() {
+				t.Errorf("%s took %v below %v, want %v below %v", name, took, all[0].Parent().SpanID(), want, parent.SpanContext().SpanID())
+			}
+			if all[0].Status().Code != codes.Unset || len(all[0].Attributes()) != 4 {
+				t.Errorf("%s: %+v, %+v", name, all[0].Status(), all[0].Attributes())
+			}
+		}
+	})
+}
+
+// Locks begin no traces.
+func TestCallsWithoutASpanHaveNone(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		l := x.Client(s.hooks).NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		if n := len(s.spans.Started()); n != 0 {
+			t.Errorf("%d spans, want none", n)
+		}
+	})
+}
+
+func TestSpansTellOfLossesAndGivingUp(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		c, link := x.Linked(s.hooks)
+		l := c.NewLock("a")
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		defer parent.End()
+		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
+		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
+		_, err := l.TryLock(relock.WithOwner(ctx, "you"), time.Second)
+		rig.Must(t, err)
+		link.Hole()
+		time.Sleep(time.Minute)
+		for range 2 {
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		}
+		holds, asked := s.named("relock.hold"), s.named("relock.acquire")
+		if len(holds) != 2 || len(asked) != 1 || asked[0].Status().Code != codes.Error {
+			t.Fatalf("%d holds, %d calls, want 2, and the one in vain", len(holds), len(asked))
+		}
+		for _, span := range holds {
+			events := span.Events()
+			if span.Status().Code != codes.Error || len(events) == 0 || events[len(events)-1].Name != "relock.lost" {
+				t.Errorf("hold %+v, events %+v, want that it was lost", span.Status(), events)
+			}
+		}
+		if holds[0].Events()[0].Name != "relock.renewal.failed" {
+			t.Errorf("events %+v, want that renewals had failed", holds[0].Events())
+		}
+	})
+}
+
+// A hold that is given back, as another hook does not return, is not counted, and has no span
+// that goes on.
+func TestHoldThatAHookGivesBackIsOver(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t, otelrelock.WithSpansFrom(0))
+		c := x.Client(relock.Trace(s.all.Join(relock.Hooks{Acquired: func(context.Context, relock.Event) { panic("hook") }})))
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		defer parent.End()
+		func() {
+			defer func() { _ = recover() }()
+			t.Errorf("Lock: %v", c.NewLock("a").Lock(ctx))
+		}()
+		s.want("relock.lock.held", "kind=plain mode=write name=a: 0")
+		if started, ended := len(s.spans.Started()), len(s.spans.Ended()); started != 3 || ended != 2 {
+			t.Errorf("%d spans begun, %d ended, want all but the request's", started, ended)
+		}
+	})
+}
+
+// What is short and went well has no span, unless that is asked for.
+func TestSpansAreOfWhatLasts(t *testing.T) {
+	for from, want := range map[time.Duration]int{0: 6, time.Millisecond: 1, time.Hour: 0} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.WithSpansFrom(from))
+			l := x.Client(s.hooks).NewLock("a")
+			ctx, parent := s.tracer.Start(t.Context(), "request")
+			defer parent.End()
+			for _, held := range []time.Duration{0, time.Millisecond - 1, time.Millisecond} {
+				rig.Must(t, l.Lock(ctx))
+				time.Sleep(held)
+				rig.Must(t, l.Unlock())
+			}
+			if n := len(s.spans.Ended()); n != want {
+				t.Errorf("%d spans from %v on, want %d", n, from, want)
+			}
+		})
+	}
+}

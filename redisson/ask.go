@@ -1,0 +1,212 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
+)
+
+// A waiting is one call that wants a hold.
+type waiting struct {
+	ctx   context.Context
+	lock  *Lock
+	once  bool // one attempt, no waiting
+	s     *session
+	owner string
+	as    *owner // whose hold is downgraded; else nil
+	taken bool   // Redis has said so
+	hold  *Hold
+	mark  bool // of a hold that Unlock is to end
+	todo  []func()
+}
+
+// slack is how much later than its timeout a copy of a request may arrive.
+const slack = time.Second
+
+// pulse is how long a waiter relies on messages: one may be lost, and not all that frees
+// a lock is told by one.
+const pulse = 10 * time.Second
+
+// errTurn says that the session has ended: the next has another owner in Redis.
+var errTurn = errors.New("the session has ended")
+
+// obtain waits for the hold.
+func (w *waiting) obtain() error {
+	c := w.lock.c
+	if err := c.hear(w.ctx); err != nil {
+		return err
+	}
+	rest, err := w.ask()
+	if err != nil || w.hold != nil {
+		return err
+	}
+	if w.once {
+		return relock.ErrNotAcquired
+	}
+	seat := c.join(w.channel())
+	defer func() { c.part(seat) }()
+	for {
+		if name := w.channel(); name != seat.name { // a fair lock's session has ended, and so its channel
+			c.part(seat)
+			seat = c.join(name)
+		}
+		seat.reachable(w.ctx, min(time.Second, max(rest, 10*time.Millisecond)))
+		select { // what was told before the next request is answered by it
+		case <-seat.news:
+			seat.told = true
+		default:
+		}
+		if rest, err = w.ask(); err != nil {
+			return err
+		}
+		seat.told = false
+		if w.hold != nil {
+			return nil
+		}
+		if err := w.sleep(seat, rest); err != nil {
+			return err
+		}
+	}
+}
+
+// channel is where the call hears of the lock.
+func (w *waiting) channel() string {
+	name := w.lock.names.channel(w.lock.kind)
+	if w.lock.kind == fair {
+		return name + ":" + w.s.owner.field
+	}
+	return name
+}
+
+// sleep waits for a message, or until the lease may have ended.
+func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
+	if rest < 0 || rest > pulse {
+		rest = pulse
+	}
+	if !seat.room.channel.Up() {
+		rest = min(rest, time.Second) // nobody can tell
+	}
+	t := time.NewTimer(rest + time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-seat.news:
+		seat.told = true
+	case <-t.C:
+	case <-w.ctx.Done():
+		return ended(w.ctx)
+	case <-w.lock.c.open.Done():
+		return relock.ErrClosed
+	}
+	return nil
+}
+
+// ask makes one request, until it is answered. It returns how long to wait for another.
+func (w *waiting) ask() (rest time.Duration, err error) {
+	var said answer
+	tries := 0
+	err = transport.Try(w.ctx, w.lock.c.open.Done(), func() (bool, error) {
+		tries++
+		said, err = w.request()
+		switch {
+		case errors.Is(err, errTurn):
+			err = w.again()
+			return err == nil, err
+		case err == nil && said.code == codeLate && tries < 3:
+			return true, nil // the answer brought the server's clock
+		case err == nil && said.code == codeLate:
+			err = errors.New("redis has answered nothing but that the request came too late")
+		}
+		return err != nil && !w.once && !errors.Is(err, relock.ErrNotHeld), err
+	})
+	if err != nil {
+		return 0, w.failed(err)
+	}
+	switch said.code {
+	case codeKind:
+		return 0, fmt.Errorf("%w: Redis has a hash of another form; one name is for one kind of lock, in Java as in Go", relock.ErrKind)
+	case codeUpgrade:
+		return 0, fmt.Errorf("%w: the owner reads; unlock that first, or lock for writing from the start", relock.ErrUpgrade)
+	}
+	w.taken = true
+	return said.rest, nil
+}
+
+// failed is the error of a request that was not answered.
+func (w *waiting) failed(err error) error {
+	switch {
+	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()):
+		return ended(w.ctx)
+	case w.ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
+	case w.lock.c.open.Err() != nil:
+		return relock.ErrClosed
+	}
+	return err
+}
+
+// again goes on in a new session.
+func (w *waiting) again() error {
+	w.lock.c.leave(w.s)
+	s, err := w.lock.c.session(w)
+	w.s = s
+	return err
+}
+
+// takeTurn waits until the caller alone tells Redis of the count.
+func (s *session) takeTurn(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func (s *session) giveTurn() { <-s.turn }
+
+// request sends one request, once.
+func (w *waiting) request() (said answer, err error) {
+	s, c, t := w.s, w.lock.c, &w.lock.terms
+	if err := s.takeTurn(w.ctx); err != nil {
+		return said, err
+	}
+	defer s.giveTurn()
+	sent, timeout := c.clock.Now(), trust.Attempt(t.ttl)
+	c.mu.Lock()
+	count := len(s.holds) + 1
+	switch {
+	case s.gone:
+		err = errTurn
+	case count > mostHolds:
+		err = fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
+	}
+	s.top = max(s.top, count)
+	s.queued = s.queued || s.kind == fair && !w.once
+	call := s.acquireCall(count, t.ttl, c.serverAt()+(timeout+slack).Milliseconds(), c.cfg.fairWait, !w.once)
+	c.mu.Unlock()
+	if err != nil {
+		return said, err
+	}
+	raw, err := c.transport.Do(w.ctx, timeout, call)
+	if err == nil {
+		said, err = readAnswer(raw)
+	}
+	c.mu.Lock()
+	switch {
+	case err == nil:
+		c.skew.Store(said.now - time.Now().UnixMilli())
+		said, err = w.answered(said, sent, count)
+	case transport.Classify(err) == transport.Unknown:
+		s.doubt, s.until = true, sent.Add(timeout+2*slack)
+	}
+	todo := w.todo
+	w.todo = nil
+	c.mu.Unlock()
+	run(todo)
+	return said, err
+}

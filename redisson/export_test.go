@@ -1,0 +1,13 @@
+package redisson
+
+import (
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/renewal"
+)
+
+// SetClock makes a client that is not used yet read k: in virtual time the machine's own
+// clock, which also counts suspensions, would run by itself.
+func SetClock(c *Client, k *clock.Clock) {
+	c.clock = k
+	c.watchdog = renewal.New(k, c.runDue)
+}

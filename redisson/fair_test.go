@@ -1,0 +1,134 @@
+package redisson_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+func TestAFairLockIsHadInOrderOfArrival(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		first := client(t, x).NewLock("a", redisson.Fair())
+		rig.Must(t, first.Lock(t.Context()))
+		var order []int
+		calls := make([]rig.Going, 5)
+		for i := range calls {
+			l := client(t, x).NewLock("a", redisson.Fair())
+			calls[i] = rig.Beside(func() error {
+				err := l.Lock(t.Context())
+				order = append(order, i)
+				return joined(err, l.Unlock())
+			})
+			synctest.Wait()
+		}
+		info, err := first.Info(t.Context())
+		rig.Must(t, err)
+		if info.Waiters != 5 || info.Kind != "fair lock" {
+			t.Errorf("%+v", info)
+		}
+		if ok, err := client(t, x).NewLock("a", redisson.Fair()).TryLock(t.Context(), 0); ok || err != nil {
+			t.Errorf("TryLock overtakes: %v, %v", ok, err)
+		}
+		rig.Must(t, first.Unlock())
+		for _, call := range calls {
+			rig.Must(t, <-call)
+		}
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order %v", order)
+		}
+		bare(t, x)
+	})
+}
+
+func joined(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestWhoGivesUpLeavesTheQueueAndWakesTheNext: also where the lock is free already and was
+// the leaver's to take.
+func TestWhoGivesUpLeavesTheQueueAndWakesTheNext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		first, next := client(t, x).NewLock("a", redisson.Fair()), client(t, x).NewLock("a", redisson.Fair())
+		rig.Must(t, first.Lock(t.Context()))
+		ctx, stop := context.WithCancel(t.Context())
+		leaver := client(t, x).NewLock("a", redisson.Fair())
+		left := rig.Beside(func() error { return leaver.Lock(ctx) })
+		synctest.Wait()
+		got := rig.Beside(func() error { return next.Lock(t.Context()) })
+		synctest.Wait()
+		x.Redis.Del(t.Context(), "a") // free, and nobody was told
+		stop()
+		rig.WantIs(t, <-left, context.Canceled)
+		rig.Must(t, rig.Returned(t, got))
+		rig.Must(t, next.Unlock())
+		_ = first.Unlock()
+		bare(t, x)
+	})
+}
+
+// TestADeadHeadIsPassedAtItsDeadlineWithoutAStorm: waiters of Redisson's ask thousands of
+// times a second meanwhile.
+func TestADeadHeadIsPassedAtItsDeadlineWithoutAStorm(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		deadline := time.Now().Add(time.Minute).UnixMilli()
+		x.Redis.RPush(t.Context(), "redisson_lock_queue:{a}", "dead:1")
+		x.Redis.ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(deadline), Member: "dead:1"})
+		c, link := linked(t, x)
+		a := c.NewLock("a", redisson.Fair())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began := time.Now()
+		rig.Must(t, a.Lock(ctx))
+		if waited := time.Since(began); waited < 59*time.Second || waited > 61*time.Second {
+			t.Errorf("waited for %v, want a minute", waited)
+		}
+		if n := link.Commands()["evalsha"]; n > 10 {
+			t.Errorf("%d scripts in a minute", n)
+		}
+		rig.Must(t, a.Unlock())
+		bare(t, x)
+	})
+}
+
+// TestAWaiterThatLivesIsNotDroppedAtItsDeadline: in Redisson it is, and comes back last.
+func TestAWaiterThatLivesIsNotDroppedAtItsDeadline(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x, redisson.FairWait(time.Minute))
+		holder := c.NewLock("a", redisson.Fair())
+		rig.Must(t, holder.Lock(t.Context()))
+		var order []string
+		var calls []rig.Going
+		for i := range 3 {
+			name := fmt.Sprint(i)
+			l := client(t, x, redisson.FairWait(time.Minute)).NewLock("a", redisson.Fair())
+			calls = append(calls, rig.Beside(func() error {
+				err := l.Lock(t.Context())
+				order = append(order, name)
+				return joined(err, l.Unlock())
+			}))
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		rig.Must(t, holder.Unlock())
+		for _, call := range calls {
+			rig.Must(t, <-call)
+		}
+		if !slices.Equal(order, []string{"0", "1", "2"}) {
+			t.Errorf("order %v", order)
+		}
+		bare(t, x)
+	})
+}

@@ -1,0 +1,248 @@
+package redisson_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/redisson"
+	"github.com/relock-go/relock/redisson/lua"
+)
+
+// linked returns a client with a network of its own.
+func linked(t *testing.T, x *rig.Lab) (*redisson.Client, *redistest.Link) {
+	t.Helper()
+	link := redistest.NewLink(t, x.Server.Dial)
+	c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+	rig.Must(t, err)
+	redisson.SetClock(c, clock.New(time.Now, nil))
+	t.Cleanup(func() { rig.Must(t, c.Close()) })
+	return c, link
+}
+
+// fate gives the nth run of a script a verdict.
+func fate(link *redistest.Link, name string, nth int64, v redistest.Verdict) {
+	sha := script.MustLoad(lua.FS, name).SHA
+	var seen atomic.Int64
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if cmd.Is("evalsha") && cmd.Args[1] == sha && seen.Add(1) == nth {
+			return v
+		}
+		return redistest.Pass
+	})
+}
+
+// loadAll makes the scripts known to the server: a verdict on EVALSHA is one on the script.
+func loadAll(t *testing.T, x *rig.Lab) {
+	t.Helper()
+	for _, prefix := range []string{"", "fair_", "read_", "write_"} {
+		for _, name := range []string{"acquire", "release"} {
+			rig.Must(t, x.Redis.ScriptLoad(t.Context(), script.MustLoad(lua.FS, prefix+name).Source).Err())
+		}
+	}
+	rig.Must(t, x.Redis.ScriptLoad(t.Context(), script.MustLoad(lua.FS, "renew").Source).Err())
+}
+
+// of returns a handle of the kind whose scripts begin with prefix.
+func of(c *redisson.Client, prefix string) *redisson.Lock {
+	switch prefix {
+	case "fair_":
+		return c.NewLock("a", redisson.Fair())
+	case "read_":
+		return c.NewRWLock("a").RLocker()
+	case "write_":
+		return c.NewRWLock("a").WLocker()
+	}
+	return c.NewLock("a")
+}
+
+// TestCountsAreExactWhateverAnswerIsLost of a lock, a nested lock and the unlocks of both.
+func TestCountsAreExactWhateverAnswerIsLost(t *testing.T) {
+	verdicts := map[string]redistest.Verdict{
+		"swallowed": redistest.SwallowReply, "cut": redistest.CutReply, "lost": redistest.Lose, "cut before": redistest.CutBefore,
+	}
+	for _, prefix := range []string{"", "fair_", "read_", "write_"} {
+		for what, verdict := range verdicts {
+			for _, step := range []string{"acquire", "release"} {
+				for nth := range int64(2) {
+					t.Run(strings.Join([]string{prefix + step, what, string(rune('1' + nth))}, " "), func(t *testing.T) {
+						rig.Run(t, func(t *testing.T, x *rig.Lab) {
+							loadAll(t, x)
+							c, link := linked(t, x)
+							fate(link, prefix+step, nth+1, verdict)
+							twice(t, x, of(c, prefix))
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// twice locks and unlocks with a nested hold, and looks at the count at each step.
+func twice(t *testing.T, x *rig.Lab, l *redisson.Lock) {
+	t.Helper()
+	me := x.By("me")
+	holds := func(want int) {
+		t.Helper()
+		info, err := l.Info(me)
+		rig.Must(t, err)
+		if want == 0 && len(info.Holders) == 0 {
+			return
+		}
+		if len(info.Holders) != 1 || info.Holders[0].Holds != want {
+			t.Errorf("%+v, want %d holds", info.Holders, want)
+		}
+	}
+	rig.Must(t, l.Lock(me))
+	holds(1)
+	rig.Must(t, l.Lock(me))
+	holds(2)
+	rig.Must(t, l.Unlock())
+	holds(1)
+	rig.Must(t, l.Unlock())
+	holds(0)
+	time.Sleep(10 * time.Second)
+	bare(t, x)
+}
+
+// TestALateCopyOfARequestHoldsNothing, before its time is over or after.
+func TestALateCopyOfARequestHoldsNothing(t *testing.T) {
+	for _, prefix := range []string{"", "fair_", "read_", "write_"} {
+		for _, late := range []time.Duration{0, time.Minute} {
+			t.Run(prefix+late.String(), func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					loadAll(t, x)
+					c, link := linked(t, x)
+					l, gate := of(c, prefix), make(chan struct{})
+					fate(link, prefix+"acquire", 1, redistest.Hold(gate))
+					rig.Must(t, l.Lock(t.Context()))
+					rig.Must(t, l.Unlock())
+					time.Sleep(late)
+					close(gate)
+					time.Sleep(6 * time.Second)
+					bare(t, x)
+				})
+			})
+		}
+	}
+}
+
+// TestACallThatEndsUnheardHoldsNothing: its request may have been served.
+func TestACallThatEndsUnheardHoldsNothing(t *testing.T) {
+	for _, prefix := range []string{"", "fair_", "read_", "write_"} {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				c, link := linked(t, x)
+				fate(link, prefix+"acquire", 1, redistest.SwallowReply)
+				if ok, err := of(c, prefix).TryLock(t.Context(), 100*time.Millisecond); ok || err == nil {
+					t.Errorf("TryLock = %v, %v, want an error: nobody knows", ok, err)
+				}
+				time.Sleep(6 * time.Second)
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// TestAHoldThatRedisHasLostIsFoundByTheNextRenewal.
+func TestAHoldThatRedisHasLostIsFoundByTheNextRenewal(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		x.Redis.Del(t.Context(), "a")
+		select {
+		case <-h.Lost():
+		case <-time.After(11 * time.Second):
+			t.Error("not told within a third of the TTL")
+		}
+	})
+}
+
+// TestARenewalThatFailsIsTriedAgain until the trust ends.
+func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		time.Sleep(9 * time.Second)
+		heal := x.Server.Partition()
+		time.Sleep(15 * time.Second)
+		heal()
+		time.Sleep(time.Minute)
+		rig.Must(t, h.Release())
+	})
+}
+
+// TestAnExpiryThatNobodyPublishesIsFoundWithinAPulse, however long the lease was that the
+// waiter has been told.
+func TestAnExpiryThatNobodyPublishesIsFoundWithinAPulse(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		holder := client(t, x).NewLock("a")
+		rig.Must(t, holder.Lock(t.Context()))
+		c, _ := linked(t, x)
+		got := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
+		time.Sleep(time.Second)
+		x.Redis.Del(t.Context(), "a")
+		began := time.Now()
+		rig.Must(t, <-got)
+		if took := time.Since(began); took > 10*time.Second+time.Millisecond {
+			t.Errorf("had after %v", took)
+		}
+		_ = holder.Unlock()
+	})
+}
+
+// TestAWakingThatItsReceiverLeavesGoesToTheNext: a client is told once of each unlock,
+// however many of its calls wait. The first is told, and leaves before it is answered.
+func TestAWakingThatItsReceiverLeavesGoesToTheNext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		first := rig.Beside(func() error { return c.NewLock("a").Lock(ctx) })
+		synctest.Wait()
+		l := c.NewLock("a")
+		second := rig.Beside(func() error { return l.Lock(t.Context()) })
+		synctest.Wait()
+		fate(link, "acquire", 1, redistest.Lose)
+		x.Redis.Del(t.Context(), "a")
+		x.Redis.Publish(t.Context(), "redisson_lock__channel:{a}", "0")
+		synctest.Wait()
+		began := time.Now()
+		stop()
+		rig.WantIs(t, <-first, context.Canceled)
+		rig.Must(t, <-second)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the second call had the lock after %v", took)
+		}
+		rig.Must(t, l.Unlock())
+		_ = h.Release() // somebody has removed it
+	})
+}
+
+// TestTrustOfASharedLockCountsFromTheSending: the answer may have taken any time.
+func TestTrustOfASharedLockCountsFromTheSending(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		rig.Must(t, c.NewLock("a").Do(t.Context(), func(context.Context) error { return nil })) // the link is up
+		link.Latency(100 * time.Millisecond)
+		h, err := c.NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog()).Acquire(t.Context())
+		rig.Must(t, err)
+		ends := time.Now().Add(x.Redis.PTTL(t.Context(), "a").Val())
+		if until := h.TrustedUntil(); !until.Before(ends) {
+			t.Errorf("trusted until %v, and the lease ends %v", until, ends)
+		}
+		rig.Must(t, h.Release())
+	})
+}

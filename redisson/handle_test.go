@@ -1,0 +1,163 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// TestCloseLeavesTheQueueOfASharedLock: an entry of nobody's would hold up all others for minutes.
+func TestCloseLeavesTheQueueOfASharedLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		holder, other := client(t, x).NewLock("a", redisson.Fair()), client(t, x)
+		rig.Must(t, holder.Lock(t.Context()))
+		call := rig.Beside(func() error { return other.NewLock("a", redisson.Fair()).Lock(t.Context()) })
+		synctest.Wait()
+		rig.Must(t, other.Close())
+		rig.WantIs(t, <-call, relock.ErrClosed)
+		if info, err := holder.Info(t.Context()); err != nil || info.Waiters != 0 {
+			t.Errorf("%+v, %v: want nobody in the queue", info, err)
+		}
+		rig.Must(t, holder.Unlock())
+		bare(t, x)
+	})
+}
+
+func TestCloseLosesHoldsAndShutdownWaitsForThem(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a := client(t, x)
+		b, link := linked(t, x)
+		h, err := a.NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		rig.Must(t, a.Close())
+		rig.WantIs(t, h.Err(), relock.ErrLost, relock.ErrClosed)
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.WantIs(t, a.NewLock("b").Lock(t.Context()), relock.ErrClosed)
+		l := b.NewLock("b")
+		rig.Must(t, l.Lock(t.Context()))
+		done := rig.Beside(func() error { return b.Shutdown(t.Context()) })
+		time.Sleep(time.Minute)
+		done.Pending(t, "Shutdown with a hold")
+		link.Latency(100 * time.Millisecond)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-done)
+		time.Sleep(30 * time.Second)
+		bare(t, x)
+	})
+}
+
+// TestContextsEndWithTheHold that made them, with its loss as the cause.
+func TestContextsEndWithTheHoldOfASharedLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
+		err := l.Do(t.Context(), func(ctx context.Context) error {
+			rig.WantIs(t, l.Lock(ctx), relock.ErrDeadlock)
+			<-ctx.Done()
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+			return nil
+		})
+		rig.WantIs(t, err, relock.ErrLost)
+		rig.Must(t, l.Do(t.Context(), func(ctx context.Context) error { return ctx.Err() }))
+	})
+}
+
+// TestALostHoldOccupiesItsHandle until its Unlock.
+func TestALostHoldOfASharedLockOccupiesItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
+		rig.Must(t, l.Lock(x.By("me")))
+		time.Sleep(2 * time.Second)
+		if l.HoldCount() != 0 {
+			t.Error("a lost hold counts")
+		}
+		rig.WantIs(t, l.Lock(x.By("me")), relock.ErrLost)
+		other := rig.Beside(func() error { return l.Lock(t.Context()) })
+		time.Sleep(time.Second)
+		other.Pending(t, "Lock on a handle with a lost hold")
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, <-other)
+		rig.Must(t, l.Unlock())
+	})
+}
+
+// TestDoInDoOfASharedLock under one owner, and a loss that a nested call finds.
+func TestDoInDoOfASharedLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a")
+		rig.Must(t, l.Do(x.By("me"), func(ctx context.Context) error {
+			return l.Do(ctx, func(ctx context.Context) error { return ctx.Err() })
+		}))
+		err := l.Do(x.By("me"), func(ctx context.Context) error {
+			x.Redis.Del(ctx, "a")
+			rig.WantIs(t, l.Do(ctx, func(context.Context) error { return nil }), relock.ErrLost)
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+			return nil
+		})
+		rig.WantIs(t, err, relock.ErrLost)
+		bare(t, x)
+	})
+}
+
+// TestAnAnswerAfterTheLeaseGivesNoHold, and one attempt does not say that the lock is taken.
+func TestAnAnswerAfterTheLeaseGivesNoHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		rig.Must(t, c.NewLock("a").Do(t.Context(), func(context.Context) error { return nil })) // the link is up
+		link.Latency(60 * time.Millisecond)
+		l := c.NewLock("a", redisson.TTL(100*time.Millisecond))
+		if ok, err := l.TryLock(t.Context(), 0); ok || err == nil {
+			t.Errorf("TryLock = %v, %v, want an error", ok, err)
+		}
+		time.Sleep(10 * time.Second)
+		bare(t, x)
+	})
+}
+
+func TestMaxHoldEndsRenewalOfASharedLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a", redisson.MaxHold(time.Minute)).Acquire(t.Context())
+		rig.Must(t, err)
+		<-h.Lost()
+		if at := x.Now(); at < time.Minute || at > 90*time.Second {
+			t.Errorf("lost after %v", at)
+		}
+		_ = h.Release()
+		time.Sleep(30 * time.Second)
+		bare(t, x)
+	})
+}
+
+func TestBadInputOfASharedLockIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, ctx := client(t, x), t.Context()
+		for what, err := range map[error]error{
+			relock.ErrInvalidName:   errors.Join(c.NewLock("").Lock(ctx), c.NewLock("a{").Lock(ctx), c.NewLock("a{}").Lock(ctx)),
+			relock.ErrInvalidOption: errors.Join(c.NewLock("a", redisson.Fair(), redisson.Fenced()).Lock(ctx), c.NewRWLock("a", redisson.Fair()).RLock(ctx), c.NewLock("a", redisson.TTL(time.Microsecond)).Lock(ctx), c.NewLock("a", nil).Lock(ctx), (&redisson.Lock{}).Lock(ctx), (*redisson.Client)(nil).NewLock("a").Lock(ctx)),
+			relock.ErrOwnerMismatch: c.NewLock("a", redisson.Owner("you")).Lock(x.By("me")),
+			relock.ErrNotHeld:       c.NewLock("a").Unlock(),
+		} {
+			all, _ := err.(interface{ Unwrap() []error })
+			if all == nil {
+				rig.WantIs(t, err, what)
+				continue
+			}
+			for _, one := range all.Unwrap() {
+				rig.WantIs(t, one, what)
+			}
+		}
+		if _, err := redisson.New(nil); !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("New(nil) = %v", err)
+		}
+		if _, err := redisson.New(x.Redis, redisson.Defaults(redisson.Owner("me"))); !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("Defaults(Owner) = %v", err)
+		}
+		rig.WantIs(t, (&redisson.Lock{}).Unlock(), relock.ErrInvalidOption)
+		bare(t, x)
+	})
+}

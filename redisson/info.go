@@ -1,0 +1,120 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// Info reads from Redis who holds the lock, in Go and in Java, and of a fair lock how many
+// wait: the other layouts keep no queue. The holders of a read/write lock all have the TTL
+// of its hash.
+func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
+	info := relock.Info{Name: l.name}
+	call := transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}}
+	switch l.kind {
+	case fair:
+		call.Keys, call.Args = append(call.Keys, l.names.queue()), []any{"fair"}
+	case fenced:
+		call.Keys, call.Args = append(call.Keys, l.names.token()), []any{"fenced"}
+	}
+	raw, err := l.ask(ctx, call)
+	if err != nil {
+		return info, err
+	}
+	if len(raw) < 2 {
+		return info, l.wrap(fmt.Errorf("redisson: bug: an answer of %d values", len(raw)))
+	}
+	ms, _ := raw[0].(int64)
+	more, _ := raw[1].(int64)
+	if l.kind == fair {
+		info.Waiters = int(more)
+	}
+	info.Holders = l.holders(raw[2:], time.Duration(ms)*time.Millisecond, more)
+	if len(info.Holders) > 0 || info.Waiters > 0 {
+		info.Kind = l.kind.String()
+	}
+	return info, nil
+}
+
+// holders reads the fields and values of the lock's hash.
+func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.Holder) {
+	for i := 0; i+1 < len(raw); i += 2 {
+		field, _ := raw[i].(string)
+		value, _ := raw[i+1].(string)
+		if field == "mode" {
+			continue
+		}
+		h := relock.Holder{Owner: field, TTL: ttl}
+		h.Holds, _ = strconv.Atoi(value)
+		if l.kind.rw() {
+			owner, writes := strings.CutSuffix(field, ":write")
+			h.Owner, h.Read = owner, !writes
+		}
+		if l.kind == fenced {
+			h.Token = token
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// ForceUnlock takes the lock from whoever holds it, in Go or Java, and says whether anybody
+// did; of a read/write lock only if it is held in the mode of this side. A holder in Go
+// is told by its next renewal, at the latest a third of its TTL later, and one in Java by
+// its unlock.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	if err := l.bad(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	if err := l.c.hear(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	message, mode := messageOne, ""
+	switch l.kind {
+	case reading:
+		mode = "read"
+	case writing:
+		message, mode = messageAll, "write"
+	}
+	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, l.names.channel(l.kind), message, mode}}
+	if l.kind == fair {
+		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
+	}
+	raw, err := l.ask(ctx, call)
+	return err == nil && len(raw) == 1 && raw[0] == int64(1), err
+}
+
+func (l *Lock) bad(ctx context.Context) error {
+	switch {
+	case l == nil || l.c == nil:
+		return errBadLock
+	case l.err != nil:
+		return l.err
+	case ctx == nil:
+		return fmt.Errorf("%w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
+	case ctx.Err() != nil:
+		return ended(ctx)
+	}
+	return nil
+}
+
+// ask sends what is no acquisition until it is answered.
+func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, err error) {
+	if err := l.bad(ctx); err != nil {
+		return nil, l.wrap(err)
+	}
+	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
+		raw, err = l.c.transport.Do(ctx, 5*time.Second, call)
+		return err != nil, err
+	})
+	if err != nil {
+		return nil, l.wrap(err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,45 @@
+package redisson
+
+import (
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/redisson/lua"
+)
+
+// A kind is one of Redisson's locks; of a read/write lock, one of its modes.
+type kind int
+
+const (
+	plain kind = iota
+	fair
+	fenced
+	reading
+	writing
+)
+
+// String is what Info calls the kind.
+func (k kind) String() string {
+	return [...]string{"lock", "fair lock", "fenced lock", "read/write lock", "read/write lock"}[k]
+}
+
+func (k kind) rw() bool { return k == reading || k == writing }
+
+// The scripts of each kind.
+var (
+	acquireScripts = [...]*script.Script{load("acquire"), load("fair_acquire"), load("acquire"), load("read_acquire"), load("write_acquire")}
+	releaseScripts = [...]*script.Script{load("release"), load("fair_release"), load("release"), load("read_release"), load("write_release")}
+	renewScript    = load("renew")
+	forceScript    = load("force")
+	infoScript     = load("info")
+)
+
+func load(name string) *script.Script { return script.MustLoad(lua.FS, name) }
+
+// Codes by which the acquire scripts answer.
+const (
+	codeHeld    = 1
+	codeTaken   = 0
+	codeLate    = -1
+	codeKind    = -2
+	codeLost    = -3
+	codeUpgrade = -4
+)

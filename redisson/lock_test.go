@@ -1,0 +1,138 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+func client(t testing.TB, x *rig.Lab, opts ...redisson.Option) *redisson.Client {
+	t.Helper()
+	c, err := redisson.New(x.Redis, opts...)
+	rig.Must(t, err)
+	redisson.SetClock(c, clock.New(time.Now, nil))
+	t.Cleanup(func() { rig.Must(t, c.Close()) })
+	return c
+}
+
+func TestALockIsHeldInRedissonsHashAndLeavesNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a")
+		h, err := l.Acquire(t.Context())
+		rig.Must(t, err)
+		all := x.Redis.HGetAll(t.Context(), "a").Val()
+		if len(all) != 1 || all[h.Owner()] != "1" || x.Redis.PTTL(t.Context(), "a").Val() != 30*time.Second {
+			t.Errorf("the hash is %v, want %s with 1", all, h.Owner())
+		}
+		rig.Must(t, h.Release())
+		if keys := x.Redis.Keys(t.Context(), "*").Val(); len(keys) != 0 {
+			t.Errorf("left in Redis: %q", keys)
+		}
+		rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+	})
+}
+
+func TestTheWatchdogKeepsALock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		time.Sleep(10 * time.Minute)
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+	})
+}
+
+func TestAWaiterIsWokenByTheUnlock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b := client(t, x).NewLock("a"), client(t, x).NewLock("a")
+		rig.Must(t, a.Lock(t.Context()))
+		got := rig.Beside(func() error { return b.Lock(t.Context()) })
+		time.Sleep(time.Second)
+		got.Pending(t, "a second Lock")
+		rig.Must(t, a.Unlock())
+		rig.Must(t, rig.Returned(t, got))
+		rig.Must(t, b.Unlock())
+	})
+}
+
+func TestAHolderThatCannotRenewKnowsBeforeTheLeaseEnds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		heal := x.Server.Partition()
+		select {
+		case <-h.Lost():
+		case <-time.After(time.Minute):
+			t.Fatal("not lost")
+		}
+		if at := x.Now(); at >= 30*time.Second || at < 29*time.Second {
+			t.Errorf("lost after %v, want a little before 30 s", at)
+		}
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+		heal()
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		synctest.Wait()
+	})
+}
+
+// TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds that its last renewal gave it.
+func TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a").Acquire(t.Context())
+		rig.Must(t, err)
+		time.Sleep(15 * time.Second)
+		ends := time.Now().Add(x.Redis.PTTL(t.Context(), "a").Val())
+		heal := x.Server.Partition()
+		<-h.Lost()
+		if left := time.Until(ends); left <= 0 || left > time.Second {
+			t.Errorf("lost %v before the lease ended, want a little", left)
+		}
+		heal()
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+	})
+}
+
+func TestNamedOwnersReenter(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		ctx := x.By("me")
+		a, b := c.NewLock("a"), c.NewLock("a")
+		rig.Must(t, a.Lock(ctx))
+		rig.Must(t, b.Lock(ctx))
+		info, err := a.Info(ctx)
+		rig.Must(t, err)
+		if len(info.Holders) != 1 || info.Holders[0].Holds != 2 {
+			t.Errorf("%+v", info)
+		}
+		if ok, err := a.TryLock(relock.WithOwner(ctx, "you"), 0); ok || err != nil {
+			t.Errorf("another owner: %v, %v", ok, err)
+		}
+		rig.Must(t, a.Unlock())
+		rig.Must(t, b.Unlock())
+		rig.WantIs(t, a.Unlock(), relock.ErrNotHeld)
+	})
+}
+
+func TestACallThatEndsLeavesNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		if ok, err := l.TryLock(t.Context(), time.Second); ok || err != nil {
+			t.Errorf("TryLock = %v, %v", ok, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Lock = %v", err)
+		}
+		rig.Must(t, l.Unlock())
+	})
+}

@@ -1,0 +1,21 @@
+-- Takes a lock from whoever has it.
+-- KEYS[1] hash the lock
+-- KEYS[2] list the queue of a fair lock
+-- KEYS[3] zset the deadlines of a fair lock
+-- ARGV[1] publish the command by which clients hear
+-- ARGV[2] channel where they do
+-- ARGV[3] message what they are told
+-- ARGV[4] mode of a read/write lock in which it must be held, or empty
+-- RETURNS 1, or 0: nobody held it so
+-- uses: clock line
+if (redis.call('HGET', KEYS[1], 'mode') or '') ~= ARGV[4] then
+  return 0
+end
+local held = redis.call('DEL', KEYS[1])
+if KEYS[2] then
+  drop()
+  wake(ARGV[1], ARGV[2])
+elseif held == 1 then
+  redis.call(ARGV[1], ARGV[2], ARGV[3])
+end
+return held

@@ -1,0 +1,177 @@
+package redisson
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/relock-go/relock"
+)
+
+// An Option sets up a Client.
+type Option func(*config) error
+
+// A LockOption sets up the locks of one handle, or with Defaults of a client.
+type LockOption func(*terms) error
+
+type config struct {
+	terms          terms // of locks that say nothing else
+	releaseTimeout time.Duration
+	fairWait       time.Duration
+	sharded        *bool // nil: as Redisson decides
+}
+
+// terms are what a handle asks for.
+type terms struct {
+	ttl     time.Duration
+	fixed   bool // never renewed
+	maxHold time.Duration
+	owner   string
+	fair    bool
+	fenced  bool
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{terms: terms{ttl: 30 * time.Second}, releaseTimeout: 5 * time.Second, fairWait: 5 * time.Minute}
+	for _, o := range opts {
+		if o == nil {
+			return c, fmt.Errorf("%w: an Option is nil; leave it out", relock.ErrInvalidOption)
+		}
+		if err := o(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (t terms) with(opts []LockOption) (terms, error) {
+	for _, o := range opts {
+		if o == nil {
+			return t, fmt.Errorf("%w: a LockOption is nil; leave it out", relock.ErrInvalidOption)
+		}
+		if err := o(&t); err != nil {
+			return t, err
+		}
+	}
+	if t.fair && t.fenced {
+		return t, fmt.Errorf("%w: Fair and Fenced: Redisson has no fair lock with tokens; choose one", relock.ErrInvalidOption)
+	}
+	return t, nil
+}
+
+// between checks a duration. Redis counts in milliseconds, so a fraction of one
+// is refused rather than rounded.
+func between(what string, d, least, most time.Duration) error {
+	if d < least || d > most || d%time.Millisecond != 0 {
+		return fmt.Errorf("%w: %s of %v; allowed are whole milliseconds from %v to %v", relock.ErrInvalidOption, what, d, least, most)
+	}
+	return nil
+}
+
+// Defaults gives options to every lock of the client that does not set them itself.
+// Owner is not among them: a name shared by all that a process does would switch
+// exclusion off within it.
+func Defaults(opts ...LockOption) Option {
+	return func(c *config) error {
+		t, err := c.terms.with(opts)
+		if err != nil {
+			return err
+		}
+		if t.owner != "" {
+			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use relock.WithOwner", relock.ErrInvalidOption)
+		}
+		c.terms = t
+		return nil
+	}
+}
+
+// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed, from
+// 1 ms to 1 h, 5 s by default. The client goes on trying after it, until the lease ends.
+func ReleaseTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		c.releaseTimeout = d
+		return between("release timeout", d, time.Millisecond, time.Hour)
+	}
+}
+
+// FairWait is for how long a waiter at the head of a fair lock's queue may be silent
+// before it is taken for dead, five minutes unless set. It is the fairLockWaitTimeout of
+// Redisson's config, and has to be the same there. Less than a second, or more than a
+// day, is refused.
+func FairWait(d time.Duration) Option {
+	return func(c *config) error {
+		c.fairWait = d
+		return between("FairWait", d, time.Second, 24*time.Hour)
+	}
+}
+
+// ShardedPubSub says whether unlocks are told over sharded pub/sub. Left out, it is as
+// Redisson decides by default: in a Cluster whose servers know it (Redis 7). It is
+// the shardedSubscriptionMode of Redisson's config: who publishes the other way is not heard.
+func ShardedPubSub(on bool) Option {
+	return func(c *config) error {
+		c.sharded = &on
+		return nil
+	}
+}
+
+// Fair makes the lock a fair one, Redisson's getFairLock: in order of arrival, with
+// the limits that the package's description names.
+func Fair() LockOption {
+	return func(t *terms) error {
+		t.fair = true
+		return nil
+	}
+}
+
+// Fenced makes the lock a fenced one, Redisson's getFencedLock: its holds have tokens.
+func Fenced() LockOption {
+	return func(t *terms) error {
+		t.fenced = true
+		return nil
+	}
+}
+
+// Owner names who locks through the handle: its holds re-enter those of the same owner
+// in this client, and in no other. See relock.WithOwner, which is the better carrier.
+func Owner(id string) LockOption {
+	return func(t *terms) error {
+		t.owner = id
+		return checkOwner(id)
+	}
+}
+
+func checkOwner(id string) error {
+	if id == "" || len(id) > maxName || !utf8.ValidString(id) {
+		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", relock.ErrInvalidOption, maxName, len(id))
+	}
+	return nil
+}
+
+// TTL is the lease of a hold: how long it lasts when its process dies, 30 s by default,
+// as Redisson's lockWatchdogTimeout, from 100 ms to 24 h. The watchdog renews it
+// every third of that.
+func TTL(d time.Duration) LockOption {
+	return func(t *terms) error {
+		t.ttl = d
+		return between("TTL", d, 100*time.Millisecond, 24*time.Hour)
+	}
+}
+
+// NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime):
+// it is lost after its TTL unless it was released.
+func NoWatchdog() LockOption {
+	return func(t *terms) error {
+		t.fixed = true
+		return nil
+	}
+}
+
+// MaxHold ends renewal d after the hold was acquired: its hold is lost when the last
+// lease ends, at most a TTL after d. From 1 ms to 10 years.
+func MaxHold(d time.Duration) LockOption {
+	return func(t *terms) error {
+		t.maxHold = d
+		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
+	}
+}

@@ -1,0 +1,76 @@
+package redisson
+
+import (
+	"context"
+	"time"
+
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// less tells Redis that a hold of the session has gone, until it is answered or ctx ends;
+// then the client goes on beside the caller for as long as the lease may last. It returns whether Redis knew the hold.
+func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
+	err = s.takeTurn(ctx)
+	left, top := s.forget(h)
+	call := s.releaseCall(left, top)
+	if err == nil {
+		held, err = s.send(ctx, call)
+		s.giveTurn()
+	}
+	s.c.mu.Lock()
+	doubt := s.doubt
+	s.c.mu.Unlock()
+	switch {
+	case left > 0:
+	case err != nil:
+		s.c.spawn(h.terms.ttl, func(ctx context.Context) {
+			_, _ = s.send(ctx, call)
+			s.sweep(ctx)
+		})
+	case doubt:
+		s.c.spawn(time.Minute, s.sweep)
+	}
+	return held, err
+}
+
+// send sends a release until it is answered. Sent again, one that finds nothing may
+// have done it the first time.
+func (s *session) send(ctx context.Context, call transport.Call) (held bool, err error) {
+	again := false
+	err = transport.Try(ctx, s.c.ctx.Done(), func() (bool, error) {
+		raw, err := s.c.transport.Do(ctx, 2*time.Second, call)
+		if err != nil {
+			again = again || transport.Classify(err) == transport.Unknown
+			return true, err
+		}
+		held = again || len(raw) == 1 && raw[0] == int64(1)
+		return false, nil
+	})
+	return held, err
+}
+
+// sweep releases once more when no unanswered copy of a request for the lock can come
+// true any more.
+func (s *session) sweep(ctx context.Context) {
+	s.c.mu.Lock()
+	until := s.until
+	s.c.mu.Unlock()
+	if d := s.c.clock.Now().Until(until); d > 0 && !transport.Pause(ctx, nil, d) {
+		return
+	}
+	_, _ = s.send(ctx, s.releaseCall(0, max(s.top, 1)))
+}
+
+// undo ends what a session without holds may have in Redis: a grant that nobody heard of,
+// or a place in the queue.
+func (s *session) undo() {
+	s.c.mu.Lock()
+	doubt := s.doubt
+	s.c.mu.Unlock()
+	s.c.spawn(time.Minute, func(ctx context.Context) {
+		_, _ = s.send(ctx, s.releaseCall(0, max(s.top, 1)))
+		if doubt {
+			s.sweep(ctx)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. It
+// is a Locker for writing.
+//
+// Readers share it, or one owner writes. A writer may also read; an owner that reads cannot
+// write, and gets ErrUpgrade. Readers overtake writers that wait: the layout has no queue.
+type RWLock struct{ w, r *Lock }
+
+var _ relock.Locker = (*RWLock)(nil)
+
+// NewRWLock returns a handle on the read/write lock of that name. Like NewLock it does no
+// I/O, and a bad name or option is what every call returns.
+func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
+	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
+}
+
+// Lock waits until the caller holds the lock for writing.
+func (rw *RWLock) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
+
+// TryLock is Lock for at most the given time.
+func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
+	return rw.w.TryLock(ctx, wait)
+}
+
+// Unlock ends one hold for writing. Where its owner goes on reading, other readers join it.
+func (rw *RWLock) Unlock() error { return rw.w.Unlock() }
+
+// RLock waits until the caller holds the lock for reading.
+func (rw *RWLock) RLock(ctx context.Context) error { return rw.r.Lock(ctx) }
+
+// TryRLock is RLock for at most the given time.
+func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
+	return rw.r.TryLock(ctx, wait)
+}
+
+// RUnlock ends one hold for reading.
+func (rw *RWLock) RUnlock() error { return rw.r.Unlock() }
+
+// RLocker returns the reading side, with all that a Lock has.
+func (rw *RWLock) RLocker() *Lock { return rw.r }
+
+// WLocker returns the writing side, with all that a Lock has.
+func (rw *RWLock) WLocker() *Lock { return rw.w }
+
+// Downgrade makes the newest write hold of this handle a read hold, to be ended by RUnlock,
+// without a gap: the owner reads before it writes no more, and readers that wait may join
+// if it was its last write hold. It returns ErrNotHeld where there is no hold, and ErrLost
+// where it was lost.
+func (rw *RWLock) Downgrade(ctx context.Context) error {
+	h := rw.w.newest()
+	if err := rw.w.bad(ctx); err != nil {
+		return rw.w.wrap(err)
+	}
+	if h == nil {
+		return rw.w.wrap(fmt.Errorf("%w for writing by this handle", relock.ErrNotHeld))
+	}
+	if err := h.state(); err != nil {
+		return rw.w.wrap(err)
+	}
+	w := &waiting{ctx: ctx, lock: rw.r, as: h.s.owner, mark: true}
+	if h.s.named {
+		w.owner = h.s.owner.key.name
+	}
+	err := w.gate()
+	if err == nil {
+		err = w.take()
+	}
+	if err != nil {
+		return rw.w.wrap(err)
+	}
+	return h.Release()
+}

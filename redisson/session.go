@@ -1,0 +1,196 @@
+package redisson
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/transport"
+)
+
+// mostHolds bounds the holds of one owner: a reader has a key for each.
+const mostHolds = 1000
+
+type ownerKey struct{ lock, name string }
+
+// An owner is who holds, as Redisson writes it: our client's ID and a number that looks
+// like a thread's. No number is used again, so what arrives late for one that has gone
+// meets nobody.
+type owner struct {
+	field string
+	key   ownerKey // of a named one
+	uses  int      // sessions
+}
+
+type sessionKey struct {
+	kind  kind
+	owner ownerKey
+}
+
+// A session is what one owner has of one lock, in one mode: its holds and its calls. The
+// client's mu guards it.
+type session struct {
+	c     *Client
+	kind  kind
+	names names
+	owner *owner
+	named bool
+	turn  chan struct{} // room for one: who tells Redis of the count
+	task  renewal.Task
+
+	holds    []*Hold       // not released
+	calls    int           // that ask
+	top      int           // the largest count that Redis was told
+	gone     bool          // takes no more calls
+	queued   bool          // may stand in a fair lock's queue
+	doubt    bool          // may have what nobody was told of
+	until    clock.Instant // by then no unanswered copy of a request is answered any more
+	renewing bool
+	retry    clock.Instant // not before that, after a renewal that failed
+	token    int64
+}
+
+// session returns the session of a call's owner, which the call has to leave.
+func (c *Client) session(w *waiting) (*session, error) {
+	l, name := w.lock, w.owner
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := sessionKey{l.kind, ownerKey{l.names.key, name}}
+	if s := c.named[key]; s != nil && name != "" {
+		if c.closed || c.draining && len(s.holds) == 0 {
+			return nil, relock.ErrClosed
+		}
+		s.calls++
+		return s, nil
+	}
+	if c.draining {
+		return nil, relock.ErrClosed
+	}
+	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", turn: make(chan struct{}, 1), calls: 1}
+	s.task.Of = s
+	s.owner = w.as
+	if s.named && s.owner == nil {
+		s.owner = c.owners[key.owner]
+	}
+	if s.owner == nil {
+		s.owner = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key.owner}
+	}
+	s.owner.uses++
+	if s.named {
+		c.named[key] = s
+		c.owners[key.owner] = s.owner
+	}
+	c.sessions[s] = struct{}{}
+	return s, nil
+}
+
+// leave ends a call's part in a session. One that has no more holds and no more calls is
+// over, and Redis is told so where it may think otherwise.
+func (c *Client) leave(s *session) {
+	c.mu.Lock()
+	s.calls--
+	undo := s.calls == 0 && len(s.holds) == 0 && !s.gone && (s.doubt || s.queued)
+	if s.calls == 0 && len(s.holds) == 0 {
+		s.end()
+	}
+	c.mu.Unlock()
+	if undo {
+		s.undo()
+	}
+}
+
+// end takes no more calls. It needs the client's mu.
+func (s *session) end() {
+	if s.gone {
+		return
+	}
+	s.gone = true
+	s.c.watchdog.Drop(&s.task)
+	delete(s.c.sessions, s)
+	if s.owner.uses--; s.named {
+		delete(s.c.named, sessionKey{s.kind, s.owner.key})
+		if s.owner.uses == 0 {
+			delete(s.c.owners, s.owner.key)
+		}
+	}
+	s.c.notify()
+}
+
+// field is the owner's in the hash.
+func (s *session) field() string {
+	if s.kind == writing {
+		return s.owner.field + ":write"
+	}
+	return s.owner.field
+}
+
+// keys are those of the lock, and of so many of a reader's holds.
+func (s *session) keys(holds int) []string {
+	switch s.kind {
+	case fair:
+		return []string{s.names.key, s.names.queue(), s.names.deadlines()}
+	case fenced:
+		return []string{s.names.key, s.names.token()}
+	case reading:
+		return append([]string{s.names.key}, s.names.read(s.owner.field, holds)...)
+	}
+	return []string{s.names.key}
+}
+
+// acquireCall asks for a hold more. after is server time in ms.
+func (s *session) acquireCall(count int, lease time.Duration, after int64, wait time.Duration, queue bool) transport.Call {
+	args := []any{s.field(), count, lease.Milliseconds(), after}
+	switch s.kind {
+	case fair:
+		args = append(args, wait.Milliseconds(), map[bool]int{true: 1, false: 0}[queue], s.c.publish, s.names.channel(s.kind))
+	case writing:
+		args = append(args, s.owner.field)
+	}
+	return transport.Call{Script: acquireScripts[s.kind], Keys: s.keys(count), Args: args}
+}
+
+// releaseCall states how many holds are left of so many.
+func (s *session) releaseCall(count, top int) transport.Call {
+	args := []any{s.field(), count, s.c.publish, s.names.channel(s.kind)}
+	switch s.kind {
+	case fair:
+		args = append(args, s.c.cfg.fairWait.Milliseconds())
+	case reading, writing:
+		args = append(args, s.names.tag)
+	}
+	return transport.Call{Script: releaseScripts[s.kind], Keys: s.keys(top), Args: args}
+}
+
+func (s *session) renewCall(lease time.Duration) transport.Call {
+	keys := []string{s.names.key}
+	if s.kind == reading {
+		keys = s.keys(len(s.holds))
+	}
+	return transport.Call{Script: renewScript, Keys: keys, Args: []any{s.field(), lease.Milliseconds()}}
+}
+
+// An answer is what an acquire came to.
+type answer struct {
+	code  int64
+	rest  time.Duration // of the lease; or until asking again is of use, negative if unknown
+	now   int64         // the server's clock, in ms
+	token int64
+}
+
+func readAnswer(raw []any) (answer, error) {
+	var n [4]int64
+	if len(raw) != len(n) {
+		return answer{}, fmt.Errorf("redisson: bug: an answer of %d values", len(raw))
+	}
+	for i, v := range raw {
+		x, ok := v.(int64)
+		if !ok {
+			return answer{}, fmt.Errorf("redisson: bug: an answer with %v", v)
+		}
+		n[i] = x
+	}
+	return answer{n[0], time.Duration(n[1]) * time.Millisecond, n[2], n[3]}, nil
+}

@@ -1,0 +1,78 @@
+package relocktest
+
+import (
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+const (
+	// patience is how long an assertion waits in real time for what goes on in the
+	// background; in a bubble it need not wait.
+	patience = time.Second
+	// between is how long it lets pass before it looks again.
+	between = 2 * time.Millisecond
+)
+
+// AssertFree fails the test unless nobody holds the name, and nobody waits for it: what
+// the code under test has locked, it has unlocked. It does not wait for the rest that
+// [relock.AtLeast] leaves.
+func (s *Server) AssertFree(name string) {
+	s.t.Helper()
+	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
+	if len(info.Holders) > 0 || info.Waiters > 0 {
+		s.t.Errorf("%q is not free: held by %v, %d waiting", name, owners(info), info.Waiters)
+	}
+}
+
+// AssertHeld fails the test unless somebody holds the name.
+func (s *Server) AssertHeld(name string) {
+	s.t.Helper()
+	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {
+		s.t.Errorf("nobody holds %q", name)
+	}
+}
+
+// AssertWaiting fails the test unless n wait for the name in Redis. Goroutines of one
+// client that want one plain lock wait there as one. Outside of a bubble it is how a
+// test knows that the code under test has come to its wait.
+func (s *Server) AssertWaiting(name string, n int) {
+	s.t.Helper()
+	if info := s.look(name, func(i relock.Info) bool { return i.Waiters == n }); info.Waiters != n {
+		s.t.Errorf("%d wait for %q, want %d", info.Waiters, name, n)
+	}
+}
+
+// look returns what Redis says of a lock, once that is as wanted or has had its time to
+// become so.
+func (s *Server) look(name string, wanted func(relock.Info) bool) relock.Info {
+	s.t.Helper()
+	if s.virtual {
+		synctest.Wait()
+		return s.info(name)
+	}
+	again := time.NewTicker(between)
+	defer again.Stop()
+	for began := time.Now(); ; <-again.C {
+		if info := s.info(name); wanted(info) || time.Since(began) > patience {
+			return info
+		}
+	}
+}
+
+func (s *Server) info(name string) relock.Info {
+	s.t.Helper()
+	info, err := s.other.NewLock(name).Info(s.ctx())
+	if err != nil {
+		s.t.Fatalf("relocktest: %v", err)
+	}
+	return info
+}
+
+func owners(info relock.Info) (all []string) {
+	for _, h := range info.Holders {
+		all = append(all, h.Owner)
+	}
+	return all
+}

@@ -1,0 +1,31 @@
+// Package relocktest is for tests of code that takes locks. [New] starts a Redis in the
+// memory of the test, without a socket; [Server.Client] makes clients of it, and the
+// other methods bring about what is hard to meet otherwise: that somebody else holds a
+// name ([Server.Hold]), that a hold is lost ([Server.Lose]), that Redis cannot be
+// reached ([Server.Partition]) or is down ([Server.Outage]).
+//
+//	func TestReportIsWrittenOnce(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			srv := relocktest.New(t)
+//			release := srv.Hold("report")
+//			go func() {
+//				time.Sleep(time.Hour)
+//				release()
+//			}()
+//			if err := writeReport(t.Context(), srv.Client()); err != nil {
+//				t.Error(err)
+//			}
+//			srv.AssertFree("report")
+//		})
+//	}
+//
+// In a bubble of [testing/synctest], as here, time is the bubble's for locks, leases
+// and Redis alike: an hour of waiting takes no time, and a lease ends to the
+// nanosecond. Outside of a bubble all works the same in real time.
+//
+// Code that takes a [relock.Locker], and whose tests are about nothing that a server
+// does, can be given a [Fake].
+//
+// Everything that is started ends with the test. The methods of a Server are to be
+// called by the goroutine of the test: they fail it where they cannot do what they say.
+package relocktest

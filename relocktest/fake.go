@@ -1,0 +1,157 @@
+package relocktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+// A Fake is a [relock.Locker] without a Redis: a lock of its own, for code that is given
+// the interface. Its calls exclude each other, wait, and end with their contexts as those
+// of a [relock.Lock] do. Its zero value is free; in a bubble of synctest it is to be made
+// there. It is not to be copied.
+type Fake struct {
+	once sync.Once
+	free chan struct{} // has one element while the lock is free
+
+	mu    sync.Mutex // protects following fields
+	fails error
+	held  bool // by a caller of Lock or TryLock
+	lost  bool
+	locks int
+}
+
+var _ relock.Locker = (*Fake)(nil)
+
+func (f *Fake) place() chan struct{} {
+	f.once.Do(func() {
+		f.free = make(chan struct{}, 1)
+		f.free <- struct{}{}
+	})
+	return f.free
+}
+
+// Lock waits until the lock is free, or ctx ends.
+func (f *Fake) Lock(ctx context.Context) error {
+	if err := f.enter(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-f.place():
+		f.note()
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// TryLock waits for at most wait; where that is not positive, it makes one attempt.
+func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
+	if err := f.enter(ctx); err != nil {
+		return false, err
+	}
+	select {
+	case <-f.place():
+		f.note()
+		return true, nil
+	default:
+	}
+	if wait <= 0 {
+		return false, nil
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	select {
+	case <-f.place():
+		f.note()
+		return true, nil
+	case <-over.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ended(ctx)
+	}
+}
+
+// Unlock frees the lock. It returns [relock.ErrLost] after [Fake.Lose], and
+// [relock.ErrNotHeld] where no call of Lock or TryLock holds.
+func (f *Fake) Unlock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.held {
+		return relock.ErrNotHeld
+	}
+	lost := f.lost
+	f.held, f.lost = false, false
+	f.place() <- struct{}{}
+	if lost {
+		return relock.ErrLost
+	}
+	return nil
+}
+
+// Hold has somebody else hold the lock, once it is free, until release is called.
+func (f *Fake) Hold() (release func()) {
+	<-f.place()
+	return sync.OnceFunc(func() { f.place() <- struct{}{} })
+}
+
+// Lose takes the lock from the caller of Lock or TryLock that holds, who hears of it from
+// Unlock. It returns whether there was one.
+func (f *Fake) Lose() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = f.held
+	return f.held
+}
+
+// Fail has Lock and TryLock return err from now on, as they do where Redis does not
+// answer; nil has them work again.
+func (f *Fake) Fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails = err
+}
+
+// Held says whether a call of Lock or TryLock holds.
+func (f *Fake) Held() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held
+}
+
+// Locks counts the calls of Lock and TryLock that have got the lock.
+func (f *Fake) Locks() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.locks
+}
+
+// enter is what fails a call before it waits.
+func (f *Fake) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fails
+}
+
+// note is called by who has got the lock.
+func (f *Fake) note() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+	f.locks++
+}
+
+// ended is how a Lock says that its context has ended.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause != err { //nolint:errorlint // whether it is the same error, and not a kind of it
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}

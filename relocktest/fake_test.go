@@ -1,0 +1,121 @@
+package relocktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/relocktest"
+)
+
+// The double and what it stands for, by the same steps.
+func TestAFakeDoesWhatALockDoes(t *testing.T) {
+	for name, steps := range map[string]func(t *testing.T, l relock.Locker, hold func() func(), lose func()) string{
+		"alone":                alone,
+		"held by another":      heldByAnother,
+		"lost":                 lost,
+		"a context that ended": doneContext,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var fake, lock string
+			synctest.Test(t, func(t *testing.T) {
+				f := new(relocktest.Fake)
+				fake = steps(t, f, f.Hold, func() { f.Lose() })
+			})
+			synctest.Test(t, func(t *testing.T) {
+				srv := relocktest.New(t)
+				lock = steps(t, srv.Client().NewLock("job"), func() func() { return srv.Hold("job") }, func() { srv.Lose("job") })
+			})
+			if fake != lock {
+				t.Errorf("a Fake says\n%s, a Lock\n%s", fake, lock)
+			}
+		})
+	}
+}
+
+// say is a result as both are to have it.
+func say(began time.Time, got bool, err error) string {
+	kind := "nil"
+	for _, known := range []error{relock.ErrLost, relock.ErrNotHeld, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			kind = known.Error()
+			break
+		}
+	}
+	return fmt.Sprintf("%v: %v, %s\n", time.Since(began), got, kind)
+}
+
+func alone(t *testing.T, l relock.Locker, _ func() func(), _ func()) (said string) {
+	began := time.Now()
+	said += say(began, false, l.Unlock())
+	said += say(began, true, l.Lock(t.Context()))
+	got, err := l.TryLock(t.Context(), 0)
+	said += say(began, got, err)
+	got, err = l.TryLock(t.Context(), time.Second)
+	said += say(began, got, err)
+	time.AfterFunc(time.Minute, func() { said += say(began, true, l.Unlock()) })
+	got, err = l.TryLock(t.Context(), time.Hour)
+	synctest.Wait()
+	said += say(began, got, err)
+	return said + say(began, true, l.Unlock()) + say(began, true, l.Unlock())
+}
+
+func heldByAnother(t *testing.T, l relock.Locker, hold func() func(), _ func()) (said string) {
+	began := time.Now()
+	release := hold()
+	got, err := l.TryLock(t.Context(), -1)
+	said += say(began, got, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	said += say(began, true, l.Lock(ctx))
+	time.AfterFunc(time.Minute, release)
+	said += say(began, true, l.Lock(t.Context()))
+	return said + say(began, true, l.Unlock())
+}
+
+func lost(t *testing.T, l relock.Locker, hold func() func(), lose func()) (said string) {
+	began := time.Now()
+	rig.Must(t, l.Lock(t.Context()))
+	lose()
+	said += say(began, true, l.Unlock())
+	got, err := l.TryLock(t.Context(), 0)
+	said += say(began, got, err)
+	said += say(began, true, l.Unlock())
+	hold()()
+	return said + say(began, true, l.Unlock())
+}
+
+func doneContext(t *testing.T, l relock.Locker, _ func() func(), _ func()) (said string) {
+	began := time.Now()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the shop is closed")
+	cancel(cause)
+	err := l.Lock(ctx)
+	said += fmt.Sprint(errors.Is(err, cause)) + say(began, true, err)
+	got, err := l.TryLock(ctx, 0)
+	said += fmt.Sprint(errors.Is(err, cause)) + say(began, got, err)
+	return said
+}
+
+func TestAFakeFailsAsTold(t *testing.T) {
+	var f relocktest.Fake
+	down := errors.New("connection refused")
+	f.Fail(down)
+	wantError(t, "Lock", f.Lock(t.Context()), down)
+	_, err := f.TryLock(t.Context(), time.Minute)
+	wantError(t, "TryLock", err, down)
+	f.Fail(nil)
+	wantError(t, "Lock", f.Lock(t.Context()), nil)
+	if !f.Held() || f.Locks() != 1 {
+		t.Errorf("held %v after %d locks, want one", f.Held(), f.Locks())
+	}
+	wantError(t, "Unlock", f.Unlock(), nil)
+	if f.Held() || f.Lose() {
+		t.Error("nobody holds, and loses it")
+	}
+}

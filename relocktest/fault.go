@@ -1,0 +1,126 @@
+package relocktest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing/synctest"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// Hold has somebody else take the name, at once, and hold it until release is called. It
+// fails the test where the name is taken. The options are those of [relock.Client.NewLock]:
+// a fair lock is held by Hold(name, relock.Fair()). With [relock.NoWatchdog] the hold ends
+// by itself with its lease, as that of a process that has died.
+func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
+	s.t.Helper()
+	hold, err := s.other.NewLock(name, opts...).TryAcquire(s.ctx(), 0)
+	if err != nil {
+		s.t.Fatalf("relocktest: nobody else can hold %q now: %v", name, err)
+	}
+	return sync.OnceFunc(func() {
+		// A hold that was lost, to Lose or by its lease, is what the test is about; and a
+		// test may end as soon as it has what is released here.
+		if err := hold.Release(); err != nil && !errors.Is(err, relock.ErrLost) && !errors.Is(err, relock.ErrClosed) {
+			s.t.Errorf("relocktest: %q is not released: %v", name, err)
+		}
+	})
+}
+
+// Lose takes the name from whoever holds it, as an operator does with ForceUnlock. In a
+// bubble the holder knows when Lose returns; otherwise it is told about then. It fails the
+// test where nobody holds the name.
+func (s *Server) Lose(name string) {
+	s.t.Helper()
+	removed, err := s.other.NewLock(name).ForceUnlock(s.ctx())
+	switch {
+	case err != nil:
+		s.t.Fatalf("relocktest: %q is not taken from its holder: %v", name, err)
+	case !removed:
+		s.t.Fatalf("relocktest: nobody holds %q, and so nobody can lose it", name)
+	}
+	if s.virtual {
+		synctest.Wait()
+	}
+}
+
+// Partition has nothing that the given clients send arrive, and nothing come back, until
+// heal is called: what they ask is answered by their timeouts alone. Without arguments
+// that befalls all clients that Client and Redis return, now and later. Others, such as
+// who calls Hold, go on: after its lease a lock that a client behind the partition holds
+// is theirs.
+func (s *Server) Partition(clients ...*relock.Client) (heal func()) {
+	s.t.Helper()
+	return s.befall((*redistest.Link).Hole, clients)
+}
+
+// Outage ends all connections of the given clients, and refuses new ones, until end is
+// called, as a Redis that restarts does. Without arguments that befalls all clients that
+// Client and Redis return, now and later. What is stored stays stored.
+func (s *Server) Outage(clients ...*relock.Client) (end func()) {
+	s.t.Helper()
+	return s.befall((*redistest.Link).Cut, clients)
+}
+
+// A fault is what befalls some networks until it is over.
+type fault struct {
+	begin func(*redistest.Link) (over func())
+	ends  []func()
+}
+
+// befall has the fault befall one more network. What ends it there also ends the
+// connections that have fallen silent: a network that is mended is noticed at once.
+func (f *fault) befall(link *redistest.Link) {
+	over := f.begin(link)
+	f.ends = append(f.ends, func() {
+		over()
+		link.Cut()()
+	})
+}
+
+// befall begins a fault on the networks of some clients, or on those of all.
+func (s *Server) befall(begin func(*redistest.Link) func(), clients []*relock.Client) (end func()) {
+	s.t.Helper()
+	if s.virtual {
+		synctest.Wait() // what is under way arrives
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &fault{begin: begin}
+	for _, link := range s.linksOf(clients) {
+		f.befall(link)
+	}
+	if len(clients) == 0 {
+		s.faults = append(s.faults, f)
+	}
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults = slices.DeleteFunc(s.faults, func(g *fault) bool { return g == f })
+		for _, over := range f.ends {
+			over()
+		}
+	})
+}
+
+// linksOf are the networks of some clients, or of all. Caller holds s.mu.
+func (s *Server) linksOf(clients []*relock.Client) (links []*redistest.Link) {
+	s.t.Helper()
+	byClient := map[*relock.Client]*redistest.Link{}
+	for _, n := range s.links {
+		byClient[n.client] = n.link
+		if len(clients) == 0 {
+			links = append(links, n.link)
+		}
+	}
+	for _, c := range clients {
+		link, known := byClient[c]
+		if c == nil || !known {
+			s.t.Fatal("relocktest: a client that is not of this server's Client has no network of its own")
+		}
+		links = append(links, link)
+	}
+	return links
+}

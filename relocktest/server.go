@@ -1,0 +1,110 @@
+package relocktest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/seam"
+)
+
+// dialsEnd is how long dials of go-redis outlive its Close at most.
+const dialsEnd = 10 * time.Second
+
+// A Server is a Redis in the memory of one test, and the networks between it and the
+// clients.
+type Server struct {
+	t       testing.TB
+	redis   *redistest.Server
+	virtual bool           // in a bubble
+	other   *relock.Client // reaches Redis past every network
+
+	mu     sync.Mutex // protects following fields
+	links  []network
+	faults []*fault // that are not over, and befall all clients
+}
+
+// A network leads from one client to the server.
+type network struct {
+	client *relock.Client // nil: of a client that Redis has returned
+	link   *redistest.Link
+}
+
+// New starts a Server, which ends with t: in a bubble of synctest that is the t of the
+// bubble.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, virtual: redistest.InBubble()}
+	if s.virtual {
+		t.Cleanup(func() { time.Sleep(dialsEnd) })
+	}
+	s.redis = redistest.Start(t)
+	s.other = s.open(s.redis.Client(t))
+	return s
+}
+
+// Client returns a new client, as another process would have one. It is closed when the
+// test ends.
+func (s *Server) Client(opts ...relock.Option) *relock.Client {
+	s.t.Helper()
+	rdb, link := s.dial()
+	c := s.open(rdb, opts...)
+	s.add(network{client: c, link: link})
+	return c
+}
+
+// Redis returns a new client of Redis, for code that calls [relock.New] by itself, or
+// that keeps its data there. It is closed when the test ends.
+//
+// In a bubble, prefer [Server.Client]: a client that is made otherwise also looks at
+// a clock of the machine, and loses a hold where the test computes for a whole lease.
+func (s *Server) Redis() *redis.Client {
+	s.t.Helper()
+	rdb, link := s.dial()
+	s.add(network{link: link})
+	return rdb
+}
+
+// Other returns the client that Hold uses: somebody else, whom neither [Server.Partition]
+// nor [Server.Outage] concerns. It is for what Hold cannot do: to read, to wait, to hold
+// a semaphore.
+func (s *Server) Other() *relock.Client { return s.other }
+
+// dial returns a client with a network of its own.
+func (s *Server) dial() (*redis.Client, *redistest.Link) {
+	link := redistest.NewLink(s.t, s.redis.Dial)
+	return s.redis.Client(s.t, func(o *redis.Options) { o.Dialer = link.Dial }), link
+}
+
+// add has what befalls all clients befall one more.
+func (s *Server) add(n network) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links = append(s.links, n)
+	for _, f := range s.faults {
+		f.befall(n.link)
+	}
+}
+
+// open returns a client that knows no clock but that of the test.
+func (s *Server) open(rdb *redis.Client, opts ...relock.Option) *relock.Client {
+	s.t.Helper()
+	c, err := relock.New(rdb, opts...)
+	if err != nil {
+		s.t.Fatalf("relocktest: %v", err)
+	}
+	if s.virtual {
+		seam.SetClock(c, clock.New(time.Now, nil))
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ctx goes on in what a test does when it ends.
+func (s *Server) ctx() context.Context { return context.WithoutCancel(s.t.Context()) }

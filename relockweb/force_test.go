@@ -1,0 +1,138 @@
+package relockweb_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/relockweb"
+)
+
+func anybody(*http.Request) bool { return true }
+
+// asked is the form of the page that asks whether it is meant, filled in.
+func (b *board) asked(name string) url.Values {
+	b.Helper()
+	page := b.get("/force?name="+url.QueryEscape(name), http.StatusOK)
+	seen := regexp.MustCompile(`name="seen" value="(\d+)"`).FindStringSubmatch(page)
+	if seen == nil {
+		b.Fatalf("there is no form in\n%s", page)
+	}
+	return url.Values{"name": {name}, "seen": {seen[1]}, "confirm": {"yes"}}
+}
+
+func TestDashboardIsReadOnlyUnlessForceIsAllowed(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		b.lacks(b.get("/lock?name=a", http.StatusOK), "force")
+		b.get("/force?name=a", http.StatusNotFound)
+		form := url.Values{"name": {"a"}, "seen": {fmt.Sprint(h.Token())}, "confirm": {"yes"}}
+		if w := b.post(form, nil); w.Code != http.StatusNotFound {
+			t.Errorf("POST: status %d", w.Code)
+		}
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+	})
+}
+
+func TestForceIsForThoseWhoMay(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		b.lacks(b.get("/lock?name=a", http.StatusOK), "End this grant")
+		b.get("/force?name=a", http.StatusForbidden)
+		form := url.Values{"name": {"a"}, "seen": {fmt.Sprint(h.Token())}, "confirm": {"yes"}}
+		if w := b.post(form, nil); w.Code != http.StatusForbidden {
+			t.Errorf("POST of a stranger: status %d", w.Code)
+		}
+		rig.Must(t, h.Release())
+	}, relockweb.AllowForce(func(r *http.Request) bool { return r.Header.Get("Operator") == "yes" }))
+}
+
+func TestForceEndsWhatWasShown(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a?b&c")
+		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), `href="force?name=a%3fb%26c"`, "End this grant")
+		w := b.post(b.asked("a?b&c"), nil)
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/lock?name=a%3Fb%26c" {
+			t.Fatalf("status %d to %q: %s", w.Code, w.Header().Get("Location"), w.Body)
+		}
+		<-h.Lost()
+		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), "Nobody holds it")
+		b.lacks(b.get("/", http.StatusOK), "<bdi>a?b&amp;c</bdi>")
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+	}, relockweb.AllowForce(anybody))
+}
+
+func TestForceFreesANameThatRests(t *testing.T) {
+	run(t, func(b *board) {
+		rig.Must(t, b.hold("x", "a", relock.AtLeast(time.Hour)).Release())
+		if w := b.post(b.asked("a"), nil); w.Code != http.StatusSeeOther {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		if info := b.x.Info(b.x.Lock("a")); info.Resting != 0 {
+			t.Errorf("%+v, want it free", info)
+		}
+	}, relockweb.AllowForce(anybody))
+}
+
+func TestForceRefusesWhatNoPageOfItsOwnSent(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		form := b.asked("a")
+		for name, with := range map[string]func(r *http.Request){
+			"another site":         func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+			"a sister site":        func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+			"another origin":       func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "http://evil.example") },
+			"an origin of nothing": func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
+			"who does not say":     func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Del("Origin") },
+		} {
+			if w := b.post(form, with); w.Code != http.StatusForbidden {
+				t.Errorf("%s: status %d, want 403", name, w.Code)
+			}
+		}
+		rig.Must(t, h.Err())
+		if w := b.post(form, func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }); w.Code != http.StatusSeeOther {
+			t.Errorf("a browser that says its origin alone: status %d", w.Code)
+		}
+	}, relockweb.AllowForce(anybody))
+}
+
+func TestForceWantsToBeConfirmed(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		for key, value := range map[string]string{"confirm": "", "seen": "x"} {
+			form := b.asked("a")
+			form.Set(key, value)
+			if w := b.post(form, nil); w.Code != http.StatusBadRequest {
+				t.Errorf("%s=%q: status %d", key, value, w.Code)
+			}
+		}
+		form := b.asked("a")
+		form.Set("name", strings.Repeat("x", 20_000))
+		if w := b.post(form, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("a form without end: status %d", w.Code)
+		}
+		rig.Must(t, h.Release())
+	}, relockweb.AllowForce(anybody))
+}
+
+// Who holds by the time of the answer is another than was shown: that one keeps it.
+func TestForceSparesWhoHoldsSince(t *testing.T) {
+	run(t, func(b *board) {
+		first := b.hold("x", "a")
+		form := b.asked("a")
+		rig.Must(t, first.Release())
+		second := b.hold("y", "a")
+		if w := b.post(form, nil); w.Code != http.StatusConflict {
+			t.Errorf("status %d, want 409: %s", w.Code, w.Body)
+		}
+		rig.Must(t, second.Err())
+		rig.Must(t, second.Release())
+	}, relockweb.AllowForce(anybody))
+}

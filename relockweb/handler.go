@@ -1,0 +1,160 @@
+// Package relockweb shows in a browser who holds which lock, for how long, and who waits: an
+// [http.Handler] with a page that renews itself, and the same as JSON.
+//
+//	mux.Handle("/locks/", http.StripPrefix("/locks", relockweb.Handler(client)))
+//
+// It asks nobody who they are: whoever reaches it sees the names of locks, owners and labels.
+// Put it behind what your other pages for operators are behind. It changes nothing, unless
+// [AllowForce] lets it.
+//
+// All who look share what is read, and after a read that took d the next one like it begins 24
+// d later at the earliest. So a server has less than 5 % of a core to spend on any number of
+// pages.
+//
+// The user of the client needs +scan besides what locks need.
+package relockweb
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+)
+
+// An Option changes what a [Handler] shows or allows.
+type Option func(*site) error
+
+// AllowForce offers to end the grant of a lock, as [relock.Lock.ForceUnlock] does, to each
+// request for which may says so: it is the place to ask who that is. Such a request must come
+// from a page of the same origin, after a page that asks whether that is meant, and it ends no
+// grant that is later than what that page showed, unless one begins within its last moment.
+func AllowForce(may func(r *http.Request) bool) Option {
+	return func(s *site) error {
+		if may == nil {
+			return errors.New("AllowForce(nil): say who may")
+		}
+		s.may = may
+		return nil
+	}
+}
+
+// Match shows the locks alone whose names match, as [relock.Client.Locks] says, by default all.
+// Other locks are not shown under an address of their own either.
+func Match(pattern string) Option {
+	return func(s *site) (err error) {
+		s.match = pattern
+		s.allowed, err = key.NewMatch(pattern)
+		return err
+	}
+}
+
+// Refresh is how old what is shown may be, and how often a page renews itself: 2 s by
+// default, 250 ms to an hour. Reads that take long come less often.
+func Refresh(every time.Duration) Option {
+	return func(s *site) error {
+		if every < minEvery || every > maxEvery {
+			return fmt.Errorf("Refresh(%v): it is %v to %v", every, minEvery, maxEvery)
+		}
+		s.every = every
+		return nil
+	}
+}
+
+const (
+	defaultEvery = 2 * time.Second
+	minEvery     = 250 * time.Millisecond
+	maxEvery     = time.Hour
+)
+
+// A site is what one Handler serves.
+type site struct {
+	c       *relock.Client
+	match   string
+	allowed key.Match
+	every   time.Duration
+	may     func(r *http.Request) bool // nil: nobody
+	locks   *reads[*listing]           // by ""
+	each    *reads[*detail]            // by name
+}
+
+// Handler returns the dashboard of the locks of c, for the root of whatever address
+// [http.StripPrefix] gives it. It does no I/O itself. It has nothing to be closed: reads end
+// within ten seconds, and when c is closed. A nil client or a bad option is told by every answer.
+//
+// With GET it answers at
+//
+//	/                the page; ?prefix=TEXT shows names that begin with TEXT, ?sort=waiters or
+//	                 ?sort=held other orders, ?live=off one that stays as it is
+//	/lock?name=NAME  one lock, with its queue
+//	/locks.json      what the page shows, with ?prefix=TEXT; docs/operations.md has the form
+//	/lock.json?name=NAME
+func Handler(c *relock.Client, opts ...Option) http.Handler {
+	s := &site{c: c, every: defaultEvery}
+	if c == nil {
+		return broken(errors.New("the client is nil; make one with relock.New"))
+	}
+	for _, o := range append([]Option{Match("")}, opts...) {
+		if o == nil {
+			return broken(errors.New("an option is nil"))
+		}
+		if err := o(s); err != nil {
+			return broken(err)
+		}
+	}
+	s.locks = newReads(s.every, s.readList)
+	s.each = newReads(s.every, s.readLock)
+	return guarded(s.routes())
+}
+
+//go:embed static
+var static embed.FS
+
+func (s *site) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.listPage)
+	mux.HandleFunc("GET /lock", s.lockPage)
+	mux.HandleFunc("GET /locks.json", s.listJSON)
+	mux.HandleFunc("GET /lock.json", s.lockJSON)
+	for name, kind := range map[string]string{"app.js": "text/javascript", "app.css": "text/css", "icon.svg": "image/svg+xml"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind+"; charset=utf-8")
+			http.ServeFileFS(w, r, static, "static/"+name)
+		})
+	}
+	if s.may != nil {
+		mux.HandleFunc("GET /force", s.askForce)
+		mux.HandleFunc("POST /force", s.force)
+	}
+	return mux
+}
+
+// policy lets a page load what this handler serves, and nothing else: no script in the page
+// itself, no frame, no form that goes elsewhere.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// guarded says with each answer what a browser may do with it.
+func guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", policy)
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Cross-Origin-Resource-Policy", "same-origin")
+		head.Set("Cross-Origin-Opener-Policy", "same-origin")
+		head.Set("Cache-Control", "no-store")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// broken answers every request with what is wrong.
+func broken(err error) http.Handler {
+	return guarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "relockweb: "+strings.TrimPrefix(err.Error(), "relockweb: "), http.StatusInternalServerError)
+	}))
+}

@@ -1,0 +1,171 @@
+package relockweb
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relock-go/relock"
+)
+
+const (
+	// mostLocks is how many locks are read, mostOf how many holders or waiters of one lock are
+	// told on its own page, and fewOf how many holders in the list.
+	mostLocks = 10_000
+	mostOf    = 1_000
+	fewOf     = 5
+	// mostProblems is how many errors are told.
+	mostProblems = 20
+)
+
+// A listing is what one read has found of all locks; locks.json has its form.
+type listing struct {
+	ReadAt   time.Time `json:"read_at"`
+	TookMS   int64     `json:"took_ms"`
+	More     bool      `json:"more"` // there are locks beyond these
+	Problems []string  `json:"problems"`
+	Total    total     `json:"total"`
+	Locks    []lock    `json:"locks"`
+}
+
+type total struct {
+	Locks   int `json:"locks"`
+	Holders int `json:"holders"`
+	Waiters int `json:"waiters"`
+}
+
+type lock struct {
+	Name        string   `json:"name"`
+	Kind        string   `json:"kind"`
+	RestingMS   int64    `json:"resting_ms"`
+	HolderCount int      `json:"holder_count"`
+	WaiterCount int      `json:"waiting"`
+	Holders     []holder `json:"holders"` // the first of them
+}
+
+type holder struct {
+	Owner   string `json:"owner"`
+	Label   string `json:"label"`
+	Mode    string `json:"mode"` // lock, read or write
+	Holds   int    `json:"holds"`
+	Token   int64  `json:"token"`
+	LeaseMS int64  `json:"lease_ms"`
+	HeldMS  int64  `json:"held_ms"`
+}
+
+// A detail is what one read has found of one lock; lock.json has its form.
+type detail struct {
+	ReadAt   time.Time `json:"read_at"`
+	TookMS   int64     `json:"took_ms"`
+	Problems []string  `json:"problems"`
+	Lock     lock      `json:"lock"`
+	Queue    []waiter  `json:"queue"` // the first of it
+}
+
+type waiter struct {
+	Owner    string `json:"owner"`
+	Label    string `json:"label"`
+	Mode     string `json:"mode"`
+	WaitedMS int64  `json:"waited_ms"`
+}
+
+// readList reads all locks, ordered by name. Where it fails before it has found any, last is
+// what is still shown.
+func (s *site) readList(ctx context.Context, _ string, last *listing) *listing {
+	began := time.Now()
+	l := &listing{Problems: []string{}, Locks: []lock{}}
+	for info, err := range s.c.Locks(ctx, s.match) {
+		if err != nil {
+			l.Problems = complain(l.Problems, err)
+			continue
+		}
+		if len(l.Locks) == mostLocks {
+			l.More = true
+			break
+		}
+		l.Locks = append(l.Locks, lockOf(info, fewOf))
+	}
+	if len(l.Locks) == 0 && len(l.Problems) > 0 { // nothing was read
+		if last != nil {
+			l.ReadAt, l.TookMS, l.More, l.Locks = last.ReadAt, last.TookMS, last.More, last.Locks
+		}
+		return l
+	}
+	slices.SortFunc(l.Locks, func(a, b lock) int { return strings.Compare(a.Name, b.Name) })
+	l.ReadAt = time.Now()
+	l.TookMS = l.ReadAt.Sub(began).Milliseconds()
+	return l
+}
+
+// readLock reads one lock and its queue. Where that fails, last is what is still shown.
+func (s *site) readLock(ctx context.Context, name string, last *detail) *detail {
+	began := time.Now()
+	l := s.c.NewLock(name)
+	var queue []relock.Waiter
+	info, err := l.Info(ctx)
+	if err == nil && info.Waiters > 0 {
+		queue, err = l.Waiters(ctx)
+	}
+	if err != nil {
+		d := &detail{Lock: lockOf(relock.Info{Name: name}, mostOf), Queue: []waiter{}}
+		if last != nil {
+			*d = *last
+		}
+		d.Problems = []string{err.Error()}
+		return d
+	}
+	d := &detail{Problems: []string{}, Lock: lockOf(info, mostOf), Queue: []waiter{}}
+	d.Lock.WaiterCount = len(queue)
+	for _, w := range queue[:min(len(queue), mostOf)] {
+		d.Queue = append(d.Queue, waiter{w.Owner, w.Label, mode(info.Kind, w.Read), w.Age.Milliseconds()})
+	}
+	d.ReadAt = time.Now()
+	d.TookMS = d.ReadAt.Sub(began).Milliseconds()
+	return d
+}
+
+func complain(problems []string, err error) []string {
+	if len(problems) == mostProblems {
+		return problems
+	}
+	return append(problems, err.Error())
+}
+
+// lockOf keeps some of the holders.
+func lockOf(info relock.Info, some int) lock {
+	l := lock{
+		Name: info.Name, Kind: info.Kind, RestingMS: info.Resting.Milliseconds(),
+		HolderCount: len(info.Holders), WaiterCount: info.Waiters, Holders: []holder{},
+	}
+	for _, h := range info.Holders[:min(len(info.Holders), some)] {
+		l.Holders = append(l.Holders, holder{h.Owner, h.Label, mode(info.Kind, h.Read), h.Holds, h.Token, h.TTL.Milliseconds(), h.Held.Milliseconds()})
+	}
+	return l
+}
+
+// begins is the part of a listing whose names begin with prefix.
+func (l *listing) begins(prefix string) *listing {
+	some := *l
+	from, _ := slices.BinarySearchFunc(l.Locks, prefix, func(one lock, p string) int { return strings.Compare(one.Name, p) })
+	to := from
+	some.Total = total{}
+	for ; to < len(l.Locks) && strings.HasPrefix(l.Locks[to].Name, prefix); to++ {
+		some.Total.Holders += l.Locks[to].HolderCount
+		some.Total.Waiters += l.Locks[to].WaiterCount
+	}
+	some.Locks = l.Locks[from:to]
+	some.Total.Locks = len(some.Locks)
+	return &some
+}
+
+// mode is for what a lock of that kind is held, or waited for.
+func mode(kind string, read bool) string {
+	switch {
+	case read:
+		return "read"
+	case kind == "rw" || kind == "fair rw":
+		return "write"
+	}
+	return "lock"
+}

@@ -1,0 +1,158 @@
+package relockweb_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/relockweb"
+)
+
+// queue lets a client with that label wait for a lock; it leaves when the test ends.
+func (b *board) queue(label, name string, opts ...relock.LockOption) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	l, gone := b.client(label).NewLock(name, opts...), make(chan struct{})
+	go func() {
+		defer close(gone)
+		if h, err := l.Acquire(ctx); err == nil {
+			_ = h.Release()
+		}
+	}()
+	b.Cleanup(func() { cancel(); <-gone })
+	time.Sleep(time.Millisecond)
+}
+
+func TestPageShowsWhoHoldsSinceWhenAndHowManyWait(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("billing-7", "invoices", relock.Owner("nightly run"))
+		b.queue("billing-8", "invoices")
+		b.queue("billing-9", "invoices")
+		time.Sleep(90 * time.Second)
+		list := b.get("/", http.StatusOK)
+		b.has(list, "<bdi>invoices</bdi>", "<bdi>billing-7</bdi>", "<bdi>nightly run</bdi>", fmt.Sprint(h.Token()), ">1 min 30 s<", "<strong>2</strong>", `<b id="waiters">2</b>`)
+		one := b.get("/lock?name=invoices", http.StatusOK)
+		b.has(one, "<bdi>billing-7</bdi>", fmt.Sprint(h.Token()), ">1 min 30 s<")
+		before, after, _ := strings.Cut(one, "<bdi>billing-8</bdi>")
+		b.lacks(before, "billing-9")
+		b.has(after, "billing-9", "1 min 30 s")
+	})
+}
+
+func TestReadersAndWritersAreToldApart(t *testing.T) {
+	run(t, func(b *board) {
+		rw := b.x.Client().NewRWLock("config", relock.Owner("a"))
+		rig.Must(b, rw.RLock(b.Context()))
+		defer func() { _ = rw.RUnlock() }()
+		b.has(b.get("/", http.StatusOK), ">rw<", ">reads<")
+		b.lacks(b.get("/", http.StatusOK), ">writes<")
+	})
+}
+
+func TestFreeLockAndRestingNameAreSaid(t *testing.T) {
+	run(t, func(b *board) {
+		b.has(b.get("/", http.StatusOK), "No lock is held")
+		b.has(b.get("/lock?name=x", http.StatusOK), "Nobody holds it", "Nobody waits")
+		rig.Must(b, b.hold("a", "x", relock.AtLeast(time.Minute)).Release())
+		time.Sleep(3 * time.Second)
+		b.has(b.get("/", http.StatusOK), "nobody, for another 57.0 s")
+		b.has(b.get("/lock?name=x", http.StatusOK), "taken for another 57.0 s")
+	})
+}
+
+// Characters that mean something in a pattern stand for themselves.
+func TestPrefixShowsNamesThatBeginSo(t *testing.T) {
+	run(t, func(b *board) {
+		for _, name := range []string{"a*1", "ab", "a*2", "b"} {
+			b.hold("x", name)
+		}
+		list := b.get("/?prefix="+url.QueryEscape("a*"), http.StatusOK)
+		b.has(list, "<bdi>a*1</bdi>", "<bdi>a*2</bdi>", `value="a*"`, `<b id="locks">2</b>`)
+		b.lacks(list, "<bdi>ab</bdi>", "<bdi>b</bdi>")
+		b.has(b.get("/?prefix=c", http.StatusOK), "No lock is held of a name that begins so")
+	})
+}
+
+func TestListIsOrderedAsAsked(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		time.Sleep(time.Second)
+		b.hold("x", "b")
+		b.queue("x", "b")
+		for sort, first := range map[string]string{"": "a", "held": "a", "waiters": "b", "nonsense": "a"} {
+			list := b.get("/?sort="+sort, http.StatusOK)
+			if a, b := strings.Index(list, "<bdi>a</bdi>"), strings.Index(list, "<bdi>b</bdi>"); (a < b) != (first == "a") {
+				t.Errorf("sort=%s: a is at %d, b at %d, want %s first", sort, a, b, first)
+			}
+		}
+		b.has(b.get("/?sort=waiters&prefix=b", http.StatusOK), `aria-sort="descending"`, `name="sort" value="waiters"`, `href="./?prefix=b&amp;sort=held"`)
+	})
+}
+
+func TestMatchHidesOtherLocks(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "shop 1")
+		b.hold("x", "bank 1")
+		b.lacks(b.get("/", http.StatusOK)+b.get("/locks.json", http.StatusOK), "bank 1")
+		b.get("/lock?name=shop+1", http.StatusOK)
+		for _, address := range []string{"/lock?name=bank+1", "/lock.json?name=bank+1", "/force?name=bank+1"} {
+			b.lacks(b.get(address, http.StatusNotFound), "<h2>Holders")
+		}
+	}, relockweb.Match("shop *"), relockweb.AllowForce(func(*http.Request) bool { return true }))
+}
+
+// The page renews itself with a script and without one, and stays as it is on demand.
+func TestPageRenewsItselfWithoutAScriptToo(t *testing.T) {
+	run(t, func(b *board) {
+		b.has(b.get("/?prefix=a", http.StatusOK), `<noscript><meta http-equiv="refresh"`, `src="app.js"`, `data-seconds="2"`, `href="./?live=off&amp;prefix=a"`)
+		still := b.get("/?live=off&prefix=a", http.StatusOK)
+		b.lacks(still, "http-equiv", "<script")
+		b.has(still, `href="./?prefix=a"`)
+		b.lacks(b.get("/lock?name=a&live=off", http.StatusOK), "http-equiv", "<script")
+	})
+}
+
+func TestPageWorksUnderAnyAddress(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		b.Handler = http.StripPrefix("/ops/locks", b.Handler)
+		for _, link := range []string{"app.css", "app.js", "icon.svg", "lock?name=a", "locks.json", "lock.json?name=a", ""} {
+			b.get("/ops/locks/"+link, http.StatusOK)
+		}
+		for _, address := range []string{"/ops/locks/", "/ops/locks/lock?name=a"} {
+			b.lacks(b.get(address, http.StatusOK), `href="/`, `src="/`, `action="/`)
+		}
+	})
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	run(t, func(b *board) {
+		for address, status := range map[string]int{
+			"/lock": 400, "/lock.json?name=": 400, "/lock?name=%ff": 400, "/lock?name=a%00b": 400,
+			"/lock.json?name=" + strings.Repeat("x", 513): 400, "/other": 404, "/static/app.js": 404,
+		} {
+			b.get(address, status)
+		}
+		if w := b.do(httptest.NewRequest(http.MethodPost, "/", nil)); w.Code != http.StatusMethodNotAllowed {
+			b.Errorf("POST /: status %d", w.Code)
+		}
+	})
+}
+
+func TestBadOptionIsToldByEveryAnswer(t *testing.T) {
+	run(t, func(b *board) {
+		for _, o := range []relockweb.Option{nil, relockweb.AllowForce(nil), relockweb.Match("["), relockweb.Refresh(0), relockweb.Refresh(time.Hour + 1)} {
+			b.Handler = relockweb.Handler(b.x.Eye, o)
+			b.has(b.get("/", http.StatusInternalServerError), "relockweb: ")
+		}
+		b.Handler = relockweb.Handler(nil)
+		b.has(b.get("/locks.json", http.StatusInternalServerError), "the client is nil")
+	})
+}

@@ -1,0 +1,60 @@
+"use strict";
+// Asks for the page anew while it is looked at, and puts what has changed in the place of what
+// is shown. What is shown was made, and escaped, by the server.
+(() => {
+  const main = document.querySelector("main");
+  const silent = document.getElementById("silent");
+  const pause = Number(main.dataset.seconds) * 1000;
+  let due = 0;
+
+  async function look() {
+    clearTimeout(due);
+    if (document.hidden) return; // visibilitychange goes on
+    try {
+      const answer = await fetch(location.href, { signal: AbortSignal.timeout(10000) });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      if (!fresh) throw new Error("status " + answer.status);
+      merge(main, fresh);
+      silent.hidden = true;
+    } catch (e) {
+      silent.textContent = "No news of the locks: " + e.message + ". What is shown is old.";
+      silent.hidden = false;
+    }
+    clearTimeout(due);
+    due = setTimeout(look, pause);
+  }
+
+  // merge makes old like fresh, and leaves what is the same: focus, selection and scrolling stay.
+  function merge(old, fresh) {
+    for (const a of [...old.attributes]) if (!fresh.hasAttribute(a.name)) old.removeAttribute(a.name);
+    for (const a of fresh.attributes) if (old.getAttribute(a.name) !== a.value) old.setAttribute(a.name, a.value);
+    const keyed = new Map();
+    for (const c of old.children) if (c.dataset.key !== undefined) keyed.set(c.dataset.key, c);
+    let at = old.firstChild;
+    for (const next of [...fresh.childNodes]) {
+      const key = next.dataset?.key;
+      const known = key === undefined ? at : keyed.get(key);
+      if (!known || !alike(known, next)) {
+        old.insertBefore(document.importNode(next, true), at);
+        continue;
+      }
+      keyed.delete(key);
+      if (known === at) at = at.nextSibling;
+      else old.insertBefore(known, at);
+      if (known.nodeType === Node.ELEMENT_NODE) merge(known, next);
+      else if (known.data !== next.data) known.data = next.data;
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
+
+  function alike(a, b) {
+    return a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
+  }
+
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+  due = setTimeout(look, pause);
+})();

@@ -1,0 +1,130 @@
+package contract_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/wire"
+	"github.com/relock-go/relock/lua"
+)
+
+// onCondition fails the test unless these wait on the condition.
+func onCondition(t *testing.T, c *relock.Cond, want int) {
+	t.Helper()
+	all, err := c.Waiters(t.Context())
+	rig.Must(t, err)
+	if len(all) != want {
+		t.Fatalf("%d wait on the condition, want %d", len(all), want)
+	}
+}
+
+func TestSignalWakesTheLongestWaiter(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b, c := x.Lock("l"), x.Lock("l"), x.Lock("l")
+		ha, ca := rig.MustAcquire(t, a), a.NewCond("c")
+		before := ha.Token()
+		one := x.Sleeps(t.Context(), ca, 0)
+		rig.WantIs(t, ha.Err(), relock.ErrNotHeld)
+		hb := rig.MustAcquire(t, b)
+		time.Sleep(time.Minute) // heartbeats keep both their places
+		two := x.Sleeps(t.Context(), b.NewCond("c"), 0)
+		onCondition(t, ca, 2)
+		hc := rig.MustAcquire(t, c)
+		rig.Must(t, c.NewCond("c").Signal(t.Context()))
+		onCondition(t, ca, 1)
+		one.Waits()
+		rig.End(t, hc)
+		one.Woken()
+		two.Waits()
+		rig.Must(t, ha.Err())
+		rig.WantLater(t, before, hc.Token(), ha.Token())
+		rig.Must(t, ca.Signal(t.Context()))
+		rig.End(t, ha)
+		two.Woken()
+		rig.End(t, hb)
+		rig.WantBare(t, x.Redis, "l")
+	})
+}
+
+func TestWaitThatEndsWithoutASignalHoldsTheLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b := x.Lock("l"), x.Lock("l")
+		rig.Must(t, a.Lock(t.Context()))
+		one := x.Sleeps(t.Context(), a.NewCond("c"), time.Second)
+		rig.Must(t, b.Lock(t.Context()))
+		x.Until(2 * time.Second)
+		one.Waits()
+		onCondition(t, a.NewCond("c"), 0)
+		rig.Must(t, b.Unlock())
+		one.Ended(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		two := x.Sleeps(ctx, a.NewCond("c"), 0)
+		two.Waits()
+		cancel()
+		two.Ended(context.Canceled)
+		rig.Must(t, a.Unlock())
+		rig.WantBare(t, x.Redis, "l")
+	})
+}
+
+// The time of a wait has passed, and Redis does not answer: after a TTL the lock counts as lost.
+func TestWaitWhoseRedisFallsSilentIsLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 2)
+		rig.Must(t, p[0].l.Lock(t.Context()))
+		s := x.Sleeps(t.Context(), p[0].c, time.Second)
+		rig.Must(t, p[1].l.Lock(t.Context()))
+		time.Sleep(5 * time.Second)
+		s.Waits()
+		p[0].Link.Cut()
+		s.Ended(relock.ErrLost)
+		rig.WantIs(t, p[0].l.Unlock(), relock.ErrLost)
+		rig.Must(t, p[1].l.Unlock())
+	})
+}
+
+// A page of waiters begins where the one before has said, also where who stood there has
+// been signalled since, or has given up.
+func TestPagesOfWaitersGoOnWhereSomebodyHasLeft(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 6)
+		var sleeps []*rig.Sleep
+		for _, one := range p[:5] {
+			sleeps = append(sleeps, one.sleeps(x))
+			time.Sleep(time.Second)
+		}
+		read := script.MustLoad(lua.FS, "awaiting").Source
+		page := func(from string) (n int, next string) {
+			raw, err := x.Redis.Eval(t.Context(), read, []string{key.For("relock", "l").Hash}, "c", from, 2).Slice()
+			rig.Must(t, err)
+			all, next, err := wire.DecodeAwaiting(raw)
+			rig.Must(t, err)
+			return len(all), next
+		}
+		n, third := page("")
+		if n != 2 || third == "" {
+			t.Fatalf("the first page has %d, and the next begins at %q", n, third)
+		}
+		sleeps[2].Stop()
+		sleeps[2].Ended(context.Canceled)
+		rig.Must(t, p[2].l.Unlock())
+		if n, next := page(third); n != 2 || next != "" {
+			t.Errorf("the page after who gave up has %d, and the next begins at %q", n, next)
+		}
+		rig.Must(t, p[5].l.Lock(t.Context()))
+		holds := p[5]
+		for _, next := range []int{0, 1, 3, 4} { // who has left is missed by nobody
+			rig.Must(t, holds.c.Signal(t.Context()))
+			rig.Must(t, holds.l.Unlock())
+			sleeps[next].Woken()
+			holds = p[next]
+		}
+		rig.Must(t, holds.l.Unlock())
+		rig.WantBare(t, x.Redis, "l")
+	})
+}

@@ -1,0 +1,242 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// listed are the locks that match, by name, and what went wrong with others.
+func listed(t *testing.T, c *relock.Client, match string) (found map[string]relock.Info, errs map[string]error) {
+	t.Helper()
+	found, errs = map[string]relock.Info{}, map[string]error{}
+	for info, err := range c.Locks(t.Context(), match) {
+		if _, again := found[info.Name]; again {
+			t.Errorf("%q comes twice", info.Name)
+		}
+		if err != nil {
+			errs[info.Name] = err
+			continue
+		}
+		found[info.Name] = info
+	}
+	return found, errs
+}
+
+// wantListed fails unless these locks match, and no other.
+func wantListed(t *testing.T, c *relock.Client, match string, want ...string) map[string]relock.Info {
+	t.Helper()
+	found, errs := listed(t, c, match)
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) || len(errs) > 0 {
+		t.Errorf("Locks(%q): %q, errors %v, want %q", match, got, errs, want)
+	}
+	return found
+}
+
+// inUse takes a lock of every sort by a client of the label A, and leaves others free.
+func inUse(t *testing.T, x *rig.Lab) {
+	t.Helper()
+	c, _ := labelled(x, relock.Label("A"))
+	for _, l := range []*relock.Lock{c.NewLock("50% {of"), c.NewLock("{tag}: b", relock.Fair()), c.NewSemaphore("s", 3)} {
+		rig.Must(t, l.Lock(t.Context()))
+	}
+	for _, who := range []string{"r1", "r2"} {
+		rig.Must(t, c.NewRWLock("rw").RLocker().Lock(x.By(who)))
+	}
+	for _, l := range []*relock.Lock{c.NewLock("unlocked"), c.NewLock("rests", relock.AtLeast(time.Minute))} {
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+	}
+	x.Begin(x.Lock("50% {of")).Waits()
+	time.Sleep(2 * time.Second)
+}
+
+// Whatever is held, waited for or at rest is listed, with its labels; what is free is not.
+func TestLocksListsWhatIsInUse(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		inUse(t, x)
+		all := wantListed(t, x.Client(), "", "50% {of", "rests", "rw", "s", "{tag}: b")
+		for name, want := range map[string]string{"50% {of": "plain 1 1", "{tag}: b": "fair 1 0", "rw": "rw 2 0", "s": "semaphore 1 0", "rests": "plain 0 0"} {
+			info := all[name]
+			if got := fmt.Sprint(info.Kind, " ", len(info.Holders), " ", info.Waiters); got != want {
+				t.Errorf("%s is %q, want %q: %+v", name, got, want, info)
+			}
+			for _, h := range info.Holders {
+				if h.Label != "A" || h.Held.Round(time.Millisecond) != 2*time.Second || h.Owner == "" {
+					t.Errorf("%s: holder %+v, want the label A, 2 s", name, h)
+				}
+			}
+		}
+		if rest := all["rests"].Resting; rest != 58*time.Second {
+			t.Errorf("it rests for another %v, want 58 s", rest)
+		}
+	})
+}
+
+func TestLocksListsWhatMatches(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		inUse(t, x)
+		c, other := x.Client(), x.Client(relock.KeyPrefix("relock:h"))
+		rig.Must(t, other.NewLock("theirs").Lock(t.Context()))
+		wantListed(t, c, "r*", "rests", "rw")
+		wantListed(t, c, "50%*", "50% {of")
+		wantListed(t, c, "{tag}*", "{tag}: b")
+		wantListed(t, c, "[!-~]", "s")
+		wantListed(t, c, "t*")
+		wantListed(t, other, "", "theirs")
+	})
+}
+
+// A key that is none of a lock's is told beside its name, and the others come all the same.
+func TestLocksTellsOfAKeyThatIsNoLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, name := range []string{"a", "c"} {
+			rig.Must(t, x.Lock(name).Lock(t.Context()))
+		}
+		rig.Must(t, x.Redis.Set(t.Context(), key.Hash("relock", "b"), "theirs", time.Hour).Err())
+		found, errs := listed(t, x.Client(), "")
+		if len(found) != 2 || len(errs) != 1 || errs["b"] == nil || !strings.Contains(errs["b"].Error(), "WRONGTYPE") {
+			t.Errorf("Locks: %v, errors %v, want a and c, and that b is of the wrong type", found, errs)
+		}
+	})
+}
+
+// asked counts the commands of a link.
+func asked(link *redistest.Link, name string) int { return link.Commands()[name] }
+
+// It asks for no more than the loop wants, and stops with it.
+func TestLocksAsksStepByStep(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		c := x.Client()
+		for i := range 200 {
+			rig.Must(t, c.NewLock(fmt.Sprint("l", i)).Lock(t.Context()))
+		}
+		eye, link := x.Linked()
+		for _, err := range eye.Locks(t.Context(), "") {
+			rig.Must(t, err)
+			break
+		}
+		if scans, scripts := asked(link, "scan"), asked(link, "evalsha"); scans != 1 || scripts > 66 {
+			t.Errorf("%d scans and %d scripts for the first lock, want one and 66 at most", scans, scripts)
+		}
+		if n := len(wantSome(t, eye)); n != 200 {
+			t.Errorf("%d locks, want 200", n)
+		}
+	})
+}
+
+func wantSome(t *testing.T, c *relock.Client) map[string]relock.Info {
+	t.Helper()
+	found, errs := listed(t, c, "")
+	if len(errs) > 0 {
+		t.Errorf("errors %v", errs)
+	}
+	return found
+}
+
+// locksEnd is the error with which a loop ends, and how many locks came before it.
+func locksEnd(c *relock.Client, ctx context.Context, match string, each func()) (n int, end error) { //nolint:revive // the client first, as a method has it
+	for _, err := range c.Locks(ctx, match) {
+		if err != nil {
+			end = errors.Join(end, err)
+			continue
+		}
+		n++
+		each()
+	}
+	return n, end
+}
+
+func TestLocksEndsWithItsContextAndItsClient(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, name := range []string{"a", "b", "c"} {
+			rig.Must(t, x.Lock(name).Lock(t.Context()))
+		}
+		c := x.Client()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		if n, err := locksEnd(c, ctx, "", func() { cancel(cause) }); n != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			t.Errorf("%d locks, %v, want one, and then the context's end and cause", n, err)
+		}
+		if n, err := locksEnd(c, ctx, "", func() {}); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("%d locks, %v, want none under an ended context", n, err)
+		}
+		if n, err := locksEnd(c, t.Context(), "", func() { _ = c.Close() }); n != 1 || !errors.Is(err, relock.ErrClosed) {
+			t.Errorf("%d locks, %v, want one, and then ErrClosed", n, err)
+		}
+	})
+}
+
+func TestLocksRefusesBadInput(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var none context.Context
+		for what, end := range map[string]error{
+			"nil context":      second(locksEnd(x.Client(), none, "", func() {})),
+			"a bad pattern":    second(locksEnd(x.Client(), t.Context(), "[", func() {})),
+			"a hidden client":  second(locksEnd(rig.Open(t, struct{ redis.UniversalClient }{x.Redis}), t.Context(), "", func() {})),
+			"an unmade client": second(locksEnd(nil, t.Context(), "", func() {})),
+		} {
+			if !errors.Is(end, relock.ErrInvalidOption) || !strings.Contains(fmt.Sprint(end), "relock: ") {
+				t.Errorf("%s: %v, want ErrInvalidOption", what, end)
+			}
+		}
+	})
+}
+
+func second(_ int, err error) error { return err }
+
+// A server that does not answer is told, within the time of three tries, and the loop ends.
+func TestLocksTellsOfAServerThatDoesNotAnswer(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		link.Hole()
+		began := time.Now()
+		n, err := locksEnd(c, t.Context(), "", func() {})
+		if took := time.Since(began); n != 0 || err == nil || took > 20*time.Second || !strings.Contains(err.Error(), "redis could not be asked") {
+			t.Errorf("%d locks, %v after %v, want that redis could not be asked", n, err, took)
+		}
+	})
+}
+
+// SCAN may return a key more than once: a lock comes once.
+func TestLocksComeOnceThoughTheirKeysComeTwice(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.Must(t, x.Lock("a").Lock(t.Context()))
+		rdb := x.Server.Client(t)
+		rdb.AddHook(twice{})
+		wantListed(t, rig.Open(t, rdb), "", "a")
+	})
+}
+
+// twice has SCAN return all keys twice.
+type twice struct{}
+
+func (twice) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if scan, is := cmd.(*redis.ScanCmd); is {
+			keys, cursor := scan.Val()
+			scan.SetVal(slices.Concat(keys, keys), cursor)
+		}
+		return err
+	}
+}

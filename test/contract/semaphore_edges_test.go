@@ -1,0 +1,96 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+func TestBadPermitsFailEveryCallAndLeaveNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		weight := relock.Weight
+		for name, l := range map[string]*relock.Lock{
+			"no permits":         c.NewSemaphore("s", 0),
+			"fewer than none":    c.NewSemaphore("s", -1),
+			"too many":           c.NewSemaphore("s", math.MaxInt32+1),
+			"no weight":          c.NewSemaphore("s", 3, weight(0)),
+			"a negative weight":  c.NewSemaphore("s", 3, weight(-2)),
+			"more than there is": c.NewSemaphore("s", 3, weight(4)),
+			"of a lock":          c.NewLock("s", weight(1)),
+			"of a fair lock":     c.NewLock("s", relock.Fair(), weight(1)),
+			"of a writer":        c.NewRWLock("s", weight(2)).WLocker(),
+			"of a reader":        c.NewRWLock("s", weight(2)).RLocker(),
+		} {
+			for way, call := range everyAnswer(l) {
+				err := call(t.Context())
+				short(t, err)
+				if rig.WantIs(t, err, relock.ErrInvalidOption); t.Failed() {
+					t.Fatalf("%s: %s", name, way)
+				}
+			}
+			rig.WantIs(t, l.Unlock(), relock.ErrInvalidOption)
+		}
+		rig.WantIs(t, c.NewSemaphore("", 3).Lock(t.Context()), relock.ErrInvalidName)
+		rig.WantIs(t, c.NewSemaphore("s", 3).NewCond("c").Wait(t.Context()), relock.ErrInvalidOption)
+		if keys := x.Server.Direct().Keys(); len(keys) != 0 || link.Dials() != 0 {
+			t.Errorf("keys %v and %d connections, want none", keys, link.Dials())
+		}
+		_, err := relock.New(x.Redis, relock.Defaults(weight(1)))
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+	})
+}
+
+func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := x.Client().NewSemaphore("s", 2)
+		rig.Must(t, s.Do(t.Context(), func(outer context.Context) error {
+			return s.Do(outer, func(inner context.Context) error {
+				rig.WantIs(t, s.Do(inner, nil), relock.ErrDeadlock)
+				_, err := s.TryAcquire(inner, time.Second)
+				rig.WantIs(t, err, relock.ErrDeadlock)
+				rig.WantIs(t, x.Client().NewLock("s").Lock(inner), relock.ErrKind)
+				return nil
+			})
+		}))
+		// Two holds of one grant use its permits once.
+		rig.Must(t, s.Do(x.By("me"), func(outer context.Context) error {
+			return s.Do(outer, func(inner context.Context) error {
+				return s.Do(relock.WithOwner(inner, "you"), func(context.Context) error { return nil })
+			})
+		}))
+		// One that holds already takes no permits.
+		rig.Must(t, s.Do(x.By("me"), func(outer context.Context) error {
+			return s.Do(relock.WithOwner(outer, "you"), func(inner context.Context) error {
+				back := relock.WithOwner(inner, "me")
+				return errors.Join(s.Do(back, func(context.Context) error { return nil }), s.Do(inner, func(context.Context) error { return nil }))
+			})
+		}))
+	})
+}
+
+// Fails when an Unlock may end another owner's hold.
+func TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := x.Client().NewSemaphore("s", 5)
+		rig.Must(t, s.Lock(x.By("a")))
+		rig.WantIs(t, s.Lock(x.By("b")), relock.ErrOwnerMismatch)
+		rig.WantIs(t, s.Lock(t.Context()), relock.ErrOwnerMismatch)
+		h, err := s.Acquire(x.By("b"))
+		rig.Must(t, err)
+		rig.Must(t, s.Do(t.Context(), func(context.Context) error { return s.Lock(x.By("a")) }))
+		rig.Must(t, s.Unlock())
+		rig.Must(t, s.Unlock())
+		rig.Must(t, h.Err())
+		rig.Must(t, s.Lock(x.By("c")))
+		rig.Must(t, s.Unlock())
+		rig.End(t, h)
+		rig.WantIs(t, s.Unlock(), relock.ErrNotHeld)
+		rig.End(t, x.Take(x.Client().NewSemaphore("s", 5, relock.Weight(5))))
+	})
+}

@@ -1,0 +1,154 @@
+package contract_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Each byte of a ticket is changed, and each end of it cut off.
+// Fails when a ticket that was changed is taken for one, or Redis is asked about it.
+func TestATicketThatWasChangedIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		good := string(detach(t, x.Take(x.Lock("l", relock.Owner("me"))), time.Minute))
+		c, link := x.Linked()
+		refused := func(text string) {
+			t.Helper()
+			if _, err := c.Resume(t.Context(), relock.Ticket(text)); err == nil || !strings.Contains(err.Error(), "is no ticket") {
+				t.Fatalf("%q: error %v, want that it is no ticket", text, err)
+			} else {
+				rig.WantIs(t, err, relock.ErrInvalidOption)
+			}
+		}
+		for i := range good {
+			for _, other := range []byte{'A', 'z', '0', '-', ' ', 0xff} {
+				if changed := []byte(good); changed[i] != other {
+					changed[i] = other
+					refused(string(changed))
+				}
+			}
+			refused(good[:i])
+			refused(good[i+1:])
+		}
+		for _, text := range []string{" " + good, good + "\n", good + good, "relock1-", "relock1-AAAA", "relock1-AAAAAAAAAAA", strings.Repeat("x", 1<<16)} {
+			refused(text)
+		}
+		if link.Dials() != 0 {
+			t.Errorf("%d connections to look at what is no ticket", link.Dials())
+		}
+		rig.End(t, resume(t, x.Client(), relock.Ticket(good)))
+	})
+}
+
+func TestATicketOfAnotherPrefixIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		ticket := detach(t, x.Take(x.Lock("l")), time.Minute)
+		_, err := x.Client(relock.KeyPrefix("other")).Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		rig.End(t, resume(t, x.Client(), ticket))
+	})
+}
+
+// Fails when a log shows what is a secret.
+func TestATicketIsNotLogged(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		ticket := detach(t, x.Take(x.Lock("l")), time.Minute)
+		var log bytes.Buffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("queued", slog.Any("ticket", ticket))
+		if strings.Contains(log.String(), string(ticket)) || !strings.Contains(log.String(), "ticket") {
+			t.Errorf("the log says %q", log.String())
+		}
+	})
+}
+
+// Fails when a call that is refused ends the hold.
+func TestDetachThatIsRefusedLeavesTheHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := x.Take(x.Lock("l"))
+		for _, keep := range []time.Duration{-1, 0, time.Microsecond, 25 * time.Hour} {
+			_, err := h.Detach(t.Context(), keep)
+			rig.WantIs(t, err, relock.ErrInvalidOption)
+		}
+		_, err := h.Detach(nil, time.Minute) //nolint:staticcheck // what is refused
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = h.Detach(done, time.Minute)
+		rig.WantIs(t, err, context.Canceled)
+		rig.Must(t, h.Err())
+		rig.End(t, h)
+		_, err = h.Detach(t.Context(), time.Minute)
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		rig.WantNot(t, err, relock.ErrLost)
+		_, err = (&relock.Hold{}).Detach(t.Context(), time.Minute)
+		rig.WantIs(t, err, relock.ErrNotHeld, relock.ErrInvalidOption)
+		x.Frees("l")
+	})
+}
+
+func TestDetachOfWhatIsLostSaysSo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, known := range []bool{true, false} {
+			c, link := x.Linked()
+			link.HoleSubscribers()
+			l := c.NewLock("l")
+			h := x.Take(l)
+			_, err := x.Eye.NewLock("l").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			if known {
+				<-h.Lost()
+			}
+			_, err = h.Detach(t.Context(), time.Minute)
+			rig.WantIs(t, err, relock.ErrLost)
+			x.Frees("l")
+		}
+	})
+}
+
+func TestResumeThatCannotBeIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		ticket := detach(t, x.Take(x.Lock("l")), time.Minute)
+		_, err := x.Eye.Resume(nil, ticket) //nolint:staticcheck // what is refused
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = x.Eye.Resume(done, ticket)
+		rig.WantIs(t, err, context.Canceled)
+		var none *relock.Client
+		_, err = none.Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		c := x.Client()
+		rig.Must(t, c.Close())
+		_, err = c.Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrClosed)
+		if left := fmt.Sprint(x.Info(x.Eye.NewLock("l")).Waiters, rig.Remains(x.Eye)); left != "0" {
+			t.Errorf("left behind: %s", left)
+		}
+		rig.End(t, resume(t, x.Client(), ticket))
+	})
+}
+
+// The request has come true, and nobody hears of it.
+func TestResumeThatIsCutShortReleases(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		b := x.Actor()
+		ticket := detach(t, x.Take(x.Lock("l")), time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		b.Fate("resume", 1, redistest.SwallowReply)
+		_, err := b.Resume(ctx, ticket)
+		rig.WantIs(t, err, context.DeadlineExceeded)
+		x.Until(x.Now() + 10*time.Second)
+		x.Frees("l")
+		_, err = x.Client().Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrLost)
+	})
+}

@@ -1,0 +1,92 @@
+package contract_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// counted counts the questions of a link who holds.
+func counted(link *redistest.Link) (n *int) {
+	n = new(int)
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if rig.Runs(cmd, "info") && cmd.Is("evalsha") {
+			*n++
+		}
+		return redistest.Pass
+	})
+	return n
+}
+
+func wantSays(t *testing.T, what string, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v, want one that says %q", what, err, part)
+		}
+	}
+}
+
+func TestErrorsSayWhoHoldsWhereThatIsAskedFor(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		a, _ := labelled(x, relock.Label("worker of A"))
+		h := rig.MustAcquire(t, a.NewLock("a", relock.Owner("me")))
+		time.Sleep(time.Second)
+		asks, link := x.Linked(relock.WhoHolds())
+		n, l := counted(link), asks.NewLock("a")
+		held := `held by "me" of "worker of A" for `
+		_, err := l.TryAcquire(t.Context(), 0)
+		rig.WantIs(t, err, relock.ErrNotAcquired)
+		wantSays(t, "one attempt", err, held+"1s, its lease ends in 29s")
+		_, err = l.TryAcquire(t.Context(), 2*time.Second)
+		wantSays(t, "a wait", err, held+"3s")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = l.Lock(ctx)
+		rig.WantIs(t, err, context.DeadlineExceeded)
+		if wantSays(t, "a context", err, held+"4s"); *n != 3 {
+			t.Errorf("asked %d times, want three", *n)
+		}
+		if got, err := l.TryLock(t.Context(), time.Second); got || err != nil || *n != 3 {
+			t.Errorf("TryLock = %v, %v, asked %d times, want no further question", got, err, *n)
+		}
+		rig.End(t, h)
+		rests := a.NewLock("a", relock.AtLeast(time.Minute))
+		rig.Must(t, rests.Lock(t.Context()))
+		rig.Must(t, rests.Unlock())
+		_, err = l.TryAcquire(t.Context(), 0)
+		wantSays(t, "a rest", err, "taken by nobody for another 1m0s")
+	})
+}
+
+// Who has not asked for it pays nothing, and nobody waits long for it.
+func TestWhoHoldsCostsNobodyElse(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		rig.Must(t, x.Lock("a").Lock(x.By("me")))
+		c, link := x.Linked()
+		n := counted(link)
+		if _, err := c.NewLock("a").TryAcquire(t.Context(), time.Second); err == nil || strings.Contains(err.Error(), "held by") || *n != 0 {
+			t.Errorf("TryAcquire: %v, asked %d times", err, *n)
+		}
+		asks, link := x.Linked(relock.WhoHolds())
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "info") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		began := time.Now()
+		_, err := asks.NewLock("a").TryAcquire(t.Context(), time.Second)
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("it took %v, want 1.1 s at most", took)
+		}
+		rig.WantIs(t, err, relock.ErrNotAcquired)
+	})
+}

@@ -1,0 +1,26 @@
+package explore_test
+
+// rest has the name rest after a grant that begins: so long from now, or until the next
+// multiple of that. What was written is kept until the next grant.
+func (m *modelLock) rest(nonce, said string) {
+	if said == "" {
+		m.rests = 0
+		return
+	}
+	length := number(said[1:])
+	m.rests, m.rester = m.now+length, nonce
+	if said[0] == '%' {
+		m.rests -= m.now % length
+	}
+}
+
+// resting is for how long nobody can hold, though nobody does.
+func (m *modelLock) resting() int64 {
+	if m.leased() > 0 {
+		return 0
+	}
+	return max(m.rests-m.now, 0)
+}
+
+// rests says whether names of the run's kind of lock can rest.
+func (r *modelRun) rests() bool { return r.kind() == "plain" || r.kind() == "fair" }

@@ -1,0 +1,145 @@
+package mutation
+
+// conditionRules are those of waits on conditions.
+var conditionRules = []Rule{
+	{
+		"condition: a signal outlives its receiver in the queue", "lua/shared_queue.lua",
+		"    owe(nonce)\n  end\n  return #dead", "  end\n  return #dead",
+		[]string{"TestSignalThatMeetsADeadWaiterGoesToTheNext", "TestSignalThatIsPassedOnKeepsItsPlace"},
+	},
+	{
+		"condition: a signal outlives its receiver that holds", "lua/shared_sessions.lua",
+		"local function drop(s)\n  owe(s.nonce)\n", "local function drop(s)\n",
+		[]string{"TestSignalThatMeetsADeadWaiterGoesToTheNext", "TestForceUnlockLeavesWaitersOnConditions"},
+	},
+	{
+		"condition: a signal is not spent on the deaf", "lua/shared_settle.lua",
+		"    owe(nonce)\n    tell(waiter.client, 'look '", "    tell(waiter.client, 'look '",
+		[]string{"TestSignalToTheDeafGoesToTheNextAtOnce"},
+	},
+	{
+		"condition: a signal that is passed on keeps its place", "lua/shared_conditions.lua",
+		"signal(condition, tonumber(ticket)) == nil", "signal(condition, 0) == nil",
+		[]string{"TestSignalThatIsPassedOnKeepsItsPlace"},
+	},
+	{
+		"condition: an unlock forgets the dead", "lua/release.lua",
+		"sweep_conditions()\n", "",
+		[]string{"TestDeadWaiterOnAConditionIsForgottenByTheNextUnlock"},
+	},
+	{
+		"condition: the longest waiter is signalled", "lua/shared_conditions.lua",
+		"local nonce = ends and string.match(ends, '^%S+') or '-'\n  while", "local nonce = ends and string.match(ends, '%S+$') or '-'\n  while",
+		[]string{"TestSignalWakesTheLongestWaiter"},
+	},
+	{
+		"condition: a signal leaves the others where they are", "lua/shared_conditions.lua",
+		"    join_links('-', after, condition)", "    join_links('-', '-', condition)",
+		[]string{"TestSignalWakesTheLongestWaiter", "TestBoundedBufferOfEightProcessesLosesNoItemAndNoSignal"},
+	},
+	{
+		"condition: who leaves its condition is missed by nobody", "lua/shared_conditions.lua",
+		"    link(before, 0, further or '-', after, condition)", "    link(before, 0, further or '-', '-', condition)",
+		[]string{"TestPagesOfWaitersGoOnWhereSomebodyHasLeft"},
+	},
+	{
+		"condition: a page goes on where the one before ended", "lua/awaiting.lua",
+		" and waiter.told >= after then", " then",
+		[]string{"TestPagesOfWaitersGoOnWhereSomebodyHasLeft"},
+	},
+	{
+		"condition: the copy of a signal moves nobody else", "lua/signal.lua",
+		"state.conds.signaller == by.nonce and number <= state.conds.number", "false",
+		[]string{"TestLostRepliesLoseNoSignalAndNoHold"},
+	},
+	{
+		"condition: the copy of a wait ends no later hold", "lua/await.lua",
+		"if op <= session.op then", "if op < 0 then",
+		[]string{"TestLateCopiesOfAWaitAndASignalChangeNothing"},
+	},
+	{
+		"condition: who was signalled before it was cancelled was signalled", "lua/abandon.lua",
+		"  return { now, 0, signalled and 2 or 1 }", "  return { now, 0, 1 }",
+		[]string{"TestSignalAndCancelHaveOneWinner"},
+	},
+	{
+		"condition: who is cancelled leaves its condition", "lua/abandon.lua",
+		"leave_condition(who.nonce)\n", "",
+		[]string{"TestWaitThatEndsWithoutASignalHoldsTheLock"},
+	},
+	{
+		"condition: a heartbeat keeps a waiter on its condition", "lua/acquire.lua",
+		"if state.conds and keep_awaiting(request) then", "if false then",
+		[]string{"TestSignalWakesTheLongestWaiter"},
+	},
+	{
+		"condition: crowd says that somebody waits on one", "lua/shared_settle.lua",
+		" or state.conds) and ' +'", ") and ' +'",
+		[]string{"TestSignalWakesTheLongestWaiter"},
+	},
+	{
+		"condition: an owner that holds elsewhere gives up nothing", "lua/await.lua",
+		"if grant and grant.sessions > 1 then", "if false then",
+		[]string{"TestOwnerThatHoldsElsewhereOrReadsCannotWait"},
+	},
+	{
+		"condition: an owner that reads gives up nothing", "lua/await.lua",
+		"if session.reads > 0 then", "if false then",
+		[]string{"TestOwnerThatHoldsElsewhereOrReadsCannotWait"},
+	},
+	{
+		"condition: an answer of before the wait is none of what holds again", "internal/room/condition.go",
+		"	return st.Session.Away() || st.Said.Op < st.Session.since\n", "	return false\n",
+		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
+	},
+	{
+		"condition: all holds come back", "internal/room/entry.go",
+		"	return e.Await.Writes\n", "	return 1\n",
+		[]string{"TestForgottenWaiterWakesUpWithAllItsHolds", "TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal"},
+	},
+	{
+		"condition: a wait makes up for a signal that a failover has lost", "pubsub_wait.go",
+		"if a.Away() && !first {", "if false {",
+		[]string{"TestSignalThatAFailoverLosesIsMadeUpFor"},
+	},
+	{
+		"condition: so it does in a Cluster, whose other servers have its inbox", "condwait.go",
+		"moved = c.transport.Server(w.a.keeper.hash) != w.server", "moved = false",
+		[]string{"TestWaitersOnConditionsWakeUpAfterAFailover"},
+	},
+	{
+		"condition: all holds come back under the new token", "internal/room/condition.go",
+		"		h.Token, h.Acquired = token, at.Now\n", "		h.Token, h.Acquired = token, at.Now\n		break\n",
+		[]string{"TestHoldsOfLocalReentryComeBackAfterAWait"},
+	},
+	{
+		"condition: a release of what was lost owes its signal", "lua/release.lua",
+		"local lost = string.sub(ARGV[3], 1, 1) == '-'", "local lost = false",
+		[]string{"TestReleaseOfWhatNobodyHeardOfPassesItsSignalOn"},
+	},
+	{
+		"condition: the handle is free while its owner waits", "condwait.go",
+		"		h.lock.detach(h)\n", "		_ = h\n",
+		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
+	},
+	{
+		"condition: contexts last while their owner waits", "context.go",
+		"err != nil && err != errAbsent {", "err != nil {",
+		[]string{"TestWaitIsLostWhereTheLockCannotBeHadAgain"},
+	},
+	{
+		"condition: holds are not trusted while their owner waits", "hold.go",
+		"	case h.Session.Absent():\n		return errAbsent\n", "",
+		[]string{"TestSignalWakesTheLongestWaiter"},
+	},
+	{
+		"condition: a fixed lease is whole again", "condwait.go",
+		"	if unproven {\n", "	if unproven && false {\n",
+		[]string{"TestFixedLeaseIsWholeAfterAWait", "TestReplicasConfirmAWait"},
+	},
+	{
+		"condition: a wait is given up where Redis does not answer", "condwait.go",
+		"e.Silent(k.c.clock.Now()) > w.a.Terms.TTL {", "false {",
+		[]string{"TestWaitWhoseRedisFallsSilentIsLost"},
+	},
+}

@@ -1,0 +1,80 @@
+package mutation
+
+// handoverRules are those of holds that go by a ticket to whoever resumes it.
+var handoverRules = []Rule{
+	{
+		"a ticket has what the session held", "lua/detach.lua",
+		"  move(session, ARGV[2] .. ' - ' .. string.match(session.identity, '^%S+ %S+ (.*)$'), 0, now + ttl)\n", "  drop(session)\n",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"a ticket lasts for its own time", "lua/detach.lua",
+		"0, now + ttl)", "0, math.max(session.deadline, now + ttl))",
+		[]string{"TestATicketThatNobodyResumesEnds"},
+	},
+	{
+		"who waits is told that a ticket ends sooner", "lua/detach.lua",
+		"if unsettled() then", "if false then",
+		[]string{"TestATicketThatNobodyResumesEnds"},
+	},
+	{
+		"a ticket has the token of its hold", "lua/detach.lua",
+		"session.low, session.block = token, session.high - token + 1", "session.low = token",
+		[]string{"TestATicketHasTheTokenOfAHoldThatWasPassedOn"},
+	},
+	{
+		"a copy of detach is answered as the first", "lua/detach.lua",
+		"elseif not find_live(ARGV[2], '-', '') then", "else",
+		[]string{"TestHandOverOutlivesLostReplies"},
+	},
+	{
+		"a ticket has nothing once it was resumed", "lua/resume.lua",
+		"  move(session, ARGV[2], tonumber(ARGV[3]), now + ttl)\n", "",
+		[]string{"TestATicketWorksOnce"},
+	},
+	{
+		"a copy of resume is answered as the first", "lua/resume.lua",
+		"(find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', ''))", "find_live(ARGV[1], '-', '')",
+		[]string{"TestHandOverOutlivesLostReplies"},
+	},
+	{
+		"what is resumed is renewed by its own identity", "lua/shared_sessions.lua",
+		"redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline,", "redis.call('HSET', KEYS[1], 'holder', s.identity, 'until', deadline,",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"a hold goes alone", "internal/room/hold.go",
+		"if s.holds.len() != 1 || s.Ledger.Needs() != ledger.One(h.Read) {", "if false {",
+		[]string{"TestAHoldBesideOthersOfItsOwnerIsNotHandedOver"},
+	},
+	{
+		"what was handed over is over here", "internal/room/hold.go",
+		"	s.drop(h)\n	s.end(at)\n	return true\n", "	return true\n",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"a ticket that nobody was given is released", "handover.go",
+		"		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n", "		return\n		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n",
+		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
+	},
+	{
+		"what could not be handed over is released", "handover.go",
+		"	d.undo()\n", "",
+		[]string{"TestDetachThatIsCutShortReleases", "TestATicketThatNobodyWasGivenIsReleased"},
+	},
+	{
+		"a resume that is given up is released", "handover.go",
+		"		a.giveUp()\n", "",
+		[]string{"TestResumeThatIsCutShortReleases"},
+	},
+	{
+		"a changed ticket is seen", "handover.go",
+		" || t.text() != text {", " {",
+		[]string{"TestATicketThatWasChangedIsRefused"},
+	},
+	{
+		"a ticket is of one key prefix", "handover.go",
+		"if t.Prefix != c.cfg.prefix {", "if false {",
+		[]string{"TestATicketOfAnotherPrefixIsRefused"},
+	},
+}

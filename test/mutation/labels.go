@@ -1,0 +1,115 @@
+package mutation
+
+// labelRules are those of what people are told: labels, the list of locks, and hooks.
+var labelRules = []Rule{
+	{
+		"nobody waits long for a label to be stored", "internal/label/label.go",
+		"FirstWithin = 100 * time.Millisecond", "FirstWithin = 10 * time.Second",
+		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
+	},
+	{
+		"nor to be read", "internal/label/label.go",
+		"ReadWithin = time.Second", "ReadWithin = time.Minute",
+		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
+	},
+	{
+		"a label is not stored by each call", "internal/label/label.go",
+		"int64(lease) <= b.lease.Load() && !now.Reached(*due)", "false",
+		[]string{"TestLabelIsStoredOnceAndKept"},
+	},
+	{
+		"a label is kept while its client is used", "watchdog.go",
+		"\tc.keepLabel(0, d.now)\n", "",
+		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
+	},
+	{
+		"a label lives as long as the longest lease", "internal/label/label.go",
+		"life := time.Duration(b.lease.Load()) + 2*every", "life := 2 * every",
+		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},
+	},
+	{
+		"a longer lease has the label stored again", "internal/label/label.go",
+		"int64(lease) <= b.lease.Load() && !now", "!now",
+		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},
+	},
+	{
+		"a server that may be another one is told the label", "released.go",
+		"\tc.labels.Doubt(now)\n", "",
+		[]string{"TestLabelThatWasLostIsStoredAgain"},
+	},
+	{
+		"a key of another type is left alone", "lua/introduce.lua",
+		"redis.call('HDEL', KEYS[1], 'label')\n", "",
+		[]string{"TestLabelLeavesAKeyOfAnotherTypeAlone"},
+	},
+	{
+		"a label is of the longest lease", "inspect.go",
+		"one.TTL, one.Label = h.TTL, h.Label", "one.TTL = h.TTL",
+		[]string{"TestLabelsOfManyReadersAreOfTheirLongestLeases"},
+	},
+	{
+		"held is since the grant", "internal/wire/inspect.go",
+		"info.Now*1000-high", "info.Now*1000-high-1_000_000",
+		[]string{"TestInfoTellsHolderAndWaiters", "TestHoldOfATicketHasNoLabel"},
+	},
+	{
+		"what is free is not listed", "locks.go",
+		"errs[i] == nil && len(info.Holders) == 0", "false && len(info.Holders) == 0",
+		[]string{"TestLocksListsWhatIsInUse"},
+	},
+	{
+		"a lock is listed once", "locks.go",
+		"\t\t\ts.seen[sum] = struct{}{}\n", "",
+		[]string{"TestLocksComeOnceThoughTheirKeysComeTwice"},
+	},
+	{
+		"the list asks step by step", "locks.go",
+		"len(locks) == locksPage", "len(locks) == 100_000",
+		[]string{"TestLocksAsksStepByStep"},
+	},
+	{
+		"the list ends with its context", "locks.go",
+		"\tcase s.ctx.Err() != nil:\n\t\treturn ended(s.ctx)\n", "",
+		[]string{"TestLocksEndsWithItsContextAndItsClient"},
+	},
+	{
+		"the list ends with its client", "locks.go",
+		"\tcase s.c.ctx.Err() != nil:\n\t\treturn ErrClosed\n", "",
+		[]string{"TestLocksEndsWithItsContextAndItsClient"},
+	},
+	{
+		"a call that gave up is told of", "obtain.go",
+		"\t\t\tw.gaveUpHook(err)\n", "",
+		[]string{"TestGaveUpHookIsToldOfEachCallWithoutItsLock", "TestGaveUpHookIsToldOfTheLineAndOfClose"},
+	},
+	{
+		"a renewal that failed is told of", "renew.go",
+		"}, c.unrenewedHook(st, err))", "})",
+		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
+	},
+	{
+		"a renewal of many that failed is told of", "renew.go",
+		"tells = append(tells, c.unrenewedHook(st, err))", "_ = again",
+		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
+	},
+	{
+		"joined hooks are called though one panics", "trace.go",
+		"\t\tdefer then(ctx, e)\n\t\tfirst(ctx, e)", "\t\tfirst(ctx, e)\n\t\tthen(ctx, e)",
+		[]string{"TestPanicOfAJoinedHookKeepsNothingBack"},
+	},
+	{
+		"who has not asked who holds pays nothing", "obtain.go",
+		"w.keeper.c.cfg.whoHolds && w.taken", "w.taken",
+		[]string{"TestWhoHoldsCostsNobodyElse"},
+	},
+	{
+		"who tells nobody asks nobody", "obtain.go",
+		"taken && !w.quiet ||", "taken ||",
+		[]string{"TestErrorsSayWhoHoldsWhereThatIsAskedFor"},
+	},
+	{
+		"nobody waits long to hear who holds", "trouble.go",
+		"whoWithin = 100 * time.Millisecond", "whoWithin = time.Second",
+		[]string{"TestWhoHoldsCostsNobodyElse"},
+	},
+}

@@ -1,0 +1,115 @@
+package mutation
+
+// onceRules are those of names that rest, and of what runs once in an interval.
+var onceRules = []Rule{
+	{
+		"a name rests after its grant", "lua/shared_sessions.lua",
+		"since + request.rest, request.nonce", "now, request.nonce",
+		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired", "TestANameRestsThoughItsHolderDied", "TestOnceRunsOnceInEachInterval"},
+	},
+	{
+		"a name that rests is taken", "lua/shared_sessions.lua",
+		"if state.rests > math.max(deadline or 0, now) then", "if false then",
+		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired", "TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a name rests after a grant from the queue", "lua/shared_settle.lua",
+		"    rest_after(waiter)\n", "",
+		[]string{"TestANameRestsAfterAHoldThatWasWaitedFor"},
+	},
+	{
+		"the hash lives as long as the rest", "lua/shared_sessions.lua",
+		"    redis.call('PEXPIRE', KEYS[1], state.rests - now + state.keep, 'GT')\n", "",
+		[]string{"TestANameRestsForLongerThanItsHashWould"},
+	},
+	{
+		"a rest is forgotten with the next grant", "lua/shared_sessions.lua",
+		"  elseif state.rester then\n    state.rests = 0\n", "",
+		[]string{"TestANameThatWasHeldForLongDoesNotRest"},
+	},
+	{
+		"a rest that is over is remembered until then", "lua/shared_settle.lua",
+		"if state.rester and state.rests == 0 then", "if state.rester and state.rests <= now then",
+		[]string{"TestOnceIsNotRunAgainThoughItsIntervalHadEnded"},
+	},
+	{
+		"crowd says that a name rests", "lua/shared_settle.lua",
+		"(state.several or state.ended or state.rester or", "(state.several or state.ended or",
+		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
+	},
+	{
+		"a request after which the name is to rest is not usual", "internal/wire/acquire.go",
+		"rests = rests || r.Rest.For > 0", "rests = rests && r.Rest.For > 0",
+		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
+	},
+	{
+		"a hand-over sees the rest of who is next", "lua/shared_record.lua",
+		"(%d+ %d+ %d+ %S+ %d+)", "(%d+ %d+ %d+ %d+ %d+)",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a heartbeat keeps what is to rest", "lua/acquire.lua",
+		"request.op .. string.match(request.counts, ' .*$')", "write_counts(request.op, request.writes, request.reads, request.ttl, request.block)",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a grant in vain leaves no rest", "lua/release.lua",
+		"if ARGV[6] and state.rester == ended.nonce then", "if false then",
+		[]string{"TestAGrantThatNoCallHadLeavesNoRest", "TestAMultiThatGivesUpLeavesNoRest", "TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
+	},
+	{
+		"a grant in vain ends no other's rest", "lua/release.lua",
+		"if ARGV[6] and state.rester == ended.nonce then", "if ARGV[6] then",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a hold that a call had is not in vain", "obtain.go",
+		"	h.use(1)\n", "",
+		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
+	},
+	{
+		"a hold that a call could not return is in vain", "obtain.go",
+		"			h.use(-1)\n", "",
+		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
+	},
+	{
+		"a hold of several that are not all to be had is in vain", "multihold.go",
+		"_ = hold.forgo()", "_ = hold.Release()",
+		[]string{"TestAMultiThatGivesUpLeavesNoRest"},
+	},
+	{
+		"an operator ends the rest with the hold", "lua/force.lua",
+		"  state.rests = 0\n", "",
+		[]string{"TestForceUnlockEndsTheRestOfAName"},
+	},
+	{
+		"an operator ends the rest that was meant", "lua/force.lua",
+		"elseif owner == '' and token == state.rests and state.rests > now then", "elseif owner == '' and token == state.rests then",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"what is to rest is not passed on", "internal/room/acquisition.go",
+		" && a.Terms.Rest.For == 0", "",
+		[]string{"TestAHoldAfterWhichANameRestsIsNotPassedOn"},
+	},
+	{
+		"what several may hold does not rest", "once.go",
+		"if t.Rest.For > 0 && kind != wire.KindPlain {", "if t.Rest.For < 0 && kind != wire.KindPlain {",
+		[]string{"TestWhatCannotRestIsRefused"},
+	},
+	{
+		"an interval ends by the server's clock", "once.go",
+		"Even: true}", "Even: false}",
+		[]string{"TestOnceRunsOnceInEachInterval", "TestOnceRunsOnceInEachIntervalOverProcesses"},
+	},
+	{
+		"no owner enters a run", "once.go",
+		"s.anonymous, s.terms.Rest = true,", "s.anonymous, s.terms.Rest = false,",
+		[]string{"TestOnceKnowsNoOwner"},
+	},
+	{
+		"a run that failed counts unless it says otherwise", "once.go",
+		"if errors.Is(err, ErrUnspent) {", "if err != nil {",
+		[]string{"TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
+	},
+}

@@ -1,0 +1,115 @@
+package mutation
+
+// redissonRules are those of the locks that Redisson shares.
+var redissonRules = []Rule{
+	{
+		"redisson: a request that comes late takes nothing", "redisson/lua/shared_clock.lua",
+		"return after > 0 and now > after", "return false",
+		[]string{"TestALateCopyOfARequestHoldsNothing"},
+	},
+	{
+		"redisson: a copy that may yet arrive is released", "redisson/release.go",
+		"		s.c.spawn(time.Minute, s.sweep)\n", "",
+		[]string{"TestALateCopyOfARequestHoldsNothing"},
+	},
+	{
+		"redisson: a call that ends undoes what nobody heard of", "redisson/session.go",
+		"	if undo {\n", "	if false && undo {\n",
+		[]string{"TestACallThatEndsUnheardHoldsNothing", "TestWhoGivesUpLeavesTheQueueAndWakesTheNext"},
+	},
+	{
+		"redisson: a release that is sent again may have done it", "redisson/release.go",
+		"held = again || len(raw)", "held = len(raw)",
+		[]string{"TestCountsAreExactWhateverAnswerIsLost"},
+	},
+	{
+		"redisson: trust counts from the sending", "redisson/hold.go",
+		"trust.Until(sent, rest)", "trust.Until(now, rest)",
+		[]string{"TestTrustOfASharedLockCountsFromTheSending"},
+	},
+	{
+		"redisson: a hold is lost before its lease ends", "redisson/hold.go",
+		"trust.Until(sent, rest)", "sent.Add(rest+time.Second)",
+		[]string{"TestAHolderThatCannotRenewKnowsBeforeTheLeaseEnds"},
+	},
+	{
+		"redisson: a hold that was renewed is lost before its lease ends", "redisson/watchdog.go",
+		"trust.Until(sent, time.Duration(left)*time.Millisecond)", "sent.Add(time.Duration(left)*time.Millisecond + time.Second)",
+		[]string{"TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds"},
+	},
+	{
+		"redisson: a hold that is gone from Redis is lost", "redisson/watchdog.go",
+		"	case got.Reply[0] == int64(0):\n		todo = s.lose(", "	case got.Reply[0] == int64(0) && now.IsZero():\n		todo = s.lose(",
+		[]string{"TestAHoldThatRedisHasLostIsFoundByTheNextRenewal"},
+	},
+	{
+		"redisson: waiters rely on messages for a pulse", "redisson/ask.go",
+		"rest < 0 || rest > pulse", "rest < 0",
+		[]string{"TestAnExpiryThatNobodyPublishesIsFoundWithinAPulse"},
+	},
+	{
+		"redisson: what a caller is told and leaves goes to the next", "redisson/room.go",
+		"	if w.told || len(w.news) > 0 {\n", "	if false {\n",
+		[]string{"TestAWakingThatItsReceiverLeavesGoesToTheNext"},
+	},
+	{
+		"redisson: a reader has a key for each hold", "redisson/lua/read_acquire.lua",
+		"keep(2, tonumber(ARGV[2]), lease)\n", "",
+		[]string{"TestReadersShareAndEachHoldHasItsKey"},
+	},
+	{
+		"redisson: the keys that stay live as long as the holds", "redisson/lua/read_acquire.lua",
+		"keep(2, tonumber(ARGV[2]), lease)\n", "keep(1 + tonumber(ARGV[2]), 1, lease)\n",
+		[]string{"TestALongLeaseSurvivesTheUnlockOfAShorterOne"},
+	},
+	{
+		"redisson: Close leaves queues first", "redisson/client.go",
+		"	c.settle()\n", "",
+		[]string{"TestCloseLeavesTheQueueOfASharedLock"},
+	},
+	{
+		"redisson: Shutdown waits for releases under way", "redisson/hold.go",
+		"	c.tasks++ // a Shutdown waits for it\n", "	defer func() { c.mu.Lock(); c.tasks++; c.mu.Unlock() }()\n",
+		[]string{"TestCloseLosesHoldsAndShutdownWaitsForThem"},
+	},
+	{
+		"redisson: a writer's reads leave its lease", "redisson/lua/read_release.lua",
+		"redis.call('HGET', KEYS[1], 'mode') == 'write'", "false",
+		[]string{"TestShortReadsDoNotCutAWritersLease"},
+	},
+	{
+		"redisson: readers are told of a downgrade", "redisson/lua/write_release.lua",
+		"  settle(ARGV[5])\nelse\n  redis.call('DEL', KEYS[1])\nend\n", "  settle(ARGV[5])\n  return 1\nend\nredis.call('DEL', KEYS[1])\n",
+		[]string{"TestAWriterReadsAndDowngradesWithoutAGap"},
+	},
+	{
+		"redisson: a plain lock is no read/write lock", "redisson/lua/write_acquire.lua",
+		"if not mode and redis.call('EXISTS', KEYS[1]) == 1 then", "if false then",
+		[]string{"TestOneNameIsOfOneKind"},
+	},
+	{
+		"redisson: a nested hold takes no token", "redisson/lua/acquire.lua",
+		"again and redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2])",
+		[]string{"TestTokensGrowFromGrantToGrant"},
+	},
+	{
+		"redisson: nobody overtakes the queue of a fair lock", "redisson/lua/fair_acquire.lua",
+		"free and (not head or head == owner)", "free",
+		[]string{"TestADeadHeadIsPassedAtItsDeadlineWithoutAStorm"},
+	},
+	{
+		"redisson: a dead head is dropped at its deadline", "redisson/lua/shared_line.lua",
+		"if not head or deadline and tonumber(deadline) > now then", "if true then",
+		[]string{"TestADeadHeadIsPassedAtItsDeadlineWithoutAStorm"},
+	},
+	{
+		"redisson: a waiter that asks is not dead", "redisson/lua/fair_acquire.lua",
+		"elseif tonumber(mine) < now + wait then", "elseif false then",
+		[]string{"TestAWaiterThatLivesIsNotDroppedAtItsDeadline"},
+	},
+	{
+		"redisson: who leaves the queue wakes the next", "redisson/lua/fair_release.lua",
+		"  wake(ARGV[3], ARGV[4])\n", "",
+		[]string{"TestWhoGivesUpLeavesTheQueueAndWakesTheNext"},
+	},
+}

@@ -1,0 +1,110 @@
+package mutation
+
+// semaphoreRules are those of semaphores.
+var semaphoreRules = []Rule{
+	{
+		"no more permits are used than there are", "lua/shared_settle.lua",
+		"return used() + request.weight <= request.permits", "return true",
+		[]string{"TestSoManyHoldASemaphoreAtATime", "TestSemaphoreIsNeverOverdrawnThoughProcessesDie"},
+	},
+	{
+		"a request is judged by its weight", "lua/shared_settle.lua",
+		"used() + request.weight <=", "used() + 1 <=",
+		[]string{"TestASemaphoreServesWhoComesFirst", "TestSemaphoreIsNeverOverdrawnThoughProcessesDie"},
+	},
+	{
+		"a heavy request is not passed by a lighter one", "lua/acquire.lua",
+		"if state.queued == 0 and fits(request) then", "if (request.mode == 's' or state.queued == 0) and fits(request) then",
+		[]string{"TestASemaphoreServesWhoComesFirst"},
+	},
+	{
+		"who holds alone uses its permits", "lua/shared_sessions.lua",
+		"  state.used = s.weight\n", "",
+		[]string{"TestSoManyHoldASemaphoreAtATime"},
+	},
+	{
+		"a grant uses its permits", "lua/shared_sessions.lua",
+		"local more = begins and begins.weight or 0", "local more = 0",
+		[]string{"TestSoManyHoldASemaphoreAtATime"},
+	},
+	{
+		"a grant that ends gives its permits back", "lua/shared_sessions.lua",
+		"    weigh(nil, grant)\n", "",
+		[]string{"TestSoManyHoldASemaphoreAtATime"},
+	},
+	{
+		"a grant that is forced to end gives its permits back", "lua/force.lua",
+		"  weigh(nil, grant)\n", "",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a re-entry uses no permits", "lua/shared_sessions.lua",
+		"    weigh(grant, before)\n  end\n", "  end\n  weigh(s, before and before.low ~= grant.low and before or nil)\n",
+		[]string{"TestANamedOwnersReentryTakesNoFurtherPermits"},
+	},
+	{
+		"a grant keeps its weight", "lua/shared_record.lua",
+		"weight = tonumber(weight) or 0,\n  }\nend\n\nlocal function write_grant", "weight = 1,\n  }\nend\n\nlocal function write_grant",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"permits come back with the first lease that ends", "lua/shared_settle.lua",
+		"return request.mode == 's' and shortest() or blocked()", "return blocked()",
+		[]string{"TestPermitsOfADeadHolderComeBackWithItsOwnLease"},
+	},
+	{
+		"who waits for permits is told when the one before it ends", "lua/acquire.lua",
+		"if request.mode ~= 'w' and not writer() then", "if request.mode == 'r' and not writer() then",
+		[]string{"TestWhoWaitsBehindADeadHeavyOneIsServedWhenItsEntryEnds"},
+	},
+	{
+		"an attempt asks until the dead are forgotten", "ask.go",
+		"said.More && a.Terms.Permits.Of > 0", "false",
+		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce"},
+	},
+	{
+		"a weight is no more than the permits", "semaphore.go",
+		"	case weight > permits:\n", "	case false:\n",
+		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
+	},
+	{
+		"other locks have no weight", "locker.go",
+		"if s.err == nil && plain != wire.KindSemaphore {", "if false {",
+		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
+	},
+	{
+		"not every lock of a client has a weight", "options.go",
+		"if err := t.weightless(); err != nil {", "if err := t.weightless(); false {",
+		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
+	},
+	{
+		"who would wait for its own permits is told", "semaphore.go",
+		"if u.permits+p.Weight <= p.Of || u.permits == 0 {", "if true {",
+		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
+	},
+	{
+		"who holds permits is in no need of more", "context.go",
+		"		case own && h.lock.kind == wire.KindSemaphore:\n			return nil\n", "",
+		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
+	},
+	{
+		"one grant of a caller is counted once", "semaphore.go",
+		"if !slices.Contains(u.grants, s) {", "if true || slices.Contains(u.grants, s) {",
+		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
+	},
+	{
+		"an Unlock ends its own owner's hold of a semaphore", "semaphore.go",
+		"if unlock && h.unlock {", "if false {",
+		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
+	},
+	{
+		"other owners' holds of a semaphore are in nobody's way", "semaphore.go",
+		"	if l.kind != wire.KindSemaphore {\n", "	if true {\n",
+		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
+	},
+	{
+		"semaphore: renewals of many share a command", "internal/room/statement.go",
+		"(s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0)", "s.Ledger.Meant().Reads == 0",
+		[]string{"TestRenewalsOfManySemaphoresShareCommands"},
+	},
+}

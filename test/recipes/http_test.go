@@ -1,0 +1,105 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/relocktest"
+)
+
+// editing serves POST /orders/{id}: one at a time edits an order, over all processes.
+func editing(client *relock.Client, edit func(ctx context.Context, order string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		order := r.PathValue("id")
+		ran, err := client.NewLock("orders/"+order).TryDo(r.Context(), 2*time.Second, func(ctx context.Context) error {
+			return edit(ctx, order)
+		})
+		switch {
+		case err == nil && ran:
+			w.WriteHeader(http.StatusNoContent)
+		case err == nil: // taken for as long as this request was willing to wait
+			refuse(w, http.StatusLocked, "somebody else edits this order")
+		case errors.Is(err, relock.ErrInvalidName): // the name came from the URL
+			http.Error(w, "no such order", http.StatusBadRequest)
+		case errors.Is(err, relock.ErrLost): // while it was edited: who knows how far that got
+			refuse(w, http.StatusServiceUnavailable, "interrupted")
+		case errors.Is(err, context.DeadlineExceeded):
+			http.Error(w, "too late", http.StatusGatewayTimeout)
+		case !ran: // Redis could not be asked
+			refuse(w, http.StatusServiceUnavailable, "try again")
+		default:
+			http.Error(w, "not edited", http.StatusInternalServerError)
+		}
+	}
+}
+
+// refuse says that the same request may succeed later.
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Retry-After", "2")
+	http.Error(w, text, status)
+}
+
+func fine(context.Context, string) error { return nil }
+
+func untilItEnds(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+var statuses = map[string]struct {
+	path           string
+	edit           func(context.Context, string) error
+	before, during func(srv *relocktest.Server)
+	want           int
+	retry          bool
+}{
+	"free":     {path: "/orders/17", edit: fine, want: 204},
+	"taken":    {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, want: 423, retry: true},
+	"bad name": {path: "/orders/%0A", edit: fine, want: 400},
+	"outage":   {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Outage() }, want: 503, retry: true},
+	"cut off":  {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true},
+	"lost":     {path: "/orders/17", edit: untilItEnds, during: func(srv *relocktest.Server) { srv.Lose("orders/17") }, want: 503, retry: true},
+	"late":     {path: "/orders/17", edit: untilItEnds, want: 504},
+	"broken":   {path: "/orders/17", edit: func(context.Context, string) error { return errors.New("broken") }, want: 500},
+}
+
+func TestStatusSaysWhatBecameOfTheLock(t *testing.T) {
+	for name, row := range statuses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := relocktest.New(t)
+				client := srv.Client()
+				if row.before != nil {
+					row.before(srv)
+				}
+				served := make(chan *httptest.ResponseRecorder, 1)
+				go func() { served <- post(t, editing(client, row.edit), row.path) }()
+				if row.during != nil {
+					synctest.Wait()
+					row.during(srv)
+				}
+				answer := <-served
+				if answer.Code != row.want || (answer.Header().Get("Retry-After") != "") != row.retry {
+					t.Errorf("status %d, headers %v; want %d", answer.Code, answer.Header(), row.want)
+				}
+			})
+		})
+	}
+}
+
+func post(t *testing.T, handler http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", handler)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, path, nil))
+	return answer
+}

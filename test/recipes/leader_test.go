@@ -1,0 +1,65 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/relocktest"
+)
+
+// compacting has one process of all that call it compact, until ctx ends. Another goes on
+// when that process ends, or is cut off.
+func compacting(ctx context.Context, client *relock.Client, compact func(ctx context.Context, token int64) error) error {
+	election := client.NewElection("compactor", relock.TTL(10*time.Second))
+	return election.Run(ctx, func(ctx context.Context, term relock.Term) error {
+		for { // ctx ends with the term: then Run campaigns again
+			if err := compact(ctx, term.Token); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Second):
+			}
+		}
+	})
+}
+
+func TestOneCompactsAndAnotherGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		var last, busy, runs atomic.Int64
+		compact := func(ctx context.Context, token int64) error {
+			if busy.Add(1) > 1 || last.Swap(token) > token {
+				t.Error("two compact at a time, or in the order of no tokens")
+			}
+			defer busy.Add(-1)
+			runs.Add(1)
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		first, ended := srv.Client(), make(chan error, 2)
+		go func() { ended <- compacting(ctx, first, compact) }()
+		synctest.Wait()
+		go func() { ended <- compacting(ctx, srv.Other(), compact) }()
+		time.Sleep(time.Minute)
+		token := last.Load()
+		heal := srv.Partition(first)
+		time.Sleep(time.Minute)
+		if runs.Load() < 100 || last.Load() == token {
+			t.Errorf("%d runs in two minutes, by token %d and %d, want that another went on", runs.Load(), token, last.Load())
+		}
+		heal()
+		stop()
+		for range 2 {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+}
