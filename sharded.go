@@ -116,6 +116,7 @@ func (c *Client) newShards(rdb redis.UniversalClient) *inbox.Shards {
 			}
 			return node.Options().Addr, node, nil
 		},
+		Serves:  inbox.Serves,
 		Moved:   c.transport.Reload,
 		Deliver: func(_, payload string) { c.deliver(payload) },
 		Linked:  c.linked,

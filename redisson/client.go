@@ -135,6 +135,7 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 			}
 			return node.Options().Addr, node, nil
 		},
+		Serves:  inbox.Serves,
 		Moved:   c.transport.Reload,
 		Deliver: c.deliver,
 		Linked:  func(channel string, _ bool) { c.deliver(channel, messageAll) },

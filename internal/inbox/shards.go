@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,6 +17,11 @@ type ShardsConfig struct {
 	// Node returns a client of the server that serves the channel, and a name
 	// that tells it from others: "" if there is only one.
 	Node func(ctx context.Context, channel string) (name string, node Node, err error)
+	// Serves, if it is not nil, is asked after each acknowledgement, and returns an error
+	// if the node does not serve the channel after all. A primary that has just become
+	// a replica takes subscriptions, too, and hears nothing of what its successor
+	// publishes before the two have met.
+	Serves func(ctx context.Context, node Node, channel string) error
 	// Moved is called when a channel may be served by another server than
 	// Node said.
 	Moved func()
@@ -41,6 +47,18 @@ type ShardsConfig struct {
 // channel: what that is then subscribed to, and how, is up to the [Shards].
 type Node interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
+	HDel(ctx context.Context, key string, fields ...string) *redis.IntCmd
+}
+
+// Serves is what [ShardsConfig] calls Serves for servers of a Cluster: a command that
+// writes, and changes nothing, is answered with a redirection by a replica.
+func Serves(ctx context.Context, node Node, channel string) error {
+	err := node.HDel(ctx, channel, "-").Err()
+	var answer redis.Error
+	if _, moved := redis.IsMovedError(err); !moved && !redis.IsReadOnlyError(err) && errors.As(err, &answer) {
+		return nil // of something else, which is no reason not to listen
+	}
+	return err
 }
 
 // Shards keeps a client subscribed to channels, sharded ones unless they are Plain, to each while somebody

@@ -36,6 +36,8 @@ type cluster struct {
 	nodes []*shardNode
 	moved atomic.Int64
 	asked atomic.Int64 // how often the layout was
+	// checks: a server is asked whether it serves a channel.
+	checks atomic.Bool
 
 	mu     sync.Mutex // protects following fields
 	layout map[string]int
@@ -53,8 +55,14 @@ func sharded(t *testing.T, f func(*testing.T, *cluster)) {
 			x.nodes = append(x.nodes, n)
 		}
 		x.Shards = inbox.NewShards(inbox.ShardsConfig{
-			Node:    x.node,
-			Moved:   func() { x.moved.Add(1) },
+			Node:  x.node,
+			Moved: func() { x.moved.Add(1) },
+			Serves: func(ctx context.Context, node inbox.Node, channel string) error {
+				if !x.checks.Load() {
+					return nil // connections are counted
+				}
+				return inbox.Serves(ctx, node, channel)
+			},
 			Deliver: x.deliver,
 			Refused: refused,
 			Linked: func(channel string, first bool) {

@@ -101,6 +101,36 @@ func TestShardFollowsItsSlot(t *testing.T) {
 	})
 }
 
+// A primary that has become a replica takes the subscription, and hears nothing of what is
+// published at its successor before that knows it.
+func TestShardIsNotUpOnAServerThatServesItNoMore(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.checks.Store(true)
+		x.nodes[0].net.srv.FailNext(3, "MOVED 1234 192.0.2.9:6379", func(args []string) bool { return args[0] == "hdel" })
+		c := x.Channel("a")
+		defer c.Join()()
+		time.Sleep(10 * time.Millisecond)
+		if c.Up() || x.moved.Load() != 1 {
+			t.Errorf("Up = %v, %d times told that the layout has changed", c.Up(), x.moved.Load())
+		}
+		x.saw("a")
+		x.ready(c)
+		x.saw("a", "first")
+		if n := x.moved.Load(); n != 3 {
+			t.Errorf("told %d times that the layout has changed, want 3", n)
+		}
+	})
+}
+
+func TestShardIsUpOnAServerThatDoesNotSayWhetherItServesIt(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.checks.Store(true)
+		x.nodes[0].net.srv.FailNext(3, "NOPERM no hdel", func(args []string) bool { return args[0] == "hdel" })
+		x.join("a")
+		x.saw("a", "first")
+	})
+}
+
 // The layout is out of date for a while: the old server sends the subscriber away.
 func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {

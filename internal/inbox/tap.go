@@ -77,6 +77,21 @@ func (s *Shards) doubted(b *box) *wire {
 
 // Receive waits for the next frame, and after the last returns why it was the last.
 func (t *tap) Receive(ctx context.Context) (any, error) {
+	frame, err := t.next(ctx)
+	if _, acknowledged := frame.(*redis.Subscription); !acknowledged || t.s.cfg.Serves == nil {
+		return frame, err
+	}
+	// Asked after the acknowledgement: a server that ceases to serve the channel from
+	// here on says so to those who are subscribed.
+	if err := t.s.cfg.Serves(ctx, t.wire.node, t.channel); err != nil {
+		t.end(err) // the connection is not to blame
+		t.s.cfg.Moved()
+		return nil, err
+	}
+	return frame, nil
+}
+
+func (t *tap) next(ctx context.Context) (any, error) {
 	for {
 		t.mu.Lock()
 		if len(t.frames) > 0 {

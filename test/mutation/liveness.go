@@ -195,6 +195,16 @@ var Liveness = []Rule{
 		[]string{"TestShardedGrantThatWasMissedIsFoundAfterTheNewSubscription"},
 	},
 	{
+		"a sharded channel is up only where its server serves it", "internal/inbox/tap.go",
+		"!acknowledged || t.s.cfg.Serves == nil", "true || !acknowledged",
+		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
+	},
+	{
+		"a sharded channel that a server does not serve casts no doubt on the connection", "internal/inbox/tap.go",
+		"t.end(err) //", "_ = err //",
+		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
+	},
+	{
 		"a sharded channel without an echo gets another connection", "sharded.go",
 		"e.Suspect()", "_ = 0",
 		[]string{"TestShardedWaiterHearsAgainAfter"},
