@@ -27,7 +27,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	if listener.shard == nil && !listener.Up() {
 		c.inbox.Start()
 	}
-	if err := c.permit(w, w.keeper.keys()); err != nil {
+	if err := c.permit(w); err != nil {
 		return room.Answer{}, &requestError{err}
 	}
 	if w.once {

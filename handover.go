@@ -266,7 +266,7 @@ func (w *waiting) resume() (*Hold, error) {
 	if k.c.isClosing() {
 		return nil, ErrClosed
 	}
-	if err := k.c.permit(w, k.keys()); err != nil {
+	if err := k.c.permit(w); err != nil {
 		return nil, &requestError{err}
 	}
 	k.mu.Lock()

@@ -139,11 +139,11 @@ func (w *waiting) whoHolds() string {
 }
 
 // permit asks what the call needs, of that what has not been answered yet.
-func (c *Client) permit(w *waiting, keys key.Keys) error {
-	if err := c.mayRun(w, keys); err != nil {
+func (c *Client) permit(w *waiting) error {
+	if err := c.mayRun(w); err != nil {
 		return err
 	}
-	if err := c.mayWait(w, keys); err != nil {
+	if err := c.mayWait(w); err != nil {
 		return err
 	}
 	c.introduce(w.ctx, w.lock.terms.TTL)
@@ -154,11 +154,11 @@ func (c *Client) permit(w *waiting, keys key.Keys) error {
 // scripts need: a lock that could be taken and not be given back is not taken. An
 // error says what is refused. Where Redis does not answer, the call that follows
 // will find out.
-func (c *Client) mayRun(w *waiting, keys key.Keys) error {
+func (c *Client) mayRun(w *waiting) error {
 	if c.permitted.Load() {
 		return nil
 	}
-	shard := ""
+	keys, shard := w.keeper.keys(), ""
 	if c.shards != nil {
 		shard = w.keeper.listener.channel
 	}
@@ -232,11 +232,11 @@ func tooOld(version string) error {
 
 // mayWait asks the same for what Replicas needs besides: scripts may not run WAIT,
 // so none can say whether the user may.
-func (c *Client) mayWait(w *waiting, keys key.Keys) error {
+func (c *Client) mayWait(w *waiting) error {
 	if w.lock.terms.Replicas.N == 0 || c.acked.Load() {
 		return nil
 	}
-	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.TTL), 0, time.Millisecond, c.wire.Where(keys))[0].Err
+	err := c.transport.DoAcked(w.ctx, trust.Attempt(w.lock.terms.TTL), 0, time.Millisecond, c.wire.Where(w.keeper.keys()))[0].Err
 	if err != nil && isRefused(err) {
 		return fmt.Errorf("the user may not run: wait, which Replicas needs; docs/operations.md lists what is needed: %w", err)
 	}

@@ -23,7 +23,6 @@ type Script struct {
 	Name   string // file name without .lua
 	Source string // what EVAL sends: shared parts first, no comments, no blank lines
 	SHA    string // SHA-1 of Source in lower-case hex, what EVALSHA sends
-	Digest any    // SHA, as an argument
 }
 
 // Load reads the script name from <name>.lua in fsys. A comment line
@@ -55,7 +54,7 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 	source.WriteString(code[sent:])
 	sum := sha1.Sum([]byte(source.String()))
 	sha := hex.EncodeToString(sum[:])
-	return &Script{Name: name, Source: source.String(), SHA: sha, Digest: sha}, nil
+	return &Script{Name: name, Source: source.String(), SHA: sha}, nil
 }
 
 // MustLoad is Load for scripts that are embedded in the program. It panics

@@ -33,15 +33,19 @@ const (
 	eval    = "eval"
 )
 
+// body is the script as a verb has it.
+func (c Call) body(verb string) string {
+	if verb == eval {
+		return c.Script.Source
+	}
+	return c.Script.SHA
+}
+
 // command returns verb body numkeys key ... arg ..., where body is the
 // script's SHA for EVALSHA, and its source for EVAL.
 func command(ctx context.Context, verb string, c Call) once {
-	body := c.Script.Digest
-	if verb == eval {
-		body = c.Script.Source
-	}
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, nil, body, len(c.Keys))
+	args = append(args, nil, c.body(verb), len(c.Keys))
 	switch verb { // a constant as an argument costs nothing
 	case eval:
 		args[0] = eval
@@ -66,14 +70,30 @@ func command(ctx context.Context, verb string, c Call) once {
 // ctx has ended by then nothing is sent.
 func (t *Transport) run(ctx context.Context, w way, c Call) Result {
 	if !c.InFull {
-		cmd := command(ctx, evalsha, c)
-		if err := t.process(ctx, w, cmd); !unknownScript(err) {
-			return t.judge(c, cmd, err)
+		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
+			return t.judge(c, a)
 		}
 	}
-	cmd := command(ctx, eval, c)
-	err := t.process(ctx, w, cmd)
-	return t.judge(c, cmd, err)
+	return t.judge(c, t.deliver(ctx, w, eval, c))
+}
+
+// An answer is what came back for one command.
+type answer struct {
+	val  any
+	err  error
+	sent error // what sending it returned, alone or with others
+}
+
+func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
+
+// deliver sends a call, through the client's hooks if it has any.
+func (t *Transport) deliver(ctx context.Context, w way, verb string, c Call) answer {
+	if f, ok := w.(*flight); ok && t.own.hooks.none.Load() {
+		val, err := f.send(ctx, bare{verb, c.body(verb), c.Keys, c.Args})
+		return answer{val, err, err}
+	}
+	cmd := command(ctx, verb, c)
+	return answerOf(cmd, t.process(ctx, w, cmd))
 }
 
 func (t *Transport) process(ctx context.Context, w way, cmd once) error {
@@ -124,7 +144,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	// Its error is only for a command that has neither reply nor error of its own.
 	_, err := p.Exec(ctx)
 	for i, r := range requests {
-		res := t.judge(r.call, cmds[i], err)
+		res := t.judge(r.call, answerOf(cmds[i], err))
 		if unknownScript(res.Err) {
 			r.result = res
 			cold = append(cold, r)
@@ -143,36 +163,33 @@ func (r *request) answer(result Result) {
 
 // judge is result, and notes that a Cluster client has found the way, and that a
 // server answers.
-func (t *Transport) judge(c Call, cmd once, sendErr error) Result {
-	if sendErr == nil {
+func (t *Transport) judge(c Call, a answer) Result {
+	if a.sent == nil {
 		t.own.answered()
 	}
-	if t.many != nil && sendErr == nil && !t.routed.Load() {
+	if t.many != nil && a.sent == nil && !t.routed.Load() {
 		t.routed.Store(true)
 	}
-	return result(c, cmd, sendErr)
+	return result(c, a)
 }
 
-// result reads what came back for one command. sendErr is what sending it
-// returned, alone or with others.
-func result(c Call, cmd once, sendErr error) Result {
-	err := cmd.Err()
-	if err == nil {
-		switch v := cmd.Val().(type) {
+func result(c Call, a answer) Result {
+	if a.err == nil {
+		switch v := a.val.(type) {
 		case []any:
 			return Result{Reply: v}
 		case nil:
 			// A connection that fails in its handshake leaves the commands
 			// of a pipeline without an error.
-			err = sendErr
+			a.err = a.sent
 		default:
 			return Result{Reply: []any{v}}
 		}
 	}
-	if err == nil {
-		err = errNothing
+	if a.err == nil {
+		a.err = errNothing
 	}
-	return Result{Err: named(c, ours(err))}
+	return Result{Err: named(c, ours(a.err))}
 }
 
 // named says in which script err happened.

@@ -26,6 +26,7 @@ type own struct {
 	// that is slow would be dialled for every call.
 	slow   atomic.Bool
 	stream atomic.Pointer[stream]
+	hooks  hooks
 
 	mu      sync.Mutex // protects following fields
 	opening bool       // a call makes a connection
@@ -45,7 +46,7 @@ func newOwn(rdb redis.UniversalClient) *own {
 		return nil
 	}
 	o := &own{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0)}
-	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout)})
+	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
 }
 
@@ -75,25 +76,6 @@ func again(timeout time.Duration) time.Duration {
 // A way is how a call's commands get to the server.
 type way interface {
 	process(ctx context.Context, cmd once) error
-}
-
-// redirect is a hook behind all others. What they send by themselves goes to a
-// client without hooks: that of a hook is not for its own connection.
-type redirect struct{ others *redis.Client }
-
-func (redirect) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if l, ok := cmd.(*led); ok {
-			return l.way.process(ctx, l.once)
-		}
-		return r.others.Process(ctx, cmd)
-	}
-}
-
-func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // checkAfter is how long a connection is taken for good after a call. To ask is
@@ -200,7 +182,7 @@ func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c C
 	r := t.run(ctx, f, c)
 	switch {
 	case r.Err == nil:
-		f.args = nil
+		f.cmd = bare{}
 		f.s.free.Put(f)
 	case f.gone != nil:
 		r.Err = named(c, f.gone)

@@ -212,7 +212,7 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 
 	results := make([]Acked, len(calls))
 	for i, c := range calls {
-		r := result(c, cmds[i], err)
+		r := result(c, answerOf(cmds[i], err))
 		results[i] = Acked{Reply: r.Reply, Err: r.Err}
 		if r.Err != nil {
 			continue

@@ -24,13 +24,30 @@ func encodable(args []any) bool {
 	return true
 }
 
+// A bare command is what goes over the wire: the arguments, and where it has a verb, before
+// them the verb, the script and its keys. That saves making an argument of each.
+type bare struct {
+	verb, script string
+	keys         []string
+	args         []any
+}
+
 // appendCommand writes a command with arguments that are encodable.
-func appendCommand(b []byte, args []any) []byte {
-	b = appendHead(b, '*', len(args))
-	for _, arg := range args {
+func appendCommand(b []byte, c bare) []byte {
+	if c.verb == "" {
+		b = appendHead(b, '*', len(c.args))
+	} else {
+		b = appendHead(b, '*', 3+len(c.keys)+len(c.args))
+		b = appendText(appendText(b, c.verb), c.script)
+		b = appendNumber(b, int64(len(c.keys)))
+		for _, key := range c.keys {
+			b = appendText(b, key)
+		}
+	}
+	for _, arg := range c.args {
 		switch v := arg.(type) {
 		case string:
-			b = append(append(appendHead(b, '$', len(v)), v...), "\r\n"...)
+			b = appendText(b, v)
 		case []byte:
 			b = append(append(appendHead(b, '$', len(v)), v...), "\r\n"...)
 		case int:
@@ -42,6 +59,10 @@ func appendCommand(b []byte, args []any) []byte {
 		}
 	}
 	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(append(appendHead(b, '$', len(text)), text...), "\r\n"...)
 }
 
 func appendHead(b []byte, kind byte, n int) []byte {

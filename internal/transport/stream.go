@@ -59,7 +59,7 @@ type stream struct {
 // A flight is one command under way.
 type flight struct {
 	s     *stream
-	args  []any
+	cmd   bare
 	until time.Time     // when its call ends, or zero
 	wake  chan struct{} // cap 1: it may have its reply, or something to do
 	done  atomic.Bool   // it has its reply
@@ -87,32 +87,29 @@ func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	return &stream{own: o, rdb: rdb, conn: conn, in: bufio.NewReaderSize(conn, 32<<10), made: time.Now()}
 }
 
-// process sends a command, and waits for its reply until ctx or the call's time ends.
-func (f *flight) process(ctx context.Context, cmd once) error {
+// send sends a command, and waits for its reply until ctx or the call's time ends.
+func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 	f.gone = nil
 	if ctx.Err() != nil {
 		f.gone = notSent(ctx)
-		return f.gone
+		return nil, f.gone
 	}
-	f.args = cmd.Args()
-	if !encodable(f.args) {
-		return fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
+	if !encodable(cmd.args) {
+		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
+	f.cmd = cmd
 	todo, err := f.s.enter(f)
 	if err == nil {
 		err = f.s.fly(ctx, f, todo)
 		f.gone = err
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := f.reply
 	f.reply = reply{}
 	f.done.Store(false)
-	if r.err == nil {
-		cmd.SetVal(r.val)
-	}
-	return r.err
+	return r.val, r.err
 }
 
 // What a caller has to do next.

@@ -79,7 +79,7 @@ func (s *stream) gather() {
 // send writes the batch, behind what is left of those before.
 func (s *stream) send() error {
 	for _, f := range s.batch {
-		s.out = appendCommand(s.out, f.args)
+		s.out = appendCommand(s.out, f.cmd)
 	}
 	if len(s.out) == 0 {
 		return nil

@@ -51,7 +51,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Fails when a lock makes a map, a timer or a context that it does not need.
+// Fails when a lock makes a map, a timer or a context that it does not need, or a go-redis
+// command that no hook is there to see.
 func TestALockAndUnlockAllocateLittle(t *testing.T) {
 	if rig.UnderRace {
 		t.Skip("the race detector allocates")
@@ -59,8 +60,8 @@ func TestALockAndUnlockAllocateLittle(t *testing.T) {
 	c, _, _ := costly(t)
 	l := c.NewLock("lean")
 	pairs(t, l, 200)
-	if got := testing.AllocsPerRun(500, func() { pairs(t, l, 1) }); got > 59 {
-		t.Errorf("%v allocations for a lock and unlock, want at most 59", got)
+	if got := testing.AllocsPerRun(500, func() { pairs(t, l, 1) }); got > 33 {
+		t.Errorf("%v allocations for a lock and unlock, want at most 33", got)
 	}
 	ctx := relock.WithOwner(context.Background(), "me")
 	local := c.NewLock("local", relock.LocalReentry())

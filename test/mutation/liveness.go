@@ -235,6 +235,16 @@ var Liveness = []Rule{
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{
+		"a command passes the client's hooks where it has any", "internal/transport/hooks.go",
+		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "h.none.Store(strings.HasSuffix(sender, sender))",
+		[]string{"TestWhoIsAloneRunsTheCommandItself"},
+	},
+	{
+		"no command is made for hooks that are not there", "internal/transport/hooks.go",
+		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "_ = strings.HasSuffix(frame.Function, sender)",
+		[]string{"TestALockAndUnlockAllocateLittle"},
+	},
+	{
 		"silence on one connection is asked of all", "internal/transport/transport.go",
 		"t.probe(c)", "_ = 0",
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
