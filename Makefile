@@ -31,7 +31,9 @@ mutate: ## take every rule of the protocol out once, and see its tests fail
 ROUNDS  ?= 5
 SECONDS ?= 0.4
 bench: ## measure beside other locks, and write docs/benchmarks.md; about ten minutes
-	cd bench && go build -o out/bench . && ./out/bench -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)
+	@v=$(firstword $(REDISSON)); { command -v java && command -v mvn; } >/dev/null && (cd redisson/interop && mvn -q -B process-classes -Dredisson.version=$$v) \
+		|| echo "make bench: Redisson is left out, unless it was built before: it needs Java 17, Maven and a Maven repository"
+	cd bench && go build -o out/bench . && ./out/bench -redisson ../redisson/interop/out/$(firstword $(REDISSON)) -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)
 
 # Two minutes and 2 GB; `make test` checks the same for three clients.
 model: ## check the model of the protocol for four clients, in every state
@@ -95,6 +97,7 @@ interop: ## share locks with a real Redisson, in each of the versions REDISSON
 	@set -e; for v in $(REDISSON); do \
 		(cd redisson/interop && mvn -q -B process-classes -Dredisson.version=$$v); \
 		RELOCK_INTEROP=$$v RELOCK_TEST_REQUIRE=1 go test -count=1 -timeout 30m -v $(if $(RUN),-run '$(RUN)') ./redisson/interop; \
+		(cd bench && RELOCK_INTEROP=$$v go test -count=1 -timeout 5m -run '^TestRedissonIsMeasuredWhereAJVMIs$$' ./internal/load); \
 	done; echo "make interop: PASSED (Redisson $(REDISSON))"
 
 # Not part of `make test`: it needs a Chromium. RUN='part of a name' for one alone, which leaves the picture as it is.

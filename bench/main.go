@@ -49,6 +49,7 @@ type asked struct {
 	match   *regexp.Regexp
 	whole   bool // every case, for as long as a figure is worth publishing takes
 	out     string
+	java    string // folder of Redisson's program
 }
 
 func parse() (a asked, err error) {
@@ -57,8 +58,9 @@ func parse() (a asked, err error) {
 	only := flag.String("only", "", "run the cases whose `regexp` matches, as in 'hot|pair 256'")
 	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
 	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
+	java := flag.String("redisson", filepath.Join("..", "redisson", "interop", "out", "4.7.0"), "`folder` of Redisson's program, which Maven has built; it is left out without java")
 	flag.Parse()
-	a = asked{sizes: []int{1000, 10_000, 100_000}, heldTTL: 30 * time.Second, whole: !*quick && *only == "", out: *out}
+	a = asked{sizes: []int{1000, 10_000, 100_000}, heldTTL: 30 * time.Second, whole: !*quick && *only == "", out: *out, java: *java}
 	if *quick {
 		a.sizes, a.heldTTL = []int{1000, 10_000}, 3*time.Second
 		*rounds, *seconds = 2, 0.05
@@ -85,10 +87,11 @@ func run(ctx context.Context) error {
 	}
 	defer server.Stop()
 	begin, facts := time.Now(), server.Facts(ctx)
+	java, fact := host.Java(ctx, asked.java)
 	var results report.Results
 	b := &load.Bench{
 		Server: server, Rivals: rival.All(), Rounds: asked.rounds, Window: asked.window,
-		HeldSizes: asked.sizes, HeldTTL: asked.heldTTL,
+		HeldSizes: asked.sizes, HeldTTL: asked.heldTTL, Redisson: java,
 		Keep: func(s load.Sample) { results = append(results, s) },
 		Note: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
@@ -97,9 +100,11 @@ func run(ctx context.Context) error {
 	if err := b.All(ctx, asked.match); err != nil {
 		return err
 	}
+	facts = append(facts, fact)
 	return write(ctx, asked.out, results, report.Page{
 		Command: command(), Whole: asked.whole, Rounds: asked.rounds, Window: b.Window, Took: time.Since(begin),
-		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW(), rival.RelockSemaphore(), rival.RelockCond(), rival.RelockMulti(), rival.RelockQuorum(), rival.RedsyncQuorum()),
+		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW(), rival.RelockSemaphore(), rival.RelockCond(), rival.RelockMulti(), rival.RelockQuorum(), rival.RedsyncQuorum(),
+			rival.RelockAsRedisson(), rival.RelockAsRedissonFair(), rival.Redisson(), rival.RedissonFair()),
 	})
 }
 

@@ -66,12 +66,12 @@ func TestAKilledHolderOfEitherSideGivesWayWithItsLease(t *testing.T) {
 		c, java := x.golang(), x.java("j")
 		for _, kind := range append(modes, "read") {
 			dead := startJVM(x.T)
-			victim := &lab{T: x.T, jvm: dead, addr: x.addr, setup: x.setup}
+			victim := &lab{T: x.T, driver: dead, addr: x.addr, setup: x.setup}
 			victim.tell(victim.java("v"), 1, "lock", kind, kind).ok()
 			l := handle(c, blocked(kind), kind)
 			got := begin(x, l)
 			x.waiting(got)
-			dead.kill()
+			dead.Kill()
 			x.inherits(kind+" of Java", func() { within(x, watchdog+time.Second, kind, got) })
 			must(x, l.Unlock())
 
@@ -115,12 +115,12 @@ func TestAKilledWaiterAtTheHeadOfAFairQueueIsPassedByItsDeadline(t *testing.T) {
 		x.passes("a dead waiter of Go's", func() { within(x, fairWait+2*watchdog, "the lock", got) })
 
 		dead := startJVM(x.T)
-		victim := &lab{T: x.T, jvm: dead, addr: x.addr, setup: x.setup}
+		victim := &lab{T: x.T, driver: dead, addr: x.addr, setup: x.setup}
 		victim.tell(victim.java("v"), 1, "lock", "fair", "line")
 		x.queued("line", 1)
 		next := x.tell(java, 2, "lock", "fair", "line")
 		x.queued("line", 2)
-		dead.kill()
+		dead.Kill()
 		must(x, l.Unlock())
 		x.passes("a dead waiter of Java's", func() { next.ok() })
 		x.tell(java, 2, "unlock", "fair", "line").ok()

@@ -14,7 +14,7 @@ import (
 // A lab is one Redis with Redisson's clients and ours.
 type lab struct {
 	*testing.T
-	*jvm
+	*driver
 	addr    string
 	setup   string // single or cluster, as Java is told
 	connect func() redis.UniversalClient
@@ -32,7 +32,7 @@ const fairWait = 10 * time.Second
 func onOneServer(t *testing.T, f func(x *lab)) {
 	j := startJVM(t)
 	srv := redistest.Real(t)
-	x := &lab{T: t, jvm: j, addr: srv.Addr(), setup: "single", server: srv}
+	x := &lab{T: t, driver: j, addr: srv.Addr(), setup: "single", server: srv}
 	x.connect = func() redis.UniversalClient { return srv.Client(t) }
 	x.admin = srv.Client(t)
 	f(x)
@@ -42,7 +42,7 @@ func onOneServer(t *testing.T, f func(x *lab)) {
 func onACluster(t *testing.T, f func(x *lab)) {
 	j := startJVM(t)
 	cl := redistest.StartCluster(t)
-	x := &lab{T: t, jvm: j, addr: cl.Serving(0).Addr(), setup: "cluster"}
+	x := &lab{T: t, driver: j, addr: cl.Serving(0).Addr(), setup: "cluster"}
 	x.connect = func() redis.UniversalClient { return cl.Client(t) }
 	x.admin = cl.Client(t)
 	f(x)

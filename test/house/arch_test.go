@@ -39,6 +39,7 @@ var imports = map[string][]string{
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
 	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
+	"internal/jvm":       {module + "/internal/spawn"},
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/ledger":    {},
 	"internal/renewal":   {module + "/internal/clock"},

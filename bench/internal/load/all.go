@@ -66,6 +66,10 @@ func (b *Bench) tasks() []task {
 			all = append(all, task{"hot " + h.Case(), func(ctx context.Context) error { return b.HotLock(ctx, h) }})
 		}
 	}
+	h := Hot{Clients: 4, Each: 16}
+	all = append(all, task{"redisson pair", b.RedissonPairs},
+		task{"redisson hot " + h.Case(), func(ctx context.Context) error { return b.RedissonHot(ctx, h) }},
+		task{"redisson fair " + h.Case(), func(ctx context.Context) error { return b.RedissonFair(ctx, h) }})
 	if b.Regime == Awake {
 		return all
 	}

@@ -35,32 +35,35 @@ func (b *Bench) HotLock(ctx context.Context, h Hot) error {
 	}
 	defer closeAll(fleets)
 	s := Sample{Workload: "hot", Case: h.Case()}
-	return b.interleave(ctx, fleets, s, func(ctx context.Context, f *fleet, s *Sample) error {
-		// Connections and subscriptions are made on the first use.
-		warm := h.start(ctx, f, b.name("warm"), &arena{})
-		if err := warm.finish(b.Window / 4); err != nil {
-			return err
-		}
-		before, err := b.Server.Counts(ctx)
-		if err != nil {
-			return err
-		}
-		a := &arena{}
-		r := h.start(ctx, f, b.name("hot"), a)
-		if err := r.finish(2 * b.Window); err != nil {
-			return err
-		}
-		after, err := b.Server.Counts(ctx)
-		if err != nil {
-			return err
-		}
-		r.report(s)
-		did, grants := after.Since(before), float64(r.grants())
-		s.Values["commands/grant"] = float64(did.Commands(f.rival.Sends)) / grants
-		s.Values["bytes/grant"] = float64(did.In+did.Out) / grants
-		s.Values["server us/grant"] = did.ServerUsec(f.rival.Sends) / grants
-		return nil
-	})
+	return b.interleave(ctx, fleets, s, func(ctx context.Context, f *fleet, s *Sample) error { return b.hot(ctx, f, h, s) })
+}
+
+// hot is one round of one rival.
+func (b *Bench) hot(ctx context.Context, f *fleet, h Hot, s *Sample) error {
+	// Connections and subscriptions are made on the first use.
+	warm := h.start(ctx, f, b.name("warm"), &arena{})
+	if err := warm.finish(b.Window / 4); err != nil {
+		return err
+	}
+	before, err := b.Server.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	a := &arena{}
+	r := h.start(ctx, f, b.name("hot"), a)
+	if err := r.finish(2 * b.Window); err != nil {
+		return err
+	}
+	after, err := b.Server.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	r.report(s)
+	did, grants := after.Since(before), float64(r.grants())
+	s.Values["commands/grant"] = float64(did.Commands(f.rival.Sends)) / grants
+	s.Values["bytes/grant"] = float64(did.In+did.Out) / grants
+	s.Values["server us/grant"] = did.ServerUsec(f.rival.Sends) / grants
+	return nil
 }
 
 // arena is what the holders of one lock share.

@@ -31,6 +31,7 @@ type Bench struct {
 	Window    time.Duration // of the shortest workloads; others take a multiple
 	Regime    string        // as which samples are noted
 	HeldSizes []int         // numbers of locks held at a time
+	Redisson  string        // folder of its program for a JVM; "": it is left out
 	HeldTTL   time.Duration // of those; each size takes about twice as long
 	Keep      func(Sample)
 	Note      func(format string, args ...any) // progress

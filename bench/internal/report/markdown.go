@@ -73,6 +73,22 @@ var sections = []section{
 		metrics: []string{"signal, unlock p50 us", "hand-off p50 us", "hand-off p99 us"},
 	},
 	{
+		workload: "redisson pair", title: "Beside Redisson: uncontended pair",
+		text: "One thread. Redisson's clients run in a JVM of their own, which has worked for five windows before the first round, and measures what it does there. " +
+			"Relock is in its own layout and in Redisson's, which [package redisson](redisson.md) takes; Redisson's rows are left out where there is no JVM.",
+		metrics: []string{"pairs/s", "p50 us", "p99 us"},
+	},
+	{
+		workload: "redisson hot", title: "Beside Redisson: one hot lock",
+		text:    "4 clients with 16 threads or goroutines each. In Java those who wait when the window ends have the lock once more, and that wait counts.",
+		metrics: []string{"grants/s", "wait p50 ms", "longest wait ms", "Jain"},
+	},
+	{
+		workload: "redisson fair", title: "Beside Redisson: one hot fair lock",
+		text:    "The same with fair locks.",
+		metrics: []string{"grants/s", "wait p50 ms", "longest wait ms", "Jain"},
+	},
+	{
 		workload: "depth", title: "Queue depth",
 		text:    "200 hand-offs of a fair lock with so many waiters in the queue, of one client; who got the lock is followed by another waiter. Waiters of the others stand in no queue.",
 		metrics: []string{"server us/hand-off", "server us/script", "commands/hand-off", "hand-offs/s", "joins/s"},

@@ -98,6 +98,7 @@ func targets(r Results) []target {
 	l.signalled()
 	l.contended()
 	l.linked()
+	l.besideRedisson()
 	if n := r.mostHeld(); n != "" {
 		l.held(n)
 	}
@@ -167,6 +168,18 @@ func (l *list) linked() {
 			l.add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, "hand-off p50 us"), bound(kase)))
 		}
 	}
+}
+
+// besideRedisson is how relock does beside Redisson, in Redisson's layout and in its own.
+func (l *list) besideRedisson() {
+	against := func(workload, kase, metric string, java rival.Rival, ours ...rival.Rival) {
+		for _, r := range ours {
+			l.add(workload+", "+kase+", "+r.Name+": "+metric+" / "+java.Name, "stated", nil, ratio(of(workload, kase, r.Name, metric), of(workload, kase, java.Name, metric)), both...)
+		}
+	}
+	against("redisson pair", "1 x 1, tight", "pairs/s", rival.Redisson(), rival.Relock(), rival.RelockAsRedisson())
+	against("redisson hot", tight, "grants/s", rival.Redisson(), rival.Relock(), rival.RelockAsRedisson())
+	against("redisson fair", tight, "grants/s", rival.RedissonFair(), rival.RelockFair(), rival.RelockAsRedissonFair())
 }
 
 // held are targets of so many locks that are held.

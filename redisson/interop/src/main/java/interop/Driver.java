@@ -66,6 +66,9 @@ public final class Driver {
             clients.put(name, new Client(args));
             return "";
         }
+        if (op.equals("contest")) { // of several clients
+            return new Contest(Arrays.stream(name.split(",")).map(clients::get).toList(), args).run();
+        }
         Client c = clients.get(name);
         return op.equals("hammer") ? new Hammer(c, args).run() : c.perform(op, args);
     }
