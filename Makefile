@@ -96,7 +96,7 @@ interop: ## share locks with a real Redisson, in each of the versions REDISSON
 		echo "make interop: FAILED: there is no $$tool; it needs Java 17, Maven and redis-server" >&2; exit 1; }; done
 	@set -e; for v in $(REDISSON); do \
 		(cd redisson/interop && mvn -q -B process-classes -Dredisson.version=$$v); \
-		RELOCK_INTEROP=$$v RELOCK_TEST_REQUIRE=1 go test -count=1 -timeout 30m -v $(if $(RUN),-run '$(RUN)') ./redisson/interop; \
+		RELOCK_INTEROP=$$v RELOCK_TEST_REQUIRE=1 go test -count=1 -timeout 40m -parallel 4 -v $(if $(RUN),-run '$(RUN)') ./redisson/interop; \
 		(cd bench && RELOCK_INTEROP=$$v go test -count=1 -timeout 5m -run '^TestRedissonIsMeasuredWhereAJVMIs$$' ./internal/load); \
 	done; echo "make interop: PASSED (Redisson $(REDISSON))"
 

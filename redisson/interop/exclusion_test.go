@@ -31,41 +31,46 @@ const (
 type crowd struct {
 	x     *lab
 	kind  string
-	name  string
 	holds int // of each thread
 	judge redis.UniversalClient
+	java  []string
+	ours  []*redisson.Client
+	first int // the number of the first thread of Java's
 }
 
-func TestGoAndJavaExcludeEachOther(t *testing.T) {
-	for _, kind := range []string{"lock", "fair", "fenced", "rw"} {
-		t.Run(kind, func(t *testing.T) {
-			onOneServer(t, func(x *lab) {
-				each := holdsOfAll / (2 * clientsOfEach * threadsOfEach)
-				hammer(&crowd{x, kind, "hot", each, x.connect()})
-			})
+func TestGoAndJavaExcludeEachOther(t *testing.T)           { onOneServer(t, hammer) }
+func TestGoAndJavaExcludeEachOtherInACluster(t *testing.T) { onACluster(t, hammer) }
+
+// hammer has all kinds hammered at the same time, by the same clients: where each hold is a
+// few messages that wait for each other, most of the time of one kind is nobody's.
+func hammer(x *lab) {
+	each := holdsOfAll / (2 * clientsOfEach * threadsOfEach)
+	var java []string
+	var ours []*redisson.Client
+	for i := range clientsOfEach {
+		java, ours = append(java, x.java(fmt.Sprint("j", i))), append(ours, x.golang())
+	}
+	for i, kind := range []string{"lock", "fair", "fenced", "rw"} {
+		x.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			part := *x
+			part.T, part.driver = t, &driver{x.JVM, t}
+			h := &crowd{&part, kind, each, x.connect(), java, ours, i * threadsOfEach}
+			h.hammer()
 		})
 	}
 }
 
-func TestGoAndJavaExcludeEachOtherInACluster(t *testing.T) {
-	for _, kind := range []string{"lock", "fair", "fenced", "rw"} {
-		t.Run(kind, func(t *testing.T) {
-			onACluster(t, func(x *lab) { hammer(&crowd{x, kind, "hot", 50, x.connect()}) })
-		})
-	}
-}
-
-func hammer(h *crowd) {
+func (h *crowd) hammer() {
 	x, began := h.x, time.Now()
 	file, err := filepath.Abs("check.lua")
 	must(x, err)
 	var replies []reply
 	var wg sync.WaitGroup
 	errs := make(chan error, clientsOfEach*threadsOfEach)
-	for i := range clientsOfEach {
-		java, c := x.java(fmt.Sprint("j", i)), x.golang()
+	for i, c := range h.ours {
 		for thread := range threadsOfEach {
-			replies = append(replies, x.tell(java, thread, "hammer", h.kind, h.name, h.holds, file))
+			replies = append(replies, x.tell(h.java[i], h.first+thread, "hammer", h.kind, h.name(), h.holds, file))
 			wg.Go(func() { errs <- h.run(c) })
 		}
 	}
@@ -79,6 +84,8 @@ func hammer(h *crowd) {
 	h.verdict(time.Since(began))
 }
 
+func (h *crowd) name() string { return "hot-" + h.kind }
+
 // run is one thread of ours.
 func (h *crowd) run(c *redisson.Client) error {
 	for i := range h.holds {
@@ -89,7 +96,7 @@ func (h *crowd) run(c *redisson.Client) error {
 		case kind == "rw":
 			kind = "write"
 		}
-		hold, err := handle(c, kind, h.name).Acquire(h.x.Context())
+		hold, err := handle(c, kind, h.name()).Acquire(h.x.Context())
 		if err != nil {
 			return err
 		}
@@ -102,14 +109,14 @@ func (h *crowd) run(c *redisson.Client) error {
 }
 
 func (h *crowd) say(what, mode string, token int64) error {
-	return h.judge.Eval(context.Background(), check, []string{"check:{" + h.name + "}"}, what, mode, "go", token).Err()
+	return h.judge.Eval(context.Background(), check, []string{"check:{" + h.name() + "}"}, what, mode, "go", token).Err()
 }
 
 // verdict fails unless everybody held, alone where it was to be, and nothing is left.
 func (h *crowd) verdict(took time.Duration) {
 	x := h.x
 	x.Helper()
-	seen, err := x.admin.HGetAll(x.Context(), "check:{"+h.name+"}").Result()
+	seen, err := x.admin.HGetAll(x.Context(), "check:{"+h.name()+"}").Result()
 	must(x, err)
 	want := strconv.Itoa(h.holds * clientsOfEach * threadsOfEach)
 	for field, want := range map[string]string{"go": want, "java": want, "overlaps": "", "disorder": "", "w": "0"} {
@@ -122,7 +129,7 @@ func (h *crowd) verdict(took time.Duration) {
 	}
 	x.Logf("%s, Redisson %s: %s holds in Go, %s in Java, %s overlaps, %s out of order, in %v", h.kind, redissonVersion(),
 		seen["go"], seen["java"], zero(seen["overlaps"]), zero(seen["disorder"]), took.Round(time.Millisecond))
-	x.leaves(h.kind, h.name)
+	x.leaves(h.kind, h.name())
 }
 
 func zero(count string) string {
