@@ -84,16 +84,21 @@ func (r *RealServer) master(ctx context.Context) (map[string]string, error) {
 // closed when t ends.
 func (s *Sentinel) Client(t testing.TB, mod ...func(*redis.FailoverOptions)) *redis.Client {
 	t.Helper()
-	o := &redis.FailoverOptions{MasterName: masterName}
-	for _, w := range s.watchers {
-		o.SentinelAddrs = append(o.SentinelAddrs, w.Addr())
-	}
+	o := &redis.FailoverOptions{MasterName: masterName, SentinelAddrs: s.Watchers()}
 	for _, m := range mod {
 		m(o)
 	}
 	c := redis.NewFailoverClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Watchers are the addresses of the Sentinels.
+func (s *Sentinel) Watchers() (addrs []string) {
+	for _, w := range s.watchers {
+		addrs = append(addrs, w.Addr())
+	}
+	return addrs
 }
 
 // Now returns the server that is the primary by the word of a Sentinel and by its own.

@@ -1,5 +1,6 @@
 package interop;
 
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
@@ -11,14 +12,16 @@ import org.redisson.config.Config;
 final class Client {
     final RedissonClient redisson;
 
-    /** Args: single or cluster, an address, the watchdog's timeout in ms, the fair lock's. */
+    /** Args: single, cluster or sentinel, addresses with commas between, the watchdog's timeout in ms, the fair lock's. */
     Client(String[] args) {
         Config config = new Config();
-        String address = "redis://" + args[1];
+        String[] addresses = Arrays.stream(args[1].split(",")).map(a -> "redis://" + a).toArray(String[]::new);
         if (args[0].equals("cluster")) {
-            config.useClusterServers().addNodeAddress(address);
+            config.useClusterServers().addNodeAddress(addresses);
+        } else if (args[0].equals("sentinel")) {
+            config.useSentinelServers().addSentinelAddress(addresses).setMasterName("main");
         } else {
-            config.useSingleServer().setAddress(address);
+            config.useSingleServer().setAddress(addresses[0]);
         }
         config.setLockWatchdogTimeout(Long.parseLong(args[2]));
         config.setFairLockWaitTimeout(Long.parseLong(args[3]));

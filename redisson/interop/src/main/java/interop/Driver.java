@@ -66,6 +66,10 @@ public final class Driver {
             clients.put(name, new Client(args));
             return "";
         }
+        if (op.equals("skew")) {
+            Skew.by(Long.parseLong(args[0]));
+            return "";
+        }
         if (op.equals("contest")) { // of several clients
             return new Contest(Arrays.stream(name.split(",")).map(clients::get).toList(), args).run();
         }
