@@ -12,7 +12,7 @@ TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long servers matrix interop browser
+.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -77,6 +77,9 @@ torture: ## processes, real servers and faults, judged from their histories
 LONG ?= .
 long: ## processes that are killed, stopped and cancelled, for long; LONG= names a test
 	RELOCK_TEST_REQUIRE=1 RELOCK_LONG=1 go test -count=1 -timeout 3h -v -run '$(LONG)' ./test/real
+
+way: ## list the functions through which a lock and unlock go
+	RELOCK_TEST_REQUIRE=1 RELOCK_WAY=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/cost
 
 # Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it
