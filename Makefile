@@ -12,7 +12,7 @@ TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser
+.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -106,6 +106,9 @@ interop: ## share locks with a real Redisson, in each of the versions REDISSON
 # Not part of `make test`: it needs a Chromium. RUN='part of a name' for one alone, which leaves the picture as it is.
 browser: ## look at the dashboard with a headless Chromium, and make docs/dashboard.png
 	cd relockweb/browser && RELOCK_BROWSER=1 RELOCK_SCREENSHOT=$(if $(RUN),,$(CURDIR)/docs/dashboard.png) go test -count=1 -timeout 5m -v $(if $(RUN),-run '$(RUN)') .
+
+man: ## write docs/relock.1, the man page of the command
+	go run ./cmd/relock man > docs/relock.1.new && mv docs/relock.1.new docs/relock.1
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"time"
@@ -60,23 +59,15 @@ type server struct {
 	patience          time.Duration // for its first answer; 0: as long as reachable
 }
 
-const serverHelp = `  -redis URL    where Redis is (default: REDIS_URL, else ` + defaultURL + `):
-                  redis://[user:password@]host:port[/db]          rediss:// for TLS
-                  redis+cluster://[user:password@]host:port,...   rediss+cluster://
-                  redis+sentinel://[user:password@]sentinel:port,.../master[/db]
-  -prefix P     begins every key in Redis (default: RELOCK_PREFIX, else relock)
-  -cert FILE    the client's certificate for TLS, with -key FILE
-  -cacert FILE  whom to trust for TLS (default: whom the system trusts)
-  -q            say nothing that the exit status says too
-  -json         one object in JSON a line; docs/operations.md has their form
-`
-
-func (s *server) flags(fs *flag.FlagSet, env []string) {
-	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), "")
-	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "")
-	fs.StringVar(&s.cert, "cert", "", "")
-	fs.StringVar(&s.key, "key", "", "")
-	fs.StringVar(&s.cacert, "cacert", "", "")
+func (s *server) flags(fs *flags, env []string) {
+	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), `URL: where Redis is (default: REDIS_URL, else `+defaultURL+`):
+  redis://[user:password@]host:port[/db]          rediss:// for TLS
+  redis+cluster://[user:password@]host:port,...   rediss+cluster://
+  redis+sentinel://[user:password@]sentinel:port,.../master[/db]`)
+	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "P: begins every key in Redis (default: RELOCK_PREFIX, else relock)")
+	fs.StringVar(&s.cert, "cert", "", "FILE: the client's certificate for TLS, with -key")
+	fs.StringVar(&s.key, "key", "", "FILE: the key of that certificate")
+	fs.StringVar(&s.cacert, "cacert", "", "FILE: whom to trust for TLS (default: whom the system trusts)")
 }
 
 // A link is a connection to the locks of one Redis.

@@ -17,12 +17,8 @@ import (
 )
 
 const (
-	demoHelp = `relock demo [-redis URL]: processes that contend, nest, crash, pause, queue and share
-
-Without -redis it brings its own Redis, in memory, for as long as it runs. The
+	demoAbout = `Without -redis it brings its own Redis, in memory, for as long as it runs. The
 exit status is 0 only if everything was seen to hold.
-
-  -redis URL    use this Redis; what the demo leaves there is gone after a minute
 `
 	// sceneLimit ends a scene in which something that must happen does not.
 	sceneLimit = 12 * time.Second
@@ -59,21 +55,19 @@ type check struct {
 	saw   string
 }
 
-func (t *tool) demo(ctx context.Context, args []string) int {
-	set := flagSet()
-	at := set.String("redis", "", "")
-	_, more, status, ok := t.parse(set, args, 0, demoHelp)
-	if !ok {
-		return status
-	}
-	if len(more) > 0 {
-		return t.fail(usageError{fmt.Errorf("demo takes no arguments, not %q", more)})
-	}
+func (t *tool) demo(fs *flags) action {
+	var at string
+	fs.StringVar(&at, "redis", "", "URL: use this Redis; what the demo leaves there is gone after a minute")
+	return t.takesNothing("demo", func(ctx context.Context) int { return t.demonstrate(ctx, at) })
+}
+
+// demonstrate plays the demonstration on the Redis at that URL, or on one of its own.
+func (t *tool) demonstrate(ctx context.Context, at string) (status int) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
 	kind := "Redis"
-	if *at == "" {
+	if at == "" {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true) // else no lease of a dead holder would ever end
 		if err := m.Start(); err != nil {
@@ -81,9 +75,9 @@ func (t *tool) demo(ctx context.Context, args []string) int {
 		}
 		defer m.Close()
 		kind = "an in-memory Redis"
-		*at = "redis://" + m.Addr()
+		at = "redis://" + m.Addr()
 	}
-	d := server{url: *at, prefix: "relock-demo-" + uuid.NewString()}
+	d := server{url: at, prefix: "relock-demo-" + uuid.NewString()}
 	l, err := d.connect(ctx, relock.TokenKeep(demoKeep))
 	if err != nil {
 		return t.fail(err)

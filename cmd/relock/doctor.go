@@ -15,14 +15,11 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const doctorHelp = `relock doctor [flags]: whether this Redis, and this user of it, are fit for locks
-
-It asks each primary for its version, settings and clock, takes a lock of its own and
+const doctorAbout = `It asks each primary for its version, settings and clock, takes a lock of its own and
 hands it over. What it leaves under the key prefix is gone after a minute.
+`
 
-  -watch D      for how long it compares the server's clock with this machine's (default 2s)
-` + serverHelp + `
-The user needs +info and +config|get besides what locks need for all of it to be seen.
+const doctorAfter = `The user needs +info and +config|get besides what locks need for all of it to be seen.
 
 Exit status: 0 nothing is wrong, though there may be warnings; 1 something is;
 64 usage; 69 Redis cannot be reached.
@@ -57,27 +54,21 @@ type doctor struct {
 	replica bool // which can only be looked at
 }
 
-func (t *tool) doctor(ctx context.Context, args []string) int {
+func (t *tool) doctor(fs *flags) action {
 	d := &doctor{tool: t}
-	fs := flagSet()
+	spanVar(fs, &d.watch, "watch", 2*time.Second, "D: for how long it compares the server's clock with this machine's (default 2s)")
 	d.at.flags(fs, t.env)
-	spanVar(fs, &d.watch, "watch", 2*time.Second)
-	_, more, status, ok := t.parse(fs, args, 0, doctorHelp)
-	if !ok {
-		return status
-	}
-	if len(more) > 0 {
-		return t.fail(usageError{fmt.Errorf("doctor takes no arguments, not %q", more)})
-	}
-	var err error
-	if d.link, err = d.at.connect(ctx, relock.TokenKeep(doctorKeep)); err != nil {
-		return t.fail(err)
-	}
-	defer d.link.close()
-	if err := d.examine(ctx); err != nil {
-		return t.fail(err)
-	}
-	return d.report()
+	return t.takesNothing("doctor", func(ctx context.Context) int {
+		var err error
+		if d.link, err = d.at.connect(ctx, relock.TokenKeep(doctorKeep)); err != nil {
+			return t.fail(err)
+		}
+		defer d.link.close()
+		if err := d.examine(ctx); err != nil {
+			return t.fail(err)
+		}
+		return d.report()
+	})
 }
 
 // doctorKeep is how long what the doctor leaves in Redis stays there, and doctorTTL how

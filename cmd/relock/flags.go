@@ -12,31 +12,99 @@ import (
 	"time"
 )
 
-// flagSet returns an empty set of flags that prints nothing by itself.
-func flagSet() *flag.FlagSet {
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
+// flags is a flag.FlagSet that keeps the order in which they are declared, and prints
+// nothing by itself. What a flag is for is its usage: "VALUE: text" where it has a value.
+// A line that begins with two spaces stands as it is.
+type flags struct {
+	*flag.FlagSet
+	order []string
+}
+
+func newFlags() *flags {
+	fs := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
 	fs.SetOutput(io.Discard)
 	return fs
 }
 
-// parse reads flags and, between them in any order, up to so many other arguments; the
-// next one and all behind it are a command's, and so is what stands behind a "--". Where
-// it is not ok the command ends with the status.
-func (t *tool) parse(fs *flag.FlagSet, args []string, names int, help string) (words, command []string, status int, ok bool) {
-	fs.BoolVar(&t.quiet, "q", t.quiet, "")
-	fs.BoolVar(&t.json, "json", t.json, "")
-	words, command, err := divide(fs, args, names)
-	switch {
-	case err == nil:
-		return words, command, 0, true
-	case errors.Is(err, flag.ErrHelp):
-		t.say("%s", help)
-		return nil, nil, 0, false
-	}
-	return nil, nil, t.fail(usageError{err}), false
+func (fs *flags) Var(value flag.Value, name, usage string) {
+	fs.order = append(fs.order, name)
+	fs.FlagSet.Var(value, name, usage)
 }
 
-func divide(fs *flag.FlagSet, args []string, names int) (words, command []string, err error) {
+func (fs *flags) StringVar(p *string, name, value, usage string) {
+	fs.order = append(fs.order, name)
+	fs.FlagSet.StringVar(p, name, value, usage)
+}
+
+func (fs *flags) BoolVar(p *bool, name string, value bool, usage string) {
+	fs.order = append(fs.order, name)
+	fs.FlagSet.BoolVar(p, name, value, usage)
+}
+
+func (fs *flags) IntVar(p *int, name string, value int, usage string) {
+	fs.order = append(fs.order, name)
+	fs.FlagSet.IntVar(p, name, value, usage)
+}
+
+func (fs *flags) Func(name, usage string, fn func(string) error) {
+	fs.order = append(fs.order, name)
+	fs.FlagSet.Func(name, usage, fn)
+}
+
+// A flagRow is what there is to say of a flag.
+type flagRow struct {
+	name  string
+	value string // what it takes, as the help calls it; "": nothing
+	text  string
+}
+
+func (fs *flags) rows() (rows []flagRow) {
+	for _, name := range fs.order {
+		rows = append(rows, fs.row(name))
+	}
+	return rows
+}
+
+// row is of a flag that there is.
+func (fs *flags) row(name string) flagRow {
+	row := flagRow{name: name, text: fs.Lookup(name).Usage}
+	if takesValue(fs, name) {
+		row.value, row.text, _ = strings.Cut(row.text, ": ")
+	}
+	return row
+}
+
+// head is the flag as it is typed.
+func (f flagRow) head() string { return strings.TrimSpace("-" + f.name + " " + f.value) }
+
+// wrapped is the text in lines of that width at most, but for those that stand as they are.
+func wrapped(text string, width int) (lines []string) {
+	for whole := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(whole, "  ") {
+			lines = append(lines, whole)
+			continue
+		}
+		line := ""
+		for word := range strings.FieldsSeq(whole) {
+			if line != "" && len(line)+1+len(word) > width {
+				lines, line = append(lines, line), ""
+			}
+			line = strings.TrimSpace(line + " " + word)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// flags of every verb.
+func (t *tool) flags(fs *flags) {
+	fs.BoolVar(&t.quiet, "q", t.quiet, "say nothing that the exit status says too")
+	fs.BoolVar(&t.json, "json", t.json, "one object in JSON a line; docs/operations.md has their form")
+}
+
+// divide reads flags and, between them in any order, up to so many other arguments; the
+// next one and all behind it are a command's, and so is what stands behind a "--".
+func divide(fs *flags, args []string, names int) (words, command []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
 		switch {
@@ -61,15 +129,16 @@ func divide(fs *flag.FlagSet, args []string, names int) (words, command []string
 }
 
 // takesValue says whether the argument behind this flag is its value.
-func takesValue(fs *flag.FlagSet, arg string) bool {
-	name := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
-	f := fs.Lookup(name) // nil where it brings its value, or is unknown
+func takesValue(fs *flags, arg string) bool {
+	f := fs.Lookup(undashed(arg)) // nil where it brings its value, or is unknown
 	if f == nil {
 		return false
 	}
 	b, is := f.Value.(interface{ IsBoolFlag() bool })
 	return !is || !b.IsBoolFlag()
 }
+
+func undashed(arg string) string { return strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-") }
 
 // A span is a length of time on the command line: 90s, 1m30s, or seconds without a unit.
 type span time.Duration
@@ -92,9 +161,9 @@ func (s *span) Set(text string) error {
 }
 
 // spanVar is fs.DurationVar, and takes seconds without a unit.
-func spanVar(fs *flag.FlagSet, d *time.Duration, name string, value time.Duration) {
+func spanVar(fs *flags, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
-	fs.Var((*span)(d), name, "")
+	fs.Var((*span)(d), name, usage)
 }
 
 // A patience is how long to wait: for ever, unless it is set.
@@ -103,8 +172,8 @@ type patience struct {
 	bounded bool
 }
 
-func (p *patience) flag(fs *flag.FlagSet, name string) {
-	fs.Func(name, "", func(text string) error {
+func (p *patience) flag(fs *flags, name, usage string) {
+	fs.Func(name, usage, func(text string) error {
 		var s span
 		if err := s.Set(text); err != nil {
 			return err
@@ -122,10 +191,7 @@ func common(args []string, env []string) ([]string, error) {
 	if len(args) == 0 || !strings.HasPrefix(args[0], "-") {
 		return args, nil
 	}
-	fs := flagSet()
-	new(server).flags(fs, env)
-	fs.Bool("q", false, "")
-	fs.Bool("json", false, "")
+	fs := commonFlags(new(server), env)
 	words, rest, err := divide(fs, args, 0)
 	if err != nil {
 		return nil, err
@@ -135,4 +201,12 @@ func common(args []string, env []string) ([]string, error) {
 	}
 	before := args[:len(args)-len(rest)]
 	return append(append([]string{rest[0]}, before...), rest[1:]...), nil
+}
+
+// commonFlags are those that may stand before the verb.
+func commonFlags(s *server, env []string) *flags {
+	fs := newFlags()
+	s.flags(fs, env)
+	new(tool).flags(fs)
+	return fs
 }

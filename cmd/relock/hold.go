@@ -14,13 +14,10 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const holdHelp = `relock hold [flags] NAME: hold a lock without a command
+const holdAbout = `It says when it holds, and holds until TERM, INT or HUP, or for as long as -for says.
+`
 
-It says when it holds, and holds until TERM, INT or HUP, or for as long as -for says.
-
-  -for D        release after that long (default: hold until a signal comes)
-` + lockHelp + serverHelp + `
-Exit status: 0 released; 128+n when signal n ended the wait; 64 usage; 69 Redis
+const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage; 69 Redis
 cannot be reached or refuses, or NAME is in use as another kind of lock; 75 not
 acquired within -wait; 76 the lock was lost.
 `
@@ -32,37 +29,35 @@ type heldForm struct {
 	Token int64  `json:"token"`
 }
 
-func (t *tool) hold(ctx context.Context, args []string) int {
+func (t *tool) hold(fs *flags) action {
 	j := &job{tool: t}
-	fs := flagSet()
-	j.lockFlags(fs)
 	var long patience
-	long.flag(fs, "for")
-	words, more, status, ok := t.parse(fs, args, 1, holdHelp)
-	if !ok {
-		return status
+	long.flag(fs, "for", "D: release after that long (default: hold until a signal comes)")
+	j.lockFlags(fs)
+	j.server.flags(fs, t.env)
+	return func(ctx context.Context, words, more []string) int {
+		if words = append(words, more...); len(words) != 1 {
+			return t.fail(usageError{fmt.Errorf("want one NAME, not %q; a command is for relock run", words)})
+		}
+		j.name = words[0]
+		if err := j.consistent(); err != nil {
+			return t.fail(usageError{err})
+		}
+		signals := make(chan os.Signal, 16)
+		notify(signals)
+		defer signal.Stop(signals)
+		token := int64(0)
+		_, err := j.under(ctx, signals, func(hold *relock.Hold) (int, error) {
+			token = hold.Token()
+			t.held(heldForm{"held", j.name, token})
+			return 0, long.keep(ctx, hold, signals)
+		})
+		if err != nil {
+			return t.fail(err)
+		}
+		t.held(heldForm{"released", j.name, token})
+		return 0
 	}
-	if words = append(words, more...); len(words) != 1 {
-		return t.fail(usageError{fmt.Errorf("want one NAME, not %q; a command is for relock run", words)})
-	}
-	j.name = words[0]
-	if err := j.consistent(); err != nil {
-		return t.fail(usageError{err})
-	}
-	signals := make(chan os.Signal, 16)
-	notify(signals)
-	defer signal.Stop(signals)
-	token := int64(0)
-	_, err := j.under(ctx, signals, func(hold *relock.Hold) (int, error) {
-		token = hold.Token()
-		t.held(heldForm{"held", j.name, token})
-		return 0, long.keep(ctx, hold, signals)
-	})
-	if err != nil {
-		return t.fail(err)
-	}
-	t.held(heldForm{"released", j.name, token})
-	return 0
 }
 
 func (t *tool) held(f heldForm) {
@@ -91,14 +86,11 @@ func (p *patience) keep(ctx context.Context, hold *relock.Hold, signals <-chan o
 	return hold.Err()
 }
 
-const waitHelp = `relock wait [flags] NAME: wait until nobody holds the lock
-
-It takes nothing, and stands in no queue: it asks five times a second. Whoever waits
+const waitAbout = `It takes nothing, and stands in no queue: it asks five times a second. Whoever waits
 there may have the lock when this command ends.
+`
 
-  -wait D       give up after that long; 0: ask once (default: wait for ever)
-` + serverHelp + `
-Exit status: 0 nobody holds it; 75 somebody does still; 128+n when signal n ended the
+const waitAfter = `Exit status: 0 nobody holds it; 75 somebody does still; 128+n when signal n ended the
 wait; 64 usage; 69 Redis cannot be reached or refuses.
 `
 
@@ -111,23 +103,10 @@ type freeForm struct {
 	WaitedMS int64  `json:"waited_ms"`
 }
 
-func (t *tool) waitFree(ctx context.Context, args []string) int {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	signals := make(chan os.Signal, 1)
-	notify(signals)
-	defer signal.Stop(signals)
-	go func() {
-		select {
-		case s := <-signals:
-			cancel(interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
-		}
-	}()
-	fs := flagSet()
+func (t *tool) waitFree(fs *flags) action {
 	var p patience
-	p.flag(fs, "wait")
-	return t.inspect(ctx, fs, args, waitHelp, func(l *relock.Lock) error {
+	p.flag(fs, "wait", "D: give up after that long; 0: ask once (default: wait for ever)")
+	asks := t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
 		began := time.Now()
 		free, err := p.awaitFree(ctx, l)
 		if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
@@ -148,6 +127,29 @@ func (t *tool) waitFree(ctx context.Context, args []string) int {
 		}
 		return nil
 	})
+	return func(ctx context.Context, words, more []string) int {
+		ctx, stop := untilSignal(ctx)
+		defer stop()
+		return asks(ctx, words, more)
+	}
+}
+
+// untilSignal ends the context with the first signal, as its cause.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	notify(signals)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(interrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		signal.Stop(signals)
+	}
 }
 
 // awaitFree asks until nobody holds, or the patience is over.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -13,15 +12,12 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const infoHelp = `relock info [flags] NAME: who holds the lock, of which kind it is, and how many wait
-
-A holder is shown with how long it has held, and by whom: its label, which is the host and
+const infoAbout = `A holder is shown with how long it has held, and by whom: its label, which is the host and
 the process by default, or what run's -label says.
+`
 
-` + serverHelp
-
-func (t *tool) info(ctx context.Context, args []string) int {
-	return t.inspect(ctx, flagSet(), args, infoHelp, func(l *relock.Lock) error {
+func (t *tool) info(fs *flags) action {
+	return t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
 		info, err := l.Info(ctx)
 		if err != nil {
 			return err
@@ -76,12 +72,8 @@ func by(label string) string {
 // shared says whether locks of that kind have readers and writers.
 func shared(kind string) bool { return kind == "rw" || kind == "fair rw" }
 
-const waitersHelp = `relock waiters [flags] NAME: who waits for the lock, for what, in order
-
-` + serverHelp
-
-func (t *tool) waiters(ctx context.Context, args []string) int {
-	return t.inspect(ctx, flagSet(), args, waitersHelp, func(l *relock.Lock) error {
+func (t *tool) waiters(fs *flags) action {
+	return t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
 		waiters, err := l.Waiters(ctx)
 		if err != nil {
 			return err
@@ -108,22 +100,18 @@ func (t *tool) waiters(ctx context.Context, args []string) int {
 	})
 }
 
-const unlockHelp = `relock unlock -force [flags] NAME: take the lock from whoever holds it
-
-Its holder is told, but may work on for a moment beside the next one. This is for
+const unlockAbout = `Its holder is told, but may work on for a moment beside the next one. This is for
 an operator who knows that the holder is gone or must stop. A lock that is free
 stays so, with exit status 0.
-
-  -force        says that this is meant
-` + serverHelp
+`
 
 var errForce = usageError{errors.New("unlock takes the lock away from its holder: say -force if that is meant")}
 
-func (t *tool) unlock(ctx context.Context, args []string) int {
-	fs := flagSet()
-	force := fs.Bool("force", false, "")
-	return t.inspect(ctx, fs, args, unlockHelp, func(l *relock.Lock) error {
-		if !*force {
+func (t *tool) unlock(fs *flags) action {
+	var force bool
+	fs.BoolVar(&force, "force", false, "says that this is meant")
+	return t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
+		if !force {
 			return errForce
 		}
 		before, err := l.Info(ctx)
@@ -165,24 +153,22 @@ func (t *tool) removed(name string, before relock.Info, removed bool) {
 	}
 }
 
-// inspect calls fn with the lock that the arguments name.
-func (t *tool) inspect(ctx context.Context, fs *flag.FlagSet, args []string, help string, fn func(*relock.Lock) error) int {
+// inspect is an action that calls fn with the lock that its arguments name.
+func (t *tool) inspect(fs *flags, fn func(context.Context, *relock.Lock) error) action {
 	var s server
 	s.flags(fs, t.env)
-	words, more, status, ok := t.parse(fs, args, 1, help)
-	if !ok {
-		return status
+	return func(ctx context.Context, words, more []string) int {
+		if words = append(words, more...); len(words) != 1 {
+			return t.fail(usageError{fmt.Errorf("want one NAME, not %q", words)})
+		}
+		l, err := s.connect(ctx)
+		if err != nil {
+			return t.fail(err)
+		}
+		defer l.close()
+		if err := fn(ctx, l.locks.NewLock(words[0])); err != nil {
+			return t.fail(err)
+		}
+		return 0
 	}
-	if words = append(words, more...); len(words) != 1 {
-		return t.fail(usageError{fmt.Errorf("want one NAME, not %q", words)})
-	}
-	l, err := s.connect(ctx)
-	if err != nil {
-		return t.fail(err)
-	}
-	defer l.close()
-	if err := fn(l.locks.NewLock(words[0])); err != nil {
-		return t.fail(err)
-	}
-	return 0
 }

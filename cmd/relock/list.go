@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,18 +20,17 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const lsHelp = `relock ls [flags] [PREFIX]: the locks that are held, waited for or resting
+const lsAbout = `Those that are held, waited for or resting, and whose names begin with PREFIX, by their
+names. It looks at every key that the servers have: the user needs +scan besides what
+locks need.
+`
 
-Those whose names begin with PREFIX, by their names. It looks at every key that the
-servers have: the user needs +scan besides what locks need.
-
-` + serverHelp + `
-Exit status: 0; 64 usage; 69 Redis, or one server of a Cluster, cannot be reached or
+const lsAfter = `Exit status: 0; 64 usage; 69 Redis, or one server of a Cluster, cannot be reached or
 refuses: what the others have is shown.
 `
 
-func (t *tool) ls(ctx context.Context, args []string) int {
-	return t.list(ctx, flagSet(), args, lsHelp, func(l *link, prefix string) error {
+func (t *tool) ls(fs *flags) action {
+	return t.list(fs, func(ctx context.Context, l *link, prefix string) error {
 		locks, err := lookAt(ctx, l, prefix)
 		slices.SortFunc(locks, func(a, b relock.Info) int { return cmp.Compare(a.Name, b.Name) })
 		if t.json {
@@ -45,26 +43,24 @@ func (t *tool) ls(ctx context.Context, args []string) int {
 	})
 }
 
-// list calls fn with a link and the prefix that the arguments name.
-func (t *tool) list(ctx context.Context, fs *flag.FlagSet, args []string, help string, fn func(*link, string) error) int {
+// list is an action that calls fn with a link and the prefix that its arguments name.
+func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) action {
 	var s server
 	s.flags(fs, t.env)
-	words, more, status, ok := t.parse(fs, args, 1, help)
-	if !ok {
-		return status
+	return func(ctx context.Context, words, more []string) int {
+		if words = append(words, more...); len(words) > 1 {
+			return t.fail(usageError{fmt.Errorf("want one PREFIX at most, not %q", words)})
+		}
+		l, err := s.connect(ctx)
+		if err != nil {
+			return t.fail(err)
+		}
+		defer l.close()
+		if err := fn(ctx, l, strings.Join(words, "")); err != nil {
+			return t.fail(err)
+		}
+		return 0
 	}
-	if words = append(words, more...); len(words) > 1 {
-		return t.fail(usageError{fmt.Errorf("want one PREFIX at most, not %q", words)})
-	}
-	l, err := s.connect(ctx)
-	if err != nil {
-		return t.fail(err)
-	}
-	defer l.close()
-	if err := fn(l, strings.Join(words, "")); err != nil {
-		return t.fail(err)
-	}
-	return 0
 }
 
 // lookAt returns what is there, also beside an error.
@@ -120,15 +116,11 @@ func shown(text string) string {
 	return text
 }
 
-const topHelp = `relock top [flags] [PREFIX]: what ls shows, again and again, the longest queues first
-
-Ends with Ctrl-C. After a look it rests for at least nineteen times as long as the look
+const topAbout = `Ends with Ctrl-C. After a look it rests for at least nineteen times as long as the look
 took, so that it costs the servers no more than a twentieth of their time.
+`
 
-  -every D      how often to look (default 1s)
-  -looks N      end after so many (default: go on)
-` + serverHelp + `
-Exit status: 0; 64 usage; 69 Redis cannot be reached or refuses.
+const topAfter = `Exit status: 0; 64 usage; 69 Redis cannot be reached or refuses.
 `
 
 // A topForm is one look.
@@ -138,14 +130,12 @@ type topForm struct {
 	Locks  []lockForm `json:"locks"`
 }
 
-func (t *tool) top(ctx context.Context, args []string) int {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	fs := flagSet()
+func (t *tool) top(fs *flags) action {
 	var every time.Duration
-	spanVar(fs, &every, "every", time.Second)
-	looks := fs.Int("looks", 0, "")
-	return t.list(ctx, fs, args, topHelp, func(l *link, prefix string) error {
+	spanVar(fs, &every, "every", time.Second, "D: how often to look (default 1s)")
+	var looks int
+	fs.IntVar(&looks, "looks", 0, "N: end after so many (default: go on)")
+	looksOn := t.list(fs, func(ctx context.Context, l *link, prefix string) error {
 		for n := 1; ; n++ {
 			began := time.Now()
 			locks, err := lookAt(ctx, l, prefix)
@@ -156,7 +146,7 @@ func (t *tool) top(ctx context.Context, args []string) int {
 			if ctx.Err() == nil {
 				t.draw(began, took, locks)
 			}
-			if n == *looks {
+			if n == looks {
 				return nil
 			}
 			rest := time.NewTimer(restAfter(took, every))
@@ -168,6 +158,11 @@ func (t *tool) top(ctx context.Context, args []string) int {
 			}
 		}
 	})
+	return func(ctx context.Context, words, more []string) int {
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		return looksOn(ctx, words, more)
+	}
 }
 
 // restAfter is how long top rests after a look.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -16,41 +15,26 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// The flags of a lock, which run and hold take alike.
-const lockHelp = `  -wait D       give up after that long; 0: one attempt (default: wait for ever).
-                A Redis that does not answer meanwhile is no lock that is taken: 69
-  -ttl D        the lease: how long the lock outlives a machine that dies (default 30s)
-  -owner ID     named owner: runs with the same one do not exclude each other
-  -label TEXT   who this run is, for people: what info and waiters show (default host:pid)
-  -fair         let runs in strictly in the order in which they came
-  -read         share a read/write lock with the other readers
-  -write        take a read/write lock for writing: no reader, no other writer
-  -n N          a semaphore: up to N runs of NAME at a time, in the order in which
-                they came. Runs may name different numbers: each goes by its own
-  -at-least D   keep NAME taken until D after it was acquired, by nobody once it is
-                released
-`
-
-func (j *job) lockFlags(set *flag.FlagSet) {
-	j.server.flags(set, j.env)
-	set.StringVar(&j.owner, "owner", "", "")
-	set.Func("label", "", func(s string) error {
+// lockFlags are those of a lock, which run and hold take alike.
+func (j *job) lockFlags(fs *flags) {
+	j.patience.flag(fs, "wait", "D: give up after that long; 0: one attempt (default: wait for ever). A Redis that does not answer meanwhile is no lock that is taken: 69")
+	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: the lease: how long the lock outlives a machine that dies (default 30s)")
+	fs.StringVar(&j.owner, "owner", "", "ID: named owner: runs with the same one do not exclude each other")
+	fs.Func("label", "TEXT: who this run is, for people: what info and waiters show (default host:pid)", func(s string) error {
 		j.about, j.label = append(j.about, relock.Label(s)), s
 		return nil
 	})
-	set.BoolVar(&j.fair, "fair", false, "")
-	set.BoolVar(&j.read, "read", false, "")
-	set.BoolVar(&j.write, "write", false, "")
-	spanVar(set, &j.ttl, "ttl", 30*time.Second)
-	spanVar(set, &j.atLeast, "at-least", 0)
-	j.patience.flag(set, "wait")
-	set.Func("n", "", func(s string) (err error) {
+	fs.BoolVar(&j.fair, "fair", false, "let runs in strictly in the order in which they came")
+	fs.BoolVar(&j.read, "read", false, "share a read/write lock with the other readers")
+	fs.BoolVar(&j.write, "write", false, "take a read/write lock for writing: no reader, no other writer")
+	fs.Func("n", "N: a semaphore: up to N runs of NAME at a time, in the order in which they came. Runs may name different numbers: each goes by its own", func(s string) (err error) {
 		j.runs, err = strconv.Atoi(s)
 		if err == nil && j.runs < 1 {
 			err = errors.New("less than one")
 		}
 		return err
 	})
+	spanVar(fs, &j.atLeast, "at-least", 0, "D: keep NAME taken until D after it was acquired, by nobody once it is released")
 }
 
 // consistent says what of the lock's flags does not go together.

@@ -3,19 +3,21 @@
 // Command relock runs commands under a distributed lock, shows who holds one,
 // and demonstrates the library.
 //
-//	relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
+//	relock demo [flags]                      processes that contend, crash, pause and share; needs no Redis
 //	relock doctor [flags]                    whether this Redis is fit for locks
 //	relock run [flags] NAME command ...      run a command while holding the lock NAME
 //	relock hold [flags] NAME                 hold the lock without a command
 //	relock wait [flags] NAME                 wait until nobody holds the lock
 //	relock ls [flags] [PREFIX]               the locks that are in use
-//	relock top [flags] [PREFIX]              the same, again and again
-//	relock info [flags] NAME                 who holds the lock
-//	relock waiters [flags] NAME              who waits for it, in order
+//	relock top [flags] [PREFIX]              the same, again and again, the longest queues first
+//	relock info [flags] NAME                 who holds the lock, of which kind it is, and how many wait
+//	relock waiters [flags] NAME              who waits for it, for what, in order
 //	relock unlock -force [flags] NAME        take the lock from whoever holds it
-//	relock serve [flags]                     a page for browsers with all locks
-//	relock version
-//	relock help
+//	relock serve [flags]                     a page for browsers with all locks, who holds them and who waits
+//	relock completion bash|zsh|fish          what makes a shell complete relock's arguments
+//	relock man                               this help as a page for man
+//	relock version                           the version of this program
+//	relock help                              these lines
 //
 // Redis is found by -redis, else by the variable REDIS_URL, else at
 // redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, or what
@@ -59,25 +61,6 @@ const (
 	exitSignal        = 128 // and the signal's number
 )
 
-const usage = `relock: a distributed lock on Redis
-
-  relock demo [-redis URL]                 processes that contend, crash, pause and share; needs no Redis
-  relock doctor [flags]                    whether this Redis is fit for locks
-  relock run [flags] NAME command ...      run a command while holding the lock NAME
-  relock hold [flags] NAME                 hold the lock without a command
-  relock wait [flags] NAME                 wait until nobody holds the lock
-  relock ls [flags] [PREFIX]               the locks that are in use
-  relock top [flags] [PREFIX]              the same, again and again
-  relock info [flags] NAME                 who holds the lock
-  relock waiters [flags] NAME              who waits for it, in order
-  relock unlock -force [flags] NAME        take the lock from whoever holds it
-  relock serve [flags]                     a page for browsers with all locks
-  relock version
-  relock help
-
-"relock COMMAND -h" tells more. Redis is found by -redis, else by REDIS_URL, else at ` + defaultURL + `.
-`
-
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
@@ -99,36 +82,25 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 		return t.fail(usageError{err})
 	}
 	if len(args) == 0 {
-		t.complain(usage)
+		t.complain("%s", usage())
 		return exitUsage
 	}
-	command, args := args[0], args[1:]
-	if does := commands[command]; does != nil {
-		return does(t, ctx, args)
+	name, args := args[0], args[1:]
+	switch name {
+	case workerCommand:
+		return t.work(ctx)
+	case completeCommand:
+		return t.complete(ctx, args)
+	case "-version", "--version":
+		name = "version"
+	case "-h", "-help", "--help":
+		name = "help"
 	}
-	switch command {
-	case "version", "-version", "--version":
-		return t.version(args)
-	case "help", "-h", "-help", "--help":
-		t.say(usage)
-		return 0
+	v, known := verbOf(name)
+	if !known {
+		return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", name)})
 	}
-	return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", command)})
-}
-
-var commands = map[string]func(*tool, context.Context, []string) int{
-	workerCommand: func(t *tool, ctx context.Context, _ []string) int { return t.work(ctx) },
-	"demo":        (*tool).demo,
-	"doctor":      (*tool).doctor,
-	"hold":        (*tool).hold,
-	"info":        (*tool).info,
-	"ls":          (*tool).ls,
-	"run":         (*tool).run,
-	"serve":       (*tool).serve,
-	"top":         (*tool).top,
-	"unlock":      (*tool).unlock,
-	"wait":        (*tool).waitFree,
-	"waiters":     (*tool).waiters,
+	return v.do(ctx, t, args)
 }
 
 // say and complain drop what nobody reads any more: the exit status says enough.
@@ -160,17 +132,31 @@ func (t *tool) fail(err error) int {
 	return status
 }
 
-func (t *tool) version(args []string) int {
-	if _, more, status, ok := t.parse(flagSet(), args, 0, "relock version [-json]: the version of this program\n"); !ok {
-		return status
-	} else if len(more) > 0 {
-		return t.fail(usageError{fmt.Errorf("version takes no arguments, not %q", more)})
+// takesNothing is an action of a verb without arguments.
+func (t *tool) takesNothing(name string, fn func(context.Context) (status int)) action {
+	return func(ctx context.Context, words, more []string) int {
+		if words = append(words, more...); len(words) > 0 {
+			return t.fail(usageError{fmt.Errorf("%s takes no arguments, not %q", name, words)})
+		}
+		return fn(ctx)
 	}
-	if t.json {
-		return t.tell(t.out, map[string]string{"version": version()})
-	}
-	t.say("%s\n", version())
-	return 0
+}
+
+func (t *tool) help(*flags) action {
+	return t.takesNothing("help", func(context.Context) int {
+		t.say("%s", usage())
+		return 0
+	})
+}
+
+func (t *tool) version(*flags) action {
+	return t.takesNothing("version", func(context.Context) int {
+		if t.json {
+			return t.tell(t.out, map[string]string{"version": version()})
+		}
+		t.say("%s\n", version())
+		return 0
+	})
 }
 
 func version() string {

@@ -119,24 +119,38 @@ func self(t *testing.T) string {
 	return path
 }
 
+// The package comment is what a reader of the documentation sees of the verbs.
 func TestEachCommandHasHelpAndUsage(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"demo", "doctor", "run", "hold", "wait", "ls", "top", "info", "waiters", "unlock", "serve", "version", "help"} {
-		if !strings.Contains(usage, "\n  relock "+command) || !strings.Contains(string(source), "\n//	relock "+command) {
-			t.Errorf("usage or the package comment does not show %s", command)
+	comment, _, _ := strings.Cut(string(source), "package main")
+	comment = strings.Join(strings.Fields(strings.ReplaceAll(comment, "//", "")), " ")
+	for line := range strings.Lines(usage()) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "relock ") && !strings.Contains(string(source), "\n//\t"+line+"\n") {
+			t.Errorf("the package comment does not show %q", line)
 		}
 	}
-	for _, command := range []string{"demo", "doctor", "run", "hold", "wait", "ls", "top", "info", "waiters", "unlock", "serve"} {
+	for _, e := range exits {
+		if !strings.Contains(comment, e.status+" "+e.says) {
+			t.Errorf("the package comment does not explain the status %s: %s", e.status, e.says)
+		}
+	}
+	for _, v := range verbs() {
 		var out bytes.Buffer
-		if got := run(context.Background(), []string{command, "-h"}, nil, nil, &out, io.Discard); got != 0 || !strings.HasPrefix(out.String(), "relock "+command+" ") {
-			t.Errorf("%s -h: status %d, %q", command, got, out.String())
+		if got := run(context.Background(), []string{v.name, "-h"}, nil, nil, &out, io.Discard); got != 0 || !strings.HasPrefix(out.String(), "relock "+v.line()+": ") {
+			t.Errorf("%s -h: status %d, %q", v.name, got, out.String())
+		}
+		fs, _ := v.flags(&tool{})
+		for _, f := range fs.rows() {
+			if f.text == "" || takesValue(fs, f.name) != (f.value != "") {
+				t.Errorf("%s: nothing explains -%s, or what it takes: %+v", v.name, f.name, f)
+			}
 		}
 	}
 	for _, code := range []string{"64", "69", "75", "76", "126", "127", "128+n"} {
-		if !strings.Contains(runHelp, code) || !strings.Contains(string(source), code) {
+		if !strings.Contains(runAfter, code) {
 			t.Errorf("exit status %s is not explained", code)
 		}
 	}
@@ -161,6 +175,11 @@ var wrongArguments = [][]string{
 	{"hold", "x", "-read", "-write"},
 	{"wait", "x", "-wait", "-1"},
 	{"version", "x"},
+	{"help", "x"},
+	{"man", "x"},
+	{"completion"},
+	{"completion", "tcsh"},
+	{"complete", "bash"},
 	{"run", "--", "true"},
 	{"run", "-wait", "soon", "x", "--", "true"},
 	{"run", "-wait", "-1s", "x", "--", "true"},
@@ -240,7 +259,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if status, out, _ := w.relock("version"); status != 0 || !strings.HasPrefix(out, "relock ") {
 		t.Errorf("version: status %d, %q", status, out)
 	}
-	if status, out, _ := w.relock("help"); status != 0 || out != usage {
+	if status, out, _ := w.relock("help"); status != 0 || out != usage() {
 		t.Errorf("help: status %d, %q", status, out)
 	}
 }

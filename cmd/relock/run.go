@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,19 +19,13 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const runHelp = `relock run [flags] NAME command [argument ...]: run a command under a lock
-
-` + lockHelp + `  -grace D      from SIGTERM to SIGKILL when the lock is lost (default 10s)
-  -every D      run the command once in each interval of that length by the clock of
-                Redis, whatever machines start it: where it has been run, or is running
-                still, this run does nothing, and its status is 0. A command that ends
-                with 75, or that cannot be started, leaves the interval to the next run
-` + serverHelp + `
-The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before:
+const runAfter = `The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before:
 a resource that refuses smaller ones is safe from late writes) and, with -owner,
 RELOCK_OWNER. Readers overlap, and so do runs with -n: where they write at all, the
-resource must not refuse one for another's larger token. The command runs in a process group of its own. TERM, INT, HUP, QUIT,
-USR1 and USR2 are passed on to the group; the lock is released when the command
+resource must not refuse one for another's larger token.
+
+The command runs in a process group of its own. TERM, INT, HUP, QUIT, USR1 and USR2
+are passed on to the group; the lock is released when the command
 ends, and not before. When the lock is lost, the group gets TERM and after -grace
 KILL. On Linux, the command (but not what it has started) is killed when relock is.
 Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is not
@@ -64,42 +57,40 @@ type job struct {
 	command []string
 }
 
-func (t *tool) run(ctx context.Context, args []string) int {
+func (t *tool) run(fs *flags) action {
 	j := &job{tool: t}
-	set := flagSet()
-	j.flags(set)
-	words, command, status, ok := t.parse(set, args, 1, runHelp)
-	if !ok {
+	j.flags(fs)
+	return func(ctx context.Context, words, command []string) int {
+		if err := j.take(words, command); err != nil {
+			return t.fail(usageError{err})
+		}
+		signals := make(chan os.Signal, 16)
+		notify(signals)
+		defer signal.Stop(signals)
+		do := j.do
+		if j.every != 0 {
+			do = j.once
+		}
+		status, err := do(ctx, signals)
+		if err != nil {
+			return t.fail(err)
+		}
 		return status
 	}
-	if err := j.take(words, command); err != nil {
-		return t.fail(usageError{err})
-	}
-	signals := make(chan os.Signal, 16)
-	notify(signals)
-	defer signal.Stop(signals)
-	do := j.do
-	if j.every != 0 {
-		do = j.once
-	}
-	status, err := do(ctx, signals)
-	if err != nil {
-		return t.fail(err)
-	}
-	return status
 }
 
 // flags are those of a command, and of the lock that it runs under.
-func (j *job) flags(set *flag.FlagSet) {
-	j.lockFlags(set)
-	spanVar(set, &j.every, "every", 0)
-	spanVar(set, &j.grace, "grace", 10*time.Second)
+func (j *job) flags(fs *flags) {
+	j.lockFlags(fs)
+	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: from SIGTERM to SIGKILL when the lock is lost (default 10s)")
+	spanVar(fs, &j.every, "every", 0, `D: run the command once in each interval of that length by the clock of Redis, whatever machines start it: where it has been run, or is running still, this run does nothing, and its status is 0. A command that ends with 75, or that cannot be started, leaves the interval to the next run`)
+	j.server.flags(fs, j.env)
 }
 
 // take reads what stands after the flags.
 func (j *job) take(words, command []string) error {
 	if len(words) == 0 || len(command) == 0 {
-		return errors.New("want: relock run [flags] NAME command [argument ...]; see relock run -h")
+		return errors.New("want: relock run [flags] NAME command ...; see relock run -h")
 	}
 	if j.grace < 0 {
 		return errors.New("-grace is less than nothing")

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,23 +18,14 @@ import (
 	"github.com/relock-go/relock/relockweb"
 )
 
-const serveHelp = `relock serve [flags]: a page for browsers with all locks, who holds them and who waits
-
-  -listen ADDR  where the page is (default 127.0.0.1:7365)
-  -host NAME    one more name by which browsers may ask for the page; more than once for more.
-                A host's address and localhost always serve, other names do not: they may be
-                those of another site that leads here
-  -match P      the locks alone whose names match: * is any text, ? one character
-  -allow-force  let whoever sees the page end grants, which it asks to confirm; for an
-                address of this machine alone (127.0.0.1, ::1)
-` + serverHelp + `
-Nobody is asked who they are: to let others look, have a proxy in front that does. The
+const serveAfter = `Nobody is asked who they are: to let others look, have a proxy in front that does. The
 same as JSON is at /locks.json and /lock.json?name=NAME. It ends with INT or TERM, and
 its status is 0 then.
 `
 
 // A view is a page that relock serves.
 type view struct {
+	*tool
 	server
 	listen string
 	hosts  []string
@@ -43,48 +33,48 @@ type view struct {
 	force  bool
 }
 
-func (t *tool) serve(ctx context.Context, args []string) int {
-	var v view
-	set := flagSet()
-	v.flags(set, t.env)
-	_, more, status, ok := t.parse(set, args, 0, serveHelp)
-	if !ok {
-		return status
-	}
-	if len(more) > 0 {
-		return t.fail(usageError{fmt.Errorf("serve takes no arguments, not %q", more)})
-	}
+func (t *tool) serve(fs *flags) action {
+	v := &view{tool: t}
+	v.flags(fs)
+	return t.takesNothing("serve", v.show)
+}
+
+// show serves until a signal comes.
+func (v *view) show(ctx context.Context) (status int) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	at, err := v.open(ctx)
 	if err != nil {
-		return t.fail(err)
+		return v.fail(err)
 	}
 	defer at.Close()
 	l, err := v.connect(ctx)
 	if err != nil {
-		return t.fail(err)
+		return v.fail(err)
 	}
 	defer l.close()
 	for _, err := range l.locks.Locks(ctx, v.match) { // a pattern that is none, or a user who may not scan
 		if err != nil {
-			return t.fail(err)
+			return v.fail(err)
 		}
 		break
 	}
-	t.say("locks of %s: http://%s/\n", l.addr, at.Addr())
+	v.say("locks of %s: http://%s/\n", l.addr, at.Addr())
 	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options()...))); err != nil {
-		return t.fail(err)
+		return v.fail(err)
 	}
 	return 0
 }
 
-func (v *view) flags(set *flag.FlagSet, env []string) {
-	v.server.flags(set, env)
-	set.StringVar(&v.listen, "listen", "127.0.0.1:7365", "")
-	set.StringVar(&v.match, "match", "", "")
-	set.BoolVar(&v.force, "allow-force", false, "")
-	set.Func("host", "", func(name string) error { v.hosts = append(v.hosts, strings.ToLower(name)); return nil })
+func (v *view) flags(fs *flags) {
+	fs.StringVar(&v.listen, "listen", "127.0.0.1:7365", "ADDR: where the page is (default 127.0.0.1:7365)")
+	fs.Func("host", "NAME: one more name by which browsers may ask for the page; more than once for more. A host's address and localhost always serve, other names do not: they may be those of another site that leads here", func(name string) error {
+		v.hosts = append(v.hosts, strings.ToLower(name))
+		return nil
+	})
+	fs.StringVar(&v.match, "match", "", "P: the locks alone whose names match: * is any text, ? one character")
+	fs.BoolVar(&v.force, "allow-force", false, "let whoever sees the page end grants, which it asks to confirm; for an address of this machine alone (127.0.0.1, ::1)")
+	v.server.flags(fs, v.env)
 }
 
 // open listens. A page that may end grants is for this machine.

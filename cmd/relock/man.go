@@ -1,0 +1,167 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+const (
+	manDate   = "2026-11-22" // of the page's newest part
+	roffWidth = 64           // before dashes are escaped; what is longer is hard to compare
+)
+
+const manAbout = `To read it, and to keep it:
+
+  relock man | man -l -
+  relock man >/usr/local/share/man/man1/relock.1
+`
+
+// An exit is a status of relock's own, and what it says.
+type exit struct {
+	status string
+	says   string
+}
+
+var exits = []exit{
+	{"1", "a check of the demo failed, or the doctor found something wrong"},
+	{"64", "usage: the arguments are wrong"},
+	{"69", "Redis cannot be reached, or refuses, or the name is in use as another kind of lock; the command was not started"},
+	{"75", "not acquired within -wait; the command was not started, try again later"},
+	{"76", "the lock was lost before the command ended, which was stopped"},
+	{"126", "the command was found, but could not be started"},
+	{"127", "the command was not found"},
+}
+
+// variables are those of the environment that relock reads, and that it sets for a command.
+var variables = [][2]string{
+	{"REDIS_URL", "where Redis is, unless -redis says so"},
+	{"RELOCK_PREFIX", "what begins every key in Redis, unless -prefix says so"},
+	{"NO_COLOR", "where it is set, nothing is colored"},
+	{"RELOCK_NAME, RELOCK_TOKEN, RELOCK_OWNER", "set for the command that run runs"},
+}
+
+func (t *tool) man(*flags) action {
+	return t.takesNothing("man", func(context.Context) int {
+		t.say("%s", manual())
+		return 0
+	})
+}
+
+// manual is the man page, in the macros that every man knows. It is the same everywhere.
+func manual() string {
+	p := &page{}
+	none := &tool{}
+	p.line(".TH RELOCK 1 " + manDate + " relock")
+	p.line(".SH NAME")
+	p.line(`relock \- ` + escaped(purpose))
+	p.line(".SH SYNOPSIS")
+	p.line(".nf")
+	for _, v := range verbs() {
+		p.line(`\fBrelock ` + escaped(v.name) + `\fR ` + escaped(v.args))
+	}
+	p.line(".fi")
+	p.line(".SH DESCRIPTION")
+	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, or what -fair, -n, and -read or -write, make it.
+A password belongs into REDIS_URL: arguments are seen by everybody on the machine.
+
+Flags may stand in any order, also before the command and behind NAME; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
+	p.line(".SH COMMANDS")
+	everywhere := commonFlags(new(server), nil)
+	for _, v := range verbs() {
+		p.verb(none, v, everywhere)
+	}
+	p.line(".SH COMMON FLAGS")
+	p.line("Those of every command that asks Redis.")
+	for _, f := range everywhere.rows() {
+		p.flag(f)
+	}
+	p.line(".SH EXIT STATUS")
+	p.text("That of the command that run ran, 128+n when signal n ended it, or one of relock's own:")
+	for _, e := range exits {
+		p.item(e.status, e.says)
+	}
+	p.line(".SH ENVIRONMENT")
+	for _, v := range variables {
+		p.item(v[0], v[1])
+	}
+	return p.String()
+}
+
+// A page is one that is being written.
+type page struct{ strings.Builder }
+
+func (p *page) line(text string) { p.WriteString(text + "\n") }
+
+func (p *page) item(head, text string) {
+	p.line(".TP")
+	p.line(`\fB` + escaped(head) + `\fR`)
+	p.text(text)
+}
+
+// verb leaves out the flags that stand in a part of their own.
+func (p *page) verb(t *tool, v verb, everywhere *flags) {
+	p.line(".SS relock " + escaped(v.line()))
+	p.line(escaped(strings.ToUpper(v.brief[:1]) + v.brief[1:] + "."))
+	if v.about != "" {
+		p.line(".PP")
+		p.paragraphs(v.about)
+	}
+	fs, _ := v.flags(t)
+	for _, f := range fs.rows() {
+		if !slices.Contains(everywhere.rows(), f) {
+			p.flag(f)
+		}
+	}
+	if v.after != "" {
+		p.line(".PP")
+		p.paragraphs(v.after)
+	}
+}
+
+func (p *page) flag(f flagRow) {
+	head := `\fB` + escaped("-"+f.name) + `\fR`
+	if f.value != "" {
+		head += ` \fI` + escaped(f.value) + `\fR`
+	}
+	p.line(".TP")
+	p.line(head)
+	p.text(f.text)
+}
+
+// paragraphs have an empty line between each two.
+func (p *page) paragraphs(text string) {
+	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			p.line(".PP")
+		}
+		p.text(paragraph)
+	}
+}
+
+// text has lines that are filled, but for those that begin with two spaces.
+func (p *page) text(text string) {
+	as := false
+	for _, line := range wrapped(text, roffWidth) {
+		if is := strings.HasPrefix(line, "  "); is != as {
+			p.line(map[bool]string{true: ".nf", false: ".fi"}[is])
+			as = is
+		}
+		p.line(escaped(strings.TrimSpace(line)))
+	}
+	if as {
+		p.line(".fi")
+	}
+}
+
+// escaped is text that roff shows as it is: no request, no escape, and dashes that can be
+// copied to a shell.
+func escaped(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
+	if strings.HasPrefix(text, ".") {
+		return `\&` + text
+	}
+	return text
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A verb is one of relock's commands. What runs them, their help, the man page and
+// completion are all made of these, and of the flags that begin declares.
+type verb struct {
+	name  string
+	args  string // as the help shows them
+	brief string // what it does, behind its name
+	about string // what the help says before the flags
+	after string // and behind them
+	begin func(*tool, *flags) action
+}
+
+// An action is what a verb does once its flags have been read. What stands behind the
+// arguments that it names, or behind a "--", is more.
+type action func(ctx context.Context, words, more []string) (status int)
+
+// verbs are all of them, in the order of the help.
+func verbs() []verb {
+	return []verb{
+		{"demo", "[flags]", "processes that contend, crash, pause and share; needs no Redis", demoAbout, "", (*tool).demo},
+		{"doctor", "[flags]", "whether this Redis is fit for locks", doctorAbout, doctorAfter, (*tool).doctor},
+		{"run", "[flags] NAME command ...", "run a command while holding the lock NAME", "", runAfter, (*tool).run},
+		{"hold", "[flags] NAME", "hold the lock without a command", holdAbout, holdAfter, (*tool).hold},
+		{"wait", "[flags] NAME", "wait until nobody holds the lock", waitAbout, waitAfter, (*tool).waitFree},
+		{"ls", "[flags] [PREFIX]", "the locks that are in use", lsAbout, lsAfter, (*tool).ls},
+		{"top", "[flags] [PREFIX]", "the same, again and again, the longest queues first", topAbout, topAfter, (*tool).top},
+		{"info", "[flags] NAME", "who holds the lock, of which kind it is, and how many wait", infoAbout, "", (*tool).info},
+		{"waiters", "[flags] NAME", "who waits for it, for what, in order", "", "", (*tool).waiters},
+		{"unlock", "-force [flags] NAME", "take the lock from whoever holds it", unlockAbout, "", (*tool).unlock},
+		{"serve", "[flags]", "a page for browsers with all locks, who holds them and who waits", "", serveAfter, (*tool).serve},
+		{"completion", strings.Join(shells, "|"), "what makes a shell complete relock's arguments", completionAbout, "", (*tool).completion},
+		{"man", "", "this help as a page for man", manAbout, "", (*tool).man},
+		{"version", "", "the version of this program", "", "", (*tool).version},
+		{"help", "", "these lines", "", "", (*tool).help},
+	}
+}
+
+func verbOf(name string) (v verb, known bool) {
+	all := verbs()
+	i := slices.IndexFunc(all, func(v verb) bool { return v.name == name })
+	if i < 0 {
+		return v, false
+	}
+	return all[i], true
+}
+
+// do reads the verb's arguments, and has it done.
+func (v verb) do(ctx context.Context, t *tool, args []string) (status int) {
+	fs, act := v.flags(t)
+	words, more, err := divide(fs, args, v.names())
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		t.say("%s", v.help(t))
+		return 0
+	case err != nil:
+		return t.fail(usageError{err})
+	}
+	return act(ctx, words, more)
+}
+
+// flags are those of the verb's own, and those of every verb.
+func (v verb) flags(t *tool) (*flags, action) {
+	fs := newFlags()
+	act := v.begin(t, fs)
+	t.flags(fs)
+	return fs, act
+}
+
+// aCommand stands in a verb's arguments for a command with arguments of its own.
+const aCommand = "command"
+
+// places are the verb's arguments that are no flags, as the help calls them.
+func (v verb) places() (places []string) {
+	for place := range strings.FieldsSeq(v.args) {
+		if place = strings.Trim(place, "[]"); place != "flags" && place != "..." && place[0] != '-' {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// names says how many arguments stand before a command.
+func (v verb) names() int {
+	places := v.places()
+	if i := slices.Index(places, aCommand); i >= 0 {
+		return i
+	}
+	return len(places)
+}
+
+// line is the verb with its arguments.
+func (v verb) line() string { return strings.TrimSpace(v.name + " " + v.args) }
+
+// usage is the list of all verbs.
+func usage() string {
+	b := &strings.Builder{}
+	b.WriteString("relock: " + purpose + "\n\n")
+	for _, v := range verbs() {
+		fmt.Fprintf(b, "  relock %-33s %s\n", v.line(), v.brief)
+	}
+	b.WriteString("\n\"relock COMMAND -h\" tells more. " + whereRedisIs + "\n")
+	return b.String()
+}
+
+const (
+	purpose      = "a distributed lock on Redis"
+	whereRedisIs = "Redis is found by -redis, else by REDIS_URL, else at " + defaultURL + "."
+)
+
+// help is what -h says.
+func (v verb) help(t *tool) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "relock %s: %s\n", v.line(), v.brief)
+	if v.about != "" {
+		b.WriteString("\n" + v.about)
+	}
+	b.WriteString("\n")
+	fs, _ := v.flags(t)
+	for _, f := range fs.rows() {
+		lines := wrapped(f.text, helpWidth-helpColumn)
+		fmt.Fprintf(b, "  %-13s %s\n", f.head(), lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(b, "%*s%s\n", helpColumn, "", line)
+		}
+	}
+	if v.after != "" {
+		b.WriteString("\n" + v.after)
+	}
+	return b.String()
+}
+
+const (
+	helpColumn = 16
+	helpWidth  = 92
+)
