@@ -123,6 +123,10 @@ func (c *Client) hear(ctx context.Context) error {
 const linger = 5 * time.Second
 
 func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
+	var serves func(context.Context, inbox.Node, string) error
+	if sharded { // what is published plainly reaches every server
+		serves = inbox.Serves
+	}
 	return inbox.NewShards(inbox.ShardsConfig{
 		Plain: !sharded,
 		Node: func(ctx context.Context, channel string) (string, inbox.Node, error) {
@@ -135,7 +139,7 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 			}
 			return node.Options().Addr, node, nil
 		},
-		Serves:  inbox.Serves,
+		Serves:  serves,
 		Moved:   c.transport.Reload,
 		Deliver: c.deliver,
 		Linked:  func(channel string, _ bool) { c.deliver(channel, messageAll) },

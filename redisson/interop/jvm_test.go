@@ -75,6 +75,16 @@ func (r reply) ok() string {
 	return value
 }
 
+// soon waits for success, which is to come no later than a message does.
+func (r reply) soon(after string) {
+	r.t.Helper()
+	began := time.Now()
+	r.ok()
+	if took := time.Since(began); took > soon {
+		r.t.Errorf("%s: %v after %s, want %v at most", r.what, took, after, soon)
+	}
+}
+
 // pending fails unless the command goes on for as long as d.
 func (r reply) pending(d time.Duration) {
 	r.t.Helper()
