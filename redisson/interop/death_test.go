@@ -128,10 +128,17 @@ func TestAKilledWaiterAtTheHeadOfAFairQueueIsPassedByItsDeadline(t *testing.T) {
 	})
 }
 
+// passes fails unless the dead head of the queue holds up the others until its deadline,
+// and no longer.
 func (x *lab) passes(whom string, had func()) {
 	x.Helper()
 	began := time.Now()
+	head := x.admin.LIndex(x.Context(), "redisson_lock_queue:{line}", 0).Val()
+	deadline := x.admin.ZScore(x.Context(), "redisson_lock_timeout:{line}", head).Val()
 	had()
+	if now := x.admin.Time(x.Context()).Val().UnixMilli(); float64(now) < deadline || deadline == 0 {
+		x.Errorf("%s was overtaken at %d, before its deadline %.0f", whom, now, deadline)
+	}
 	took := time.Since(began)
 	x.Logf("%s was passed after %v; it might be silent for %v after the lease of %v", whom, took.Round(time.Millisecond), fairWait, watchdog)
 	if took > fairWait+watchdog+time.Second {

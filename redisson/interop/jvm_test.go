@@ -79,7 +79,13 @@ func (r reply) ok() string {
 func (r reply) soon(after string) {
 	r.t.Helper()
 	began := time.Now()
-	r.ok()
+	select {
+	case said := <-r.said:
+		_, err := jvm.Value(said)
+		must(r.t, err)
+	case <-time.After(2 * watchdog):
+		r.t.Fatalf("%s: not within %v after %s", r.what, 2*watchdog, after)
+	}
 	if took := time.Since(began); took > soon {
 		r.t.Errorf("%s: %v after %s, want %v at most", r.what, took, after, soon)
 	}

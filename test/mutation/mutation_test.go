@@ -20,7 +20,7 @@ const mutateEnv = "RELOCK_MUTATE"
 // `make mutate`.
 func TestMutationsNameWhatExists(t *testing.T) {
 	tests := everyTest(t)
-	for _, m := range mutation.All {
+	for _, m := range slices.Concat(mutation.All, mutation.Interop) {
 		text, err := os.ReadFile(m.File)
 		if err == nil {
 			_, err = m.Without(string(text))
@@ -29,7 +29,7 @@ func TestMutationsNameWhatExists(t *testing.T) {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 		for _, test := range m.Tests {
-			if tests[test] == "" {
+			if folderOf(tests, test) == "" {
 				t.Errorf("%s: no test %s", m.Name, test)
 			}
 		}
@@ -53,7 +53,7 @@ func TestEveryScheduleHasAMutation(t *testing.T) {
 func everyTest(t *testing.T) (folders map[string]string) {
 	t.Helper()
 	folders = map[string]string{}
-	for _, pattern := range []string{"*_test.go", "redisson/*_test.go", "internal/*/*_test.go", "test/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "redisson/*_test.go", "redisson/interop/*_test.go", "internal/*/*_test.go", "test/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -77,15 +77,34 @@ func everyTest(t *testing.T) (folders map[string]string) {
 	return folders
 }
 
+// folderOf is where a test is, or a part of one: TestName/part.
+func folderOf(folders map[string]string, test string) string {
+	name, _, _ := strings.Cut(test, "/")
+	return folders[name]
+}
+
 // TestEveryRuleIsNeeded takes out one rule after the other, in a copy of the
 // module, and demands that each test which is there for it fails.
 func TestEveryRuleIsNeeded(t *testing.T) {
 	if os.Getenv(mutateEnv) != "1" {
 		t.Skip("left out: takes minutes; `make mutate` runs it")
 	}
+	needed(t, mutation.All)
+}
+
+// TestEveryRuleIsNeededByJava does the same beside a real Redisson, which has to be built.
+func TestEveryRuleIsNeededByJava(t *testing.T) {
+	if os.Getenv(mutateEnv) != "1" || os.Getenv("RELOCK_INTEROP") == "" {
+		t.Skip("left out: takes minutes, and a JVM; `make mutate INTEROP=4.7.0` runs it")
+	}
+	needed(t, mutation.Interop)
+}
+
+func needed(t *testing.T, rules []mutation.Rule) {
+	t.Helper()
 	c := &mutated{dir: t.TempDir(), folders: everyTest(t), whole: map[string]string{}, passes: map[string]bool{}}
 	copyModule(t, c.dir)
-	for _, m := range mutation.All {
+	for _, m := range rules {
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) { c.without(t, m) })
 	}
 }
@@ -113,7 +132,7 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 	binaries := map[string]string{} // by folder
 	// One at a time: what a test leaves behind when it fails may stop the others.
 	for _, test := range m.Tests {
-		folder := c.folders[test]
+		folder := folderOf(c.folders, test)
 		if binaries[folder] == "" {
 			binaries[folder] = c.build(t, folder, "mutated")
 		}
@@ -129,7 +148,7 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 // many rules name it.
 func (c *mutated) with(t *testing.T, m mutation.Rule) {
 	for _, test := range m.Tests {
-		folder := c.folders[test]
+		folder := folderOf(c.folders, test)
 		if c.whole[folder] == "" {
 			c.whole[folder] = c.build(t, folder, "whole")
 		}
