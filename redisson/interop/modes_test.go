@@ -17,7 +17,10 @@ func TestReadersOfBothShareAndKeepWritersOut(t *testing.T) {
 		writer.pending(waits)
 		x.goTries(rw.WLocker(), false, 0)
 		x.tell(java, 1, "unlock", "read", "rw").ok() // the last of Java's readers leaves the hash to ours
-		writer.pending(2 * watchdog)                 // which is renewed: hash and key
+		writer.pending(2 * watchdog)                 // which is renewed: the hash,
+		x.tell(java, 3, "lock", "read", "rw").ok()
+		x.tell(java, 3, "unlock", "read", "rw").ok() // and the key, which Java looks at
+		writer.pending(waits)
 		must(x, rw.RUnlock())
 		writer.soon("our last reader has unlocked")
 		reader := begin(x, rw.RLocker())
