@@ -78,7 +78,7 @@ func TestCommandRunsUnderTheLock(t *testing.T) {
 func TestHeldLockExits75AndStartsNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.hold("x")
-	for _, wait := range []string{"0", "30ms"} {
+	for _, wait := range []string{"0", "500ms"} {
 		if status, out, complaint := w.relock("run", "-wait", wait, "x", "--", "echo", "started"); status != exitNotAcquired || out != "" || complaint == "" {
 			t.Errorf("-wait %s: status %d, output %q, complaint %q", wait, status, out, complaint)
 		}
