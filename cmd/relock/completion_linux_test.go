@@ -25,13 +25,10 @@ const hostile = `it's $(touch pwned) "x"; touch pwned & a!b`
 
 // typed are what a user types, Tab among it, and what is to be seen then.
 var typed = []struct{ keys, seen string }{
-	{"relock vers\t\n", `relock .*go1\.`},
-	{"relock info ord\t\n", `orders/4711 is held by`},
+	{"relock inf\t-js\tord\t\n", `\{"name":"orders/4711"`},
 	{"relock info a:\t\n", `a:1 is held by`},
 	{"relock info it\t\n", `it's \$\(touch pwned\) "x"; touch pwned & a!b is held by`},
 	{"relock info 'b \t\n", `b c is held by`},
-	{"relock info -js\tord\t\n", `\{"name":"orders/4711"`},
-	{"relock -prefix other info ord\tx\n", `ordx is free`}, // they are of another prefix
 	{"relock run free gree\t\n", `hello of a command`},
 	{"relock run free -wait 3 cat some\t\n", `within the file`},
 }

@@ -21,9 +21,13 @@ const (
 	// does; hasty is how much it gets at least, as a connection is made for it.
 	reachable = 5 * time.Second
 	hasty     = 500 * time.Millisecond
-	// farewell bounds how long the last words to Redis may take.
-	farewell = 2 * time.Second
 )
+
+// farewell bounds how long the last words to Redis may take. A test makes it long.
+var farewell = 2 * time.Second
+
+// errWithin is for a wait that only its own end could end.
+var errWithin = errors.New("it would wait for ever")
 
 // A usageError is the caller's: wrong arguments.
 type usageError struct{ error }
@@ -39,7 +43,7 @@ func statusOf(err error) int {
 		return exitSignal + int(s.Signal)
 	}
 	switch {
-	case errors.Is(err, relock.ErrInvalidName), errors.Is(err, relock.ErrInvalidOption):
+	case errors.Is(err, relock.ErrInvalidName), errors.Is(err, relock.ErrInvalidOption), errors.Is(err, errWithin):
 		return exitUsage
 	case errors.Is(err, relock.ErrNotAcquired):
 		return exitNotAcquired
@@ -75,6 +79,7 @@ type link struct {
 	addr  string
 	rdb   redis.UniversalClient
 	locks *relock.Client
+	lost  bool // what was held: there is nothing to say to Redis any more
 }
 
 // connect returns a link to a Redis that has answered.
@@ -104,8 +109,12 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 func (l *link) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	_ = l.locks.Shutdown(ctx) // if it takes too long, the leases end it
-	_ = l.locks.Close()       // always nil
+	if l.lost {
+		l.rdb.Close() // what is under way ends with its connection
+	} else {
+		_ = l.locks.Shutdown(ctx) // if it takes too long, the leases end it
+	}
+	_ = l.locks.Close() // always nil
 	l.rdb.Close()
 }
 

@@ -64,7 +64,7 @@ func TestFgGivesABackgroundCommandTheTerminal(t *testing.T) {
 	p.wantStatus(0)
 }
 
-func TestLockThatIsLostWhileStoppedEndsTheCommand(t *testing.T) {
+func TestFgSaysThatALockWasLostMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	p, user := w.atTerminal(`set -m; "$0" run -ttl 1 x sh -c 'echo started; read a; echo "worked on"'; echo; echo stopped; read a; fg; echo "status $?"`)
 	p.want("started")

@@ -70,6 +70,7 @@ type tool struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
+	told     bool // has said already that the lock is lost
 	quiet    bool // says nothing that the exit status says too
 	json     bool // says one object in JSON a line
 }
@@ -123,7 +124,7 @@ func (t *tool) fail(err error) int {
 	status := statusOf(err)
 	told := status == exitNotAcquired || status == exitLost || status >= exitSignal
 	switch {
-	case t.quiet && told:
+	case t.quiet && told, t.told && status == exitLost && !t.json:
 	case t.json:
 		t.tell(t.err, failure{trimName(err), status})
 	default:

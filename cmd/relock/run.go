@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -32,8 +33,9 @@ Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is no
 renewed meanwhile, and where its lease has ended the command is ended too.
 
 Exit status: the command's; 128+n when signal n ended it, or ended the wait;
-64 usage; 69 Redis cannot be reached or refuses, or NAME is in use as another
-kind of lock (plain, fair, rw, fair rw, semaphore); 75 not acquired within -wait; 76 the lock
+64 usage, or NAME is held by the run that this one is a part of; 69 Redis cannot be
+reached or refuses, or NAME is in use as another kind of lock (plain, fair, rw, fair rw,
+semaphore); 75 not acquired within -wait; 76 the lock
 was lost; 126 the command cannot be started; 127 it was not found.
 `
 
@@ -140,6 +142,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	status, err = fn(hold)
 	switch released := hold.Release(); {
 	case errors.Is(released, relock.ErrLost):
+		l.lost = true // its Redis may not answer: whoever waits for the status is not to wait for that
 		return 0, released
 	case released != nil:
 		j.note("%s; its lease ends it", trimName(released))
@@ -149,11 +152,32 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 
 func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	lock := j.lock(l)
+	if err := j.within(ctx, lock); err != nil {
+		return nil, err
+	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
 		return lock.TryAcquire(ctx, j.wait)
 	}
 	return lock.Acquire(ctx)
+}
+
+// within refuses a wait without an end for the very run that this one is a part of.
+func (j *job) within(ctx context.Context, lock *relock.Lock) error {
+	outer, err := strconv.ParseInt(lookup(j.env, "RELOCK_TOKEN"), 10, 64)
+	if err != nil || j.bounded || j.runs > 0 || lookup(j.env, "RELOCK_NAME") != j.name {
+		return nil
+	}
+	info, err := lock.Info(ctx)
+	if err != nil {
+		return nil // asking for the lock says what is the matter
+	}
+	for _, h := range info.Holders {
+		if h.Token == outer && (j.owner == "" || j.owner != h.Owner) && !(h.Read && j.read) {
+			return fmt.Errorf("%q is held by the run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
+		}
+	}
+	return nil
 }
 
 // An interrupted says that a signal ended the wait for the lock.

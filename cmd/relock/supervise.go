@@ -122,7 +122,8 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 			c.signal(syscall.SIGTERM)
 		case <-lost:
 			lost = nil
-			c.note("lost the lock %q: stopping the command", c.name)
+			c.note("lost the lock %q, stopping the command: %s", c.name, trimName(c.hold.Err()))
+			c.told = true
 			c.signal(syscall.SIGTERM)
 			timer := time.NewTimer(c.grace)
 			defer timer.Stop()

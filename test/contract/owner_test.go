@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,42 @@ func TestEveryAnonymousCallIsItsOwnOwner(t *testing.T) {
 			t.Errorf("owners %q and %q, want two", h.Owner(), again.Owner())
 		}
 		rig.Must(t, again.Release())
+	})
+}
+
+// Go does not say which goroutine calls, so a call beside another of its owner looks like one
+// within it. Goroutines that are to exclude each other have an owner each.
+func TestGoroutinesOfOneOwnerAreInsideTogetherAndOthersAreNot(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a")
+		most := func(owner func() context.Context) int64 {
+			var inside, most atomic.Int64
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					ctx := owner()
+					if err := l.Lock(ctx); err != nil {
+						t.Error(err)
+						return
+					}
+					most.Store(max(most.Load(), inside.Add(1)))
+					time.Sleep(time.Second)
+					inside.Add(-1)
+					if err := l.Unlock(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			return most.Load()
+		}
+		one := relock.WithNewOwner(t.Context())
+		if n := most(func() context.Context { return one }); n != 3 {
+			t.Errorf("of one owner %d were inside together, want all 3", n)
+		}
+		if n := most(func() context.Context { return relock.WithNewOwner(one) }); n != 1 {
+			t.Errorf("of owners of their own %d were inside together, want 1", n)
+		}
 	})
 }
 

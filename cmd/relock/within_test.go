@@ -1,0 +1,83 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock/internal/redistest"
+)
+
+// A run inside of a run, of the same name and without an end to its wait, waited for itself.
+func TestRunInsideARunIsToldThatItWouldWaitForEver(t *testing.T) {
+	w := newWorld(t)
+	nested := func(flags string, inner ...string) (int, string, string) {
+		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", self(t), "run", "x")
+		return w.relockEnv([]string{beRelock}, append(append(args, inner...), "echo", "started")...)
+	}
+	for _, inner := range [][]string{{}, {"-owner", "other"}} {
+		if status, out, complaint := nested("", inner...); status != exitUsage || out != "" || !strings.Contains(complaint, "a part of") {
+			t.Errorf("%q: status %d, %q, complaint %q", inner, status, out, complaint)
+		}
+	}
+	if status, out, _ := nested("-write", "-read"); status != exitUsage || out != "" {
+		t.Errorf("a reader inside of a writer: status %d, %q", status, out)
+	}
+	if status, out, complaint := nested("-read", "-read"); status != 0 || out != "started\n" {
+		t.Errorf("a reader inside of a reader: status %d, %q, complaint %q", status, out, complaint)
+	}
+	if status, out, complaint := nested("-owner me", "-owner", "me"); status != 0 || out != "started\n" {
+		t.Errorf("one owner: status %d, %q, complaint %q", status, out, complaint)
+	}
+	// What an outer run said once is no hold.
+	if status, out, complaint := w.relockEnv([]string{"RELOCK_NAME=x", "RELOCK_TOKEN=5"}, "run", "x", "echo", "started"); status != 0 || out != "started\n" {
+		t.Errorf("a free lock: status %d, %q, complaint %q", status, out, complaint)
+	}
+}
+
+// bothWrite is what relock and its command write to at the same time.
+type bothWrite struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (s *bothWrite) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Builder.Write(b)
+}
+
+// There were two lines for one loss, the second when a Redis that is gone had been waited for.
+func TestLossIsToldOnceAndAtOnce(t *testing.T) {
+	server := redistest.Real(t)
+	w := worldAt(t, "redis://"+server.Addr())
+	was := farewell
+	farewell = time.Hour
+	defer func() { farewell = was }()
+	type end struct {
+		status    int
+		complaint string
+	}
+	ended := make(chan end, 1)
+	go func() {
+		complaint := &bothWrite{}
+		status := run(t.Context(), []string{"run", "-ttl", "1", "x", "--", "sleep", "60"}, w.env(), strings.NewReader(""), complaint, complaint)
+		ended <- end{status, complaint.String()}
+	}()
+	for held := ""; !strings.Contains(held, "is held by") && t.Context().Err() == nil; {
+		_, held, _ = w.relock("info", "x")
+	}
+	server.Pause()
+	defer server.Resume()
+	select {
+	case e := <-ended:
+		if e.status != exitLost || strings.Count(e.complaint, "\n") != 1 || !strings.HasPrefix(e.complaint, `relock: lost the lock "x", stopping the command: `) {
+			t.Errorf("status %d, complaint %q, want one line", e.status, e.complaint)
+		}
+	case <-time.After(tooLong):
+		t.Fatal("it waits for a Redis that does not answer, to say goodbye")
+	}
+}
