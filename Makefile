@@ -4,18 +4,18 @@
 # A workspace file of a developer must not change what is tested, and -modfile forbids one.
 export GOWORK := off
 
-# bench/, torture/ and the like are modules of their own; tools/ holds no Go code.
-MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './tools/*')))
+# bench/, torture/ and the like are modules of their own; tools/ itself only names tools.
+MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './tools/go.mod')))
 LINT    := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 # What go vet finds, lint does.
 TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man
+.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
 test: deps fmtcheck lint race search ## everything a change must pass
 	@echo "make test: PASSED (format, lint with vet, tests with -race, searches; modules: $(MODULES))"
@@ -110,6 +110,13 @@ browser: ## look at the dashboard with a headless Chromium, and make docs/dashbo
 
 man: ## write docs/relock.1, the man page of the command
 	go run ./cmd/relock man > docs/relock.1.new && mv docs/relock.1.new docs/relock.1
+
+# Not part of `make test`: goreleaser is built first, which takes long, unless GORELEASER is one. Nothing is published.
+dist: ## build the command for each system into out/dist, with sums and bills of material
+	@tools/release.sh dist
+
+release-check: ## see what a release would have, and what users get of a tag
+	@tools/release.sh check
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo

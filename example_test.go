@@ -1,47 +1,84 @@
 package relock_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	mini "github.com/alicebob/miniredis/v2"
-	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
-	"github.com/relock-go/relock/internal/rig"
 )
 
-// TestMain has the examples end what they start.
-func TestMain(m *testing.M) { rig.Main(m) }
+// TestMain has the examples end what they start. Nothing here imports a module that the
+// library does not: what the tests of a package import comes into the go.sum of all who import it.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	status := m.Run()
+	servers.end()
+	for patience := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(patience) {
+			fmt.Fprintln(os.Stderr, "the examples leave goroutines behind:")
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+			os.Exit(1)
+		}
+	}
+	os.Exit(status)
+}
+
+// servers are Redis in memory, in a process of its own that ends with its input.
+var servers process
+
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func (p *process) begin() (err error) {
+	if p.cmd != nil {
+		return nil
+	}
+	p.cmd = exec.Command("go", "run", "./test/serve")
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := p.cmd.StdoutPipe()
+	p.out = bufio.NewReader(out)
+	return errors.Join(err, p.cmd.Start())
+}
+
+func (p *process) end() {
+	if p.cmd != nil {
+		_ = p.in.Close()
+		_ = p.cmd.Wait()
+	}
+}
 
 // redisAddr stands for the address of your Redis, such as "localhost:6379". The
-// examples run in any `go test`: each gets a server of its own, inside the
-// process, that ends with its last connection.
+// examples run in any `go test`: each gets a server of its own.
 func redisAddr() string {
-	server := mini.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	if err := servers.begin(); err != nil {
 		panic(err)
 	}
-	var open atomic.Int64
-	server.Server().SetPreHook(func(c *miniserver.Peer, cmd string, _ ...string) bool {
-		if cmd == "HELLO" { // the first word on a connection
-			open.Add(1)
-			c.OnDisconnect(func() {
-				if open.Add(-1) == 0 {
-					go server.Close() // waits for the connection that calls this
-				}
-			})
-		}
-		return false
-	})
-	return server.Addr()
+	_, err := fmt.Fprintln(servers.in)
+	addr, noAddr := servers.out.ReadString('\n')
+	if err = errors.Join(err, noAddr); err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(addr)
 }
 
 // newClient returns a client on a server of its own, and what ends both.
@@ -162,80 +199,6 @@ func ExampleFair() {
 	// job 2
 	// job 3
 	// <nil>
-}
-
-// At most two at a time, in all processes. A dead one's permit comes back with its lease.
-func ExampleClient_NewSemaphore() {
-	client, end := newClient()
-	defer end()
-
-	encoders := client.NewSemaphore("encoders", 2)
-	first, err := encoders.Acquire(context.Background())
-	fmt.Println(err)
-	second, err := encoders.Acquire(context.Background())
-	fmt.Println(err)
-	_, err = encoders.TryAcquire(context.Background(), 0)
-	fmt.Println(errors.Is(err, relock.ErrNotAcquired))
-
-	fmt.Println(first.Release(), second.Release())
-	both := client.NewSemaphore("encoders", 2, relock.Weight(2)) // uses both
-	fmt.Println(both.TryLock(context.Background(), 0))
-	fmt.Println(both.Unlock())
-	// Output:
-	// <nil>
-	// <nil>
-	// true
-	// <nil> <nil>
-	// true <nil>
-	// <nil>
-}
-
-// A transfer needs both accounts. Another one that needs the same two in the
-// other order does not wait for this one in a circle.
-func ExampleNewMulti() {
-	client, end := newClient()
-	defer end()
-
-	both := relock.NewMulti(client.NewLock("account:17"), client.NewLock("account:4"))
-	err := both.Do(context.Background(), func(ctx context.Context) error {
-		fmt.Println("both accounts are ours while", ctx.Err() == nil)
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// both accounts are ours while true
-	// <nil>
-}
-
-// What an operator does with a lock whose holder is gone: look, then remove.
-func ExampleLock_ForceUnlock() {
-	client, end := newClient()
-	defer end()
-
-	ctx := relock.WithOwner(context.Background(), "deploy-42")
-	lock := client.NewLock("production")
-	if err := lock.Lock(ctx); err != nil {
-		panic(err)
-	}
-
-	info, err := lock.Info(ctx)
-	if err != nil {
-		panic(err)
-	}
-	holder := info.Holders[0]
-	fmt.Println(info.Kind, holder.Owner, holder.Holds, holder.Token == lock.Token(), info.Waiters)
-
-	removed, err := lock.ForceUnlock(ctx)
-	fmt.Println(removed, err)
-	removed, err = lock.ForceUnlock(ctx)
-	fmt.Println(removed, err)
-	<-lock.Lost()
-	fmt.Println(errorIs(lock.Unlock()))
-	// Output:
-	// plain deploy-42 1 true 0
-	// true <nil>
-	// false <nil>
-	// lost
 }
 
 // The client's address is all that a single server needs.

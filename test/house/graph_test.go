@@ -23,6 +23,29 @@ func TestUsersOfTheLibraryLinkNoServer(t *testing.T) {
 	}
 }
 
+// TestUsersGoSumHasNoModuleOfTests: go mod tidy puts into a user's go.sum what the tests
+// need of each package that the user imports. What the library's own need is what it needs.
+func TestUsersGoSumHasNoModuleOfTests(t *testing.T) {
+	library := modulesOf(t, ".")
+	for _, needed := range modulesOf(t, "-test", ".") {
+		if !slices.Contains(library, needed) {
+			t.Errorf("a test at the top needs %s: move it to a package in test/, or what it needs into a process of its own", needed)
+		}
+	}
+	if tests := modulesOf(t, "-test", "./test/contract"); !slices.Contains(tests, goleak) {
+		t.Error("the contract's tests need no goleak: this test does not see what it looks for")
+	}
+}
+
+// modulesOf are the modules of packages and of what they import.
+func modulesOf(t *testing.T, args ...string) []string {
+	t.Helper()
+	args = append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}, args...)
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	rig.Must(t, err)
+	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(out)))))
+}
+
 // linkedBy is every package that a program links with the given one.
 func linkedBy(t *testing.T, pkg string) []string {
 	t.Helper()

@@ -149,3 +149,77 @@ func ExampleLock_NewCond() {
 	// error: <nil>
 	// taken: an item
 }
+
+// At most two at a time, in all processes. A dead one's permit comes back with its lease.
+func ExampleClient_NewSemaphore() {
+	client, end := newClient()
+	defer end()
+
+	encoders := client.NewSemaphore("encoders", 2)
+	first, err := encoders.Acquire(context.Background())
+	fmt.Println(err)
+	second, err := encoders.Acquire(context.Background())
+	fmt.Println(err)
+	_, err = encoders.TryAcquire(context.Background(), 0)
+	fmt.Println(errors.Is(err, relock.ErrNotAcquired))
+
+	fmt.Println(first.Release(), second.Release())
+	both := client.NewSemaphore("encoders", 2, relock.Weight(2)) // uses both
+	fmt.Println(both.TryLock(context.Background(), 0))
+	fmt.Println(both.Unlock())
+	// Output:
+	// <nil>
+	// <nil>
+	// true
+	// <nil> <nil>
+	// true <nil>
+	// <nil>
+}
+
+// A transfer needs both accounts. Another one that needs the same two in the
+// other order does not wait for this one in a circle.
+func ExampleNewMulti() {
+	client, end := newClient()
+	defer end()
+
+	both := relock.NewMulti(client.NewLock("account:17"), client.NewLock("account:4"))
+	err := both.Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("both accounts are ours while", ctx.Err() == nil)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// both accounts are ours while true
+	// <nil>
+}
+
+// What an operator does with a lock whose holder is gone: look, then remove.
+func ExampleLock_ForceUnlock() {
+	client, end := newClient()
+	defer end()
+
+	ctx := relock.WithOwner(context.Background(), "deploy-42")
+	lock := client.NewLock("production")
+	if err := lock.Lock(ctx); err != nil {
+		panic(err)
+	}
+
+	info, err := lock.Info(ctx)
+	if err != nil {
+		panic(err)
+	}
+	holder := info.Holders[0]
+	fmt.Println(info.Kind, holder.Owner, holder.Holds, holder.Token == lock.Token(), info.Waiters)
+
+	removed, err := lock.ForceUnlock(ctx)
+	fmt.Println(removed, err)
+	removed, err = lock.ForceUnlock(ctx)
+	fmt.Println(removed, err)
+	<-lock.Lost()
+	fmt.Println(errorIs(lock.Unlock()))
+	// Output:
+	// plain deploy-42 1 true 0
+	// true <nil>
+	// false <nil>
+	// lost
+}
