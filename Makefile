@@ -12,7 +12,7 @@ TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check
+.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
@@ -120,6 +120,9 @@ release-check: ## see what a release would have, and what users get of a tag
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo
+
+record: ## make docs/demo.txt of what the demo prints
+	RELOCK_RECORD=1 go test -count=1 -run '^TestDemoShowsWhatItClaims$$' ./cmd/relock
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
 # gcc: the race detector is linked with cgo, and Spin writes its checker in C.

@@ -26,7 +26,8 @@ func demo(t *testing.T, env ...string) (status int, out string) {
 	return status, stdout.String()
 }
 
-// TestDemoShowsWhatItClaims runs without any Redis on the machine: PATH is empty.
+// TestDemoShowsWhatItClaims runs without any Redis on the machine: PATH is empty. What it
+// prints is what docs/demo.txt shows.
 func TestDemoShowsWhatItClaims(t *testing.T) {
 	t.Setenv("PATH", "")
 	t.Setenv("REDIS_URL", "redis://127.0.0.1:1")
@@ -39,6 +40,9 @@ func TestDemoShowsWhatItClaims(t *testing.T) {
 	}
 	if timeline := regexp.MustCompile(`(?m)^ +\d+\.\d\ds  second/\d+ +has the lock +token \d+$`); !timeline.MatchString(out) {
 		t.Errorf("the timeline has no line like %v:\n%s", timeline, out)
+	}
+	if !t.Failed() {
+		asRecorded(t, out)
 	}
 }
 
