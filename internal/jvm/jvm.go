@@ -53,12 +53,14 @@ func Start(dir string) (*JVM, error) {
 	}
 	ready := make(chan struct{})
 	go j.read(bufio.NewScanner(out), ready)
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
 	select {
 	case <-ready:
 		return j, nil
 	case <-j.exited:
 		err = errBuild
-	case <-time.After(time.Minute):
+	case <-limit.C:
 		err = errors.New("java has not begun within a minute")
 	}
 	j.Kill()

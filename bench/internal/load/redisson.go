@@ -21,7 +21,9 @@ type besideRedisson struct {
 // RedissonPairs measures lock and unlock of a name that nobody else wants, by one thread.
 func (b *Bench) RedissonPairs(ctx context.Context) error {
 	return b.besideRedisson(ctx, besideRedisson{
-		"redisson pair", Hot{Clients: 1, Each: 1}, "lock",
+		"redisson pair",
+		Hot{Clients: 1, Each: 1},
+		"lock",
 		[]rival.Rival{rival.Relock(), rival.RelockAsRedisson(), rival.Redisson()},
 	})
 }
