@@ -74,7 +74,7 @@ FOR ?= 5m
 torture: ## processes, real servers and faults, judged from their histories
 	cd torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 
-# What is left to chance, and make test does a few times, very often. LONG=BoundedBuffer is half a minute: 10,000 items by 8 processes.
+# What is left to chance, and make test does a few times, very often. LONG=BoundedBuffer is half a minute: 10,000 items by 8 processes. LONG=SeveralLocks is another: subsets of 12 names.
 LONG ?= .
 long: ## processes that are killed, stopped and cancelled, for long; LONG= names a test
 	RELOCK_TEST_REQUIRE=1 RELOCK_LONG=1 go test -count=1 -timeout 3h -v -run '$(LONG)' ./test/real

@@ -27,7 +27,7 @@ const childEnv = "RELOCK_TEST_CHILD"
 // An order is what a child is told to do. Orders run side by side.
 type order struct {
 	ID    int
-	Do    string // lock, unlock, count, ask, queue, abandon, share, campaign, detach, resume, tick, buffer, wait, terms, or draw
+	Do    string // lock, unlock, count, ask, queue, abandon, share, campaign, detach, resume, tick, buffer, wait, terms, draw, or subsets
 	Lock  string
 	Owner string
 	Kind  string
@@ -218,6 +218,8 @@ func (a *agent) obey(o order) response {
 		return a.tick(o)
 	case "draw":
 		return a.draw(o)
+	case "subsets":
+		return a.subsets(o)
 	case "buffer":
 		return a.buffer(o)
 	case "wait":
