@@ -17,9 +17,8 @@ failed() { echo "make release-check: FAILED: $*" >&2; exit 1; }
 dist() {
 	local snapshot=--snapshot
 	git describe --tags --exact-match >/dev/null 2>&1 && snapshot=
-	export SBOM=$PWD/out/sbom
-	go build -C tools/sbom -o "$SBOM" .
-	${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config tools/goreleaser.yml
+	go build -C tools/sbom -o "$PWD/out/bin/relock-sbom" .
+	PATH=$PWD/out/bin:$PATH ${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config tools/goreleaser.yml
 }
 
 # What has been built is whole, has its bill, and on this system says which commit it is of.
