@@ -164,7 +164,7 @@ SEARCHES := Exploration(OfRooms|OfConditions)?FindsNothing|Explorer(OfConditions
 
 # Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
 # beside makes the figures any: these run without it, one package after the other.
-MEASURES := DeadEntriesDelayNobodyForLong|DeadEntriesStopTheServerForNoLongerThanAStep|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders|ASemaphoreCostsTheSameAmongFiveThousandHolders|AConditionCostsTheSameAmongTwoThousandWaiters|ASemaphoresPairCostsWhatALocksDoes|DashboardCostsTheServerLittleAmongTenThousandWaiters
+MEASURES := DeadEntriesDelayNobodyForLong|DeadEntriesStopTheServerForNoLongerThanAStep|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders|ASemaphoreCostsTheSameAmongFiveThousandHolders|AConditionCostsTheSameAmongTwoThousandWaiters|ASemaphoresPairCostsWhatALocksDoes|DashboardAndTopCostTheServerLittleAmongTenThousandWaiters
 
 # Tests that do a part of their work under the race detector, and all of it without.
 TWICE := ProcessesExcludeEachOther

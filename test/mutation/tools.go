@@ -1,0 +1,116 @@
+package mutation
+
+// dashboardRules are those of relockweb: it reads, shares its reads, and lets only those force
+// who may.
+var dashboardRules = []Rule{
+	{
+		"a dashboard is read-only unless force is allowed", "relockweb/handler.go",
+		"s := &site{c: c, every: defaultEvery}", "s := &site{c: c, every: defaultEvery, may: func(*http.Request) bool { return true }}",
+		[]string{"TestDashboardIsReadOnlyUnlessForceIsAllowed"},
+	},
+	{
+		"force is for those who may", "relockweb/force.go",
+		"if !s.may(r) {", "if !s.may(r) && false {",
+		[]string{"TestForceIsForThoseWhoMay"},
+	},
+	{
+		"force comes from a page of the same origin", "relockweb/force.go",
+		"if err := http.NewCrossOriginProtection().Check(r); err != nil || !told {", "if !told {",
+		[]string{"TestForceRefusesWhatNoPageOfItsOwnSent"},
+	},
+	{
+		"force comes from a browser that says where from", "relockweb/force.go",
+		"err != nil || !told {", "err != nil || false && !told {",
+		[]string{"TestForceRefusesWhatNoPageOfItsOwnSent"},
+	},
+	{
+		"force is confirmed", "relockweb/force.go",
+		`err != nil || r.PostFormValue("confirm") != "yes"`, "err != nil",
+		[]string{"TestForceWantsToBeConfirmed"},
+	},
+	{
+		"force spares a later grant", "relockweb/force.go",
+		"latest(info) > seen", "false && latest(info) > seen",
+		[]string{"TestForceSparesWhoHoldsSince"},
+	},
+	{
+		"Match hides locks by their addresses too", "relockweb/serve.go",
+		"!s.allowed.Name(name)", "false && !s.allowed.Name(name)",
+		[]string{"TestMatchHidesOtherLocks"},
+	},
+	{
+		"Match hides locks of the list", "relockweb/listing.go",
+		"Locks(ctx, s.match)", `Locks(ctx, "")`,
+		[]string{"TestMatchHidesOtherLocks"},
+	},
+	{
+		"names are escaped", "relockweb/page.go",
+		`"html/template"`, `"text/template"`,
+		[]string{"TestHostileNamesAreTextAndNothingElse"},
+	},
+	{
+		"every answer has a policy", "relockweb/handler.go",
+		`		head.Set("Content-Security-Policy", policy)
+`, "",
+		[]string{"TestEveryAnswerHasAStrictPolicy"},
+	},
+	{
+		"all who look share one read", "relockweb/reads.go",
+		"case known && now.Sub(one.at) < r.every, ", "case ",
+		[]string{"TestAllWhoLookShareOneRead"},
+	},
+	{
+		"reads that take long come seldom", "relockweb/reads.go",
+		"end.Add(rest * end.Sub(began))", "end.Add(end.Sub(began))",
+		[]string{"TestReadsThatTakeLongComeSeldom"},
+	},
+}
+
+// commandRules are those of the command.
+var commandRules = []Rule{
+	{
+		"a command whose lock is lost is not continued", "cmd/relock/supervise.go",
+		"	c.heed()\n	if c.hold.Err() != nil {\n		c.signal(syscall.SIGTERM)\n		return\n	}\n", "	c.heed()\n",
+		[]string{"TestLockThatIsLostWhileStoppedEndsTheCommand"},
+	},
+	{
+		"a command that stops when its lock is lost is ended", "cmd/relock/supervise.go",
+		"	if c.hold.Err() != nil {\n		c.stopped = true\n		c.signal(syscall.SIGTERM)\n		return nil\n	}\n", "",
+		[]string{"TestLockThatIsLostWhileStoppedEndsTheCommand"},
+	},
+	{
+		"a loss is told once", "cmd/relock/supervise.go",
+		"			c.told = true\n", "",
+		[]string{"TestLossIsToldOnceAndAtOnce"},
+	},
+	{
+		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
+		"		l.lost = true ", "		l.lost = false ",
+		[]string{"TestLossIsToldOnceAndAtOnce"},
+	},
+	{
+		"a run waits for no run that it is a part of", "cmd/relock/run.go",
+		"if h.Token == outer && ", "if false && ",
+		[]string{"TestRunInsideARunIsToldThatItWouldWaitForEver"},
+	},
+	{
+		"a shell runs no name that it completes", "cmd/relock/bash.go",
+		"quoted.WriteByte('\\\\')", "_ = quoted",
+		[]string{"TestBashGetsWordsAsItDividesThem", "TestShellsCompleteVerbsFlagsAndNames"},
+	},
+	{
+		"top rests", "cmd/relock/list.go",
+		"max(every-took, 19*took)", "every-took",
+		[]string{"TestTopRestsNineteenTimesAsLongAsItLooks"},
+	},
+	{
+		"a page that may force is for this machine", "cmd/relock/serve.go",
+		"v.force && (!is || !tcp.IP.IsLoopback())", "v.force && !is",
+		[]string{"TestWrongArgumentsExit64"},
+	},
+	{
+		"a page is for hosts that are known", "cmd/relock/serve.go",
+		"if !v.known(r.Host) {", "if false {",
+		[]string{"TestServeShowsTheLocksUntilItIsTerminated"},
+	},
+}
