@@ -164,16 +164,14 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 
 // within refuses a wait without an end for the very run that this one is a part of.
 func (j *job) within(ctx context.Context, lock *relock.Lock) error {
-	outer, err := strconv.ParseInt(lookup(j.env, "RELOCK_TOKEN"), 10, 64)
-	if err != nil || j.bounded || j.runs > 0 || lookup(j.env, "RELOCK_NAME") != j.name {
+	outer, _ := strconv.ParseInt(lookup(j.env, "RELOCK_TOKEN"), 10, 64)
+	if outer == 0 || j.bounded || j.runs > 0 || lookup(j.env, "RELOCK_NAME") != j.name {
 		return nil
 	}
-	info, err := lock.Info(ctx)
-	if err != nil {
-		return nil // asking for the lock says what is the matter
-	}
+	info, _ := lock.Info(ctx) // asking for the lock says what is the matter
 	for _, h := range info.Holders {
-		if h.Token == outer && (j.owner == "" || j.owner != h.Owner) && !(h.Read && j.read) {
+		reenters, beside := j.owner != "" && h.Owner == j.owner, h.Read && j.read
+		if h.Token == outer && !reenters && !beside {
 			return fmt.Errorf("%q is held by the run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *bothWrite) Write(b []byte) (int, error) {
 // There were two lines for one loss, the second when a Redis that is gone had been waited for.
 func TestLossIsToldOnceAndAtOnce(t *testing.T) {
 	server := redistest.Real(t)
-	w := worldAt(t, "redis://"+server.Addr())
+	w := worldAt(t, "redis://"+server.Addr()+"/?read_timeout=1h&dial_timeout=1h") // what waits for it hangs
 	was := farewell
 	farewell = time.Hour
 	defer func() { farewell = was }()
