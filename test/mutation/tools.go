@@ -104,11 +104,6 @@ var commandRules = []Rule{
 		[]string{"TestTopRestsNineteenTimesAsLongAsItLooks"},
 	},
 	{
-		"a page that may force is for this machine", "cmd/relock/serve.go",
-		"v.force && (!is || !tcp.IP.IsLoopback())", "v.force && !is",
-		[]string{"TestWrongArgumentsExit64"},
-	},
-	{
 		"a page is for hosts that are known", "cmd/relock/serve.go",
 		"if !v.known(r.Host) {", "if false {",
 		[]string{"TestServeShowsTheLocksUntilItIsTerminated"},
