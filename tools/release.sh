@@ -13,12 +13,20 @@ dist=$PWD/out/dist
 failed() { echo "make release-check: FAILED: $*" >&2; exit 1; }
 
 # For each system an archive and a bill of what is in it; then the sums of all. A commit without a
-# tag is built as a snapshot.
+# tag is built as a snapshot. It is built in a clone: what is not committed is not in it, and the go
+# command notes the commit, which it does not in a worktree.
 dist() {
-	local snapshot=--snapshot
+	local snapshot=--snapshot src
+	src=$(mktemp -d)
+	git clone --quiet . "$src/relock"
 	git describe --tags --exact-match >/dev/null 2>&1 && snapshot=
 	go build -C tools/sbom -o "$PWD/out/bin/relock-sbom" .
-	PATH=$PWD/out/bin:$PATH ${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config tools/goreleaser.yml
+	(
+		export PATH=$PWD/out/bin:$PATH
+		cd "$src/relock"
+		${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config tools/goreleaser.yml
+	)
+	rm -rf "$dist" && mv "$src/relock/out/dist" "$dist" && rm -rf "$src"
 }
 
 # What has been built is whole, has its bill, and on this system says which commit it is of.
@@ -32,7 +40,7 @@ sound() {
 	done
 	files=$(wc -l <"$dist/SHA256SUMS")
 	tar -C "$tmp" -xzf "$dist"/relock_*_"$here".tar.gz
-	go version -m "$tmp/relock" | grep -q "vcs.revision=$(git rev-parse HEAD)" || failed "the program does not know its commit"
+	[[ "$(go version -m "$tmp/relock")" == *"vcs.revision=$(git rev-parse HEAD)"* ]] || failed "the program does not know its commit"
 	echo "make release-check: $("$tmp/relock" version), in $files files with sums"
 }
 
