@@ -22,7 +22,7 @@ import (
 )
 
 // TestMain has the examples end what they start. Nothing here imports a module that the
-// library does not: what the tests of a package import comes into the go.sum of all who import it.
+// library does not: what the tests of a package import comes into the go.sum of who imports it.
 func TestMain(m *testing.M) {
 	before := runtime.NumGoroutine()
 	status := m.Run()

@@ -23,9 +23,9 @@ func TestUsersOfTheLibraryLinkNoServer(t *testing.T) {
 	}
 }
 
-// TestUsersGoSumHasNoModuleOfTests: go mod tidy puts into a user's go.sum what the tests
-// need of each package that the user imports. What the library's own need is what it needs.
-func TestUsersGoSumHasNoModuleOfTests(t *testing.T) {
+// TestTestsAtTheTopNeedNoOtherModule: go mod tidy puts into a user's go.sum what the tests
+// need of each package that the user links. Tests in internal/ still bring some.
+func TestTestsAtTheTopNeedNoOtherModule(t *testing.T) {
 	library := modulesOf(t, ".")
 	for _, needed := range modulesOf(t, "-test", ".") {
 		if !slices.Contains(library, needed) {
