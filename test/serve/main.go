@@ -18,6 +18,6 @@ func main() {
 			fmt.Fprintln(os.Stderr, "serve:", err)
 			os.Exit(1)
 		}
-		fmt.Println(server.Addr())
+		fmt.Fprintln(os.Stdout, server.Addr())
 	}
 }
