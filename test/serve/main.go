@@ -18,6 +18,6 @@ func main() {
 			fmt.Fprintln(os.Stderr, "serve:", err)
 			os.Exit(1)
 		}
-		fmt.Fprintln(os.Stdout, server.Addr())
+		_, _ = fmt.Fprintln(os.Stdout, server.Addr())
 	}
 }
