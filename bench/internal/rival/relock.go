@@ -7,11 +7,11 @@ import (
 )
 
 // Relock is the plain lock.
-func Relock() Rival { return ours("relock", "defaults; go-redis with `ContextTimeoutEnabled`") }
+func Relock() Rival { return ours("relock", "defaults") }
 
 // RelockFair is the lock with Fair().
 func RelockFair() Rival {
-	return ours("relock Fair()", "`Fair()`; go-redis with `ContextTimeoutEnabled`", relock.Fair())
+	return ours("relock Fair()", "`Fair()`", relock.Fair())
 }
 
 func ours(name, settings string, opts ...relock.LockOption) Rival {
@@ -32,7 +32,7 @@ func ours(name, settings string, opts ...relock.LockOption) Rival {
 func RelockSemaphore() Rival {
 	return Rival{
 		Name:     "relock semaphore",
-		Settings: "5 permits, `Weight(2)`; go-redis with `ContextTimeoutEnabled`",
+		Settings: "5 permits, `Weight(2)`",
 		Open: func(addr string, s Setup) (Client, error) {
 			c, rdb, err := OpenRelock(addr, s)
 			if err != nil {
@@ -54,7 +54,7 @@ type CondLock interface {
 func RelockCond() Rival {
 	return Rival{
 		Name:     "relock Cond",
-		Settings: "a condition of a lock with `Fair()`; go-redis with `ContextTimeoutEnabled`",
+		Settings: "a condition of a lock with `Fair()`",
 		Open: func(addr string, s Setup) (Client, error) {
 			c, rdb, err := OpenRelock(addr, s)
 			if err != nil {
@@ -83,7 +83,7 @@ type ReadLock interface{ Reading() Lock }
 func RelockRW() Rival {
 	return Rival{
 		Name:     "relock RWLock",
-		Settings: "defaults; go-redis with `ContextTimeoutEnabled`",
+		Settings: "defaults",
 		Open: func(addr string, s Setup) (Client, error) {
 			c, rdb, err := OpenRelock(addr, s)
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 func RelockMulti() Rival {
 	return Rival{
 		Name:     "relock Multi of 3",
-		Settings: "three names on one server; go-redis with `ContextTimeoutEnabled`",
+		Settings: "three names on one server",
 		Open: func(addr string, s Setup) (Client, error) {
 			c, rdb, err := OpenRelock(addr, s)
 			if err != nil {
@@ -36,7 +36,7 @@ func RelockMulti() Rival {
 func RelockQuorum() Rival {
 	return Rival{
 		Name:     "relock Quorum",
-		Settings: "of three servers; go-redis with `ContextTimeoutEnabled`",
+		Settings: "of three servers",
 		Open: func(addrs string, s Setup) (Client, error) {
 			all := &clients{}
 			var of []*relock.Client
