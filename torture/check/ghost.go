@@ -18,9 +18,9 @@ type ghost struct {
 
 // findGhosts finds when calls of named owners may have had a hold in Redis that
 // nobody knows of. Such a call may have joined its owner's grant all the same, and
-// kept that alive. It is one that made no hold, or one that waited while a fault
-// took from it what it had been granted and not been told of, and that was
-// granted the lock once more.
+// kept that alive. It is one that made no hold, or one that waited while it lost what it
+// had been granted and not been told of, to a fault or with its lease, and that was granted
+// the lock once more.
 func (k *checker) findGhosts(s *story) {
 	s.ghosts = map[string][]ghost{}
 	for _, c := range s.calls {
@@ -28,7 +28,7 @@ func (k *checker) findGhosts(s *story) {
 			continue
 		}
 		to := c.over()
-		if c.acquired != 0 && !s.robbed(c) {
+		if c.acquired != 0 && !s.robbed(c) && !k.unheard(s, c) {
 			continue
 		}
 		if to != never && (c.acquired == 0 || k.delayed(c)) {
@@ -49,6 +49,16 @@ func (s *story) robbed(c *call) bool {
 	return slices.ContainsFunc(s.faults, func(f *fault) bool {
 		return f.allowsOverlap() && f.t <= c.acquired && f.until >= c.began
 	})
+}
+
+// unheard says that the call waited for its lease, and did not hear all the while: its process
+// or the server was stopped, or the link between them did not carry all.
+func (k *checker) unheard(s *story, c *call) bool {
+	if c.acquired-c.began < int64(c.ttl) {
+		return false
+	}
+	silent := func(f *fault) bool { return f.t <= c.acquired && f.until >= c.began }
+	return slices.ContainsFunc(s.faults, silent) || len(between(k.byWorker[c.worker], k.longest, c.began, c.acquired)) > 0
 }
 
 // haunted says that a ghost may have kept a call's grant between two times.

@@ -80,6 +80,14 @@ func robbed() *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 30, got: 31, releasing: 35, released: 36})
 }
 
+// deaf is two holds of one grant with a gap between them, and a call of their owner that
+// waits over the gap and gets a later grant at the given time.
+func deaf(got int64) *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 11, got: 12, releasing: 20, released: 21}).
+		hold(held{w: 2, id: 2, owner: "a", token: 5, call: 10, got: got, releasing: got + 5, released: got + 6}).
+		hold(held{w: 1, id: 3, owner: "a", token: 1, call: 30, got: 31, releasing: 35, released: 36})
+}
+
 // partedUnseen is parted with no instant at which both are known to hold.
 func partedUnseen() *tale {
 	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 11, got: 35, releasing: 50, released: 51}).
@@ -119,6 +127,9 @@ var passingTales = []judged{
 	{"a hold of a grant that a waiter kept until the flush", "", robbed().fault(40, 41, history.FlushAll, "one")},
 	{"a hold of a grant that a waiter kept, with no flush after it", TokenRepeated, robbed().fault(40, 41, history.StopServer, "one")},
 	{"a hold of a grant that a waiter kept, with a flush after that was granted", TokenRepeated, robbed().fault(70, 71, history.FlushAll, "one")},
+	{"a hold of a grant that a waiter kept and did not hear of", "", deaf(1100).fault(5, 90, history.HalfOpen, "link 2")},
+	{"a hold of a grant that a waiter kept, with a lease that had not ended", TokenRepeated, deaf(300).fault(5, 90, history.HalfOpen, "link 2")},
+	{"a hold of a grant that a waiter kept which heard", TokenRepeated, deaf(1100).fault(5, 90, history.HalfOpen, "link 1")},
 	{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 	{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 14, history.FlushAll, "one")},
 	{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},
