@@ -4,6 +4,11 @@ package mutation
 // widened, and of closing: the second way is to be held to no less than the first.
 var holdRules = []Rule{
 	{
+		"a session of holds of several terms is scheduled for each", "internal/room/hold.go",
+		" || len(s.shares) > 1 {", " {",
+		[]string{"TestSessionOfHoldsOfTwoTermsIsRenewed"},
+	},
+	{
 		"the claim is not dropped by who leaves the line", "internal/room/line.go",
 		"\t\tr.passOn(p.of, p.Given.Ticket, at)\n", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext", "TestExplorationOfRoomsFindsNothing"},
