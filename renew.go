@@ -57,7 +57,7 @@ func (c *Client) renewMany(ctx context.Context, of room.Renewal, all []renewing)
 	raw, err := c.transport.Do(ctx, of.Within, call)
 	if err == nil {
 		var now int64
-		if now, left, err = wire.DecodeRenew(raw, len(batch)); err == nil {
+		if now, left, err = wire.DecodeRenew(raw, of.Lease, len(batch)); err == nil {
 			for _, st := range batch {
 				keeperOf(st).sample(now)
 			}

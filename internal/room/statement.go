@@ -78,8 +78,9 @@ func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 	return renewed && kept >= lease && !s.unproven && s.term.Fresh(now, lease)
 }
 
-// Stated takes the reply to a statement, which so many replicas have acknowledged. more:
-// the statement is to be made again.
+// Stated takes the reply to a statement, which so many replicas have acknowledged. One that
+// a later statement has overtaken changed nothing in Redis, its lease included: what is left
+// is less than was asked for, and it is made again under a number that is later still.
 func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	s.Check(at)
@@ -94,6 +95,8 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 		return Over
 	case reply.Now == 0: // the lease is as it was
 		s.fails = 0
+	case reply.Remaining < st.Lease.Truncate(time.Millisecond): // a later statement overtook it
+		return Again
 	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)

@@ -70,12 +70,13 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
 }
 
-// DecodeRenew returns which of so many sessions were not renewed, by index.
-func DecodeRenew(raw []any, sessions int) (now int64, left []int, err error) {
+// DecodeRenew returns which of so many sessions were not renewed, by index: those that do
+// not hold alone, and those of which a later statement arrived before, whose lease is as it was.
+func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
 	for i := range sessions {
-		if cur.Within("remaining", room.QueueKey, maxLease) <= 0 {
+		if cur.Within("remaining", room.QueueKey, maxLease) < max(1, ttl.Milliseconds()) {
 			left = append(left, i)
 		}
 	}

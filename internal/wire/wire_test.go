@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,4 +198,14 @@ func nonceOf(seed []byte) string {
 		b[i] = alphabet[seed[i]%64]
 	}
 	return string(b)
+}
+
+// A lease that is shorter than the renewal asked for is as it was: a later statement of its
+// session had arrived before.
+func TestRenewalOfManySaysWhichLeasesAreAsTheyWere(t *testing.T) {
+	raw := []any{int64(1_700_000_000_000), int64(1000), int64(999), int64(0), int64(room.QueueKey), int64(5000)}
+	_, left, err := wire.DecodeRenew(raw, time.Second+time.Microsecond, 5)
+	if want := []int{1, 2, 3}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("not renewed: %v, %v; want %v", left, err, want)
+	}
 }

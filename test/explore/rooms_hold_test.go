@@ -182,58 +182,6 @@ func (m *member) disown(nonce string) {
 	}
 }
 
-// fire is what is due for an acquisition.
-func (a *roomAcq) fire() {
-	m := a.m
-	at := m.step()
-	switch {
-	case a.Over():
-	case a.Session == nil:
-		if q, due := a.Entry.Beat(at); due {
-			script, block := a.acquire(q, a.Entry.Ticket(), true), q.Block()
-			m.askFor(a.nonce, fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
-		}
-	default:
-		if r, due := a.Session.Due(at); due {
-			if st, held := a.Session.Renew(r, at.Now); held {
-				m.ask(fmt.Sprintf("renews %s op %d", a.nonce, st.Said.Op), a.statement(&st), func(reply []any, ok bool) { a.renewed(&st, reply, ok) })
-			}
-		}
-	}
-	m.done(at)
-}
-
-func (a *roomAcq) beaten(q room.Request, reply []any, ok bool, block int) {
-	at := a.m.step()
-	if ok {
-		q.Beaten(a.m.decode(reply, block), at)
-	} else {
-		q.Missed(room.Failure{Err: errLost, Unknown: true}, false, at)
-	}
-	a.m.done(at)
-}
-
-func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
-	m, s := a.m, a.Session
-	at := m.step()
-	if !ok {
-		s.Unrenewed(nil, at)
-		m.done(at)
-		return
-	}
-	s.Tried()
-	v := st.Stated(m.said(reply), 0, at)
-	if v == room.Short {
-		s.Unrenewed(errLost, at)
-	}
-	if v == room.Again {
-		if again, held := s.Renew(room.Renewal{Lease: st.Lease}, at.Now); held {
-			m.ask(fmt.Sprintf("renews %s op %d", a.nonce, again.Said.Op), a.statement(&again), func(reply []any, ok bool) { a.renewed(&again, reply, ok) })
-		}
-	}
-	m.done(at)
-}
-
 // reenter adds a hold to a session of the call's owner.
 func (c *roomCall) reenter(s *room.Session, reserved bool) {
 	m, a := c.m, s.Of.(*roomAcq)

@@ -1,0 +1,91 @@
+package explore_test
+
+import (
+	"fmt"
+
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// fire is what is due for an acquisition.
+func (a *roomAcq) fire() {
+	m := a.m
+	at := m.step()
+	switch {
+	case a.Over():
+	case a.Session == nil:
+		if q, due := a.Entry.Beat(at); due {
+			script, block := a.acquire(q, a.Entry.Ticket(), true), q.Block()
+			m.askFor(a.nonce, fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
+		}
+	default:
+		if r, due := a.Session.Due(at); due {
+			a.renew(r, at)
+		}
+	}
+	m.done(at)
+}
+
+func (a *roomAcq) beaten(q room.Request, reply []any, ok bool, block int) {
+	at := a.m.step()
+	if ok {
+		q.Beaten(a.m.decode(reply, block), at)
+	} else {
+		q.Missed(room.Failure{Err: errLost, Unknown: true}, false, at)
+	}
+	a.m.done(at)
+}
+
+func (a *roomAcq) renew(r room.Renewal, at *room.Step) {
+	st, held := a.Session.Renew(r, at.Now)
+	if !held {
+		return
+	}
+	what := fmt.Sprintf("renews %s op %d", a.nonce, st.Said.Op)
+	a.m.ask(what, a.statement(&st), func(reply []any, ok bool) {
+		if r.Plain {
+			a.renewedAmong(&st, reply, ok)
+		} else {
+			a.renewed(&st, reply, ok)
+		}
+	})
+}
+
+// renewedAmong takes the answer to a renewal that may be made together with others.
+func (a *roomAcq) renewedAmong(st *room.Statement, reply []any, ok bool) {
+	m := a.m
+	if !ok {
+		a.renewed(st, reply, ok)
+		return
+	}
+	_, left, err := wire.DecodeRenew(reply, st.Lease, 1)
+	if err != nil {
+		m.hall.violate("a reply cannot be read: %v", err)
+	}
+	at := m.step()
+	if len(left) == 0 {
+		st.Renewed(at)
+	} else {
+		a.renew(room.Renewal{Lease: st.Lease}, at)
+	}
+	m.done(at)
+}
+
+func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
+	m, s := a.m, a.Session
+	at := m.step()
+	if !ok {
+		s.Unrenewed(nil, at)
+		m.done(at)
+		return
+	}
+	s.Tried()
+	v := st.Stated(m.said(reply), 0, at)
+	if v == room.Short {
+		s.Unrenewed(errLost, at)
+	}
+	if v == room.Again {
+		a.renew(room.Renewal{Lease: st.Lease}, at)
+	}
+	m.done(at)
+}
