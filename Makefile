@@ -43,7 +43,7 @@ model: ## check the model of the protocol for four clients, in every state
 # Five minutes at 30s. What it finds is written to testdata/fuzz, and is a test from then on.
 FUZZTIME ?= 10s
 fuzz: ## look for inputs that break a decoder or a check; FUZZTIME=10s for each target
-	@set -e; for dir in test/contract internal/key internal/transport internal/wire; do \
+	@set -e; for dir in test/contract internal/key test/transport test/wire; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$dir/*_test.go); do \
 			echo "fuzz: $$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$dir; \
 		done; \
@@ -184,5 +184,5 @@ race:
 
 search:
 	@echo "go test: texts and programs"; $(TEST) -count=1 $(PLAIN)
-	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./lua ./test/conformance ./test/contract ./test/explore ./test/real ./test/wire
+	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./test/conformance ./test/contract ./test/explore ./test/lua ./test/real ./test/wire
 	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules

@@ -23,13 +23,18 @@ func TestUsersOfTheLibraryLinkNoServer(t *testing.T) {
 	}
 }
 
-// TestTestsAtTheTopNeedNoOtherModule: go mod tidy puts into a user's go.sum what the tests
-// need of each package that the user links. Tests in internal/ still bring some.
-func TestTestsAtTheTopNeedNoOtherModule(t *testing.T) {
+// TestTestsOfWhatUsersLinkNeedNoOtherModule: go mod tidy puts into a user's go.sum what the
+// tests need of each package that the user links, those in internal/ as well.
+func TestTestsOfWhatUsersLinkNeedNoOtherModule(t *testing.T) {
 	library := modulesOf(t, ".")
-	for _, needed := range modulesOf(t, "-test", ".") {
-		if !slices.Contains(library, needed) {
-			t.Errorf("a test at the top needs %s: move it to a package in test/, or what it needs into a process of its own", needed)
+	for _, pkg := range linkedBy(t, ".") {
+		if pkg != module && !strings.HasPrefix(pkg, module+"/") {
+			continue
+		}
+		for _, needed := range modulesOf(t, "-test", pkg) {
+			if !slices.Contains(library, needed) {
+				t.Errorf("a test of %s needs %s: move it to a package in test/, or what it needs into a process of its own", pkg, needed)
+			}
 		}
 	}
 	if tests := modulesOf(t, "-test", "./test/contract"); !slices.Contains(tests, goleak) {

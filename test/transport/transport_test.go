@@ -11,12 +11,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/relock-go/relock/internal/transport"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newTransport returns one whose workers end with the test.
 func newTransport(t testing.TB, rdb redis.UniversalClient) *transport.Transport {

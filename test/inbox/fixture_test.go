@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
@@ -22,8 +21,6 @@ import (
 )
 
 const channel = "relock:inbox:me"
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // network is the subscriber's way to the server, where it breaks in ways that
 // the server does not see.
