@@ -139,7 +139,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	raw, acks, err := c.do(w.ctx, need.Within(a.Terms.TTL), need, call)
 	var reply wire.AcquireReply
 	if err == nil {
-		reply, err = wire.DecodeAcquire(raw, 1, block)
+		reply, err = wire.DecodeAcquire(raw, 1, block, a.Terms.TTL)
 	}
 	if err != nil {
 		at = k.begin()

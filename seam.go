@@ -95,7 +95,7 @@ func (c *Client) remembers() bool {
 }
 
 func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
-	reply, err := wire.DecodeAcquire(raw, requests, math.MaxInt32)
+	reply, err := wire.DecodeAcquire(raw, requests, math.MaxInt32, math.MaxInt64)
 	var all []seam.Answer
 	for _, a := range reply.Answers {
 		all = append(all, seam.Answer{Code: a.Code, Ghost: a.Ghost, Remaining: a.Remaining})

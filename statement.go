@@ -190,8 +190,8 @@ func (a *acquisition) confirm(w *waiting) error {
 
 // prove is confirm for who gives up nothing.
 func (a *acquisition) prove(ctx context.Context, once bool) error {
-	x := a.Terms.Wish(ledger.Counts{})
 	a.keeper.mu.Lock()
+	x := a.Session.Confirmation()
 	a.makeTurn()
 	a.Session.Ledger.Wish(x)
 	a.keeper.mu.Unlock()

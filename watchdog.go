@@ -160,11 +160,11 @@ func (c *Client) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 }
 
 func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request) {
-	call, timeout := c.pollCall(k, waiters)
+	call, timeout, block := c.pollCall(k, waiters)
 	raw, err := c.transport.Do(ctx, timeout, call)
 	var reply wire.AcquireReply
 	if err == nil {
-		reply, err = wire.DecodeAcquire(raw, len(waiters), 1)
+		reply, err = wire.DecodeAcquire(raw, len(waiters), block, waiters[0].Terms.TTL)
 	}
 	if err == nil {
 		k.sample(reply.Now)
@@ -206,8 +206,9 @@ func (c *Client) missed(k *keeper, q room.Request, err error) {
 	}
 }
 
-// pollCall makes one call of the heartbeats, which is waited for as long as any allows.
-func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration) {
+// pollCall makes one call of the heartbeats, which is waited for as long as any allows;
+// block is how many tokens the first asks for.
+func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration, block int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	requests := make([]wire.Request, len(waiters))
@@ -219,5 +220,5 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	return c.wire.Acquire(k.keys(), k.kind, notAfter, true, requests...), timeout
+	return c.wire.Acquire(k.keys(), k.kind, notAfter, true, requests...), timeout, requests[0].Block
 }

@@ -174,10 +174,18 @@ func (s *Session) Gone(why error, at *Step) {
 }
 
 // ToConfirm says that no hold may be made yet: the rest of the queue entry's lease is
-// not what a fixed lease promises, and replicas have yet to acknowledge what a message
-// or a heartbeat said.
+// not what a fixed lease promises, replicas have yet to acknowledge what a message or a
+// heartbeat said, or a hold that waited on a condition has a longer lease than the one
+// with which its session began, and which it was granted again.
 func (s *Session) ToConfirm() bool {
-	return s.Terms.Fixed && s.handed || s.unproven && !s.over
+	return s.Terms.Fixed && s.handed || s.unproven && !s.over || s.waking && s.leased() > s.Terms.TTL
+}
+
+// Confirmation is what is to be stated then.
+func (s *Session) Confirmation() *ledger.Wish {
+	x := s.Terms.Wish(ledger.Counts{})
+	x.Lease = s.leased()
+	return x
 }
 
 // Need is what the strictest of the session's holds asks of each statement that

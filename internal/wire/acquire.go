@@ -58,11 +58,12 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool,
 	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
 
-// DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens.
-func DecodeAcquire(raw []any, requests, block int) (AcquireReply, error) {
+// DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens
+// and a lease of ttl.
+func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireReply, error) {
 	cur := scriptAcquire.Read(raw)
 	if requests == 1 && len(raw) <= 2 {
-		return decodeTaken(cur, block)
+		return decodeTaken(cur, block, ttl)
 	}
 	reply := AcquireReply{Now: serverTime(cur), More: yes(cur, "more")}
 	for len(reply.Answers) < requests {
@@ -108,8 +109,8 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 }
 
 // decodeTaken reads the answer of a lock that was free. The lease is all that was
-// asked for.
-func decodeTaken(cur *script.Cursor, block int) (AcquireReply, error) {
+// asked for, though the session may have had a longer one before.
+func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (AcquireReply, error) {
 	high := cur.Within("token", 1000, maxCount)
 	if cur.More() {
 		block = int(cur.Within("block", 1, int64(block)))
@@ -117,6 +118,6 @@ func decodeTaken(cur *script.Cursor, block int) (AcquireReply, error) {
 	if err := cur.End(); err != nil {
 		return AcquireReply{}, err
 	}
-	held := room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: millis(maxLease)}
+	held := room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
 	return AcquireReply{Now: high / 1000, Answers: []room.Answer{held}}, nil
 }

@@ -145,7 +145,7 @@ func (c *roomCall) answered(reply []any, ok bool, block int) {
 		m.hall.later(m, 11*time.Millisecond, c.sendOnce)
 		return
 	}
-	said := m.decode(reply, block)
+	said := m.decode(reply, block, a.Terms.TTL)
 	said, _ = c.request.Answered(said, 0, at)
 	switch said.Code {
 	case room.Held:
@@ -166,8 +166,8 @@ func (c *roomCall) answered(reply []any, ok bool, block int) {
 	}
 }
 
-func (m *member) decode(reply []any, block int) room.Answer {
-	got, err := wire.DecodeAcquire(reply, 1, block)
+func (m *member) decode(reply []any, block int, ttl time.Duration) room.Answer {
+	got, err := wire.DecodeAcquire(reply, 1, block, ttl)
 	if err != nil {
 		m.hall.violate("a reply cannot be read: %v", err)
 		return room.Answer{Code: room.Late}

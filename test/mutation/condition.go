@@ -142,4 +142,19 @@ var conditionRules = []Rule{
 		"e.Silent(k.c.clock.Now()) > w.a.Terms.TTL {", "false {",
 		[]string{"TestWaitWhoseRedisFallsSilentIsLost"},
 	},
+	{
+		"condition: the longest lease of the holds is asked for after a wait", "internal/room/session.go",
+		" || s.waking && s.leased() > s.Terms.TTL", "",
+		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
+	},
+	{
+		"condition: a lease that is not renewed is as long as the longest of the holds", "internal/room/session.go",
+		"	x.Lease = s.leased()\n", "",
+		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
+	},
+	{
+		"condition: a free lock is trusted for the lease that was asked for", "internal/wire/acquire.go",
+		"High: high, Remaining: ttl}", "High: high, Remaining: millis(maxLease)}",
+		[]string{"TestForgottenWaiterTrustsNoLongerThanItHasAskedFor"},
+	},
 }

@@ -52,7 +52,7 @@ func FuzzReplies(f *testing.F) {
 
 func acquired(t *testing.T, raw []any, n int) {
 	t.Helper()
-	reply, err := wire.DecodeAcquire(raw, n, math.MaxInt32)
+	reply, err := wire.DecodeAcquire(raw, n, math.MaxInt32, time.Minute)
 	now, answers := reply.Now, reply.Answers
 	if err != nil {
 		if len(answers) > 0 {

@@ -1,0 +1,73 @@
+package contract_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// nested has an owner hold a lock for a short lease, and nested for a long one.
+func nested(x *rig.Lab, c *relock.Client, opts ...relock.LockOption) (outer, inner *relock.Hold) {
+	x.T.Helper()
+	outer = x.BeginAs("me", c.NewLock("l", append(opts, relock.TTL(2*time.Second))...)).Holds()
+	return outer, x.BeginAs("me", c.NewLock("l", append(opts, relock.TTL(time.Minute))...)).Holds()
+}
+
+// An owner that waits has a hold for a longer lease than the one it began with: what it has
+// after the wait is renewed, and has the longer lease.
+func TestHoldsOfTwoLeasesAreKeptAfterAWait(t *testing.T) {
+	for name, opts := range map[string][]relock.LockOption{"renewed": nil, "fixed": {relock.NoWatchdog()}} {
+		t.Run(name, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) {
+				a, b := x.Actor(), x.Actor()
+				outer, inner := nested(x, a.Client, opts...)
+				one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
+				l := b.NewLock("l")
+				rig.Must(t, l.Lock(t.Context()))
+				rig.Must(t, l.NewCond("c").Signal(t.Context()))
+				rig.Must(t, l.Unlock())
+				one.Woken()
+				x.Until(x.Now() + 30*time.Second)
+				rig.Must(t, inner.Err())
+				rig.Must(t, outer.Err())
+				x.Refuses(l)
+				rig.End(t, inner)
+				rig.End(t, outer)
+				x.Frees("l")
+			})
+		})
+	}
+}
+
+// A waiter that was forgotten, as its client was cut off for longer than its lease, finds
+// the lock free: it has it for the lease that it has asked for, and no longer.
+func TestForgottenWaiterTrustsNoLongerThanItHasAskedFor(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a := x.Actor()
+		outer, inner := nested(x, a.Client)
+		ctx, cancel := context.WithCancel(x.By("me"))
+		defer cancel()
+		one := x.Sleeps(ctx, a.NewLock("l").NewCond("c"), 0)
+		one.Waits()
+		l := x.Lock("l")
+		cutOff(a, func() {
+			x.Until(x.Now() + 5*time.Second)
+			rig.Must(t, l.Lock(t.Context())) // and the waiter is forgotten
+			rig.Must(t, l.NewCond("c").Signal(t.Context()))
+			rig.Must(t, l.Unlock())
+			rig.WantBare(t, x.Redis, "l")
+		})
+		one.Woken()
+		heal := a.Link.Hole()
+		defer heal()
+		if ok, err := l.TryLock(t.Context(), time.Hour); !ok || err != nil {
+			t.Fatalf("the next: %v, %v", ok, err)
+		}
+		rig.WantIs(t, inner.Err(), relock.ErrLost)
+		rig.WantIs(t, outer.Err(), relock.ErrLost)
+		rig.Must(t, l.Unlock())
+	})
+}
