@@ -24,7 +24,7 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	case left > 0:
 	case err != nil:
 		s.c.spawn(h.terms.ttl, func(ctx context.Context) {
-			_, _ = s.send(ctx, call)
+			s.clear(ctx, call)
 			s.sweep(ctx)
 		})
 	case doubt:
@@ -49,6 +49,25 @@ func (s *session) send(ctx context.Context, call transport.Call) (held bool, err
 	return held, err
 }
 
+// clear sends the release of a session that is over. Where its owner has another by now
+// it would end that one's holds: that one clears up behind both.
+func (s *session) clear(ctx context.Context, call transport.Call) {
+	if s.takeTurn(ctx) != nil {
+		return
+	}
+	defer s.giveTurn()
+	s.c.mu.Lock()
+	next := s.c.named[sessionKey{s.kind, s.owner.key}]
+	followed := s.named && next != nil && next.owner == s.owner
+	if followed {
+		next.doubt = true
+	}
+	s.c.mu.Unlock()
+	if !followed {
+		_, _ = s.send(ctx, call)
+	}
+}
+
 // sweep releases once more when no unanswered copy of a request for the lock can come
 // true any more.
 func (s *session) sweep(ctx context.Context) {
@@ -58,7 +77,7 @@ func (s *session) sweep(ctx context.Context) {
 	if d := s.c.clock.Now().Until(until); d > 0 && !transport.Pause(ctx, nil, d) {
 		return
 	}
-	_, _ = s.send(ctx, s.releaseCall(0, max(s.top, 1)))
+	s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 }
 
 // undo ends what a session without holds may have in Redis: a grant that nobody heard of,
@@ -68,7 +87,7 @@ func (s *session) undo() {
 	doubt := s.doubt
 	s.c.mu.Unlock()
 	s.c.spawn(time.Minute, func(ctx context.Context) {
-		_, _ = s.send(ctx, s.releaseCall(0, max(s.top, 1)))
+		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
 			s.sweep(ctx)
 		}

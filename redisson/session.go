@@ -23,6 +23,25 @@ type owner struct {
 	field string
 	key   ownerKey // of a named one
 	uses  int      // sessions
+	past  map[kind]*succession
+}
+
+// A succession is the sessions of one owner in one mode, one after the other. They have one
+// field in Redis: what is said late of one would be believed of the next.
+type succession struct {
+	turn  chan struct{} // room for one: who tells Redis of the count
+	until clock.Instant // by then no unanswered copy of a request is answered any more
+}
+
+// succession needs the client's mu.
+func (o *owner) succession(k kind) *succession {
+	if o.past == nil {
+		o.past = make(map[kind]*succession)
+	}
+	if o.past[k] == nil {
+		o.past[k] = &succession{turn: make(chan struct{}, 1)}
+	}
+	return o.past[k]
 }
 
 type sessionKey struct {
@@ -38,16 +57,15 @@ type session struct {
 	names names
 	owner *owner
 	named bool
-	turn  chan struct{} // room for one: who tells Redis of the count
-	task  renewal.Task
+	*succession
+	task renewal.Task
 
-	holds    []*Hold       // not released
-	calls    int           // that ask
-	top      int           // the largest count that Redis was told
-	gone     bool          // takes no more calls
-	queued   bool          // may stand in a fair lock's queue
-	doubt    bool          // may have what nobody was told of
-	until    clock.Instant // by then no unanswered copy of a request is answered any more
+	holds    []*Hold // not released
+	calls    int     // that ask
+	top      int     // the largest count that Redis was told
+	gone     bool    // takes no more calls
+	queued   bool    // may stand in a fair lock's queue
+	doubt    bool    // may have what nobody was told of
 	renewing bool
 	retry    clock.Instant // not before that, after a renewal that failed
 	token    int64
@@ -69,7 +87,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	if c.draining {
 		return nil, relock.ErrClosed
 	}
-	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", turn: make(chan struct{}, 1), calls: 1}
+	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1}
 	s.task.Of = s
 	s.owner = w.as
 	if s.named && s.owner == nil {
@@ -79,6 +97,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 		s.owner = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key.owner}
 	}
 	s.owner.uses++
+	s.succession = s.owner.succession(s.kind)
 	if s.named {
 		c.named[key] = s
 		c.owners[key.owner] = s.owner

@@ -112,4 +112,19 @@ var redissonRules = []Rule{
 		"  wake(ARGV[3], ARGV[4])\n", "",
 		[]string{"TestWhoGivesUpLeavesTheQueueAndWakesTheNext"},
 	},
+	{
+		"redisson: a reader trusts its own lease, not that of all readers", "redisson/lua/renew.lua",
+		"KEYS[2] and redis.call('PTTL', KEYS[2]) or left", "left",
+		[]string{"TestAReaderTrustsItsOwnLeaseOnly"},
+	},
+	{
+		"redisson: a session that is over clears up behind no later one of its owner", "redisson/release.go",
+		"	if !followed {", "	if true {",
+		[]string{"TestWhatAnEarlierReadLeftEndsNoLaterOne"},
+	},
+	{
+		"redisson: an owner's next session waits for the unlock of the one before", "redisson/session.go",
+		"s.succession = s.owner.succession(s.kind)", "s.succession = &succession{turn: make(chan struct{}, 1)}",
+		[]string{"TestAnUnlockThatIsMadeAgainEndsNoLaterRead"},
+	},
 }
