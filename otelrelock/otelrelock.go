@@ -127,6 +127,6 @@ func New(opts ...Option) (relock.Hooks, error) {
 	if err != nil {
 		return relock.Hooks{}, fmt.Errorf("otelrelock: %w", err)
 	}
-	s := &spans{tracer: c.tracers.Tracer(scope), from: c.from, live: make(map[holdKey][]open)}
+	s := &spans{tracer: c.tracers.Tracer(scope), from: c.from, live: make(map[holdKey]open)}
 	return m.hooks().Join(s.hooks()), nil
 }

@@ -142,6 +142,28 @@ func (p *pairing) report(b *testing.B, none *pairing) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// TestHooksOfAShortHoldAllocateNothing: neither metrics nor, where the wait and the hold are
+// too short for spans, the note of who holds.
+func TestHooksOfAShortHoldAllocateNothing(t *testing.T) {
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(nowhere{}))
+	defer func() { _ = tracers.Shutdown(context.Background()) }()
+	hooks, err := otelrelock.New(otelrelock.WithMeterProvider(meters), otelrelock.WithTracerProvider(tracers))
+	rig.Must(t, err)
+	traced, parent := tracers.Tracer("program").Start(t.Context(), "request")
+	defer parent.End()
+	for what, ctx := range map[string]context.Context{"no span": t.Context(), "a span": traced} {
+		e := relock.Event{Name: "told/1", Owner: "~abcdefgh:1", Kind: "plain", Waited: 30 * time.Microsecond, Held: 30 * time.Microsecond}
+		if got := testing.AllocsPerRun(1000, func() {
+			e.Token++
+			hooks.Acquired(ctx, e)
+			hooks.Released(e)
+		}); got > 0 {
+			t.Errorf("%v allocations for the hooks of a pair below %s, want none", got, what)
+		}
+	}
+}
+
 // BenchmarkHooks is what the hooks of a pair cost by themselves.
 func BenchmarkHooks(b *testing.B) {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))

@@ -24,6 +24,7 @@ func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner, e.Token} }
 type open struct {
 	parent trace.Span
 	failed []failure // renewals
+	older  *open     // with the same key
 }
 
 type failure struct {
@@ -37,7 +38,7 @@ type spans struct {
 	from   time.Duration // how long something takes that has a span
 
 	mu   sync.Mutex
-	live map[holdKey][]open
+	live map[holdKey]open // the newest
 }
 
 // mostFailed is how many failed renewals of a hold are events of its span: the first ones.
@@ -50,9 +51,9 @@ func (s *spans) hooks() relock.Hooks {
 		RenewalFailed: func(e relock.Event) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if all := s.live[keyOf(e)]; len(all) > 0 && len(all[len(all)-1].failed) < mostFailed {
-				last := &all[len(all)-1]
-				last.failed = append(last.failed, failure{time.Now(), e.Err})
+			if o, known := s.live[keyOf(e)]; known && len(o.failed) < mostFailed {
+				o.failed = append(o.failed, failure{time.Now(), e.Err})
+				s.live[keyOf(e)] = o
 			}
 		},
 		Released: func(e relock.Event) { s.ended(e, false) },
@@ -66,9 +67,14 @@ func (s *spans) acquired(ctx context.Context, e relock.Event) {
 		return
 	}
 	s.asked(ctx, e)
+	k, o := keyOf(e), open{parent: parent}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live[keyOf(e)] = append(s.live[keyOf(e)], open{parent: parent})
+	if newest, several := s.live[k]; several {
+		older := newest // newest itself stays on the stack
+		o.older = &older
+	}
+	s.live[k] = o
 }
 
 // asked is the span of a call that has its hold, or none.
@@ -111,15 +117,13 @@ func (s *spans) ended(e relock.Event, lost bool) {
 func (s *spans) take(k holdKey) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.live[k]
-	if len(all) == 0 {
+	if o, known = s.live[k]; !known {
 		return open{}, false
 	}
-	o = all[len(all)-1]
-	if len(all) == 1 {
+	if o.older == nil {
 		delete(s.live, k)
 	} else {
-		s.live[k] = all[:len(all)-1]
+		s.live[k] = *o.older
 	}
 	return o, true
 }

@@ -51,7 +51,11 @@ func Name(prefix, hash string) string {
 	if name, ok := strings.CutPrefix(rest, ":ht:"); ok {
 		return name
 	}
-	return unescaper.Replace(rest[len(":h:{") : len(rest)-len("}")])
+	name := rest[len(":h:{") : len(rest)-len("}")]
+	if strings.IndexByte(name, '%') < 0 { // nothing is escaped; the replacer would copy the name in any case
+		return name
+	}
+	return unescaper.Replace(name)
 }
 
 // Lock returns the name of the lock whose hash a key of Redis is; ok is false for every

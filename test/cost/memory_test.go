@@ -75,3 +75,21 @@ func TestALockAndUnlockAllocateLittle(t *testing.T) {
 	}
 	rig.Must(t, local.Unlock())
 }
+
+// Fails when what hooks are told is made anew each time: the lock's name is a part of its key.
+func TestHooksOfALockAndUnlockAreToldWithLittle(t *testing.T) {
+	if rig.UnderRace {
+		t.Skip("the race detector allocates")
+	}
+	told := 0
+	hooks := relock.Hooks{Acquired: func(context.Context, relock.Event) { told++ }, Released: func(relock.Event) { told++ }}
+	allocates := func(opts ...relock.Option) float64 {
+		c, _, _ := costly(t, opts...)
+		l := c.NewLock("told")
+		pairs(t, l, 200)
+		return testing.AllocsPerRun(500, func() { pairs(t, l, 1) })
+	}
+	if without, with := allocates(), allocates(relock.Trace(hooks)); with > without+2 || told == 0 {
+		t.Errorf("%v allocations for a lock and unlock without hooks, %v with them, want the owner's name twice more", without, with)
+	}
+}
