@@ -272,9 +272,15 @@ func (w *waiting) resume() (*Hold, error) {
 	k.mu.Lock()
 	a := k.newEntry(w.owner, w.lock, false)
 	k.mu.Unlock()
-	_, err := w.request(a, room.PlaceNone)
-	if err == nil && w.hold == nil {
+	said, err := w.request(a, room.PlaceNone)
+	switch {
+	case err != nil || w.hold != nil:
+	case said.Code != room.Held:
 		err = errUsed
+	default: // to a request that was sent again
+		if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {
+			err = errUsed
+		}
 	}
 	if err != nil {
 		a.giveUp()

@@ -62,6 +62,12 @@ func (w *waiting) acquire() (*Hold, error) {
 	case w.hold != nil:
 		return w.hold, nil
 	}
+	return w.confirmed(a)
+}
+
+// confirmed makes the hold of what was granted, once it is all that its terms promise.
+func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
+	k := w.keeper
 	at := k.begin()
 	if a.Session.ToConfirm() {
 		k.end(&at)

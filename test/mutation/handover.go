@@ -77,4 +77,9 @@ var handoverRules = []Rule{
 		"if t.Prefix != c.cfg.prefix {", "if false {",
 		[]string{"TestATicketOfAnotherPrefixIsRefused"},
 	},
+	{
+		"a fixed lease is resumed by a request that was sent again", "handover.go",
+		"if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {", "if err = errUsed; false {",
+		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
+	},
 }
