@@ -71,6 +71,7 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
+	s.busy = false // a renewal that was under way has been given up, or is stale
 	s.schedule(at)
 	s.Check(at)
 }

@@ -3,9 +3,11 @@ package contract_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -69,5 +71,29 @@ func TestForgottenWaiterTrustsNoLongerThanItHasAskedFor(t *testing.T) {
 		rig.WantIs(t, inner.Err(), relock.ErrLost)
 		rig.WantIs(t, outer.Err(), relock.ErrLost)
 		rig.Must(t, l.Unlock())
+	})
+}
+
+// The renewal of a session is about to be sent when its owner is to wait, and may not.
+func TestSessionThatMayNotWaitIsRenewedOn(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a, b := x.Actor(), x.Actor()
+		la, lb := a.NewLock("l", relock.Owner("me")), b.NewLock("l", relock.Owner("me"))
+		h := rig.MustAcquire(t, la)
+		other := rig.MustAcquire(t, lb)
+		gate := make(chan struct{})
+		a.Fate("await", 1, redistest.Hold(gate))
+		var wait rig.Going
+		rig.RenewAround(a.Client, false, func() {
+			wait = rig.Beside(func() error { return la.NewCond("c").Wait(t.Context()) })
+			synctest.Wait()
+		})
+		synctest.Wait()
+		close(gate)
+		rig.WantIs(t, <-wait, relock.ErrOwnerMismatch)
+		time.Sleep(time.Minute)
+		rig.End(t, h)
+		rig.End(t, other)
+		x.Frees("l")
 	})
 }

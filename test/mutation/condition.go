@@ -157,4 +157,9 @@ var conditionRules = []Rule{
 		"High: high, Remaining: ttl}", "High: high, Remaining: millis(maxLease)}",
 		[]string{"TestForgottenWaiterTrustsNoLongerThanItHasAskedFor"},
 	},
+	{
+		"condition: a session that may not wait is renewed on", "internal/room/condition.go",
+		"	s.busy = false // a renewal", "	// a renewal",
+		[]string{"TestSessionThatMayNotWaitIsRenewedOn"},
+	},
 }
