@@ -294,6 +294,9 @@ local function move(s, identity, op, deadline)
     redis.call('HDEL', KEYS[1], 'o:' .. s.owner)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. to.owner, write_counts(op, s.writes, s.reads, s.ttl, s.block))
   else
+    if state.exclusive == s.owner and to.owner ~= s.owner then
+      exclude(to.owner)
+    end
     redis.call('ZREM', KEYS[2], 'r' .. s.nonce)
     redis.call('HDEL', KEYS[1], 's:' .. s.nonce, to.owner == s.owner and 's:' .. s.nonce or 'g:' .. s.owner)
   end

@@ -82,4 +82,9 @@ var handoverRules = []Rule{
 		"if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {", "if err = errUsed; false {",
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
 	},
+	{
+		"who resumes what excludes others excludes them by its own name", "lua/shared_sessions.lua",
+		"      exclude(to.owner)\n", "",
+		[]string{"TestAWriterThatIsResumedBesideDeadReadersIsRenewed"},
+	},
 }
