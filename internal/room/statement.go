@@ -38,6 +38,7 @@ const (
 	Short                // it does, and too few replicas: no trust rests on it
 	Again                // it is to be made once more, at once
 	Over                 // the session is over
+	Overtaken            // it came too late to change anything, and is to be made once more, soon
 )
 
 // Next returns what is to be stated, for w or because needs have changed: none if Redis
@@ -96,7 +97,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	case reply.Now == 0: // the lease is as it was
 		s.fails = 0
 	case reply.Remaining < st.Lease.Truncate(time.Millisecond): // a later statement overtook it
-		return Again
+		return Overtaken
 	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)

@@ -114,7 +114,12 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 		}
 		a.turn = false
 		a.m.done(at)
-		if v == room.Again {
+		if v == room.Overtaken {
+			a.m.hall.later(a.m, 20*time.Millisecond, func() {
+				a.tellers = append([]*teller{t}, a.tellers...)
+				a.state()
+			})
+		} else if v == room.Again {
 			a.tellers = append([]*teller{t}, a.tellers...)
 		} else {
 			t.done(v == room.Known)
