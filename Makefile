@@ -165,7 +165,7 @@ CROWDS := ManyReadersAreReadInPages|ForceEndsAGrantOfManySessionsAtOnce|DeadGran
 # Tests that walk through thousands of cases in virtual time. The race detector makes them eight times as slow,
 # and the tests of the same code on real servers are its place: these run without it, and the exploration also
 # with it over a few schedules. A test that is renamed runs in both ways until it is renamed here.
-SEARCHES := Exploration(OfRooms|OfConditions)?FindsNothing|Explorer(OfConditions)?FindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds|$(CROWDS)
+SEARCHES := CallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo|Exploration(OfRooms|OfConditions)?FindsNothing|Explorer(OfConditions)?FindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds|$(CROWDS)
 
 # Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
 # beside makes the figures any: these run without it, one package after the other.

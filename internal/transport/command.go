@@ -41,6 +41,15 @@ func (c Call) body(verb string) string {
 	return c.Script.SHA
 }
 
+// bare is the call as it goes over the wire; made by itself where it is sent in full.
+func (c Call) bare(verb string) bare {
+	b := bare{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
+	if verb == evalsha {
+		b.usual = c.Usual
+	}
+	return b
+}
+
 // command returns verb body numkeys key ... arg ..., where body is the
 // script's SHA for EVALSHA, and its source for EVAL.
 func command(ctx context.Context, verb string, c Call) once {
@@ -89,7 +98,7 @@ func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(),
 // deliver sends a call, through the client's hooks if it has any.
 func (t *Transport) deliver(ctx context.Context, w way, verb string, c Call) answer {
 	if f, ok := w.(*flight); ok && t.own.hooks.none.Load() {
-		val, err := f.send(ctx, bare{verb, c.body(verb), c.Keys, c.Args})
+		val, err := f.send(ctx, c.bare(verb))
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)

@@ -30,6 +30,7 @@ type bare struct {
 	verb, script string
 	keys         []string
 	args         []any
+	usual        *Usual // how it can be made with others; may be nil
 }
 
 // appendCommand writes a command with arguments that are encodable.
@@ -45,18 +46,23 @@ func appendCommand(b []byte, c bare) []byte {
 		}
 	}
 	for _, arg := range c.args {
-		switch v := arg.(type) {
-		case string:
-			b = appendText(b, v)
-		case []byte:
-			b = append(append(appendHead(b, '$', len(v)), v...), "\r\n"...)
-		case int:
-			b = appendNumber(b, int64(v))
-		case int64:
-			b = appendNumber(b, v)
-		case uint32:
-			b = appendNumber(b, int64(v))
-		}
+		b = appendArg(b, arg)
+	}
+	return b
+}
+
+func appendArg(b []byte, arg any) []byte {
+	switch v := arg.(type) {
+	case string:
+		b = appendText(b, v)
+	case []byte:
+		b = append(append(appendHead(b, '$', len(v)), v...), "\r\n"...)
+	case int:
+		b = appendNumber(b, int64(v))
+	case int64:
+		b = appendNumber(b, v)
+	case uint32:
+		b = appendNumber(b, int64(v))
 	}
 	return b
 }

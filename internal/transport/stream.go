@@ -29,10 +29,12 @@ type stream struct {
 	in    *bufio.Reader // of who reads
 	got   []reply       // of who reads
 	out   []byte        // of who writes: what is left to be sent
-	free  sync.Pool     // of *flight
-	load  atomic.Int32  // calls under way, at whose hooks as well: the last one closes what is over
-	over  atomic.Bool   // no call begins any more; written with mu
-	reads atomic.Int64  // how often something has come
+	group grouping
+	pace  pace
+	free  sync.Pool    // of *flight
+	load  atomic.Int32 // calls under way, at whose hooks as well: the last one closes what is over
+	over  atomic.Bool  // no call begins any more; written with mu
+	reads atomic.Int64 // how often something has come
 
 	// As the latest call found it: whether the server is silent.
 	used  atomic.Int64 // when that was, in nanoseconds since made
@@ -64,10 +66,12 @@ type flight struct {
 	wake  chan struct{} // cap 1: it may have its reply, or something to do
 	done  atomic.Bool   // it has its reply
 	reply reply         // before done
+	again bool          // before done: it was made with others in vain, and is to be made by itself
 	gone  error         // why its caller left
 
 	// Guarded by stream.mu:
 
+	group  int   // so many are made together, of which it is the first; 0: it is not
 	calls  int   // how many it has served
 	queued bool  // it has not been sent
 	left   bool  // its caller has gone
@@ -97,19 +101,22 @@ func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 	if !encodable(cmd.args) {
 		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
-	f.cmd = cmd
-	todo, err := f.s.enter(f)
-	if err == nil {
-		err = f.s.fly(ctx, f, todo)
-		f.gone = err
+	for f.cmd = cmd; ; f.cmd.usual = nil {
+		todo, err := f.s.enter(f)
+		if err == nil {
+			err = f.s.fly(ctx, f, todo)
+			f.gone = err
+		}
+		if err != nil {
+			return nil, err
+		}
+		r, again := f.reply, f.again
+		f.reply, f.again = reply{}, false
+		f.done.Store(false)
+		if !again {
+			return r.val, r.err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	r := f.reply
-	f.reply = reply{}
-	f.done.Store(false)
-	return r.val, r.err
 }
 
 // What a caller has to do next.
@@ -135,7 +142,7 @@ func (s *stream) enter(f *flight) (todo, error) {
 	s.queue = append(s.queue, f)
 	if s.writer == nil {
 		s.writer = f
-		if s.load.Load() < crowd {
+		if !s.yields() {
 			s.take()
 		}
 	}

@@ -8,17 +8,11 @@ import (
 	"time"
 )
 
-// crowd is how many calls under way are a crowd: who writes lets the others come
-// first, who have just been woken together. The system call costs more than they do.
-// A server takes some 66 of our commands from a connection at a time. Twice that, and
-// it works on one half while the other half gathers here; with fewer, it would be idle
-// until all have come, and they until it has answered all.
-const crowd = 128
-
 // take moves what is queued to what is being written. It needs s.mu, and s.writer.
 func (s *stream) take() {
 	n := min(len(s.queue), maxBatch)
-	s.batch = append(s.batch, s.queue[:n]...)
+	s.pace.sent(n, time.Now)
+	s.batch = s.group.arrange(s.batch, s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	for _, f := range s.batch {
 		f.queued, f.reads = false, s.reads.Load()
@@ -68,7 +62,7 @@ func (s *stream) write(f *flight) todo {
 
 // gather takes a batch once those have come who are about to.
 func (s *stream) gather() {
-	if s.load.Load() >= crowd {
+	if s.yields() {
 		runtime.Gosched()
 	}
 	s.mu.Lock()
@@ -78,8 +72,15 @@ func (s *stream) gather() {
 
 // send writes the batch, behind what is left of those before.
 func (s *stream) send() error {
-	for _, f := range s.batch {
-		s.out = appendCommand(s.out, f.cmd)
+	for i := 0; i < len(s.batch); {
+		f := s.batch[i]
+		if f.group > 1 {
+			s.out = s.group.appendTo(s.out, s.batch[i:i+f.group])
+			i += f.group
+		} else {
+			s.out = appendCommand(s.out, f.cmd)
+			i++
+		}
 	}
 	if len(s.out) == 0 {
 		return nil
@@ -148,6 +149,10 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 		if g == nil {
 			s.fail(fmt.Errorf("%w: one that nobody waits for", errTorn))
 			break
+		}
+		if g.group > 1 {
+			others = s.deliverGroup(g, r, f, others)
+			continue
 		}
 		if g.left {
 			continue

@@ -52,8 +52,9 @@ type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
-	Apart  bool // Do does not send it on the connection that others share, which may fall silent
-	InFull bool // Do sends the text even where the server knows it: both ways are to be permitted
+	Apart  bool   // Do does not send it on the connection that others share, which may fall silent
+	InFull bool   // Do sends the text even where the server knows it: both ways are to be permitted
+	Usual  *Usual // how it can be made with others, if it can; Do does so on the connection that they share
 }
 
 // Result is what one Call of a batch came to.

@@ -55,7 +55,11 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool,
 	if rests {
 		args = append(args, "rests")
 	}
-	return transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	call := transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	if len(args) == 9 && !echo && requests[0].Place <= 0 {
+		call.Usual = usualAcquire
+	}
+	return call
 }
 
 // DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens

@@ -102,7 +102,11 @@ func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Dura
 	if undone {
 		args = append(args, "undone")
 	}
-	return transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	call := transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	if len(args) == 4 && until == 0 {
+		call.Usual = usualRelease
+	}
+	return call
 }
 
 // DecodeRelease reads the answer; now is 0 where the clock was not read.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/lua"
 )
 
@@ -48,6 +49,14 @@ var (
 	scriptWhere     = script.MustLoad(lua.FS, "where")
 	scriptIntroduce = script.MustLoad(lua.FS, "introduce")
 	scriptLabels    = script.MustLoad(lua.FS, "labels")
+	scriptUsual     = script.MustLoad(lua.FS, "usual")
+)
+
+// How an acquire and a release of the usual kind are made together with those of other
+// locks: by which of their arguments.
+var (
+	usualRelease = &transport.Usual{Script: scriptUsual, First: true, Part: []int{0, 1}}
+	usualAcquire = &transport.Usual{Script: scriptUsual, Common: []int{0, 6, 7}, Part: []int{1, 3, 4, 5}}
 )
 
 // Scripts are those that locks live by, by name.

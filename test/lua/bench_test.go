@@ -35,7 +35,7 @@ func newBench(t *testing.T) *bench {
 	b.ClockTTL(true)
 	b.rdb = redis.NewClient(&redis.Options{Addr: b.Addr()})
 	t.Cleanup(func() { b.rdb.Close() })
-	for _, name := range []string{"acquire", "hold", "release"} {
+	for _, name := range []string{"acquire", "hold", "release", "usual"} {
 		b.sources[name] = script.MustLoad(lua.FS, name).Source
 	}
 	return b

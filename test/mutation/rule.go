@@ -23,7 +23,7 @@ var All = slices.Concat(
 	holdRules,
 	wireRules,
 	handleRules,
-	recordRules, severalRules,
+	recordRules, severalRules, usualRules,
 	familyRules, conditionRules, onceRules, handoverRules, semaphoreRules, roomRules, redissonRules, labelRules, dashboardRules, commandRules,
 )
 

@@ -1,0 +1,81 @@
+package mutation
+
+// usualRules are those of calls that are made together: the second way of saying what
+// acquire and release say at their top.
+var usualRules = []Rule{
+	{
+		"together, a session is released by who has it", "lua/usual.lua",
+		"fields[1] == ARGV[at] and not fields[2] and type", "not fields[2] and type",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, a release looks who waits", "lua/usual.lua",
+		"fields[1] == ARGV[at] and not fields[2] and type", "fields[1] == ARGV[at] and type",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, a request takes no lock that somebody has", "lua/usual.lua",
+		"not (fields.err or fields[1] or fields[2])", "not (fields.err or fields[2])",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, a request takes no lock where anything is unusual", "lua/usual.lua",
+		"not (fields.err or fields[1] or fields[2])", "not (fields.err or fields[1])",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, a request takes no lock of another kind", "lua/usual.lua",
+		"(not fields[4] or fields[4] == kind) and ", "",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, a request that is late is refused", "lua/usual.lua",
+		"left > 0 and ", "",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, tokens grow", "lua/usual.lua",
+		"elseif token > last then", "else",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"together, no two grants share a token", "lua/usual.lua",
+		"if block ~= '1' and token - last < block + 0 then", "if false then",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
+		"what was made together in vain is made by itself", "internal/transport/usual.go",
+		"g.again = again", "g.again = false",
+		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestCallThatIsUnusualIsMadeByItself"},
+	},
+	{
+		"what has less in common is not made together", "internal/transport/usual.go",
+		"if a.args[i] != b.args[i] {", "if i < 0 {",
+		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
+	},
+	{
+		"groups are bounded", "internal/transport/usual.go",
+		"batch[at].group = min(len(batch)-at, maxGroup)", "batch[at].group = len(batch) - at\n\t\tbreak",
+		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
+	},
+	{
+		"a server is told a script that it does not know", "internal/transport/usual.go",
+		"s.group.cold = true", "s.group.cold = false",
+		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestPairsOfManyCallersAreMadeTogether"},
+	},
+	{
+		"after a call was made together in vain others are not", "internal/transport/usual.go",
+		"if again = own.val == int64(0); again {\n\t\t\t\ts.group.apart = apart", "if again = own.val == int64(0); again {\n\t\t\t\ts.group.apart = 0",
+		[]string{"TestCallThatIsUnusualIsMadeByItself"},
+	},
+	{
+		"a group whose reply cannot be read fails all of its calls", "internal/transport/usual.go",
+		"own, again := reply{err: torn}", "own, again := reply{}",
+		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
+	},
+	{
+		"the faster of two ways to write is taken", "internal/transport/pace.go",
+		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
+		[]string{"TestPaceTakesTheFasterWay"},
+	},
+}
