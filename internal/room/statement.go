@@ -34,11 +34,11 @@ type Verdict int
 
 // The verdicts.
 const (
-	Known Verdict = iota // Redis knows it
-	Short                // it does, and too few replicas: no trust rests on it
-	Again                // it is to be made once more, at once
-	Over                 // the session is over
-	Overtaken            // it came too late to change anything, and is to be made once more, soon
+	Known     Verdict = iota // Redis knows it
+	Short                    // it does, and too few replicas: no trust rests on it
+	Again                    // it is to be made once more, at once
+	Over                     // the session is over
+	Overtaken                // it came too late to change anything, and is to be made once more, soon
 )
 
 // Next returns what is to be stated, for w or because needs have changed: none if Redis
