@@ -114,14 +114,15 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 		}
 		a.turn = false
 		a.m.done(at)
-		if v == room.Overtaken {
+		switch v {
+		case room.Overtaken:
 			a.m.hall.later(a.m, 20*time.Millisecond, func() {
 				a.tellers = append([]*teller{t}, a.tellers...)
 				a.state()
 			})
-		} else if v == room.Again {
+		case room.Again:
 			a.tellers = append([]*teller{t}, a.tellers...)
-		} else {
+		default:
 			t.done(v == room.Known)
 		}
 		a.state()
