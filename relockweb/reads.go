@@ -10,8 +10,10 @@ const (
 	// patience is how long a request waits for a read, readWithin how long one may take.
 	patience   = 800 * time.Millisecond
 	readWithin = 10 * time.Second
-	// rest is how many times as long as a read took no other begins.
-	rest = 24
+	// rest is how many times as long as a read took no other begins; restWithin is the most
+	// for what is not known at all, so that who asks is patient enough.
+	rest       = 24
+	restWithin = patience / 2
 	// mostKept is how many answers are kept.
 	mostKept = 64
 )
@@ -25,6 +27,7 @@ type reads[T any] struct {
 	mu    sync.Mutex
 	kept  map[string]answer[T]
 	under chan struct{} // closed when the read under way has ended; nil: there is none
+	ended time.Time     // the latest read
 	free  time.Time     // no read begins before
 }
 
@@ -72,6 +75,9 @@ func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{},
 	now := time.Now()
 	one, known := r.kept[key]
 	resting := r.free.Sub(now)
+	if !known {
+		resting = min(resting, r.ended.Add(restWithin).Sub(now))
+	}
 	switch {
 	case known && now.Sub(one.at) < r.every, known && !one.at.IsZero() && r.under == nil && resting > 0:
 		return one.found, true, nil, 0
@@ -97,7 +103,7 @@ func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	defer r.mu.Unlock()
 	r.kept[key] = answer[T]{found, end}
 	r.forget()
-	r.free = end.Add(rest * end.Sub(began))
+	r.ended, r.free = end, end.Add(rest*end.Sub(began))
 	r.under = nil
 	close(over)
 }

@@ -4,6 +4,11 @@ package mutation
 // who may.
 var dashboardRules = []Rule{
 	{
+		"who asks about another lock does not wait for the rest", "relockweb/reads.go",
+		"resting = min(resting, r.ended.Add(restWithin).Sub(now))", "_ = restWithin",
+		[]string{"TestLockOfWhichNothingIsKnownIsReadSoon"},
+	},
+	{
 		"a dashboard is read-only unless force is allowed", "relockweb/handler.go",
 		"s := &site{c: c, every: defaultEvery}", "s := &site{c: c, every: defaultEvery, may: func(*http.Request) bool { return true }}",
 		[]string{"TestDashboardIsReadOnlyUnlessForceIsAllowed"},
@@ -61,7 +66,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"reads that take long come seldom", "relockweb/reads.go",
-		"end.Add(rest * end.Sub(began))", "end.Add(end.Sub(began))",
+		"end.Add(rest*end.Sub(began))", "end.Add(end.Sub(began))",
 		[]string{"TestReadsThatTakeLongComeSeldom"},
 	},
 }
