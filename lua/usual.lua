@@ -9,6 +9,8 @@
 --   keep, ms); and four for each request: not_after (server microseconds: a copy that
 --   arrives later changes nothing), identity, 'o:OWNER', counts ('OP WRITES READS TTL ')
 -- RETURNS for each of them what its own script does, or 0
+-- What may fail as a whole fails before anything is done.
+local clock = redis.call('TIME')
 local answers, at = {}, 2
 for i = 1, tonumber(ARGV[1]) do
   local fields = redis.pcall('HMGET', KEYS[i], 'holder', 'crowd')
@@ -22,7 +24,6 @@ if #answers == #KEYS then
   return answers
 end
 local kind, full, life = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-local clock = redis.call('TIME')
 local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 local micros = tonumber(token)
 
@@ -50,7 +51,7 @@ at = at + 3
 for i = #answers + 1, #KEYS do
   local fields = redis.pcall('HMGET', KEYS[i], 'holder', 'crowd', 'token', 'kind')
   local left, block = ARGV[at] - micros, nil
-  if not (fields.err or fields[1] or fields[2]) and (not fields[4] or fields[4] == kind) and left > 0 and left <= 60000000 then
+  if not (fields.err or fields[1] or fields[2]) and (not fields[4] or fields[4] == kind) and (not fields[3] or tonumber(fields[3])) and left > 0 and left <= 60000000 then
     block = take(i, fields[3], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
   end
   answers[i] = block and (block == full and token or { token, block }) or 0

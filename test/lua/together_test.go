@@ -72,15 +72,23 @@ func (b *bench) together(t *testing.T, group []step, releases int) (replies [][]
 	return replies, left
 }
 
+// spoil makes, now and then, the counter of a lock that nobody holds what a script cannot calculate with.
+func spoil(n int, all ...*bench) {
+	for _, b := range all {
+		if n%20 == 0 && b.HGet("h4", "holder") == "" {
+			b.HSet("h4", "token", "1-")
+		}
+	}
+}
+
 // TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo sends the same releases and requests to
 // two servers: as one script on the first, and as one each on the other. Fails when that
 // script answers, or leaves, another state than their own scripts do, when it does nothing
 // for what is usual, and when one lock's error ends the others.
 func TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo(t *testing.T) {
 	many, one := newBench(t), newBench(t)
-	for _, b := range []*bench{many, one} {
-		_, _ = b.Push("h5", "the last lock's key is another's")
-	}
+	_, _ = many.Push("h5", "the last lock's key is another's")
+	_, _ = one.Push("h5", "the last lock's key is another's")
 	rng := rand.New(rand.NewPCG(5, 6))
 	now := time.UnixMicro(1_800_000_000_000_340)
 	done, left := 0, 0
@@ -91,6 +99,7 @@ func TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo(t *testing.T) {
 		}
 		many.SetTime(now)
 		one.SetTime(now)
+		spoil(n, many, one)
 		group, releases := drawGroup(rng, now, n, func(hash string) string {
 			if hash == "h5" {
 				return ""

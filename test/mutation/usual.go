@@ -34,6 +34,11 @@ var usualRules = []Rule{
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
 	},
 	{
+		"together, a counter that is spoilt fails its own lock alone", "lua/usual.lua",
+		"(not fields[3] or tonumber(fields[3])) and ", "",
+		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
+	},
+	{
 		"together, tokens grow", "lua/usual.lua",
 		"elseif token > last then", "else",
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
