@@ -137,10 +137,12 @@ func TestANestedLockAndUnlockCostNoMoreThanTheOuter(t *testing.T) {
 	rig.Must(t, local.Unlock())
 }
 
-// Two clients want one fair lock all the time: each grant is by a release.
-// Fails when a waiter asks again after its grant, and when grants need a command.
+// Two clients want one fair lock nearly all the time: most grants are by a release. What
+// Redis does inside scripts is bounded for those, and for those of a lock that was free.
+// Fails when a waiter asks again after its grant, when grants need a command, and with
+// one more call in the hand-off.
 func TestAHandOffBetweenClientsCostsTwoCommands(t *testing.T) {
-	const n = 200
+	const n, free, handed = 200, 6, 18
 	a, eye, srv := costly(t)
 	b := rig.Open(t, srv.Client(t))
 	pairs(t, b.NewLock("warm"), 3)
@@ -163,8 +165,9 @@ func TestAHandOffBetweenClientsCostsTwoCommands(t *testing.T) {
 			inside += calls
 		}
 	}
-	if inside > 16 {
-		t.Errorf("%.2f calls in scripts a grant, want at most 16: %v", inside, got.calls)
+	share := got.calls["publish"] // each grant by a release is told
+	if want := free + share*(handed-free); share < 0.1 || inside > want+0.1 {
+		t.Errorf("%.2f calls in scripts a grant, want at most %.2f where %.0f %% are by a release: %v", inside, want, 100*share, got.calls)
 	}
 }
 
