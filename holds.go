@@ -14,9 +14,8 @@ import (
 // A holdList is a handle's list of holds, each of which is in one at most. Its handle's
 // mu guards it, and the links of its holds.
 type holdList struct {
-	some   atomic.Bool // for who looks without the mutex
-	newest *Hold
-	*tally // nil until there is more than one, or a call waits for one to end
+	top    atomic.Pointer[Hold] // the newest, or nil: some look without the mutex
+	*tally                      // nil until there is more than one, or a call waits for one to end
 }
 
 // A tally is what a handle knows of its holds without asking each: with thousands on
@@ -32,14 +31,17 @@ type tally struct {
 	freed  chan struct{} // closed when one is taken off; nil: nobody waits for it
 }
 
+func (p *holdList) newest() *Hold { return p.top.Load() }
+
 // count makes sure that the list has a tally.
 func (p *holdList) count() *tally {
 	if p.tally != nil {
 		return p.tally
 	}
-	p.tally = &tally{oldest: p.newest}
-	if p.newest != nil {
-		p.holds, p.of = 1, p.newest.Session
+	newest := p.newest()
+	p.tally = &tally{oldest: newest}
+	if newest != nil {
+		p.holds, p.of = 1, newest.Session
 	}
 	return p.tally
 }
@@ -47,7 +49,7 @@ func (p *holdList) count() *tally {
 // all goes from the newest to the oldest.
 func (p *holdList) all() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
-		for h := p.newest; h != nil; h = h.below {
+		for h := p.newest(); h != nil; h = h.below {
 			if !yield(h) {
 				return
 			}
@@ -58,23 +60,22 @@ func (p *holdList) all() iter.Seq[*Hold] {
 // last returns the oldest, or nil.
 func (p *holdList) last() *Hold {
 	if p.tally == nil {
-		return p.newest
+		return p.newest()
 	}
 	return p.oldest
 }
 
 func (p *holdList) add(h *Hold) {
-	if p.newest != nil {
+	newest := p.newest()
+	if newest != nil {
 		p.count()
+		newest.above = h
 	}
 	if p.tally != nil {
-		p.tally.add(h, p.newest)
+		p.tally.add(h, newest)
 	}
-	if p.newest != nil {
-		p.newest.above = h
-	}
-	h.below, p.newest = p.newest, h
-	p.some.Store(true)
+	h.below = newest
+	p.top.Store(h)
 	h.in.Store(p)
 }
 
@@ -106,8 +107,7 @@ func (p *holdList) remove(h *Hold) bool {
 	if h.above != nil {
 		h.above.below = h.below
 	} else {
-		p.newest = h.below
-		p.some.Store(h.below != nil)
+		p.top.Store(h.below)
 	}
 	if h.below != nil {
 		h.below.above = h.above
@@ -136,7 +136,7 @@ func (t *tally) remove(h *Hold) {
 // trust that was seen then can have ended by now, and nothing was lost since.
 func (p *holdList) live(now clock.Instant, losses uint64) (n int, known bool) {
 	switch {
-	case p.newest == nil:
+	case p.newest() == nil:
 		return 0, true
 	case p.tally == nil || p.losses != losses || now.Reached(p.sure):
 		return 0, false
@@ -167,10 +167,10 @@ func (p *holdList) judged(now clock.Instant, losses uint64) {
 // whole returns the session that all holds are of, or nil.
 func (p *holdList) whole() *room.Session {
 	switch {
-	case p.newest == nil:
+	case p.newest() == nil:
 		return nil
 	case p.tally == nil:
-		return p.newest.Session
+		return p.newest().Session
 	case p.others > 0:
 		return nil
 	}
@@ -243,7 +243,7 @@ func (l *Lock) remove(h *Hold) bool {
 // not take the one that Do is about to end. It needs l.mu.
 func (l *Lock) next() (found *Hold) {
 	if l.holds.tally == nil {
-		return l.holds.newest
+		return l.holds.newest()
 	}
 	best, most := -1, 3
 	if l.holds.noneLost() {

@@ -50,7 +50,7 @@ var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked y
 // gate waits while a lost hold of somebody else, not yet unlocked, occupies the
 // handle: its Unlock is still to come, and must not end a later hold.
 func (l *Lock) gate(w *waiting) error {
-	if !l.holds.some.Load() {
+	if l.holds.newest() == nil {
 		return nil
 	}
 	var hint *time.Timer
@@ -115,7 +115,7 @@ func (l *Lock) keep(h *Hold, fn func() error) (err error) {
 // in the way: then it returns what is closed when one has been unlocked.
 func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	l.mu.Lock()
-	if l.holds.newest != nil {
+	if l.holds.newest() != nil {
 		l.mu.Unlock()
 		l.judge() // may call hooks, and so take any time
 		if h != nil && h.judge() != nil {

@@ -227,7 +227,7 @@ func (l *Lock) newest() *Hold {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holds.newest
+	return l.holds.newest()
 }
 
 // SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,

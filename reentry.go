@@ -60,7 +60,7 @@ func (l *Lock) unnest() *Hold {
 	if a == nil {
 		return nil
 	}
-	h := l.holds.newest
+	h := l.holds.newest()
 	if !h.unlock {
 		return nil
 	}

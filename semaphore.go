@@ -70,7 +70,7 @@ func (t terms) weightless() error {
 // semaphore one that Unlock is to end, as that one is. It needs l.mu.
 func (l *Lock) alike(unlock bool) *Hold {
 	if l.kind != wire.KindSemaphore {
-		return l.holds.newest
+		return l.holds.newest()
 	}
 	for h := range l.holds.all() {
 		if unlock && h.unlock {

@@ -2,7 +2,6 @@ package room
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
@@ -39,7 +38,7 @@ func (s *Session) First(h *Hold, at *Step) {
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired = s, s.token, at.Now
 	s.add(h)
-	if s.Terms != h.Terms || len(s.shares) > 1 { // else it is scheduled for such a hold
+	if s.Terms != h.Terms || s.shares.len() > 1 { // else it is scheduled for such a hold
 		s.schedule(at)
 	}
 }
@@ -132,7 +131,7 @@ func (s *Session) add(h *Hold) {
 		of.holds++
 		return
 	}
-	s.shares = append(s.shares, share{h.Terms, 1})
+	s.shares.add(&share{h.Terms, 1})
 }
 
 // drop takes an unlocked hold off the session.
@@ -146,15 +145,15 @@ func (s *Session) drop(h *Hold) {
 	}
 	of := s.share(h)
 	if of.holds--; of.holds == 0 {
-		s.shares = slices.DeleteFunc(s.shares, func(of share) bool { return of.holds == 0 })
+		s.shares.remove(of)
 	}
 }
 
 // share returns the holds that were asked for as this one was, or nil.
 func (s *Session) share(h *Hold) *share {
-	for i := range s.shares {
-		if of := s.shares[i].terms; of == h.Terms || *of == *h.Terms {
-			return &s.shares[i]
+	for _, of := range s.shares.all() {
+		if of.terms == h.Terms || *of.terms == *h.Terms {
+			return of
 		}
 	}
 	return nil
@@ -169,7 +168,7 @@ func (s *Session) asks() iter.Seq[*Terms] {
 			}
 			return
 		}
-		for _, of := range s.shares {
+		for _, of := range s.shares.all() {
 			if !yield(of.terms) {
 				return
 			}

@@ -33,6 +33,7 @@ type Session struct {
 	// unproven: replicas that the terms ask for have not acknowledged it: no hold may
 	// be made of it, and it is passed on to nobody.
 	unproven bool
+	waking   bool  // it holds again, and its call has yet to say so
 	left     uint8 // tokens of the block, for holds that are passed on locally
 	fails    int32 // of its renewals, since the last that worked
 	Used     int32 // holds that calls have had, where the name is to rest after them
@@ -42,10 +43,8 @@ type Session struct {
 	longest time.Duration // lease that any hold has asked for: Redis may keep it so long
 	holds   lone[Hold]    // that are not unlocked
 	Ledger  ledger.Ledger // what Redis knows of them, and is to know
-	shares  []share       // the holds by what was asked for, where their number can change
-
-	since  int64 // op by which it gave up its holds to wait on a condition; it holds again
-	waking bool  // it holds again, and its call has yet to say so
+	shares  lone[share]   // the holds by what was asked for, where their number can change
+	since   int64         // op by which it gave up its holds to wait on a condition; it holds again
 }
 
 // Until is when its trust ends, as things stand.

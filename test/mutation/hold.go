@@ -15,7 +15,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a session of holds of several terms is scheduled for each", "internal/room/hold.go",
-		" || len(s.shares) > 1 {", " {",
+		" || s.shares.len() > 1 {", " {",
 		[]string{"TestSessionOfHoldsOfTwoTermsIsRenewed"},
 	},
 	{
