@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,8 +28,12 @@ const requireEnv = "RELOCK_TEST_REQUIRE"
 // virtualEnv, set to 0, leaves out what runs in virtual time.
 const virtualEnv = "RELOCK_TEST_VIRTUAL"
 
-// lacksEnv, set to "tls", says that the redis-server was built without it.
+// lacksEnv says in a word each what the redis-server was built without: "tls", and where
+// it is linked statically "preload", by which tests move its clock.
 const lacksEnv = "RELOCK_TEST_LACKS"
+
+// Lacks says that the redis-server was built without it.
+func Lacks(what string) bool { return slices.Contains(strings.Fields(os.Getenv(lacksEnv)), what) }
 
 // startWithin bounds the wait for a server's first answer.
 const startWithin = 20 * time.Second

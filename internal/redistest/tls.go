@@ -46,7 +46,7 @@ func StartTLS(t testing.TB, args ...string) *TLSServer {
 			"--tls-port", r.side, "--tls-cert-file", server+".crt", "--tls-key-file", server+".key",
 			"--tls-ca-cert-file", authority.path+".crt", "--tls-auth-clients", "yes"), args...)
 	})
-	if err != nil && os.Getenv(lacksEnv) == "tls" {
+	if err != nil && Lacks("tls") {
 		t.Skip("left out: this server has no TLS")
 	}
 	if err != nil {

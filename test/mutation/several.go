@@ -39,17 +39,17 @@ var severalRules = []Rule{
 	},
 	{
 		"who is joined keeps its last statement", "lua/shared_sessions.lua",
-		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.op = 1\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		"  save(s, grant, true)\n  state.used = s.weight\n", "  s.op = 1\n  save(s, grant, true)\n  state.used = s.weight\n",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
 		"who is joined keeps its counts", "lua/shared_sessions.lua",
-		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.writes, s.reads = math.min(s.writes, 1), math.min(s.reads, 1)\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		"  save(s, grant, true)\n  state.used = s.weight\n", "  s.writes, s.reads = math.min(s.writes, 1), math.min(s.reads, 1)\n  save(s, grant, true)\n  state.used = s.weight\n",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
 		"who is joined keeps its deadline", "lua/shared_sessions.lua",
-		"  exclude(s.writes > 0 and s.owner or nil)\n", "  s.deadline = now + s.ttl\n  exclude(s.writes > 0 and s.owner or nil)\n",
+		"  save(s, grant, true)\n  state.used = s.weight\n", "  s.deadline = now + s.ttl\n  save(s, grant, true)\n  state.used = s.weight\n",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
@@ -65,7 +65,7 @@ var severalRules = []Rule{
 	{
 		"who joins writing excludes others", "lua/shared_sessions.lua",
 		"    exclude(s.owner)\n", "    state.exclusive = s.owner\n",
-		[]string{"TestDeadWriterOfManySessionsIsInNobodysWay"},
+		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
 	},
 	{
 		"who joins writing is counted", "lua/shared_sessions.lua",
@@ -95,7 +95,7 @@ var severalRules = []Rule{
 	{
 		"what is left of a grant takes nothing from the next", "lua/shared_sessions.lua",
 		"if not grant or grant.low ~= s.low then\n    return\n", "if not grant then\n    return\n",
-		[]string{"TestDeadWriterOfManySessionsIsInNobodysWay"},
+		[]string{"TestExclusiveGrantOfManySessionsEndsWithItsLongestLease"},
 	},
 	{
 		"one of several that ends is in the way no more", "lua/shared_sessions.lua",
