@@ -266,3 +266,19 @@ func (r manyRun) leaves(i int, owner string) {
 	r.t.Helper()
 	r.eval("release", 2, modelIdentity(modelClient(0), manyNonce(i), owner), "o:"+owner, 0, "600000 "+modelPrefix)
 }
+
+// TestWriterOfSeveralThatOnlyReadsExcludesNobody: an owner writes in one session and reads
+// in another, and gives up the write. Fails when its grant goes on counting that.
+func TestWriterOfSeveralThatOnlyReadsExcludesNobody(t *testing.T) {
+	r := newManyRun(t)
+	r.takes(0, "me", "w")
+	r.takes(1, "me", "r")
+	if code, _ := r.take(2, "other", "r"); code == 1 {
+		t.Fatal("another reads while the owner writes")
+	}
+	reply := r.eval("hold", 2, modelTTL, modelTTL+600_000, modelIdentity(modelClient(0), manyNonce(0), "me"), "o:me", 2, 0, 1)
+	if got := r.holders(); !slices.Equal(got, []string{"me r2"}) {
+		t.Errorf("held by %v after %v, want two reads", got, reply)
+	}
+	r.takes(2, "other", "r")
+}

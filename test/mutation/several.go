@@ -80,7 +80,7 @@ var severalRules = []Rule{
 	{
 		"one that states no write is counted so", "lua/shared_sessions.lua",
 		" - (wrote and 1 or 0)", "",
-		[]string{"TestScriptsDoWhatTheModelSays"},
+		[]string{"TestWriterOfSeveralThatOnlyReadsExcludesNobody"},
 	},
 	{
 		"a writing session that ends is counted", "lua/shared_sessions.lua",
