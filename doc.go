@@ -138,7 +138,7 @@
 // third of its TTL, and each 10 s where that is longer, up to 64 waiters of one
 // lock and client together. A client has one subscription (with [ShardedPubSub] one
 // for each lock that it waits for) and one goroutine for its timers, whatever the
-// number of its locks; requests to Redis run on goroutines of their own. Anonymous
+// number of its locks; renewals and heartbeats run on goroutines of their own. Anonymous
 // calls of one process that wait for the same plain lock stand in Redis' queue as
 // one: such a lock may be passed on within the process, without any command, at most 128
 // times and for 10 ms before the queue gets its turn. Holds of fair and read/write

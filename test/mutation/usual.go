@@ -54,6 +54,12 @@ var usualRules = []Rule{
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
+		"together, what a new name's TTL came to is looked at", "lua/usual.lua",
+		"type(stored) == 'number' and redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)",
+		"redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)",
+		[]string{"TestCallsMadeTogetherStoreNothingThatLivesForEver"},
+	},
+	{
 		"what has less in common is not made together", "internal/transport/usual.go",
 		"if a.args[i] != b.args[i] {", "if i < 0 {",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
