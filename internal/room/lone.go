@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A lone list mostly has one element: a held lock has two such lists, and neither makes
-// anything for the first. Its zero value is empty. Order is that of adding.
+// A lone list mostly has one element or none: a held lock has several such lists, and
+// none of them makes anything but that element. Its zero value is empty. Order is that of
+// adding.
 type lone[E any] struct {
 	first *E
 	rest  *[]*E // kept when it is empty: who nests once does so again
