@@ -121,8 +121,6 @@ func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err e
 // sendOnce makes one try, and tells the room what its answer says.
 func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err error) {
 	k, c := a.keeper, a.keeper.c
-	// An inbox that has been silent is asked to prove that it hears.
-	echo := ticket >= room.PlaceNew && time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL)
 	at := k.begin()
 	if !a.Waits() || a.Entry.Queued() {
 		// A message overtook the answer to an earlier copy.
@@ -131,6 +129,10 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	}
 	c.register(a) // not when it is over: nobody would take it off again
 	at.Server = k.serverNow()
+	echo := wire.Quiet
+	if ticket >= room.PlaceNew {
+		echo = c.echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+	}
 	q := a.Entry.Send(&at)
 	call, block := w.call(q, ticket, echo), a.Entry.Block()
 	k.end(&at)
@@ -157,7 +159,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 }
 
 // answered tells the room what was answered. Where that is a grant, the call has its hold.
-func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo bool) (room.Answer, error) {
+func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo wire.Echo) (room.Answer, error) {
 	k, need := w.keeper, q.Terms.Replicas
 	at := k.begin()
 	defer k.end(&at)
@@ -167,7 +169,7 @@ func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo bool
 		return said, tooFew(need, acks)
 	case said.Code == room.Held && !q.Session.ToConfirm():
 		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
-	case said.Code == room.Queued && echo:
+	case said.Code == room.Queued && echo != wire.Quiet:
 		k.c.expectEcho(k.listener, q.Sent)
 	}
 	return said, nil
@@ -183,7 +185,7 @@ func failure(err error) room.Failure {
 }
 
 // call is what the request says. It needs the keeper's mu.
-func (w *waiting) call(q room.Request, ticket int64, echo bool) transport.Call {
+func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.Call {
 	if w.ticket != "" {
 		return w.keeper.c.wire.Resume(w.keeper.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
 	}
@@ -191,7 +193,7 @@ func (w *waiting) call(q room.Request, ticket int64, echo bool) transport.Call {
 }
 
 // acquireCall needs k.mu.
-func (k *keeper) acquireCall(q room.Request, ticket int64, echo bool) transport.Call {
+func (k *keeper) acquireCall(q room.Request, ticket int64, echo wire.Echo) transport.Call {
 	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
 	if q.OneKey {
 		call.Keys = call.Keys[:1]

@@ -95,7 +95,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	w.server = k.c.transport.Server(k.hash)
-	call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await.Op, e.Await.Writes, w.a.Terms.TTL, w.name)
+	call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await.Op, e.Await.Writes, w.a.Terms.TTL, w.name, k.c.echo(k.listener, false))
 	said := room.NotHeld
 	patient, cancel := w.outlast(ctx)
 	defer cancel()

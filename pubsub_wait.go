@@ -242,7 +242,8 @@ func (c *Client) deliver(payload string) {
 		return
 	}
 	if m.Verb == "echo" {
-		return // the inbox has noted that it hears
+		c.echoed(m.Unseen)
+		return
 	}
 	a := c.lookup(m.Nonce)
 	if a == nil {
@@ -280,6 +281,7 @@ func (c *Client) linked(channel string, first bool) {
 	}
 	if !first {
 		c.suspectServer(c.clock.Now())
+		c.sight.Store(int32(unknown))
 	}
 	c.mu.Unlock()
 	for _, a := range waiters {

@@ -220,5 +220,5 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	return c.wire.Acquire(k.keys(), k.kind, notAfter, true, requests...), timeout, requests[0].Block
+	return c.wire.Acquire(k.keys(), k.kind, notAfter, c.echo(k.listener, true), requests...), timeout, requests[0].Block
 }

@@ -6,7 +6,8 @@
 -- ARGV[2] not_after server microseconds: a copy that arrives later changes nothing
 -- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 where
 --   a request that waits is to publish 'echo' to the client's own inbox, to prove that
---   it hears; the prefix of inboxes, which a client's ID completes
+--   it hears, and 2 where besides that inbox is subscribed: 'echo unseen' says that it is
+--   not seen to be; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
 --   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
 --   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue);
@@ -50,11 +51,11 @@ end
 -- uses: clock record
 local keep, echo, inbox = string.match(ARGV[3], '^(%d+) (%d) (.*)$')
 local not_after = tonumber(ARGV[2])
-keep, echo = tonumber(keep), echo == '1'
+keep, echo = tonumber(keep), tonumber(echo)
 
 -- One that writes and has no name queues behind a session that writes alone.
 local queued = KEYS[2] and tonumber(fields[2] or 0)
-if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and not ARGV[10] and ARGV[9] == '0' and not echo
+if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and not ARGV[10] and ARGV[9] == '0' and echo == 0
   and not_after > micros and not_after <= micros + 60000000 then
   local nonce, client, owner = identity_parts(ARGV[4])
   local _, writes, _, ttl = counts_parts(ARGV[6] .. ARGV[7])
@@ -247,7 +248,7 @@ local answers = {}
 for i, request in ipairs(requests) do
   answers[i] = request.ended and { -4, 0, 0, 0, '' } or ask(request)
 end
-if echo and KEYS[2] then
+if echo > 0 and KEYS[2] then
   sweep()
   sweep_conditions()
 end
@@ -267,7 +268,8 @@ for i, request in ipairs(requests) do
   end
 end
 close()
-if echo and waits then
-  tell(requests[1].client, 'echo')
+if echo > 0 and waits then
+  local hidden = echo == 2 and unseen(requests[1].client, now + longest_ttl)
+  tell(requests[1].client, hidden and 'echo unseen' or 'echo')
 end
 return reply

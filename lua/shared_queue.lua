@@ -38,15 +38,8 @@ local function tell(client, message)
   end
 end
 
--- A node of a cluster does not know who is subscribed to the others.
-local clustered
-
--- Whether a client is certain not to hear. Asked before a grant is sent and not
--- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
--- counted and hears, so a grant that was sent has to be stored. Who may not ask
--- counts as one that hears. In a cluster everybody does, on sharded channels too:
--- while a slot migrates, its subscribers are where its keys have been.
-local function deaf(client)
+-- Whether a client is seen to be subscribed. Who may not ask takes it for so.
+local function seen(client)
   local name, sharded = channel(client)
   local heard
   if sharded then
@@ -54,13 +47,37 @@ local function deaf(client)
   else
     heard = redis.pcall('PUBSUB', 'NUMSUB', name)
   end
-  if heard.err or heard[2] > 0 then
+  return heard.err or heard[2] > 0
+end
+
+-- A node of a cluster does not know who is subscribed to the others.
+local cluster
+
+local function clustered()
+  if cluster == nil then
+    cluster = type(redis.pcall('CLUSTER', 'MYID')) == 'string'
+  end
+  return cluster
+end
+
+-- Whether a client is certain not to hear. Asked before a grant is sent and not
+-- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
+-- counted and hears, so a grant that was sent has to be stored. In a cluster everybody
+-- counts as one that hears, on sharded channels too: while a slot migrates, its
+-- subscribers are where its keys have been. So does everybody where it is noted that
+-- a subscriber was not seen.
+local function deaf(client)
+  return not seen(client) and not clustered() and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now
+end
+
+-- A client says that it is subscribed, and has an entry or a lease until then. Where that is
+-- not seen, a proxy keeps its subscribers to itself. Returns whether it is so.
+local function unseen(client, until_ms)
+  if seen(client) or clustered() then
     return false
   end
-  if clustered == nil then
-    clustered = type(redis.pcall('CLUSTER', 'MYID')) == 'string'
-  end
-  return not clustered
+  redis.call('HSET', KEYS[1], 'unseen', math.max(until_ms, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0)))
+  return true
 end
 
 -- The nonces that a named owner has in the queue are one text, which may be long:

@@ -42,6 +42,9 @@
 --   ended        'FIRST NEXT DUE': those nonces are listed by number, DUE is when the
 --                first may be forgotten
 --   n:NUMBER     such a nonce
+-- and beside them, of which crowd says nothing:
+--   unseen       until when it is not known from PUBSUB who hears: a client that says that it
+--                is subscribed was not counted
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 
 local function identity_parts(identity)

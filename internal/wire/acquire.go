@@ -38,14 +38,20 @@ type AcquireReply struct {
 	Answers []room.Answer
 }
 
+// An Echo is what a request that waits has the client's inbox show.
+type Echo int
+
+// The echoes of a request.
+const (
+	Quiet Echo = iota // none
+	Prove             // that it hears
+	Vouch             // and that who is subscribed is seen to be: it is subscribed
+)
+
 // Acquire asks for the lock until notAfter, a time of the server in ms.
-func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool, requests ...Request) transport.Call {
+func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo, requests ...Request) transport.Call {
 	args, rests := make([]any, 0, 4+6*len(requests)), false
-	terms := e.quiet
-	if echo {
-		terms = e.echo
-	}
-	args = append(args, kindArg(kind), notAfter*1000, terms)
+	args = append(args, kindArg(kind), notAfter*1000, e.terms[echo])
 	for _, r := range requests {
 		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
 		_, life := e.leases(r.TTL)
@@ -56,7 +62,7 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo bool,
 		args = append(args, "rests")
 	}
 	call := transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
-	if len(args) == 9 && !echo && requests[0].Place <= 0 {
+	if len(args) == 9 && requests[0].Place <= 0 { // it queues only by itself, and has its echo then
 		call.Usual = usualAcquire
 	}
 	return call

@@ -9,10 +9,14 @@ import (
 )
 
 // Await has a session wait on a condition, which is to have so many holds when it holds
-// again, for a lease of so long.
-func (e *Encoder) Await(keys key.Keys, s Session, op int64, writes uint32, ttl time.Duration, condition string) transport.Call {
+// again, for a lease of so long. With Vouch its client's inbox is subscribed.
+func (e *Encoder) Await(keys key.Keys, s Session, op int64, writes uint32, ttl time.Duration, condition string, echo Echo) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
-	return call(scriptAwait, keys, whole, op, writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox)
+	args := []any{whole, op, writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox}
+	if echo == Vouch {
+		args = append(args, "subscribed")
+	}
+	return call(scriptAwait, keys, args...)
 }
 
 // DecodeAwait reads its answer.

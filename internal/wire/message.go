@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,6 +41,7 @@ type Message struct {
 	Nonce     string
 	Op        int64 // grant: the request whose lease it is
 	Low, High int64 // grant: the tokens
+	Unseen    bool  // echo: the server does not see who is subscribed
 }
 
 // ParseMessage takes what the scripts write and nothing else.
@@ -50,8 +50,8 @@ func ParseMessage(payload string) (m Message, err error) {
 	m.Verb, payload, fields = strings.Cut(payload, " ")
 	switch m.Verb {
 	case "echo":
-		if fields {
-			err = errors.New("message echo has fields")
+		if m.Unseen = payload == "unseen"; fields && !m.Unseen {
+			err = fmt.Errorf("message echo has the word %.20q", payload)
 		}
 		return m, err
 	case "look", "lost":

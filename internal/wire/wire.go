@@ -79,10 +79,10 @@ type Encoder struct {
 	// Arguments that every request of a client has: made once, since each costs an
 	// allocation.
 
-	quiet, echo     any // the terms of an acquire, without and with an echo
-	release         any // the terms of a release
-	write, read     any // the counts of a first request
-	lease, life, no any // of a lease of the client's TTL, and of none
+	terms           [Vouch + 1]any // of an acquire, by its echo
+	release         any            // the terms of a release
+	write, read     any            // the counts of a first request
+	lease, life, no any            // of a lease of the client's TTL, and of none
 }
 
 // NewEncoder returns the encoder of a client of that ID, whose leases are mostly of that TTL.
@@ -90,8 +90,7 @@ func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	lease := strconv.FormatInt(ttl.Milliseconds(), 10)
 	return &Encoder{
 		client: client, inbox: inbox, ttl: ttl, keep: keep,
-		quiet:   fmt.Sprintf("%d 0 %s", keep.Milliseconds(), inbox),
-		echo:    fmt.Sprintf("%d 1 %s", keep.Milliseconds(), inbox),
+		terms:   acquireTerms(keep, inbox),
 		release: fmt.Sprintf("%d %s", keep.Milliseconds(), inbox),
 		write:   requestCounts(1, modeWrite, 1, lease),
 		read:    requestCounts(1, modeRead, 1, lease),
@@ -99,6 +98,13 @@ func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
 		no:      "0",
 	}
+}
+
+func acquireTerms(keep time.Duration, inbox string) (terms [Vouch + 1]any) {
+	for echo := range terms {
+		terms[echo] = fmt.Sprintf("%d %d %s", keep.Milliseconds(), echo, inbox)
+	}
+	return terms
 }
 
 // leases is a TTL as an argument, and how long the hash lives then.

@@ -11,7 +11,7 @@ type modelAnswer struct {
 	waiter        *storedWaiter
 }
 
-func (m *modelLock) acquire(kind, client string, notAfter int64, echo, queue bool, requests []modelRequest) []any {
+func (m *modelLock) acquire(kind, client string, notAfter int64, echo int, queue bool, requests []modelRequest) []any {
 	if notAfter <= m.micros || notAfter > m.micros+60_000_000 {
 		return []any{m.now, int64(0), int64(-2)}
 	}
@@ -30,7 +30,7 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo, queue boo
 	for i, r := range requests {
 		answers[i] = m.ask(kind, client, queue, r)
 	}
-	if echo && queue {
+	if echo > 0 && queue {
 		m.sweep()
 	}
 	if m.holder == "" && len(m.queue) > 0 {
@@ -46,15 +46,35 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo, queue boo
 		reply = append(reply, a.code, a.x, a.y, a.z, a.ghost)
 	}
 	m.end()
-	if echo && waits {
-		m.tell(client, "echo")
+	if echo > 0 && waits {
+		m.tell(client, m.echo(client, echo, requests))
 	}
 	return reply
 }
 
+// echo is what a client is told that asks for an echo. Where one that is not seen says that
+// it is subscribed, that is noted for as long as the longest of its requests may wait.
+func (m *modelLock) echo(client string, echo int, requests []modelRequest) string {
+	if echo != 2 || !m.deaf[client] {
+		return "echo"
+	}
+	until := m.now
+	for _, r := range requests {
+		if !m.isEnded(r.nonce) {
+			until = max(until, m.now+r.ttl)
+		}
+	}
+	m.unseen = max(m.unseen, until)
+	return "echo unseen"
+}
+
+func (m *modelLock) isEnded(nonce string) bool {
+	return slices.ContainsFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce })
+}
+
 // ask answers one request before the queue is served.
 func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAnswer {
-	if slices.ContainsFunc(m.ended, func(e modelEnded) bool { return e.nonce == r.nonce }) {
+	if m.isEnded(r.nonce) {
 		return modelAnswer{code: -4}
 	}
 	waiting := m.waiter(r.nonce) // before the queue moves on

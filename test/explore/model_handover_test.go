@@ -100,6 +100,9 @@ func (r *modelRun) sayDetach(a speaker, n draws) (said string, got, modelled []a
 	}
 	args := []any{a.identity(a.client, a.owner), ticketOf(a.number), token, reads, ttl, until, 600_000, modelPrefix}
 	got = r.eval("detach", 2, args...)
+	if len(got) > 1 && got[1] == int64(1) {
+		r.known[ticketOf(a.number)] = a.modelRequest
+	}
 	return fmt.Sprint("detach ", args), got, r.model.detach(a.client, a.nonce, a.owner, ticketOf(a.number), token, reads, ttl, until)
 }
 
@@ -107,7 +110,7 @@ func (r *modelRun) sayDetach(a speaker, n draws) (said string, got, modelled []a
 // name, or neither has one.
 func (r *modelRun) sayResume(a speaker, n draws) (said string, got, modelled []any) {
 	of := (a.number + 4*int(n(2))) % 8
-	ticket := r.actor(of)
+	ticket := r.as(r.actor(of), ticketOf(of))
 	a.weight, a.permits = ticket.weight, ticket.permits // as the ticket says
 	if r.model.waiter(a.nonce) != nil {
 		return r.sayHold(a, n) // a new nonce does not wait
@@ -115,10 +118,14 @@ func (r *modelRun) sayResume(a speaker, n draws) (said string, got, modelled []a
 	a.op, a.ttl = int64(1+n(3)), int64(1+n(2))*modelTTL
 	notAfter := r.micros + 1000*[]int64{10_000, 60_000, 10_000, 10_000, 0, 60_001}[n(6)]
 	args := []any{ticketOf(of), a.identity(a.client, a.owner), a.op, notAfter, a.ttl, 600_000, modelPrefix}
+	_, _, has := r.model.find("-", ticketOf(of), "")
 	got = r.eval("resume", 2, args...)
 	modelled = r.model.resume(ticketOf(of), a.client, a.modelRequest, notAfter)
 	if fmt.Sprint(got) == fmt.Sprint(modelled) && len(got) > 2 && got[2] == int64(1) {
 		r.seen["resumed"]++
+		if has >= 0 { // else it is a copy
+			r.known[a.nonce] = a.modelRequest
+		}
 	}
 	return fmt.Sprint("resume ", args), got, modelled
 }

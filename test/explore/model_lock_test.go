@@ -12,6 +12,7 @@ type modelLock struct {
 	micros int64 // the server's clock
 	now    int64 // the same in ms
 	deaf   map[string]bool
+	unseen int64    // until when they may hear though that is not seen
 	sent   []string // messages: "client text"
 
 	kind   string

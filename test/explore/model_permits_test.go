@@ -12,6 +12,15 @@ func (r *modelRun) actor(i int) modelRequest {
 	a := modelActors[i]
 	if r.kind() == "semaphore" {
 		a.mode, a.weight, a.permits, a.block = "s", int64(1+i%3), int64(3+i%2), 1
+		a = r.as(a, a.nonce)
+	}
+	return a
+}
+
+// as is a request for the permits that a nonce or a ticket is known by, if it is.
+func (r *modelRun) as(a modelRequest, of string) modelRequest {
+	if known, ok := r.known[of]; ok {
+		a.weight, a.permits = known.weight, known.permits
 	}
 	return a
 }

@@ -26,7 +26,8 @@ type modelRun struct {
 	steps  []uint32
 	seen   map[string]int
 	marks  int
-	said   []string // what each step was
+	known  map[string]modelRequest // what was handed over, by nonce or ticket
+	said   []string                // what each step was
 }
 
 const (
@@ -97,6 +98,7 @@ func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
 	rig.Must(t, rdb.FlushDB(t.Context()).Err())
 	r := &modelRun{
 		t: t, rdb: rdb, sub: sub, keys: key.For("relock", "model"), micros: 1_700_000_000_000_000, seen: map[string]int{},
+		known: map[string]modelRequest{},
 	}
 	r.model = modelLock{
 		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{"client-000000000000002": true, "-": true},

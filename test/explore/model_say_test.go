@@ -61,7 +61,7 @@ func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []
 	if n(24) == 0 {
 		a.kind = []string{"plain", "rw"}[n(2)]
 	}
-	echo := n(2)
+	echo := []int{0, 1, 0, 1, 2}[n(5)]
 	requests := []modelRequest{r.place(a.modelRequest, n)}
 	if other := (a.number + 3) % 8; n(4) == 0 && modelClient(other) == a.client && !r.handed(other) {
 		requests = append(requests, r.place(r.actor(other), n))
@@ -80,7 +80,10 @@ func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []
 	}
 	keys := keysOf(n)
 	got = r.eval("acquire", keys, args...)
-	modelled = r.model.acquire(a.kind, a.client, notAfter, echo == 1, keys == 2, requests)
+	if echo == 2 && r.model.unseen > r.micros/1000 {
+		r.seen["unseen"]++
+	}
+	modelled = r.model.acquire(a.kind, a.client, notAfter, echo, keys == 2, requests)
 	return fmt.Sprint("acquire ", args, " keys ", keys), taken(got, requests), modelled
 }
 

@@ -33,7 +33,7 @@ func (m *modelLock) settle() {
 
 func (m *modelLock) grant(q *storedWaiter) {
 	m.drop(q.nonce)
-	if m.asking[q.nonce] == nil && m.deaf[q.client] {
+	if m.asking[q.nonce] == nil && m.deaf[q.client] && m.unseen <= m.now {
 		return
 	}
 	var g *storedGrant

@@ -129,7 +129,11 @@ func (a *roomAcq) acquire(q room.Request, ticket int64, beat bool) func() []any 
 		nonce: a.nonce, owner: a.owner, mode: mode, named: a.Named(), op: q.Op, ttl: a.Terms.TTL.Milliseconds(),
 		block: int64(q.Block()), place: ticket,
 	}}
-	return func() []any { return h.lock.acquire(h.setup.kind, a.m.id, q.NotAfter*1000, beat, true, one) }
+	echo := 0
+	if beat {
+		echo = 1
+	}
+	return func() []any { return h.lock.acquire(h.setup.kind, a.m.id, q.NotAfter*1000, echo, true, one) }
 }
 
 func (c *roomCall) answered(reply []any, ok bool, block int) {

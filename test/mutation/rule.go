@@ -23,7 +23,7 @@ var All = slices.Concat(
 	holdRules,
 	wireRules,
 	handleRules,
-	recordRules, severalRules, usualRules,
+	recordRules, severalRules, usualRules, unseenRules,
 	familyRules, conditionRules, onceRules, handoverRules, semaphoreRules, roomRules, redissonRules, labelRules, dashboardRules, commandRules,
 )
 

@@ -4,6 +4,11 @@ package mutation
 // acquire and release say at their top.
 var usualRules = []Rule{
 	{
+		"a request that would have an echo is made together with others", "internal/wire/acquire.go",
+		"if len(args) == 9 && requests", "if len(args) == 9 && echo == Quiet && requests",
+		[]string{"TestPairsOfManyCallersAreMadeTogether"},
+	},
+	{
 		"together, a session is released by who has it", "lua/usual.lua",
 		"fields[1] == ARGV[at] and not fields[2] and type", "not fields[2] and type",
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
