@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,20 @@ func (x *Lab) BeginAs(owner string, l *relock.Lock) *Call {
 
 // Take holds l at once, or the test fails.
 func (x *Lab) Take(l *relock.Lock) *relock.Hold { x.T.Helper(); return x.Begin(l).Holds() }
+
+// Wait has processes wait once, as those have that live for long: each has seen its inbox
+// answer then, and asks for no proof of it.
+func (x *Lab) Wait(procs ...*Actor) {
+	x.T.Helper()
+	for _, a := range procs {
+		name := fmt.Sprintf("wait %p", a)
+		held := x.Take(x.Eye.NewLock(name))
+		call := x.Begin(a.NewLock(name))
+		call.Waits()
+		End(x.T, held)
+		End(x.T, call.Holds())
+	}
+}
 
 // Waits fails the test if the call has returned.
 func (c *Call) Waits() {

@@ -57,6 +57,9 @@ func TestShardedWaiterIsWokenByMessage(t *testing.T) {
 				waiter := s.Begin(b)
 				s.Until(s.Now() + 101*time.Millisecond)
 				waiter.Waits()
+				if s.Redis.HExists(t.Context(), key.For("relock", name).Hash, "unseen").Val() {
+					t.Errorf("%s: the waiter is not seen to be subscribed", name)
+				}
 				asked := pair[1].Sent("acquire")
 				rig.End(t, held)
 				held = waiter.Holds()
