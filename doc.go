@@ -3,7 +3,7 @@
 // Its contracts are those of Java's java.util.concurrent.locks, where a lock that
 // can be lost allows them.
 //
-//	client, err := relock.New(rdb) // any redis.UniversalClient but Ring; best with ContextTimeoutEnabled
+//	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
 //	lock := client.NewLock("orders/4711")
 //	err = lock.Do(ctx, func(ctx context.Context) error {
 //		... // nobody else, in any process, is here; ctx ends if the lock is lost
@@ -137,7 +137,7 @@
 // lock to the next waiter and tells its client. A waiter costs one command each
 // third of its TTL, and each 10 s where that is longer, up to 64 waiters of one
 // lock and client together. A client has one subscription (with [ShardedPubSub] one
-// for each lock that it waits for) and one goroutine for its timers, whatever the
+// for each hash tag that it waits for) and one goroutine for its timers, whatever the
 // number of its locks; renewals and heartbeats run on goroutines of their own. Anonymous
 // calls of one process that wait for the same plain lock stand in Redis' queue as
 // one: such a lock may be passed on within the process, without any command, at most 128

@@ -35,7 +35,7 @@ type Locker interface {
 var _ Locker = (*Lock)(nil)
 
 // A Client makes locks in one Redis. It has one subscription, or with
-// ShardedPubSub one for each lock that is waited for, and one watchdog goroutine
+// ShardedPubSub one for each hash tag that is waited for, and one watchdog goroutine
 // for all its locks, started on first use. Its methods may be called from any
 // goroutine.
 type Client struct {

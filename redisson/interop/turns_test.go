@@ -19,7 +19,7 @@ const waits = 300 * time.Millisecond
 // modes are the ways in which a lock is held by one alone.
 var modes = []string{"lock", "fair", "fenced", "write"}
 
-// TestEachIsWokenByTheOthersUnlock: the median of several, as a machine may be busy once.
+// TestEachIsWokenByTheOthersUnlock says how long the worst of several took.
 func TestEachIsWokenByTheOthersUnlock(t *testing.T) {
 	everywhere(t, func(x *lab) {
 		java, c := x.java("j"), x.golang()

@@ -108,7 +108,7 @@ var figures = []figure{
 	},
 	{
 		what: "the leaders of a server", file: "internal/transport/lane.go", source: `leaders = (.+)`,
-		says: []string{`timeout to watch: # for each server`, `Up to # connections beside the pool`},
+		says: []string{`timeout to watch: # for each server`},
 	},
 	{
 		what: "the leaders of a slow server", file: "internal/transport/lane.go", source: `maxLeaders = (.+)`,
