@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/relock-go/relock/internal/rig"
 )
 
 // TestPairsOfManyCallersAreMadeTogether fails when calls of many callers are not made by one
@@ -11,6 +13,13 @@ import (
 func TestPairsOfManyCallersAreMadeTogether(t *testing.T) {
 	s := newScale(t)
 	c := s.new()
+	rig.Listen(c)
+	rig.Soon(t, func() string { // requests may wait from then on
+		if !rig.Hears(c) {
+			return "the inbox does not hear"
+		}
+		return ""
+	})
 	const callers, pairs = 256, 40
 	calls, _ := s.stats()
 	var wg sync.WaitGroup
