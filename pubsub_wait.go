@@ -241,8 +241,10 @@ func (c *Client) deliver(payload string) {
 		c.cfg.log.Warn("message not understood", slog.Any("err", err))
 		return
 	}
-	if m.Verb == "echo" {
-		c.echoed(m.Unseen)
+	if m.Verb == "echo" { // the inbox has noted that it hears
+		if m.Sight != wire.Unknown {
+			c.sight.Store(int32(m.Sight))
+		}
 		return
 	}
 	a := c.lookup(m.Nonce)
@@ -281,7 +283,7 @@ func (c *Client) linked(channel string, first bool) {
 	}
 	if !first {
 		c.suspectServer(c.clock.Now())
-		c.sight.Store(int32(unknown))
+		c.sight.Store(int32(wire.Unknown))
 	}
 	c.mu.Unlock()
 	for _, a := range waiters {

@@ -154,34 +154,16 @@ func (c *Client) deaf(channel string, err error) {
 // echoGrace is how long an echo may take before the inbox counts as deaf.
 const echoGrace = time.Second
 
-// sight is whether a script sees that the client is subscribed.
-type sight int32
-
-const (
-	unknown sight = iota
-	seen
-	unseen
-)
-
 // echo is what a request that may wait has the listener show, which has been silent or
 // not. Until the client is seen it vouches each time: what a script notes of that ends.
 func (c *Client) echo(e *listener, silent bool) wire.Echo {
 	switch {
-	case sight(c.sight.Load()) != seen && e.Up():
+	case wire.Sight(c.sight.Load()) != wire.Seen && e.Up():
 		return wire.Vouch
 	case silent:
 		return wire.Prove
 	}
 	return wire.Quiet
-}
-
-// echoed notes what an echo says beside that the inbox hears, which that has noted.
-func (c *Client) echoed(hidden bool) {
-	s := seen
-	if hidden {
-		s = unseen
-	}
-	c.sight.Store(int32(s))
 }
 
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -45,6 +46,18 @@ func Remembers(c *relock.Client) bool { return seam.Remembers(c) }
 
 // Listen makes c subscribe without a lock.
 func Listen(c *relock.Client) { seam.Listen(c) }
+
+// ListenNow does that, and returns when it has subscribed.
+func ListenNow(t testing.TB, c *relock.Client) {
+	t.Helper()
+	Listen(c)
+	Soon(t, func() string {
+		if !Hears(c) {
+			return "the inbox is not subscribed"
+		}
+		return ""
+	})
+}
 
 // Hears reports whether c's inbox is subscribed.
 func Hears(c *relock.Client) bool { return seam.Hears(c) }

@@ -35,13 +35,25 @@ func ParseNonce(text string) (n Nonce, ok bool) {
 	return n, err == nil
 }
 
+// Sight is whether a script sees that a client is subscribed.
+type Sight int32
+
+// What is known of that.
+const (
+	Unknown Sight = iota
+	Seen
+	Unseen
+)
+
+var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
+
 // A Message is what a script publishes to this client's inbox.
 type Message struct {
 	Verb      string // grant, look, lost or echo
 	Nonce     string
 	Op        int64 // grant: the request whose lease it is
 	Low, High int64 // grant: the tokens
-	Unseen    bool  // echo: the server does not see who is subscribed
+	Sight     Sight // echo: whether a script sees that the inbox is subscribed
 }
 
 // ParseMessage takes what the scripts write and nothing else.
@@ -50,7 +62,8 @@ func ParseMessage(payload string) (m Message, err error) {
 	m.Verb, payload, fields = strings.Cut(payload, " ")
 	switch m.Verb {
 	case "echo":
-		if m.Unseen = payload == "unseen"; fields && !m.Unseen {
+		var known bool
+		if m.Sight, known = sights[payload]; fields != known {
 			err = fmt.Errorf("message echo has the word %.20q", payload)
 		}
 		return m, err

@@ -13,22 +13,34 @@ import (
 )
 
 // TestFairLockIsGrantedInOrderBehindAProxy has every process subscribe where scripts do not
-// run: at a replica, which passes on what they publish.
+// run: at a replica, which passes on what they publish. One that has subscribed before its
+// first lock hears what it asks then of its permissions, which says nothing of who is seen.
 func TestFairLockIsGrantedInOrderBehindAProxy(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplication(t, 1)
 	addr := redistest.Split(t, r.Primary.Addr(), r.Replicas[0].Addr())
-	open := func() *relock.Client {
-		rdb := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
-		t.Cleanup(func() { _ = rdb.Close() })
-		return rig.Open(t, rdb)
+	for when, before := range map[string]bool{"subscribed by its first lock": false, "subscribed before": true} {
+		t.Run(when, func(t *testing.T) {
+			behindAProxy(t, when, func() *relock.Client {
+				rdb := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+				t.Cleanup(func() { _ = rdb.Close() })
+				c := rig.Open(t, rdb)
+				if before {
+					rig.ListenNow(t, c)
+				}
+				return c
+			})
+		})
 	}
-	held := rig.MustAcquire(t, open().NewLock("l", relock.Fair()))
+}
+
+func behindAProxy(t *testing.T, name string, open func() *relock.Client) {
+	held := rig.MustAcquire(t, open().NewLock(name, relock.Fair()))
 	const waiters = 6
 	var order []int // guarded by the lock itself
 	var calls []rig.Going
 	for i := range waiters {
-		l := open().NewLock("l", relock.Fair())
+		l := open().NewLock(name, relock.Fair())
 		calls = append(calls, rig.Beside(func() error {
 			return l.Do(t.Context(), func(context.Context) error {
 				order = append(order, i)

@@ -55,8 +55,11 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo int, queue
 // echo is what a client is told that asks for an echo. Where one that is not seen says that
 // it is subscribed, that is noted for as long as the longest of its requests may wait.
 func (m *modelLock) echo(client string, echo int, requests []modelRequest) string {
-	if echo != 2 || !m.deaf[client] {
+	switch {
+	case echo != 2:
 		return "echo"
+	case !m.deaf[client]:
+		return "echo seen"
 	}
 	until := m.now
 	for _, r := range requests {

@@ -4,17 +4,22 @@ package mutation
 var unseenRules = []Rule{
 	{
 		"a client that is not seen vouches for its subscription", "sharded.go",
-		"case sight(c.sight.Load()) != seen && e.Up():", "case false:",
+		"case wire.Sight(c.sight.Load()) != wire.Seen && e.Up():", "case false:",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
 	{
-		"a client that was told that it is not seen goes on vouching", "sharded.go",
-		"if hidden {", "if false {",
+		"a client that was told that it is not seen goes on vouching", "pubsub_wait.go",
+		"c.sight.Store(int32(m.Sight))", "c.sight.Store(int32(wire.Seen))",
 		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"},
 	},
 	{
+		"an echo that says nothing of it is no sight", "pubsub_wait.go",
+		"if m.Sight != wire.Unknown {\n\t\t\tc.sight.Store(int32(m.Sight))", "if true {\n\t\t\tc.sight.Store(int32(max(m.Sight, wire.Seen)))",
+		[]string{"TestFairLockIsGrantedInOrderBehindAProxy"},
+	},
+	{
 		"a client vouches anew for each connection", "pubsub_wait.go",
-		"c.sight.Store(int32(unknown))", "",
+		"c.sight.Store(int32(wire.Unknown))", "",
 		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
 	},
 	{

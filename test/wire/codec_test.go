@@ -129,7 +129,7 @@ func FuzzMessages(f *testing.F) {
 	for _, seed := range []string{
 		"echo", "look " + rig.NonceOf('a'), "lost " + rig.NonceOf('b'), "grant " + rig.NonceOf('c') + " 1 1700000000000000 1700000000000032",
 		"", " ", "echo ", "grant", "grant " + rig.NonceOf('c') + " 1 2", "grant " + rig.NonceOf('c') + " 1 3 2", "grant " + rig.NonceOf('c') + " +1 2 3", "grant " + rig.NonceOf('c') + " 1_0 2 3",
-		"grant " + rig.NonceOf('c') + " 01 2 3", "grant " + rig.NonceOf('c') + " 1 2 3 4", "grant  " + rig.NonceOf('c') + " 1 2 3", "look", "lost short", "echo twice", "echo unseen", "echo unseen ", "GRANT x",
+		"grant " + rig.NonceOf('c') + " 01 2 3", "grant " + rig.NonceOf('c') + " 1 2 3 4", "grant  " + rig.NonceOf('c') + " 1 2 3", "look", "lost short", "echo twice", "echo unseen", "echo unseen ", "echo seen", "GRANT x",
 		"grant " + rig.NonceOf('c') + " 1 2 99999999999999999999",
 	} {
 		f.Add(seed)
@@ -142,9 +142,7 @@ func FuzzMessages(f *testing.F) {
 		var again string
 		switch m.Verb {
 		case "echo":
-			if again = "echo"; m.Unseen {
-				again = "echo unseen"
-			}
+			again = "echo" + map[wire.Sight]string{wire.Seen: " seen", wire.Unseen: " unseen"}[m.Sight]
 		case "look", "lost":
 			again = m.Verb + " " + m.Nonce
 		case "grant":
