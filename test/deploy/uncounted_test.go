@@ -100,9 +100,10 @@ func TestF14WaitersThatNobodyCountsHoldInTheirOrder(t *testing.T) {
 			rig.Play(t, func(t *testing.T, s *rig.Lab) {
 				s.Server.CountNobody()
 				u := newUncounted(s, 6)
-				u.inOrder(kind)
-				s.Until(s.Now() + time.Minute) // what the waiters said has ended
-				u.inOrder(kind)
+				for range 3 {
+					u.inOrder(kind)
+					s.Until(s.Now() + time.Minute) // what the waiters said has ended
+				}
 			})
 		})
 	}
@@ -134,13 +135,34 @@ func TestADeadWaiterCostsItsLeaseWhereNobodyIsCounted(t *testing.T) {
 	})
 }
 
+// TestWhoWaitsForLongIsTakenForOneThatHearsAfterWhoWaitsBriefly: the one with the shorter lease
+// has said later that it is subscribed, and has left since.
+func TestWhoWaitsForLongIsTakenForOneThatHearsAfterWhoWaitsBriefly(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		s.Server.CountNobody()
+		u := newUncounted(s, 3)
+		held := u.Take(u.procs[0].NewLock("l", relock.Fair()))
+		long := s.Begin(u.procs[1].NewLock("l", relock.Fair()))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		rig.WantIs(t, u.procs[2].NewLock("l", relock.Fair(), relock.TTL(time.Second)).Lock(ctx), context.DeadlineExceeded)
+		s.Until(s.Now() + 3*time.Second)
+		before := u.asked()
+		rig.End(t, held)
+		rig.End(t, long.Holds())
+		if n := u.asked() - before; n > 0 {
+			t.Errorf("it has asked %d times, want it to be told", n)
+		}
+	})
+}
+
 func TestSignalsWakeInOrderWhereNobodyIsCounted(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		x.Server.CountNobody()
 		var waits []*rig.Sleep
 		var locks []*relock.Lock
 		for range 3 {
-			l := x.Lock("l")
+			l := x.Actor().NewLock("l") // which has subscribed, and has no reason to ask again
 			rig.Must(t, l.Lock(t.Context()))
 			locks = append(locks, l)
 			waits = append(waits, x.Sleeps(t.Context(), l.NewCond("c"), 0))

@@ -272,11 +272,14 @@ func (s stored) text(now int64) string {
 	if s.rests > now {
 		parts = append(parts, fmt.Sprintf("rests until %d after %s", s.rests, s.rester))
 	}
+	if s.unseen > now {
+		parts = append(parts, fmt.Sprint("unseen until ", s.unseen))
+	}
 	return strings.Join(append(parts, fmt.Sprintf("kind %s token %d", s.kind, s.token)), "\n")
 }
 
 func (m *modelLock) text() string {
-	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester}
+	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester, unseen: m.unseen}
 	for owner, g := range m.grants {
 		s.grants[owner] = *g
 	}

@@ -146,7 +146,7 @@ func keysOf(n draws) int { return 2 - int(n(5)/4) }
 
 // place makes a a request under some number, with or without a ticket.
 func (r *modelRun) place(a modelRequest, n draws) modelRequest {
-	a.op = int64(1 + n(8))
+	a.op, a.ttl = int64(1+n(8)), int64(1+n(2))*modelTTL
 	switch n(5) {
 	case 0:
 		a.place = -1

@@ -22,6 +22,7 @@ type stored struct {
 	holder  string
 	rests   int64
 	rester  string
+	unseen  int64                  // until when
 	several bool                   // hold together
 	since   int64                  // grants that are older are over
 	used    int64                  // permits of those that hold together, as the hash says
@@ -72,6 +73,7 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 	}
 	until, rester, _ := strings.Cut(hash["rests"], " ")
 	s.rests, s.rester = number(until), rester
+	s.unseen = number(hash["unseen"])
 	s.decodeHolders(hash)
 	for member, score := range members {
 		if score <= 0 {

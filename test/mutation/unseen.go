@@ -35,7 +35,7 @@ var unseenRules = []Rule{
 	{
 		"what is noted of subscribers is not cut short", "lua/shared_queue.lua",
 		"'unseen', math.max(until_ms, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0))", "'unseen', until_ms",
-		[]string{"TestScriptsDoWhatTheModelSays"},
+		[]string{"TestWhoWaitsForLongIsTakenForOneThatHearsAfterWhoWaitsBriefly"},
 	},
 	{
 		"who waits on a condition vouches for its subscription", "lua/await.lua",
