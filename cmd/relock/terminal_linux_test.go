@@ -17,9 +17,17 @@ func openTerminal(t *testing.T) (user, programs *os.File) {
 		t.Skip("this machine has no terminals: ", err)
 	}
 	var number, unlocked int32
+	raw, err := user.SyscallConn() // not by Fd, after which a Close ends no Read
+	if err != nil {
+		t.Fatal(err)
+	}
 	for request, value := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, user.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
-			t.Fatal(errno)
+		var errno syscall.Errno
+		err := raw.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
+		})
+		if err != nil || errno != 0 {
+			t.Fatal(err, errno)
 		}
 	}
 	programs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
