@@ -241,10 +241,8 @@ func (c *Client) deliver(payload string) {
 		c.cfg.log.Warn("message not understood", slog.Any("err", err))
 		return
 	}
-	if m.Verb == "echo" { // the inbox has noted that it hears
-		if m.Sight != wire.Unknown {
-			c.sight.Store(int32(m.Sight))
-		}
+	if m.Verb == "echo" {
+		c.echoed(m.Sight)
 		return
 	}
 	a := c.lookup(m.Nonce)
@@ -268,32 +266,3 @@ func (c *Client) deliver(payload string) {
 
 // errForced is why a hold is lost that an operator has ended.
 var errForced = errors.New("removed by ForceUnlock")
-
-// linked is called when a channel has a new connection: any message may have
-// been missed, and the server may be another one, which has lost the latest
-// writes. Every waiter who would have heard of them there asks, and what was
-// released of late is released again.
-func (c *Client) linked(channel string, first bool) {
-	c.mu.Lock()
-	waiters := make([]*acquisition, 0, len(c.sessions))
-	for _, a := range c.sessions {
-		if a.keeper.listener.channel == channel {
-			waiters = append(waiters, a)
-		}
-	}
-	if !first {
-		c.suspectServer(c.clock.Now())
-		c.sight.Store(int32(wire.Unknown))
-	}
-	c.mu.Unlock()
-	for _, a := range waiters {
-		at := a.keeper.begin()
-		if a.Waits() {
-			a.Entry.Kick(&at)
-		}
-		if a.Away() && !first {
-			a.Entry.Shake(&at)
-		}
-		a.keeper.end(&at)
-	}
-}

@@ -151,19 +151,67 @@ func (c *Client) deaf(channel string, err error) {
 	c.cfg.log.Warn("inbox cannot be subscribed, trying again", slog.String("channel", channel), slog.Any("err", err))
 }
 
+// linked is called when a channel has a new connection: any message may have
+// been missed, and the server may be another one, which has lost the latest
+// writes. Every waiter who would have heard of them there asks, and what was
+// released of late is released again.
+func (c *Client) linked(channel string, first bool) {
+	c.sight.Store(int32(wire.Unknown))
+	if !first {
+		c.mu.Lock()
+		c.suspectServer(c.clock.Now())
+		c.mu.Unlock()
+	}
+	c.rouse(func(a *acquisition) bool { return a.keeper.listener.channel == channel }, !first)
+}
+
+// rouse has waiters ask, and with elsewhere those who hold and have said so to another
+// server say it again.
+func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
+	c.mu.Lock()
+	all := make([]*acquisition, 0, len(c.sessions))
+	for _, a := range c.sessions {
+		if which(a) {
+			all = append(all, a)
+		}
+	}
+	c.mu.Unlock()
+	for _, a := range all {
+		at := a.keeper.begin()
+		if a.Waits() {
+			a.Entry.Kick(&at)
+		}
+		if a.Away() && elsewhere {
+			a.Entry.Shake(&at)
+		}
+		a.keeper.end(&at)
+	}
+}
+
 // echoGrace is how long an echo may take before the inbox counts as deaf.
 const echoGrace = time.Second
 
-// echo is what a request that may wait has the listener show, which has been silent or
-// not. Until the client is seen it vouches each time: what a script notes of that ends.
+// echo is what a request that may wait asks of the listener, which has been silent or not.
+// A client that is not seen vouches each time: what a script notes of that ends.
 func (c *Client) echo(e *listener, silent bool) wire.Echo {
-	switch {
-	case wire.Sight(c.sight.Load()) != wire.Seen && e.Up():
+	switch sight := wire.Sight(c.sight.Load()); {
+	case sight == wire.Unseen && e.Up():
 		return wire.Vouch
-	case silent:
+	case sight != wire.Seen || silent:
 		return wire.Prove
 	}
 	return wire.Quiet
+}
+
+// echoed is called when an echo is heard. The first that says that the client is not seen
+// has all who wait ask again: from then on they vouch.
+func (c *Client) echoed(sight wire.Sight) {
+	if sight == wire.Unknown { // what is asked of permissions
+		return
+	}
+	if before := c.sight.Swap(int32(sight)); sight == wire.Unseen && before != int32(sight) {
+		c.rouse(func(*acquisition) bool { return true }, false)
+	}
 }
 
 // expectEcho checks later that the echo of a heartbeat sent at the given time has come.

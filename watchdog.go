@@ -220,5 +220,7 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	return c.wire.Acquire(k.keys(), k.kind, notAfter, c.echo(k.listener, true), requests...), timeout, requests[0].Block
+	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.echo(k.listener, true), requests...)
+	call.Usual = nil // it waits
+	return call, timeout, requests[0].Block
 }

@@ -5,9 +5,9 @@
 -- ARGV[1] kind the lock's kind
 -- ARGV[2] not_after server microseconds: a copy that arrives later changes nothing
 -- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 where
---   a request that waits is to publish 'echo' to the client's own inbox, to prove that
---   it hears, and 2 where besides that inbox is subscribed: 'echo seen' or 'echo unseen'
---   says whether it is seen to be; the prefix of inboxes, which a client's ID completes
+--   a request that waits is to publish an echo to the client's own inbox, to prove that
+--   it hears, and to say whether it is seen to be subscribed; 2 where it has heard that it
+--   is not: that is noted; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
 --   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
 --   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue);
@@ -269,10 +269,6 @@ for i, request in ipairs(requests) do
 end
 close()
 if echo > 0 and waits then
-  local sight = ''
-  if echo == 2 then
-    sight = unseen(requests[1].client, now + longest_ttl) and ' unseen' or ' seen'
-  end
-  tell(requests[1].client, 'echo' .. sight)
+  echo_to(requests[1].client, echo == 2 and now + longest_ttl)
 end
 return reply

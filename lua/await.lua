@@ -9,7 +9,7 @@
 -- ARGV[5] condition the name of what it waits on
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
--- ARGV[8] subscribed where the client's inbox is, and has yet to be seen to be; may be left out
+-- ARGV[8] echo as an acquire has it; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or has since it was told to), 0 (not held, any more), -1 (its owner also
 --   reads), -2 (its owner also holds by another session)
@@ -51,6 +51,6 @@ add_awaiting(waiter, ARGV[5])
 local more = settle()
 close()
 if ARGV[8] then
-  unseen(waiter.client, now + ttl)
+  echo_to(waiter.client, ARGV[8] == '2' and now + ttl)
 end
 return { now, more, 1 }

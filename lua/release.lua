@@ -49,7 +49,7 @@ if front[1] then
     local first, last = text(low), text(high)
     local removed = redis.call('ZREM', KEYS[2], head, '-' .. head) > 0
     queued = removed and queued - 1 or queued
-    redis.call('HDEL', KEYS[1], ARGV[2], 'w:' .. head, queued == 0 and 'crowd' or ARGV[2])
+    redis.call('HDEL', KEYS[1], ARGV[2], 'w:' .. head, queued == 0 and 'crowd' or ARGV[2], queued == 0 and 'unseen' or ARGV[2])
     redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', ends, 'o:' .. owner, write_counts(op, 1, 0, ttl, high - low + 1),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and queued or last)

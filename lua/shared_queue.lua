@@ -64,20 +64,21 @@ end
 -- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
 -- counted and hears, so a grant that was sent has to be stored. In a cluster everybody
 -- counts as one that hears, on sharded channels too: while a slot migrates, its
--- subscribers are where its keys have been. So does everybody where it is noted that
--- a subscriber was not seen.
+-- subscribers are where its keys have been. So does everybody where it is noted that one
+-- who hears was not seen.
 local function deaf(client)
   return not seen(client) and not clustered() and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now
 end
 
--- A client says that it is subscribed, and has an entry or a lease until then. Where that is
--- not seen, a proxy keeps its subscribers to itself. Returns whether it is so.
-local function unseen(client, until_ms)
-  if seen(client) or clustered() then
-    return false
+-- Sends a client its echo: whether it is seen to be subscribed. Where it is not, and has
+-- heard that before, the server hides its subscribers. That is noted for as long as the
+-- client says.
+local function echo_to(client, noted_until)
+  local hidden = not seen(client) and not clustered()
+  if hidden and noted_until then
+    redis.call('HSET', KEYS[1], 'unseen', math.max(noted_until, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0)))
   end
-  redis.call('HSET', KEYS[1], 'unseen', math.max(until_ms, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0)))
-  return true
+  tell(client, hidden and 'echo unseen' or 'echo seen')
 end
 
 -- The nonces that a named owner has in the queue are one text, which may be long:

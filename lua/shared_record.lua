@@ -42,9 +42,8 @@
 --   ended        'FIRST NEXT DUE': those nonces are listed by number, DUE is when the
 --                first may be forgotten
 --   n:NUMBER     such a nonce
--- and beside them, of which crowd says nothing:
---   unseen       until when it is not known from PUBSUB who hears: a client that says that it
---                is subscribed was not counted
+-- and one of which crowd says nothing, and which goes with it:
+--   unseen       until when PUBSUB does not say who hears: a waiter that does was not counted
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 
 local function identity_parts(identity)

@@ -166,6 +166,6 @@ local function close()
   if crowd and crowd ~= state.crowd then
     redis.call('HSET', KEYS[1], 'crowd', crowd)
   elseif not crowd and state.crowd then
-    redis.call('HDEL', KEYS[1], 'crowd')
+    redis.call('HDEL', KEYS[1], 'crowd', 'unseen')
   end
 end

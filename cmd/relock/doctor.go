@@ -182,7 +182,7 @@ func (d *doctor) messages(ctx context.Context) {
 		f.Advice = "waiters are not woken, and ask once a second: is there a proxy between several servers?"
 	case seen == 0 && !clustered:
 		f.Result, f.Found = wrong, "a script does not see who is subscribed (NUMSUB 0)"
-		f.Advice = "locks are right here, and hand-overs slower: is there a proxy between several servers?"
+		f.Advice = "locks are right here, but the next waits for the lease of a waiter that died: is there a proxy between several servers?"
 	default:
 		f.Found = "a script is heard"
 	}

@@ -96,7 +96,7 @@ func (s *Server) stop() {
 
 // before runs ahead of every command, also of those a script calls.
 func (s *Server) before(p *server.Peer, name string, args ...string) (done bool) {
-	if name == "PUBSUB" && len(args) > 1 && strings.EqualFold(args[0], "NUMSUB") {
+	if name == "PUBSUB" && len(args) > 1 && (strings.EqualFold(args[0], "NUMSUB") || strings.EqualFold(args[0], "SHARDNUMSUB")) {
 		s.mu.Lock()
 		blind := s.blind
 		s.mu.Unlock()

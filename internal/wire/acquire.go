@@ -38,14 +38,14 @@ type AcquireReply struct {
 	Answers []room.Answer
 }
 
-// An Echo is what a request that waits has the client's inbox show.
+// An Echo is what a request that waits asks to hear by the client's inbox.
 type Echo int
 
 // The echoes of a request.
 const (
 	Quiet Echo = iota // none
-	Prove             // that it hears
-	Vouch             // and that who is subscribed is seen to be: it is subscribed
+	Prove             // that it hears, and whether it is seen to be subscribed
+	Vouch             // the same: it has heard that it is not seen
 )
 
 // Acquire asks for the lock until notAfter, a time of the server in ms.

@@ -35,7 +35,7 @@ func ParseNonce(text string) (n Nonce, ok bool) {
 	return n, err == nil
 }
 
-// Sight is whether a script sees that a client is subscribed.
+// Sight is whether scripts see that a client is subscribed.
 type Sight int32
 
 // What is known of that.
@@ -53,7 +53,7 @@ type Message struct {
 	Nonce     string
 	Op        int64 // grant: the request whose lease it is
 	Low, High int64 // grant: the tokens
-	Sight     Sight // echo: whether a script sees that the inbox is subscribed
+	Sight     Sight // echo
 }
 
 // ParseMessage takes what the scripts write and nothing else.

@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"strconv"
 	"testing"
@@ -77,7 +78,6 @@ func TestALockAndUnlockAllocateLittle(t *testing.T) {
 }
 
 // Fails when what hooks are told is made anew each time: the lock's name is a part of its key.
-// The two are the name of the owner, for each hook; a pair allocates one more or less by the way.
 func TestHooksOfALockAndUnlockAreToldWithLittle(t *testing.T) {
 	if rig.UnderRace {
 		t.Skip("the race detector allocates")
@@ -88,9 +88,13 @@ func TestHooksOfALockAndUnlockAreToldWithLittle(t *testing.T) {
 		c, _, _ := costly(t, opts...)
 		l := c.NewLock("told")
 		pairs(t, l, 200)
-		return testing.AllocsPerRun(20, func() { pairs(t, l, 100) }) / 100 // of one pair it gives whole numbers only
+		least := math.Inf(1) // what goes on beside is counted as well
+		for range 5 {
+			least = min(least, testing.AllocsPerRun(20, func() { pairs(t, l, 100) })/100) // of one pair it gives whole numbers only
+		}
+		return least
 	}
-	if without, with := allocates(), allocates(relock.Trace(hooks)); with > without+3 || told == 0 {
+	if without, with := allocates(), allocates(relock.Trace(hooks)); with > without+2.5 || told == 0 {
 		t.Errorf("%.2f allocations for a lock and unlock without hooks, %.2f with them, want the owner's name twice more", without, with)
 	}
 }

@@ -77,10 +77,10 @@ func (u *uncounted) pass(kind string) (requests int, took time.Duration) {
 // uncountedKinds are locks that are granted in order.
 var uncountedKinds = []string{"plain", "fair", "write"}
 
-func newUncounted(s *rig.Lab, procs int) *uncounted {
+func newUncounted(s *rig.Lab, procs int, opts ...relock.Option) *uncounted {
 	u := &uncounted{Lab: s}
 	for range procs {
-		u.procs = append(u.procs, s.Actor())
+		u.procs = append(u.procs, s.Actor(opts...))
 	}
 	return u
 }
@@ -95,17 +95,20 @@ func (u *uncounted) inOrder(kind string) {
 }
 
 func TestF14WaitersThatNobodyCountsHoldInTheirOrder(t *testing.T) {
-	for _, kind := range uncountedKinds {
-		t.Run(kind, func(t *testing.T) {
-			rig.Play(t, func(t *testing.T, s *rig.Lab) {
-				s.Server.CountNobody()
-				u := newUncounted(s, 6)
-				for range 3 {
-					u.inOrder(kind)
-					s.Until(s.Now() + time.Minute) // what the waiters said has ended
-				}
+	for how, opts := range map[string][]relock.Option{"": nil, " on sharded channels": {relock.ShardedPubSub()}} {
+		for _, kind := range uncountedKinds {
+			t.Run(kind+how, func(t *testing.T) {
+				rig.Play(t, func(t *testing.T, s *rig.Lab) {
+					s.Server.Shard()
+					s.Server.CountNobody()
+					u := newUncounted(s, 6, opts...)
+					for range 3 {
+						u.inOrder(kind)
+						s.Until(s.Now() + time.Minute) // what the waiters said has ended
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -182,8 +185,8 @@ func TestSignalsWakeInOrderWhereNobodyIsCounted(t *testing.T) {
 }
 
 // Fails when a waiter that is not counted is not told to look: it would hold only
-// after its heartbeat. Here it is so from some time on, which no client knows before
-// it subscribes anew.
+// after its heartbeat. Here it is so from some time on, which no client knows before it
+// hears of it by an echo.
 func TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime(t *testing.T) {
 	for _, kind := range uncountedKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -199,16 +202,27 @@ func TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime(t *testing.T) {
 					t.Errorf("%d requests, %v, order %v; want %d requests at most, within a second", n, took, u.order, most)
 				}
 				t.Logf("%d requests for %d hand-offs, order %v", n, waiters, u.order)
-				for _, p := range u.procs {
-					heal := p.Link.Cut()
-					heal()
-					p.Warm()
-				}
-				s.Until(s.Now() + time.Minute) // all have subscribed again
+				s.Until(s.Now() + time.Minute) // the next who wait ask for an echo
 				u.inOrder(kind)
 			})
 		})
 	}
+}
+
+// TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder: they were seen before.
+func TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		u := newUncounted(s, 6)
+		u.inOrder("fair")
+		s.Server.CountNobody()
+		for _, p := range u.procs {
+			heal := p.Link.Cut()
+			heal()
+			p.Warm()
+		}
+		s.Until(s.Now() + time.Second)
+		u.inOrder("fair")
+	})
 }
 
 // TestClusterThatHidesItselfLosesNoLock takes the permission by which a script knows

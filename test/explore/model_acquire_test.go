@@ -52,14 +52,14 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo int, queue
 	return reply
 }
 
-// echo is what a client is told that asks for an echo. Where one that is not seen says that
-// it is subscribed, that is noted for as long as the longest of its requests may wait.
+// echo is what a client is told that asks for an echo. Where one that is not seen has heard
+// so, that is noted for as long as the longest of its requests may wait.
 func (m *modelLock) echo(client string, echo int, requests []modelRequest) string {
 	switch {
-	case echo != 2:
-		return "echo"
 	case !m.deaf[client]:
 		return "echo seen"
+	case echo != 2:
+		return "echo unseen"
 	}
 	until := m.now
 	for _, r := range requests {

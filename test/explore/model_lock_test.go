@@ -13,6 +13,7 @@ type modelLock struct {
 	now    int64 // the same in ms
 	deaf   map[string]bool
 	unseen int64    // until when they may hear though that is not seen
+	spared int      // grants that they had for that
 	sent   []string // messages: "client text"
 
 	kind   string
@@ -216,6 +217,9 @@ func (m *modelLock) end() {
 	m.several = m.several && m.held()
 	if m.rests == 0 {
 		m.rester = ""
+	}
+	if !m.crowd() {
+		m.unseen = 0
 	}
 }
 

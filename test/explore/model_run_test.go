@@ -176,6 +176,8 @@ func (r *modelRun) step(number uint32) (differ string) {
 	}
 	sent := r.messages()
 	r.seen["messages"] += len(sent)
+	r.seen["unseen"] += r.model.spared
+	r.model.spared = 0
 	state := r.state()
 	switch {
 	case fmt.Sprint(got) != fmt.Sprint(modelled):

@@ -80,9 +80,6 @@ func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []
 	}
 	keys := keysOf(n)
 	got = r.eval("acquire", keys, args...)
-	if echo == 2 && r.model.unseen > r.micros/1000 {
-		r.seen["unseen"]++
-	}
 	modelled = r.model.acquire(a.kind, a.client, notAfter, echo, keys == 2, requests)
 	return fmt.Sprint("acquire ", args, " keys ", keys), taken(got, requests), modelled
 }

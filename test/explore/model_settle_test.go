@@ -33,8 +33,11 @@ func (m *modelLock) settle() {
 
 func (m *modelLock) grant(q *storedWaiter) {
 	m.drop(q.nonce)
-	if m.asking[q.nonce] == nil && m.deaf[q.client] && m.unseen <= m.now {
-		return
+	if m.asking[q.nonce] == nil && m.deaf[q.client] {
+		if m.unseen <= m.now {
+			return
+		}
+		m.spared++
 	}
 	var g *storedGrant
 	if q.named {

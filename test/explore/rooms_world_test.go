@@ -133,7 +133,7 @@ func (h *hall) serve(script func() []any) []any {
 	for _, text := range h.lock.sent {
 		client, message, _ := strings.Cut(text, " ")
 		for _, m := range h.members {
-			if m.id == client && message != "echo" {
+			if m.id == client && !strings.HasPrefix(message, "echo") {
 				h.fly(&roomFlight{to: m, what: m.id + " hears " + message, copy: true, run: func() { m.hear(message) }})
 			}
 		}

@@ -98,8 +98,8 @@ var conditionRules = []Rule{
 		[]string{"TestForgottenWaiterWakesUpWithAllItsHolds", "TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal"},
 	},
 	{
-		"condition: a wait makes up for a signal that a failover has lost", "pubsub_wait.go",
-		"if a.Away() && !first {", "if false {",
+		"condition: a wait makes up for a signal that a failover has lost", "sharded.go",
+		"if a.Away() && elsewhere {", "if false {",
 		[]string{"TestSignalThatAFailoverLosesIsMadeUpFor"},
 	},
 	{

@@ -90,7 +90,7 @@ var Liveness = []Rule{
 		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
 	},
 	{
-		"releases are sent again to a new server", "pubsub_wait.go",
+		"releases are sent again to a new server", "sharded.go",
 		"if !first {", "if first && !first {",
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
 	},

@@ -25,7 +25,7 @@ var recordRules = []Rule{
 	},
 	{
 		"crowd goes when nothing is unusual", "lua/shared_settle.lua",
-		"redis.call('HDEL', KEYS[1], 'crowd')", "local _ = crowd",
+		"redis.call('HDEL', KEYS[1], 'crowd', 'unseen')", "local _ = crowd",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
@@ -40,7 +40,7 @@ var recordRules = []Rule{
 	},
 	{
 		"crowd goes with the last that waits", "lua/release.lua",
-		"queued == 0 and 'crowd' or ARGV[2])", "ARGV[2])",
+		"queued == 0 and 'crowd' or ARGV[2],", "ARGV[2],",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{

@@ -4,23 +4,28 @@ package mutation
 var unseenRules = []Rule{
 	{
 		"a client that is not seen vouches for its subscription", "sharded.go",
-		"case wire.Sight(c.sight.Load()) != wire.Seen && e.Up():", "case false:",
+		"case sight == wire.Unseen && e.Up():", "case false:",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
 	{
-		"a client that was told that it is not seen goes on vouching", "pubsub_wait.go",
-		"c.sight.Store(int32(m.Sight))", "c.sight.Store(int32(wire.Seen))",
+		"a client that was told that it is not seen goes on vouching", "sharded.go",
+		"c.sight.Swap(int32(sight))", "c.sight.Swap(int32(wire.Seen))",
 		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"},
 	},
 	{
-		"an echo that says nothing of it is no sight", "pubsub_wait.go",
-		"if m.Sight != wire.Unknown {\n\t\t\tc.sight.Store(int32(m.Sight))", "if true {\n\t\t\tc.sight.Store(int32(max(m.Sight, wire.Seen)))",
+		"an echo that says nothing of it is no sight", "sharded.go",
+		"\t\treturn\n\t}\n\tif before := c.sight", "\t\tsight = wire.Seen\n\t}\n\tif before := c.sight",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy"},
 	},
 	{
-		"a client vouches anew for each connection", "pubsub_wait.go",
+		"the first who hears that it is not seen asks again", "sharded.go",
+		"c.rouse(func(*acquisition) bool { return true }, false)", "",
+		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder"},
+	},
+	{
+		"a client vouches anew for each connection", "sharded.go",
 		"c.sight.Store(int32(wire.Unknown))", "",
-		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
+		[]string{"TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder"},
 	},
 	{
 		"where a subscriber is not seen, everybody counts as one that hears", "lua/shared_queue.lua",
@@ -34,7 +39,7 @@ var unseenRules = []Rule{
 	},
 	{
 		"what is noted of subscribers is not cut short", "lua/shared_queue.lua",
-		"'unseen', math.max(until_ms, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0))", "'unseen', until_ms",
+		"'unseen', math.max(noted_until, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0))", "'unseen', noted_until",
 		[]string{"TestWhoWaitsForLongIsTakenForOneThatHearsAfterWhoWaitsBriefly"},
 	},
 	{

@@ -51,7 +51,7 @@ func (x trial) concerned() {
 	if sent != grants {
 		x.errorf("%q, for %d who hold now", x.told, grants)
 	}
-	if echo := slices.Contains(x.told, wireClient(x.say.who)+": echo"); x.say.script == "acquire" && x.say.answer(x.answer) == "2" && echo != x.say.echo {
+	if echo := slices.Contains(x.told, wireClient(x.say.who)+": echo seen"); x.say.script == "acquire" && x.say.answer(x.answer) == "2" && echo != x.say.echo {
 		x.errorf("an echo is %v, told %q", echo, x.told)
 	}
 }
