@@ -93,14 +93,20 @@ func TestANameRestsThoughItsHolderDied(t *testing.T) {
 	})
 }
 
-// Fails when the hash ends with the keep time, and the rest with it.
+// Fails when the hash ends with the keep time, and the rest with it: also where the holder
+// has died, and no release has had the hash kept.
 func TestANameRestsForLongerThanItsHashWould(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		rig.End(t, x.Take(x.Lock("l", relock.AtLeast(24*time.Hour))))
+		dies := x.Actor()
+		x.Take(dies.NewLock("dead", relock.AtLeast(24*time.Hour)))
+		dies.Link.Cut()
 		x.Until(23 * time.Hour)
 		x.Refuses(x.Lock("l"))
+		x.Refuses(x.Lock("dead"))
 		x.Until(24 * time.Hour)
 		x.Frees("l")
+		x.Frees("dead")
 	})
 }
 
