@@ -8,11 +8,6 @@ var unseenRules = []Rule{
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
 	{
-		"a client that was told that it is not seen goes on vouching", "sharded.go",
-		"c.sight.Swap(int32(sight))", "c.sight.Swap(int32(wire.Seen))",
-		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"},
-	},
-	{
 		"an echo that says nothing of it is no sight", "sharded.go",
 		"\t\treturn\n\t}\n\tif before := c.sight", "\t\tsight = wire.Seen\n\t}\n\tif before := c.sight",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy"},
