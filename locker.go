@@ -60,7 +60,7 @@ type Client struct {
 	acked       atomic.Bool  // and WAIT, which Replicas needs
 	onlyOne     atomic.Bool  // a script may name one lock only
 	linkedOnce  atomic.Bool  // the inbox has been subscribed
-	sight       atomic.Int32 // wire.Sight: whether scripts see that it is
+	sight       atomic.Int32 // a wire.Sight: whether scripts see who is subscribed
 	ending      atomic.Bool  // Close has been called: nothing is granted any more
 
 	ctx     context.Context // ends with Close; for what goes on without a caller

@@ -48,9 +48,10 @@ forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
 add_awaiting(waiter, ARGV[5])
-local more = settle()
-close()
 if ARGV[8] then
+  -- Before close, which takes away what is noted where nobody waits after all.
   echo_to(waiter.client, ARGV[8] == '2' and now + ttl)
 end
+local more = settle()
+close()
 return { now, more, 1 }

@@ -45,9 +45,9 @@ func (x *Lab) BeginAs(owner string, l *relock.Lock) *Call {
 // Take holds l at once, or the test fails.
 func (x *Lab) Take(l *relock.Lock) *relock.Hold { x.T.Helper(); return x.Begin(l).Holds() }
 
-// Wait has processes wait once, as those have that live for long: each has seen its inbox
+// WaitOnce has processes wait once, as those have that live for long: each has seen its inbox
 // answer then, and asks for no proof of it.
-func (x *Lab) Wait(procs ...*Actor) {
+func (x *Lab) WaitOnce(procs ...*Actor) {
 	x.T.Helper()
 	for _, a := range procs {
 		name := fmt.Sprintf("wait %p", a)

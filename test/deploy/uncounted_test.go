@@ -18,7 +18,7 @@ import (
 
 // Behind some proxies, and where a hoster refuses CLUSTER, a script cannot see who
 // is subscribed: it counts nobody, and cannot be told that it is one server of many.
-// Then every waiter looks as if it were gone, until one says that it is subscribed.
+// Then every waiter looks as if it were gone, until one says that it hears.
 
 // uncounted is a lock of several processes in such a place, or in an ordinary one.
 type uncounted struct {

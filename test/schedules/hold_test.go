@@ -13,7 +13,7 @@ import (
 func TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		p, b := s.Actor(), s.Actor()
-		s.Wait(p, b)
+		s.WaitOnce(p, b)
 		lock, other := p.NewLock("l"), b.NewLock("l")
 		first := s.Take(lock)
 		s.Until(101 * time.Millisecond)

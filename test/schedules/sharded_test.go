@@ -57,8 +57,8 @@ func TestShardedWaiterIsWokenByMessage(t *testing.T) {
 				waiter := s.Begin(b)
 				s.Until(s.Now() + 101*time.Millisecond)
 				waiter.Waits()
-				if s.Redis.HExists(t.Context(), key.For("relock", name).Hash, "unseen").Val() {
-					t.Errorf("%s: the waiter is not seen to be subscribed", name)
+				if noted, err := s.Redis.HExists(t.Context(), key.For("relock", name).Hash, "unseen").Result(); noted || err != nil {
+					t.Errorf("%s: the waiter is not seen to be subscribed: %v, %v", name, noted, err)
 				}
 				asked := pair[1].Sent("acquire")
 				rig.End(t, held)

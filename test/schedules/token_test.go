@@ -113,7 +113,7 @@ func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		rig.Play(t, func(t *testing.T, s *rig.Lab) {
 			a, b, c := s.Actor(), s.Actor(), s.Actor()
-			s.Wait(a, b, c)
+			s.WaitOnce(a, b, c)
 			by := func(who string) (opts []relock.LockOption) {
 				if named {
 					opts = append(opts, relock.Owner(who))
