@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -40,9 +41,9 @@ func checkOwner(id string) error {
 	if id == "" || len(id) > maxOwner || !utf8.ValidString(id) {
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", ErrInvalidOption, maxOwner, len(id))
 	}
-	if id[0] == madeMark {
+	if id[0] == room.MadeMark {
 		return fmt.Errorf("%w: owner %q: names that begin with %q are those of anonymous holds, which nobody re-enters; to re-enter a lock, take it both times under one relock.WithOwner",
-			ErrInvalidOption, id, string(madeMark))
+			ErrInvalidOption, id, string(room.MadeMark))
 	}
 	return nil
 }

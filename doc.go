@@ -59,8 +59,14 @@
 // the same name ([Hold.Token], [Lock.Token]). A resource that remembers the
 // largest token it has seen, and refuses smaller ones, cannot be damaged by a
 // holder that does not know yet that it is none. Re-entries share the token of
-// the outer hold. Code that is called under a lock has it by [FromContext]. If the resource cannot compare tokens, the lock saves work
-// that would be done twice; it does not rule out that it is done twice.
+// the outer hold. Code that is called under a lock has it by [FromContext]. If
+// the resource cannot compare tokens, the lock saves work that would be done
+// twice; it does not rule out that it is done twice.
+//
+// A token is the instant of its grant by the clock of Redis, in nanoseconds of
+// which the last three digits are the owner's. Where it is stored as a float64,
+// as by Lua, those are lost; grants of different instants are in order all the
+// same.
 //
 // # Owners
 //

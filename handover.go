@@ -153,7 +153,7 @@ type ticket struct {
 	Prefix   string        `json:"p"`
 	Name     string        `json:"n"`
 	Kind     string        `json:"k"`
-	Owner    string        `json:"o,omitempty"` // "": an anonymous one
+	Owner    string        `json:"o"` // also where it was made for the hold
 	Read     bool          `json:"r,omitempty"`
 	Nonce    string        `json:"s"` // under which Redis has the hold: the secret
 	TTL      time.Duration `json:"t"`
@@ -170,7 +170,7 @@ type ticket struct {
 func (h *Hold) ticket() ticket {
 	a, terms := h.acquisition(), h.Hold.Terms
 	return ticket{
-		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.Name, Read: h.reads(), Nonce: wire.NewNonce().String(),
+		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.owner(), Read: h.reads(), Nonce: wire.NewNonce().String(),
 		TTL: terms.TTL, MaxHold: terms.MaxHold, Fixed: terms.Fixed, Local: terms.Local, Replicas: terms.Replicas.N, Within: terms.Replicas.Timeout,
 		Weight: a.Terms.Permits.Weight, Permits: a.Terms.Permits.Of,
 	}
@@ -197,11 +197,14 @@ func (text Ticket) read() (t ticket, err error) {
 	return t, nil
 }
 
+// given is the owner's name without what marks one that was made.
+func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.MadeMark)) }
+
 // lock returns a handle for what the ticket has.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
 	_, secret := wire.ParseNonce(t.Nonce)
-	owned := t.Owner == "" || checkOwner(t.Owner) == nil
+	owned := checkOwner(t.given()) == nil
 	permits := room.Permits{Weight: t.Weight, Of: t.Permits}
 	if t.Kind == wire.KindSemaphore {
 		_, err := permitsFor(t.Weight, t.Permits)
@@ -226,9 +229,9 @@ func (t ticket) lock(c *Client) (*Lock, error) {
 // for nobody after it. Else, and when the ticket's time is over or somebody has removed it,
 // it returns ErrLost. A text that is no ticket is ErrInvalidOption.
 //
-// The hold is renewed from now on, and ended by its Release. Where it was anonymous it has
-// another made name. When ctx ends before Redis has answered, the ticket may have been
-// used: what it had is then released.
+// The hold is renewed from now on, and ended by its Release. Where it was anonymous it
+// keeps the name that was made for it. When ctx ends before Redis has answered, the ticket
+// may have been used: what it had is then released.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
@@ -250,8 +253,11 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	}
 	k := c.enter(l)
 	defer c.leave(k)
-	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: what.Owner, ticket: what.Nonce, began: c.clock.Now()}
-	h, err := w.resume()
+	w := &waiting{ctx: ctx, lock: l, keeper: k, ticket: what.Nonce, began: c.clock.Now()}
+	if what.Owner == what.given() { // nobody is told who waits by a made name
+		w.owner = what.Owner
+	}
+	h, err := w.resume(what.Owner)
 	if err != nil {
 		return nil, lockError(l.Name(), err)
 	}
@@ -260,8 +266,8 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 
 var errUsed = fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
 
-// resume asks until it is answered.
-func (w *waiting) resume() (*Hold, error) {
+// resume asks for the owner's hold until it is answered.
+func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
 	if k.c.isClosing() {
 		return nil, ErrClosed
@@ -270,7 +276,7 @@ func (w *waiting) resume() (*Hold, error) {
 		return nil, &requestError{err}
 	}
 	k.mu.Lock()
-	a := k.newEntry(w.owner, w.lock, false)
+	a := k.newEntry(owner, w.lock, false)
 	k.mu.Unlock()
 	said, err := w.request(a, room.PlaceNone)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A Hold is one successful acquisition of a lock. It ends with Release, or is
@@ -160,7 +161,9 @@ func (h *Hold) TrustedUntil() time.Time {
 // Token returns the fencing token: larger than that of every earlier grant of
 // the lock's name. A resource that remembers the largest token it has seen, and
 // refuses smaller ones, is safe from holders that do not know yet that they are
-// none. Re-entries share the token of the outer hold. It is a larger one after a Cond.Wait.
+// none. Re-entries share the token of the outer hold. It is a larger one after a
+// Cond.Wait. It has 19 digits: the instant of the grant in nanoseconds since 1970, by
+// the clock of Redis, with three digits of the owner at its end.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -171,8 +174,9 @@ func (h *Hold) Token() int64 {
 func (h *Hold) token() int64 {
 	k := h.keeper()
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.Hold.Token
+	instant := h.Hold.Token
+	k.mu.Unlock()
+	return wire.Token(instant, h.acquisition().owner())
 }
 
 // Name returns the lock's name.

@@ -153,7 +153,7 @@ func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 	if owner == "" {
 		a.number = k.c.owners.Add(1)
 	}
-	if owner != "" || k.room.Shared { // the number of its holds can change
+	if a.Named() || k.room.Shared { // the number of its holds can change
 		a.turn = make(chan struct{}, 1)
 	}
 	a.task.Of = a
@@ -161,23 +161,20 @@ func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 	return a
 }
 
-// madeMark begins the owners' names that are made here, and no other: nobody may enter
-// an anonymous hold, which is passed on as if nobody had.
-const madeMark = '~'
-
 // nameLen is how much of 128 random bits tells the anonymous holds of two clients apart,
 // for people: their nonces do for Redis. So a record fits into the 64 bytes up to
 // which Redis keeps a hash as one string, in half the memory (hash-max-listpack-value).
 const nameLen = 8
 
-// owner returns the name given, or the one made for the acquisition. That is made on
-// demand: most holds are anonymous, and their names are never read.
+// owner returns the name given, or the one made for the acquisition, or for the one that
+// its hold was handed over by. That is made on demand: most holds are anonymous, and their
+// names are never read.
 func (a *acquisition) owner() string {
-	if a.Named() {
+	if a.Name != "" {
 		return a.Name
 	}
 	text := make([]byte, 0, 64)
-	text = append(append(append(text, madeMark), a.keeper.c.name...), ':')
+	text = append(append(append(text, room.MadeMark), a.keeper.c.name...), ':')
 	return string(strconv.AppendInt(text, a.number, 36))
 }
 

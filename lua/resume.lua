@@ -2,7 +2,7 @@
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] ticket nonce that has it
--- ARGV[2] identity 'NONCE CLIENT o:OWNER' of the session that takes it
+-- ARGV[2] identity 'NONCE CLIENT o:OWNER' of the session that takes it, of the same owner
 -- ARGV[3] op number of the request
 -- ARGV[4] not_after server microseconds: a copy that arrives later changes nothing
 -- ARGV[5] ttl ms from now that the lease lasts
@@ -24,7 +24,7 @@ if not_after <= micros or not_after > micros + 60000000 then
   return { now, 0, -2 }
 end
 local ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. asks.nonce)
-local session = not ended and (find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', ''))
+local session = not ended and (find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', asks.owner))
 if not session then
   return { now, 0, -4, 0, 0, 0, '' }
 end

@@ -284,24 +284,18 @@ local function forget_signaller(nonce)
   end
 end
 
--- What a session holds is another's from now on, of the same grant, whose owner may have
--- another name where it is anonymous.
+-- What a session holds is another's of the same owner from now on, and of the same grant.
 local function move(s, identity, op, deadline)
   local to, grant = read_identity(identity), stored_grant(s.owner)
   forget_condition(s.nonce)
   forget_signaller(s.nonce)
   if s == state.alone then
-    redis.call('HDEL', KEYS[1], 'o:' .. s.owner)
-    redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. to.owner, write_counts(op, s.writes, s.reads, s.ttl, s.block))
+    redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. s.owner, write_counts(op, s.writes, s.reads, s.ttl, s.block))
   else
-    if state.exclusive == s.owner and to.owner ~= s.owner then
-      exclude(to.owner)
-    end
     redis.call('ZREM', KEYS[2], 'r' .. s.nonce)
-    redis.call('HDEL', KEYS[1], 's:' .. s.nonce, to.owner == s.owner and 's:' .. s.nonce or 'g:' .. s.owner)
+    redis.call('HDEL', KEYS[1], 's:' .. s.nonce)
   end
-  s.identity, s.nonce, s.client, s.owner, s.named = identity, to.nonce, to.client, to.owner, to.named
-  s.op, s.deadline = op, deadline
+  s.identity, s.nonce, s.client, s.op, s.deadline = identity, to.nonce, to.client, op, deadline
   if s ~= state.alone then
     save(s, grant)
   end

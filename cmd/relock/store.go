@@ -16,10 +16,9 @@ func storeKey(prefix string) string   { return prefix + ":store" }
 
 // checked is how a resource protects itself from holders that do not know yet
 // that they are none: it remembers the largest token and refuses smaller ones.
-// Tokens are below 2^53, which Lua's numbers hold exactly.
+// It compares texts: a token has 19 digits, until 2286, and Lua counts to 16.
 var checked = redis.NewScript(`
-local largest = tonumber(redis.call('HGET', KEYS[1], 'token') or '0')
-if tonumber(ARGV[1]) < largest then
+if ARGV[1] < (redis.call('HGET', KEYS[1], 'token') or '') then
   return 0
 end
 redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])

@@ -7,13 +7,17 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
+// MadeMark begins the owners' names that are made here, and no other: nobody may enter
+// an anonymous hold, which is passed on as if nobody had.
+const MadeMark = '~'
+
 // An Acquisition is what Redis knows by one nonce. It waits, as an Entry; then it
 // holds, as a Session; then it is over, and forgotten once Redis has heard of that.
 // Its requests carry growing numbers (op), so that Redis can tell a late copy from news.
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked
-	Name  string // the owner's; "": it is one made for the acquisition
+	Name  string // the owner's; one that begins with MadeMark was made for an acquisition, as was ""
 	Of    any    // what it is to who drives the room
 	Read  bool   // asked for in shared mode
 
@@ -30,8 +34,8 @@ type Acquisition struct {
 	lost error
 }
 
-// Named says that its owner has a name: others may enter what it holds.
-func (a *Acquisition) Named() bool { return a.Name != "" }
+// Named says that its owner has been given a name: others may enter what it holds.
+func (a *Acquisition) Named() bool { return a.Name != "" && a.Name[0] != MadeMark }
 
 // Waits says that it has not been granted, and may be.
 func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.over }

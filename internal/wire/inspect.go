@@ -102,7 +102,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		low, high := tokens(cur)
 		// The last of a grant's tokens is the instant at which it was made, in microseconds,
 		// unless the clock had stepped back before.
-		h.Token, h.Held = low, time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
+		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
 		info.Holders = append(info.Holders, h)
 	}
@@ -146,6 +146,9 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 // Force ends the grant that an owner has under a token; after is where a call before it
 // stopped. Of the owner "" it ends the rest of the name until that time of the server in ms.
 func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transport.Call {
+	if owner != "" {
+		token = Instant(token)
+	}
 	return call(scriptForce, keys, owner, token, after, e.keep.Milliseconds(), e.inbox)
 }
 

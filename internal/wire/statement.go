@@ -124,7 +124,7 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 func (e *Encoder) Raise(s Session, token int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
-	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, token, life}}
+	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, Instant(token), life}}
 }
 
 // DecodeRaise says whether the counter is so large, and the session holds.

@@ -2,14 +2,17 @@ package contract_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 )
 
 // So many readers are dead that no script can forget them all: who writes then is one of
-// several, and excludes the others. Whoever resumes it does so under another made name.
+// several, and excludes the others.
 func TestAWriterThatIsResumedBesideDeadReadersIsRenewed(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		dead := rig.Raw{T: t, Redis: x.Redis, ID: rig.NonceOf('d')}
@@ -24,5 +27,17 @@ func TestAWriterThatIsResumedBesideDeadReadersIsRenewed(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		rig.End(t, again)
 		x.Frees("l")
+	})
+}
+
+// Fails when a ticket is anybody's who knows its nonce, and gives the owner another name.
+func TestATicketIsResumedForItsOwnerOnly(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		ticket := detach(t, x.Take(x.Lock("l", relock.Owner("me"))), time.Minute)
+		nonce, _, _ := strings.Cut(x.Redis.HGet(t.Context(), key.For("relock", "l").Hash, "holder").Val(), " ")
+		other := rig.Raw{T: t, Redis: x.Redis, ID: rig.NonceOf('b')}
+		other.Run("resume", nonce, other.Identity(rig.NonceOf('n'), "you"), 1, time.Now().Add(10*time.Second).UnixMicro(), 60_000, 600_000, key.Inbox("relock", ""))
+		x.Holders(x.Eye.NewLock("l"), "me", 1)
+		rig.End(t, resume(t, x.Client(), ticket))
 	})
 }

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,5 +31,21 @@ func TestAFixedLeaseIsResumedThoughTheReplyIsLost(t *testing.T) {
 		rig.End(t, again)
 		x.Frees("l")
 		rig.WantGone(t, a.Client, b.Client)
+	})
+}
+
+// Fails when the made name that it keeps is taken for a given one.
+func TestAnAnonymousHoldIsAnonymousOnceItIsResumed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		again := resume(t, c, detach(t, x.Take(x.Lock("l")), time.Minute))
+		l := c.NewLock("l")
+		err := l.Lock(again.Context(t.Context()))
+		rig.WantIs(t, err, relock.ErrDeadlock)
+		if !strings.Contains(err.Error(), "an anonymous owner") {
+			t.Errorf("the error is %v, want it to name nobody", err)
+		}
+		rig.WantIs(t, l.Lock(relock.WithOwner(t.Context(), again.Owner())), relock.ErrInvalidOption)
+		rig.End(t, again)
 	})
 }

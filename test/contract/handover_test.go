@@ -56,11 +56,11 @@ func TestWhoResumesHoldsUnderTheSameToken(t *testing.T) {
 				rig.WantIs(t, context.Cause(ctx), relock.ErrNotHeld)
 				rig.WantNot(t, h.Err(), relock.ErrLost)
 				rig.WantIs(t, h.Release(), relock.ErrNotHeld)
-				rig.Must(t, c.Shutdown(t.Context()))
+				x.Until(time.Minute)
 				if rig.IsShut(h.Lost()) {
 					t.Error("what was handed over is lost")
 				}
-				x.Until(time.Minute)
+				rig.Must(t, c.Shutdown(t.Context()))
 				next := x.Client()
 				info := x.Info(lock(next))
 				if len(info.Holders) != 1 || info.Holders[0].Token != token || info.Holders[0].TTL != time.Minute {
@@ -69,8 +69,8 @@ func TestWhoResumesHoldsUnderTheSameToken(t *testing.T) {
 				again := resume(t, next, ticket)
 				x.Until(10 * time.Minute)
 				rig.Must(t, again.Err())
-				if again.Token() != token || again.Name() != "l" || x.HoldsOf(lock(next)) != 1 {
-					t.Errorf("resumed with token %d of %q, want %d", again.Token(), again.Name(), token)
+				if again.Token() != token || again.Name() != "l" || again.Owner() != h.Owner() || x.HoldsOf(lock(next)) != 1 {
+					t.Errorf("resumed with token %d of %q by %q, want %d by %q", again.Token(), again.Name(), again.Owner(), token, h.Owner())
 				}
 				waits := x.Begin(x.Client().NewLock("other"))
 				rig.End(t, waits.Holds())

@@ -48,7 +48,8 @@ func TestBadPermitsFailEveryCallAndLeaveNothing(t *testing.T) {
 
 func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		s := x.Client().NewSemaphore("s", 2)
+		c := x.Client()
+		s := c.NewSemaphore("s", 2)
 		rig.Must(t, s.Do(t.Context(), func(outer context.Context) error {
 			return s.Do(outer, func(inner context.Context) error {
 				rig.WantIs(t, s.Do(inner, nil), relock.ErrDeadlock)
@@ -68,7 +69,8 @@ func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
 		rig.Must(t, s.Do(x.By("me"), func(outer context.Context) error {
 			return s.Do(relock.WithOwner(outer, "you"), func(inner context.Context) error {
 				back := relock.WithOwner(inner, "me")
-				return errors.Join(s.Do(back, func(context.Context) error { return nil }), s.Do(inner, func(context.Context) error { return nil }))
+				heavy := c.NewSemaphore("s", 2, relock.Weight(2)) // one that holds nothing would wait for itself
+				return errors.Join(s.Do(inner, func(context.Context) error { return nil }), heavy.Do(back, func(context.Context) error { return nil }))
 			})
 		}))
 	})

@@ -1,11 +1,13 @@
 package contract_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -147,6 +149,48 @@ func TestTokenOfTheHandleIsThatOfItsNewestHold(t *testing.T) {
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		if l.Token() != 0 {
 			t.Errorf("token %d of no hold, want 0", l.Token())
+		}
+	})
+}
+
+// Two primaries of a failover both serve, and grant each of many names at one instant of
+// their clocks. Owners are told apart by three digits, so a pair in a thousand is alike.
+// Fails when a token is the instant alone.
+func TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		old := x.ClientOver(redistest.Start(t).Client(t))
+		const names = 200
+		alike := 0
+		for i := range names {
+			one, two := x.Take(x.Lock(fmt.Sprint(i))), x.Take(old.NewLock(fmt.Sprint(i)))
+			if one.Token()/1000 != two.Token()/1000 {
+				t.Fatalf("tokens %d and %d, want one instant", one.Token(), two.Token())
+			}
+			if one.Token() == two.Token() {
+				alike++
+			}
+		}
+		if alike > names/20 {
+			t.Errorf("%d of %d names have one token at both", alike, names)
+		}
+	})
+}
+
+// Fails when Redis tells of another token than the hold does.
+func TestTokenIsTheInstantOfTheGrantInNanoseconds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		locks := []*relock.Lock{
+			x.Lock("a"), x.Lock("b", relock.Fair(), relock.Owner("me")), x.Client().NewRWLock("c").RLocker(), x.Client().NewSemaphore("d", 3),
+		}
+		for _, l := range locks {
+			h := x.Take(l)
+			if since := time.Since(time.Unix(0, h.Token())); since.Abs() >= time.Microsecond {
+				t.Errorf("%s has token %d, that is %v ago", h.Name(), h.Token(), since)
+			}
+			time.Sleep(time.Minute)
+			if info := x.Info(l); len(info.Holders) != 1 || info.Holders[0].Token != h.Token() {
+				t.Errorf("redis says %+v, want token %d", info.Holders, h.Token())
+			}
 		}
 	})
 }

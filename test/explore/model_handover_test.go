@@ -14,20 +14,14 @@ func (m *modelLock) live(client, nonce, owner string) (of string, g *storedGrant
 	return of, g, i
 }
 
-// move gives a session to another nonce, client and owner.
-func (m *modelLock) move(of string, g *storedGrant, i int, to storedSession, owner string) {
+// move gives an owner's session to another nonce and client.
+func (m *modelLock) move(of string, g *storedGrant, i int, to storedSession) {
 	s := g.sessions[i]
 	to.writes, to.reads = s.writes, s.reads
 	c := *g
 	c.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
 	c.put(to)
-	if of != owner {
-		delete(m.grants, of)
-		if m.holder == of {
-			m.holder = owner
-		}
-	}
-	m.grants[owner] = &c
+	m.grants[of] = &c
 }
 
 func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, ttl, until int64) []any {
@@ -39,7 +33,7 @@ func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, tt
 		}
 		s := &g.sessions[i]
 		s.writes, s.reads = 1-reads, reads
-		m.move(of, g, i, storedSession{client: "-", nonce: ticket, expiry: m.now + ttl}, of)
+		m.move(of, g, i, storedSession{client: "-", nonce: ticket, expiry: m.now + ttl})
 	} else if _, _, has := m.live("-", ticket, ""); has < 0 {
 		return []any{m.now, int64(0), int64(0)}
 	}
@@ -66,7 +60,7 @@ func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64
 	_, g, i := m.live(client, r.nonce, r.owner)
 	own := i >= 0
 	if !own {
-		_, _, i = m.live("-", ticket, "")
+		_, _, i = m.live("-", ticket, r.owner)
 	}
 	if ended || i < 0 {
 		return []any{m.now, int64(0), int64(-4), int64(0), int64(0), int64(0), ""}
@@ -78,7 +72,7 @@ func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64
 	}
 	m.purge()
 	of, g, i := m.live("-", ticket, "")
-	m.move(of, g, i, storedSession{client: client, nonce: r.nonce, op: r.op, expiry: m.now + r.ttl}, r.owner)
+	m.move(of, g, i, storedSession{client: client, nonce: r.nonce, op: r.op, expiry: m.now + r.ttl})
 	return m.handedOver(int64(0), int64(1), g.low, g.high, r.ttl, "")
 }
 
@@ -106,8 +100,8 @@ func (r *modelRun) sayDetach(a speaker, n draws) (said string, got, modelled []a
 	return fmt.Sprint("detach ", args), got, r.model.detach(a.client, a.nonce, a.owner, ticketOf(a.number), token, reads, ttl, until)
 }
 
-// sayResume has an actor resume its own ticket or that of the other with whom it shares a
-// name, or neither has one.
+// sayResume has an actor resume its own ticket or that of another, with whom it shares a
+// name or who has none either; the latter is refused.
 func (r *modelRun) sayResume(a speaker, n draws) (said string, got, modelled []any) {
 	of := (a.number + 4*int(n(2))) % 8
 	ticket := r.as(r.actor(of), ticketOf(of))

@@ -51,7 +51,7 @@ var handleRules = []Rule{
 	},
 	{
 		"the name of an anonymous hold is no owner", "context.go",
-		"if id[0] == madeMark {", "if false {",
+		"if id[0] == room.MadeMark {", "if false {",
 		[]string{"TestNameThatRelockMadeIsEnteredByNobody"},
 	},
 	{

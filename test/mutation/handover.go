@@ -83,8 +83,18 @@ var handoverRules = []Rule{
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
 	},
 	{
-		"who resumes what excludes others excludes them by its own name", "lua/shared_sessions.lua",
-		"      exclude(to.owner)\n", "",
-		[]string{"TestAWriterThatIsResumedBesideDeadReadersIsRenewed"},
+		"a hold is handed over to its owner only", "lua/resume.lua",
+		"find_live(ARGV[1], '-', asks.owner))", "find_live(ARGV[1], '-', ''))",
+		[]string{"TestATicketIsResumedForItsOwnerOnly"},
+	},
+	{
+		"an anonymous hold keeps its made name", "handover.go",
+		"Owner: a.owner(),", "Owner: a.Name,",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"a made name names nobody after it was handed over", "internal/room/acquisition.go",
+		" && a.Name[0] != MadeMark", "",
+		[]string{"TestAnAnonymousHoldIsAnonymousOnceItIsResumed"},
 	},
 }

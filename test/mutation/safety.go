@@ -105,7 +105,7 @@ var Safety = []Rule{
 	},
 	{
 		"a client's name is not its inbox", "keeper.go",
-		"append(text, madeMark), a.keeper.c.name...", "append(text, madeMark), a.keeper.c.id...",
+		"append(text, room.MadeMark), a.keeper.c.name...", "append(text, room.MadeMark), a.keeper.c.id...",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},
 	{

@@ -4,6 +4,26 @@ package mutation
 // look for: what keys live for, what comes first in a script, and which records agree.
 var wireRules = []Rule{
 	{
+		"a token has digits of its owner", "internal/wire/token.go",
+		"int64(digits.Sum32()%ofOwner)", "0",
+		[]string{"TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet"},
+	},
+	{
+		"redis tells of the token that the hold has", "internal/wire/inspect.go",
+		"Token(low, h.Owner)", "low",
+		[]string{"TestTokenIsTheInstantOfTheGrantInNanoseconds", "TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"redis knows a token by its instant", "internal/wire/inspect.go",
+		"token = Instant(token)", "_ = Instant(token)",
+		[]string{"TestForceUnlockEndsTheGrantAndTellsItsHolders"},
+	},
+	{
+		"a primary raises its counter to an instant", "internal/wire/statement.go",
+		"field, Instant(token), life", "field, token, life",
+		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
+	},
+	{
 		"a first grant asks for a lifetime first", "lua/acquire.lua",
 		"redis.call('PEXPIRE', KEYS[1], ARGV[8])\n      redis.call('HSET', KEYS[1], 'holder', ARGV[4], ARGV[5], ARGV[6] .. '1'", "redis.call('HSET', KEYS[1], 'holder', ARGV[4], ARGV[5], ARGV[6] .. '1'",
 		[]string{"TestEveryStatementWorksWhenRedisIsOutOfMemory", "TestEveryStatementLeavesNoKeyWithoutALifetime"},

@@ -28,8 +28,7 @@ const (
 // useToken has a resource remember a token. KEYS: the tokens. ARGV: name, token. RETURNS 0
 // where it has seen a larger one.
 var useToken = redis.NewScript(`
-local seen = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
-if tonumber(ARGV[2]) < seen then return 0 end
+if ARGV[2] < (redis.call('HGET', KEYS[1], ARGV[1]) or '') then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return 1`)
 

@@ -31,7 +31,7 @@ func (a *agent) tick(o order) response {
 			before := a.interval(ctx)
 			_, _ = a.client.Once(ctx, o.Lock, ticked, func(ctx context.Context) error {
 				h, _ := relock.FromContext(ctx, o.Lock)
-				granted := h.Token() / ticked.Microseconds() // a token is the instant of its grant
+				granted := h.Token() / int64(ticked) // a token is the instant of its grant
 				return a.rdb.HIncrBy(ctx, "ran", strconv.FormatInt(granted, 10), 1).Err()
 			}, relock.TTL(tickTTL))
 			if before == a.interval(ctx) {

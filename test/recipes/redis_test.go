@@ -12,9 +12,9 @@ import (
 )
 
 // setFenced sets a value that remembers by which token it was set, and refuses smaller ones.
-// Tokens have 16 digits, which Lua compares exactly.
+// It compares texts: a token has 19 digits, until 2286, and Lua counts to 16.
 var setFenced = redis.NewScript(`
-	if tonumber(redis.call('HGET', KEYS[1], 'token') or 0) > tonumber(ARGV[1]) then
+	if (redis.call('HGET', KEYS[1], 'token') or '') > ARGV[1] then
 		return 0
 	end
 	redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])

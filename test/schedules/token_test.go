@@ -69,7 +69,7 @@ func TestF10TokensOfLocalHoldsComeFromThePast(t *testing.T) {
 		var last int64
 		for _, c := range calls {
 			held := c.Holds()
-			if held.Token() <= last || held.Token() > time.Now().UnixMicro() {
+			if held.Token() <= last || held.Token()/1000 > time.Now().UnixMicro() {
 				t.Fatalf("token %d after %d, the time is %d us", held.Token(), last, time.Now().UnixMicro())
 			}
 			last = held.Token()

@@ -92,7 +92,7 @@ func TestViolationIsWrittenOutWithItsSeedAndTheEventsAroundIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{string(v.Name), "seed 4711", `"f":1,`, `"f":2,`, `"x":"slow"`} {
+		for _, want := range []string{string(v.Name), "seed 4711", `"f":1000,`, `"f":2000,`, `"x":"slow"`} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s does not have %q:\n%s", v.File, want, text)
 			}

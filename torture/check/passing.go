@@ -7,8 +7,8 @@ import (
 )
 
 // passing finds out which calls were given the lock within their process, without
-// Redis: anonymous ones in one process, with tokens that follow each other. They
-// hold by the lease of the first.
+// Redis: anonymous ones in one process, with tokens that follow each other, a
+// microsecond apart. They hold by the lease of the first.
 func (s *story) passing(held []*call) {
 	byToken := slices.Clone(held)
 	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
@@ -17,7 +17,7 @@ func (s *story) passing(held []*call) {
 		if i == 0 || !c.unnamed() {
 			continue
 		}
-		if d := byToken[i-1]; d.unnamed() && d.worker == c.worker && d.token == c.token-1 {
+		if d := byToken[i-1]; d.unnamed() && d.worker == c.worker && d.token == c.token-us {
 			c.since = min(c.began, d.since)
 		}
 	}

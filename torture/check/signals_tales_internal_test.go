@@ -27,7 +27,7 @@ func (x *tale) wait(v waited) *tale {
 	}
 	e = history.Event{Worker: v.w, Lock: lock, ID: v.token, What: history.Released}
 	x.add(v.back, e)
-	e.ID, e.What, e.Token, e.Until, e.Err = v.token+100, history.Acquired, v.newer, start+(v.back+900)*ms, v.why
+	e.ID, e.What, e.Token, e.Until, e.Err = v.token+100, history.Acquired, v.newer*us, start+(v.back+900)*ms, v.why
 	x.add(v.back, e)
 	e = history.Event{Worker: v.w, Lock: lock, ID: v.token + 100, What: history.Releasing}
 	x.add(v.back+5, e)
@@ -38,14 +38,14 @@ func (x *tale) wait(v waited) *tale {
 // signals is a brief hold that signals once.
 func (x *tale) signals(w int, token, at int64) *tale {
 	x.brief(w, token, at)
-	return x.add(at+2, history.Event{What: history.Signal, Worker: w, ID: token, Lock: lock, Token: token, On: "c", Until: start + (at+4)*ms})
+	return x.add(at+2, history.Event{What: history.Signal, Worker: w, ID: token, Lock: lock, Token: token * us, On: "c", Until: start + (at+4)*ms})
 }
 
 // ends is something that happens long after all else.
 func (x *tale) ends(at int64) *tale { return x.brief(9, 99, at) }
 
 func (x *tale) moves(at, token int64, do string, item int64) *tale {
-	return x.add(at, history.Event{What: history.Effect, Worker: 1, ID: token, Lock: lock, Token: token, Mode: "w", On: do, By: item, Of: 2})
+	return x.add(at, history.Event{What: history.Effect, Worker: 1, ID: token, Lock: lock, Token: token * us, Mode: "w", On: do, By: item, Of: 2})
 }
 
 var signalTales = []judged{

@@ -188,6 +188,6 @@ var holdTales = []judged{
 	},
 	{"two writes with one token", TokenRepeated, plain().brief(1, 1, 10).effect(12, 1, 1, "").
 		hold(held{w: 2, id: 2, token: 1, call: 30, got: 31, releasing: 40, released: 41}).
-		add(33, history.Event{What: history.Effect, Worker: 2, ID: 2, Lock: lock, Token: 1, Mode: "w"})},
+		add(33, history.Event{What: history.Effect, Worker: 2, ID: 2, Lock: lock, Token: us, Mode: "w"})},
 	{"an effect of nobody", Malformed, plain().brief(1, 1, 10).effect(12, 7, 7, "")},
 }

@@ -11,7 +11,7 @@ import (
 
 // kept is what the rig saw: one holder for all that time, in ms.
 func (x *tale) kept(from, to, token int64) *tale {
-	return x.add(from, history.Event{Worker: -1, What: history.Kept, Lock: lock, Owner: "o", Token: token, Until: start + to*ms})
+	return x.add(from, history.Event{Worker: -1, What: history.Kept, Lock: lock, Owner: "o", Token: token * us, Until: start + to*ms})
 }
 
 // script is one that took so many ms.
@@ -50,17 +50,17 @@ var tempoTales = []struct {
 	{
 		"a call that returns what was just lost", "",
 		plain().add(1, history.Event{Worker: 1, ID: 1, What: history.Call, Lock: lock, Kind: "plain", Mode: "w", TTL: 1000}).
-			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: 1, Until: 1, By: 20 * ms}),
+			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: us, Until: 1, By: 20 * ms}),
 	},
 	{
 		"a call that returns what was lost before", ReturnedLost,
 		plain().add(1, history.Event{Worker: 1, ID: 1, What: history.Call, Lock: lock, Kind: "plain", Mode: "w", TTL: 1000}).
-			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: 1, Until: 1, By: 300 * ms}),
+			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: us, Until: 1, By: 300 * ms}),
 	},
 	{
 		"a call that returns what was lost while its process was stopped", "",
 		plain().add(1, history.Event{Worker: 1, ID: 1, What: history.Call, Lock: lock, Kind: "plain", Mode: "w", TTL: 1000}).
-			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: 1, Until: 1, By: 300 * ms}).
+			add(500, history.Event{Worker: 1, ID: 1, What: history.Acquired, Lock: lock, Token: us, Until: 1, By: 300 * ms}).
 			fault(210, 490, history.StopWorker, "worker 1"),
 	},
 	{"short scripts", "", plain().brief(1, 1, 10).script(20, 9).script(40, 9)},

@@ -8,7 +8,7 @@ import (
 )
 
 // ticks judges the calls of Once of one name. A run's token is the instant of its grant by
-// the clock of its server, in microseconds, and so tells the interval.
+// the clock of its server, in nanoseconds, and so tells the interval.
 func (k *checker) ticks(s *story) {
 	var runs []*call
 	for _, c := range s.held() {
@@ -19,11 +19,11 @@ func (k *checker) ticks(s *story) {
 	}
 	ran, last := map[int64]*call{}, int64(0)
 	for _, c := range runs {
-		behind := c.token == last+1
+		behind := c.token/us == last/us+1 // what is issued where the clock has stepped back
 		if last = c.token; c.unspent || behind {
 			continue
 		}
-		interval := c.token * int64(time.Microsecond) / c.every
+		interval := c.token / c.every
 		if other := ran[interval]; other != nil && !s.forgotten(other, c) {
 			k.violation(s, TickTwice, other.acquired, c.acquired, "%s ran in the interval %d of %v, in which %s had run", c, interval, time.Duration(c.every), other)
 		}

@@ -7,8 +7,12 @@ import (
 	"github.com/relock-go/relock/torture/history"
 )
 
+// us is by how much tokens of one owner follow each other at least: Redis counts the instant
+// of a grant in microseconds.
+const us = int64(time.Microsecond)
+
 // slack is what clocks that are read one after the other may differ by.
-const slack = int64(time.Second / time.Microsecond)
+const slack = int64(time.Second)
 
 // tokens checks that they grow from grant to grant, and that the holds of one
 // owner's grant share one.
@@ -161,7 +165,7 @@ func (s *story) mayFall(before, after *call) bool {
 			lost = true
 		}
 		if (f.kind == history.ClockForward || f.kind == history.ClockBack) && f.t <= after.acquired {
-			behind = max(behind, f.by/int64(time.Microsecond))
+			behind = max(behind, f.by)
 		}
 	}
 	return lost && behind > 0 && before.token-after.token <= behind+slack
