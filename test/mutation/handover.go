@@ -34,7 +34,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a copy of resume is answered as the first", "lua/resume.lua",
-		"(find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', ''))", "find_live(ARGV[1], '-', '')",
+		"(find_live(asks.nonce, asks.client, asks.owner) or find_live(ARGV[1], '-', asks.owner))", "find_live(ARGV[1], '-', '')",
 		[]string{"TestHandOverOutlivesLostReplies"},
 	},
 	{
