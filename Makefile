@@ -14,13 +14,16 @@ TRIMMED := $(strip $(shell go env GOFLAGS) -trimpath)
 TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
-.PHONY: help deps fmt fmtcheck vet lint race search test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check record
+.PHONY: help deps fmt fmtcheck vet lint race modules search alone test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
-test: deps fmtcheck lint race search ## everything a change must pass
+# Many tests wait for servers, processes and failovers more than they work: what computes goes beside them.
+test: ## everything a change must pass
+	@$(MAKE) --no-print-directory -j1 deps fmtcheck lint
+	@$(MAKE) --no-print-directory -j2 race modules search
+	@$(MAKE) --no-print-directory -j1 alone
 	@echo "make test: PASSED (format, lint with vet, tests with -race, searches; modules: $(MODULES))"
 
 short: ## the tests alone; those that need redis-server are skipped without one
@@ -143,7 +146,7 @@ deps: ## install redis-server, spin and a C compiler where they are missing
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; \
 	command -v redis-server >/dev/null || { echo "make deps: still no redis-server" >&2; exit 1; }
 
-lint race search short: export GOFLAGS := $(TRIMMED)
+lint race modules search alone short: export GOFLAGS := $(TRIMMED)
 
 fmt: ## format the code
 	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/tools/golangci.yml); done
@@ -160,15 +163,15 @@ lint: ## golangci-lint, at the version in tools/go.mod
 	@set -e; for m in $(MODULES); do echo "lint: $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/tools/golangci.yml ./...); done
 
 # Tests of hundreds and thousands of sessions on the virtual server, whose Lua is as slow under the race detector.
-CROWDS := ManyReadersAreReadInPages|ForceEndsAGrantOfManySessionsAtOnce|DeadGrantOfManySessionsIsJoinedByNobody|DeadWriterOfManySessionsIsInNobodysWay|DeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked|ExclusiveGrantOfManySessionsEndsWithItsLongestLease|DeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead|AnOwnersManyClientsAreToldInSteps|ReadersBeyondOneCallAreLetInAtOnce|ThousandReadersFollowOneWriter|ThousandReadersFollowADowngrade|ReadersOfADeadWriterAreAllLetIn|TCK_W65_ManyReaders|AWriterIsNotStarvedByReaders
+CROWDS := BroadcastOfManyIsInSteps|PermitsOfManyDeadHoldersAreToBeHadAtOnce|AWriterThatIsResumedBesideDeadReadersIsRenewed|ManyReadersAreReadInPages|ForceEndsAGrantOfManySessionsAtOnce|DeadGrantOfManySessionsIsJoinedByNobody|DeadWriterOfManySessionsIsInNobodysWay|DeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked|ExclusiveGrantOfManySessionsEndsWithItsLongestLease|DeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead|AnOwnersManyClientsAreToldInSteps|ReadersBeyondOneCallAreLetInAtOnce|ThousandReadersFollowOneWriter|ThousandReadersFollowADowngrade|ReadersOfADeadWriterAreAllLetIn|TCK_W65_ManyReaders|AWriterIsNotStarvedByReaders
 
 # Tests that walk through thousands of cases in virtual time. The race detector makes them eight times as slow,
 # and the tests of the same code on real servers are its place: these run without it, and the exploration also
 # with it over a few schedules. A test that is renamed runs in both ways until it is renamed here.
-SEARCHES := CallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo|Exploration(OfRooms|OfConditions)?FindsNothing|Explorer(OfConditions)?FindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|PartitionedHolderKnowsBeforeAnybodyElseHolds|$(CROWDS)
+SEARCHES := CallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo|Exploration(OfRooms|OfConditions)?FindsNothing|Explorer(OfConditions)?FindsWhatIsBroken|ScheduleRunsTheSameAgain|ScriptsDoWhatTheModelSays|ModelMissesEveryRuleThatIsGone|CancelAtEveryInstantLeavesNothing|CancelUponEveryCommandLeavesNothing|WhatArrivesLateOrTwiceChangesNothing|EveryStatement(Leaves|LeftOver|Works|Is|That)\w*|TheUsualCaseAnswersAsTheGeneralCaseDoes|AHoldOfManyDoesToEachWhatAHoldOfOneDoes|CountsAreExactWhateverReplyIsLost|QuorumSettlesSplitVotesInFiveRoundTrips|ANameRestsForLongerThanItsHashWould|LabelIsStoredOnceAndKept|AStoppedServerIsNoContention|EndedNoncesAreForgottenWhileTheLockIsUsed|PartitionedHolderKnowsBeforeAnybodyElseHolds|$(CROWDS)
 
 # Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
-# beside makes the figures any: these run without it, one package after the other.
+# beside makes the figures any: these run without it and alone, one package after the other.
 MEASURES := DeadEntriesDelayNobodyForLong|DeadEntriesStopTheServerForNoLongerThanAStep|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders|ASemaphoreCostsTheSameAmongFiveThousandHolders|AConditionCostsTheSameAmongTwoThousandWaiters|ASemaphoresPairCostsWhatALocksDoes|DashboardAndTopCostTheServerLittleAmongTenThousandWaiters
 
 # Tests that do a part of their work under the race detector, and all of it without.
@@ -177,17 +180,28 @@ TWICE := ProcessesExcludeEachOther
 # Packages whose tests read texts or start programs: the race detector finds nothing to look at in them.
 PLAIN := ./docs/model ./test/house ./test/mutation
 
+# Packages whose tests wait most: they come first, and beside the others.
+LONGEST := ./test/real ./test/deploy ./cmd/relock
+
 # RELOCK_TEST_REQUIRE: a test that finds no redis-server fails instead of skipping.
 # -count=1: a result from the cache says nothing about the server that is installed now.
-race search: export RELOCK_TEST_REQUIRE := 1
-# Torture judges how soon waiters wake up: its packages are tested one after the other.
-race:
-	@set -e; for m in $(MODULES); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && \
-		$(TEST) $$(case $$m in ./torture) echo -p 1;; esac) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$' \
-		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN)))); done
+# GORACE: a program with the race detector waits for a second when it ends, for reports of others that still run.
+race modules search alone: export RELOCK_TEST_REQUIRE := 1
+race modules alone: export GORACE ?= atexit_sleep_ms=50
+RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
+race: ## the root module's tests with the race detector
+	@echo "go test -race: ."; $(RACE) -p 4 $(LONGEST) \
+		$$(go list ./... | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
+
+# Torture judges how soon waiters wake up: it is left alone.
+modules:
+	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && $(RACE) -p 2 $$(go list ./... | grep -vxF github.com/relock-go/relock/torture)); done
 
 search:
 	@echo "go test: texts and programs"; $(TEST) -count=1 $(PLAIN)
-	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./test/conformance ./test/contract ./test/explore ./test/lua ./test/real ./test/wire
+	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./test/explore ./test/conformance ./test/contract ./test/lua ./test/real ./test/wire
+
+alone:
+	@echo "go test -race: torture"; cd torture && $(RACE) .
 	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules

@@ -148,19 +148,19 @@ func TestLabelOutlivesTheLeasesOfADeadProcess(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := labelled(x, relock.Label("A"))
 		rig.Must(t, c.NewLock("short").Lock(t.Context()))
-		rig.Must(t, c.NewLock("long", relock.TTL(24*time.Hour)).Lock(t.Context()))
+		rig.Must(t, c.NewLock("long", relock.TTL(4*time.Hour)).Lock(t.Context()))
 		time.Sleep(20 * time.Minute)
-		rig.Must(t, c.NewLock("fixed", relock.TTL(12*time.Hour), relock.NoWatchdog()).Lock(t.Context()))
+		rig.Must(t, c.NewLock("fixed", relock.TTL(2*time.Hour), relock.NoWatchdog()).Lock(t.Context()))
 		link.Hole()
 		time.Sleep(15 * time.Second)
 		if h := holder(x, "short"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
-		time.Sleep(12*time.Hour - 20*time.Second)
+		time.Sleep(2*time.Hour - 20*time.Second)
 		if h := holder(x, "fixed"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
-		time.Sleep(12*time.Hour - 20*time.Minute)
+		time.Sleep(2*time.Hour - 20*time.Minute)
 		if h := holder(x, "long"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}

@@ -24,6 +24,9 @@ import (
 	"github.com/relock-go/relock/relockweb"
 )
 
+// waiting is the TTL of those who wait: they ask again each third of it.
+const waiting = 15 * time.Second
+
 // A thousand locks are held, and ten wait for each, while five look at the list and at a lock
 // without a pause, and then while relock top runs: each is answered within a second, and the
 // server spends less than 5 % of a core on it.
@@ -31,8 +34,8 @@ func TestDashboardAndTopCostTheServerLittleAmongTenThousandWaiters(t *testing.T)
 	server := redistest.Real(t)
 	rdb := server.Client(t)
 	crowd(t, rdb)
-	// All waiters ask again every ten seconds: each time has one such round in it.
-	const pulse = 10 * time.Second
+	// All waiters ask again every third of their TTL: each time has one such round in it.
+	const pulse = waiting / 3
 	idle := share(t, rdb, pulse, func(time.Time) {})
 	little := func(t *testing.T, looking func(end time.Time) (slowest time.Duration)) {
 		thrice(t, "an answer takes more than a second, or the server spends more than 5 % of a core", func() bool {
@@ -115,12 +118,12 @@ func crowd(t *testing.T, rdb *redis.Client) {
 	var gone sync.WaitGroup
 	t.Cleanup(func() { leave(); gone.Wait() })
 	holders, waiters := rig.Open(t, rdb, relock.Label("holder")), rig.Open(t, rdb, relock.Label("waiter"))
-	terms := []relock.LockOption{relock.Fair(), relock.TTL(time.Hour)}
+	held, waits := []relock.LockOption{relock.Fair(), relock.TTL(time.Hour)}, []relock.LockOption{relock.Fair(), relock.TTL(waiting)}
 	for i := range 1_000 {
 		name := fmt.Sprint("lock ", i)
-		rig.MustAcquire(t, holders.NewLock(name, terms...))
+		rig.MustAcquire(t, holders.NewLock(name, held...))
 		for range 10 {
-			gone.Go(func() { _ = waiters.NewLock(name, terms...).Lock(ctx) })
+			gone.Go(func() { _ = waiters.NewLock(name, waits...).Lock(ctx) })
 		}
 	}
 	for i := range 1_000 {
