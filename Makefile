@@ -172,7 +172,7 @@ SEARCHES := CallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo|Exploration(OfRooms|
 
 # Tests that measure for how long a server works. The race detector slows down those who ask alone, and what runs
 # beside makes the figures any: these run without it and alone, one package after the other.
-MEASURES := DeadEntriesDelayNobodyForLong|DeadEntriesStopTheServerForNoLongerThanAStep|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders|ASemaphoreCostsTheSameAmongFiveThousandHolders|AConditionCostsTheSameAmongTwoThousandWaiters|ASemaphoresPairCostsWhatALocksDoes|DashboardAndTopCostTheServerLittleAmongTenThousandWaiters
+MEASURES := AHeldLockKeepsLittle|ALockAndUnlockAllocateLittle|HooksOfALockAndUnlockAreToldWithLittle|ThousandsOfClientsUnderOneNameCostWhatTheyCostUnderTheirOwn|DeadEntriesDelayNobodyForLong|DeadEntriesStopTheServerForNoLongerThanAStep|ACrowdUnderOneNameDoesNotStopTheServer|AbandonedRequestsDoNotCostTheirSquare|ScriptsCostTheSameAmongTenThousandWaiters|ReadUnlockCostsTheSameAmongFiveThousandReaders|ASemaphoreCostsTheSameAmongFiveThousandHolders|AConditionCostsTheSameAmongTwoThousandWaiters|ASemaphoresPairCostsWhatALocksDoes|DashboardAndTopCostTheServerLittleAmongTenThousandWaiters
 
 # Tests that do a part of their work under the race detector, and all of it without.
 TWICE := ProcessesExcludeEachOther
@@ -190,7 +190,7 @@ race modules search alone: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
 RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
 race: ## the root module's tests with the race detector
-	@echo "go test -race: ."; $(RACE) -p 4 $(LONGEST) \
+	@echo "go test -race: ."; $(RACE) $(LONGEST) \
 		$$(go list ./... | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 

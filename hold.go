@@ -171,12 +171,14 @@ func (h *Hold) Token() int64 {
 	return h.token()
 }
 
-func (h *Hold) token() int64 {
+func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
+
+// tokenOf is token, for who has the owner's name already.
+func (h *Hold) tokenOf(owner string) int64 {
 	k := h.keeper()
 	k.mu.Lock()
-	instant := h.Hold.Token
-	k.mu.Unlock()
-	return wire.Token(instant, h.acquisition().owner())
+	defer k.mu.Unlock()
+	return wire.Token(h.Hold.Token, owner)
 }
 
 // Name returns the lock's name.

@@ -97,7 +97,8 @@ type Event struct {
 }
 
 func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.Name(), Owner: h.acquisition().owner(), Token: h.token(), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
+	owner := h.acquisition().owner()
+	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
 // event describes a call that has no hold.

@@ -161,11 +161,15 @@ func (s *Server) tickLocked() {
 	s.mini.FastForward(elapsed)
 }
 
+// enough is a pool of connections for which no test waits: go-redis keeps the timers of
+// those waits for the next one, which may be in another bubble, and ends the program there.
+const enough = 1024
+
 // Client returns a client of s that is closed when t ends. Its options are the
-// defaults of go-redis, retries included, as changed by mod.
+// defaults of go-redis, retries included, but for its many connections, as changed by mod.
 func (s *Server) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	return newClient(t, &redis.Options{Addr: virtualAddr, Dialer: s.Dial}, mod)
+	return newClient(t, &redis.Options{Addr: virtualAddr, Dialer: s.Dial, PoolSize: enough}, mod)
 }
 
 func newClient(t testing.TB, o *redis.Options, mod []func(*redis.Options)) *redis.Client {

@@ -51,6 +51,33 @@ func unknownApart(files map[string]string) (problems []string) {
 	return problems
 }
 
+// underRace is what a test asks that the race detector disturbs.
+const underRace = "rig." + "UnderRace"
+
+func TestWhatTheRaceDetectorDisturbsRunsWithoutIt(t *testing.T) { report(t, runNowhere(everyFile(t))) }
+
+// runNowhere reports tests that do less under the race detector, and that no list of the
+// Makefile has run without it.
+func runNowhere(files map[string]string) (problems []string) {
+	var lists []string
+	for _, list := range namedApart.FindAllStringSubmatch(files["Makefile"], -1) {
+		lists = append(lists, strings.ReplaceAll(list[2], "$(CROWDS)", "x"))
+	}
+	named := regexp.MustCompile("^(" + strings.Join(lists, "|") + ")$")
+	for name, text := range files {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for fn := range strings.SplitSeq(text, "\n}\n") {
+			m := functionsOfTests.FindStringSubmatch(fn)
+			if m != nil && strings.Contains(fn, underRace) && !named.MatchString(m[1]) {
+				problems = append(problems, name+": Test"+m[1]+" does less under the race detector, and runs without it nowhere; name it in a list of the Makefile")
+			}
+		}
+	}
+	return problems
+}
+
 // alternatives divides a pattern at each | that stands in no parentheses.
 func alternatives(pattern string) (all []string) {
 	depth, begin := 0, 0
@@ -74,5 +101,9 @@ func TestMakefileRuleCanFail(t *testing.T) {
 	}
 	if got := unknownApart(files); len(got) != 1 || !strings.Contains(got[0], "Gone") {
 		t.Errorf("got %q, want Gone named", got)
+	}
+	files["b_test.go"] = strings.ReplaceAll("func TestD(t *testing.T) {\n\tif UNDER {\n\t}\n}\n\nfunc TestE(t *testing.T) {\n\tif UNDER {\n\t}\n}\n", "UNDER", underRace)
+	if got := runNowhere(files); len(got) != 1 || !strings.Contains(got[0], "TestE") {
+		t.Errorf("got %q, want TestE named", got)
 	}
 }
