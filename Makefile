@@ -181,7 +181,7 @@ TWICE := ProcessesExcludeEachOther
 PLAIN := ./docs/model ./test/house ./test/mutation
 
 # Packages whose tests wait most: they come first, and beside the others.
-LONGEST := ./test/real ./test/deploy ./cmd/relock
+LONGEST := ./test/real ./test/deploy ./cmd/relock ./test/contract
 
 # RELOCK_TEST_REQUIRE: a test that finds no redis-server fails instead of skipping.
 # -count=1: a result from the cache says nothing about the server that is installed now.
@@ -190,7 +190,7 @@ race modules search alone: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
 RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
 race: ## the root module's tests with the race detector
-	@echo "go test -race: ."; $(RACE) $(LONGEST) \
+	@echo "go test -race: ."; $(RACE) -p 4 $(LONGEST) \
 		$$(go list ./... | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 
