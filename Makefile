@@ -14,16 +14,20 @@ TRIMMED := $(strip $(shell go env GOFLAGS) -trimpath)
 TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
-.PHONY: help deps fmt fmtcheck vet lint race modules search alone test short demo mutate bench model fuzz vuln explore torture mutants long way servers matrix interop browser man dist release-check record
+# One after the other, but for the lanes of `make test`.
+ifndef LANES
+.NOTPARALLEL:
+endif
+.PHONY: help deps fmt fmtcheck vet lint race modules search alone test short demo mutate bench model fuzz vuln explore torture mutants long way sleeps servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
 # Many tests wait for servers, processes and failovers more than they work: what computes goes beside them.
 test: ## everything a change must pass
-	@$(MAKE) --no-print-directory -j1 deps fmtcheck lint
-	@$(MAKE) --no-print-directory -j2 race modules search
-	@$(MAKE) --no-print-directory -j1 alone
+	@$(MAKE) --no-print-directory deps fmtcheck lint
+	@$(MAKE) --no-print-directory -j2 LANES=2 race modules search
+	@$(MAKE) --no-print-directory alone
 	@echo "make test: PASSED (format, lint with vet, tests with -race, searches; modules: $(MODULES))"
 
 short: ## the tests alone; those that need redis-server are skipped without one
@@ -87,6 +91,10 @@ long: ## processes that are killed, stopped and cancelled, for long; LONG= names
 
 way: ## list the functions through which a lock and unlock go
 	RELOCK_TEST_REQUIRE=1 RELOCK_WAY=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/cost
+
+# Not part of `make test`: it builds the standard library anew. Five minutes.
+sleeps: ## see that no test sleeps in real time, by a runtime that tells
+	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./torture ./bench,$(MODULES))" tools/sleeps.sh
 
 # Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it
@@ -190,13 +198,13 @@ race modules search alone: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
 RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
 race: ## the root module's tests with the race detector
-	@echo "go test -race: ."; $(RACE) -p 4 $(LONGEST) \
-		$$(go list ./... | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
+	@echo "go test -race: ."; all=$$(go list ./...) && $(RACE) -p 4 $(LONGEST) \
+		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 
 # Torture judges how soon waiters wake up: it is left alone.
 modules:
-	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && $(RACE) -p 2 $$(go list ./... | grep -vxF github.com/relock-go/relock/torture)); done
+	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF github.com/relock-go/relock/torture)); done
 
 search:
 	@echo "go test: texts and programs"; $(TEST) -count=1 $(PLAIN)

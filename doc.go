@@ -63,10 +63,10 @@
 // the resource cannot compare tokens, the lock saves work that would be done
 // twice; it does not rule out that it is done twice.
 //
-// A token is the instant of its grant by the clock of Redis, in nanoseconds of
-// which the last three digits are the owner's. Where it is stored as a float64,
-// as by Lua, those are lost; grants of different instants are in order all the
-// same.
+// A token is about the instant of its grant by the clock of Redis, in
+// nanoseconds of which the last three digits are the owner's. Where it is stored
+// as a float64, as by Lua, those are lost in part; grants by one server are in
+// order all the same, and differ.
 //
 // # Owners
 //

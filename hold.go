@@ -162,8 +162,8 @@ func (h *Hold) TrustedUntil() time.Time {
 // the lock's name. A resource that remembers the largest token it has seen, and
 // refuses smaller ones, is safe from holders that do not know yet that they are
 // none. Re-entries share the token of the outer hold. It is a larger one after a
-// Cond.Wait. It has 19 digits: the instant of the grant in nanoseconds since 1970, by
-// the clock of Redis, with three digits of the owner at its end.
+// Cond.Wait. It has 19 digits: about the instant of the grant in nanoseconds since 1970,
+// by the clock of Redis, with three digits of the owner at its end.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0

@@ -208,7 +208,9 @@ func (h *QuorumHold) elect(ctx context.Context) error {
 	h.mu.Lock()
 	for _, m := range h.members {
 		if m.hold != nil {
-			h.token = max(h.token, m.hold.Token())
+			if token := m.hold.Token(); token > h.token {
+				h.token, h.owner = token, m.hold.Owner()
+			}
 		}
 	}
 	token := h.token

@@ -25,6 +25,7 @@ type QuorumHold struct {
 
 	mu      sync.Mutex // guards the following fields; nothing is called under it
 	token   int64      // 0 while it is gathered
+	owner   string     // whose the token is
 	err     error      // why it has ended
 	members []member   // by primary
 }
@@ -155,16 +156,14 @@ func (h *QuorumHold) Name() string {
 	return h.lock.name
 }
 
-// Owner returns who holds: the name given, or one that the first primary shows.
+// Owner returns who holds: the name given, or one that the primary shows whose token it has.
 func (h *QuorumHold) Owner() string {
-	if !h.unmade() {
-		for _, m := range h.snapshot() {
-			if m.hold != nil {
-				return m.hold.Owner()
-			}
-		}
+	if h.unmade() {
+		return ""
 	}
-	return ""
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.owner
 }
 
 // Release ends the hold. It returns nil when it was held until now, ErrLost when it was

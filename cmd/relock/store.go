@@ -16,7 +16,7 @@ func storeKey(prefix string) string   { return prefix + ":store" }
 
 // checked is how a resource protects itself from holders that do not know yet
 // that they are none: it remembers the largest token and refuses smaller ones.
-// It compares texts: a token has 19 digits, until 2286, and Lua counts to 16.
+// It compares texts: a token has 19 digits, and Lua counts to 16.
 var checked = redis.NewScript(`
 if ARGV[1] < (redis.call('HGET', KEYS[1], 'token') or '') then
   return 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 func TestQuorumOfANamedOwnerReenters(t *testing.T) {
@@ -178,5 +179,26 @@ func TestQuorumPairsKeepTheirConnections(t *testing.T) {
 		if n := links[2].Dials() - before; n > 1 {
 			t.Errorf("%d connections were made in 19 pairs", n)
 		}
+	})
+}
+
+// Fails when the owner is that of whichever primary comes first: one may be gone for a while.
+func TestQuorumHoldHasTheOwnerOfItsTokenThroughout(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		h := take(t, p.lock("a"))
+		owner := h.Owner()
+		if digits := wire.Token(0, owner); owner == "" || h.Token()%1000 != digits {
+			t.Errorf("token %d, owner %q, whose digits are %d", h.Token(), owner, digits)
+		}
+		for _, srv := range p.all {
+			srv.FlushAll()
+			time.Sleep(time.Minute)
+			rig.Must(t, h.Err())
+			if h.Owner() != owner {
+				t.Errorf("owner %q, want %q", h.Owner(), owner)
+			}
+		}
+		rig.Must(t, h.Release())
 	})
 }

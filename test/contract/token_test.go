@@ -154,7 +154,7 @@ func TestTokenOfTheHandleIsThatOfItsNewestHold(t *testing.T) {
 }
 
 // Two primaries of a failover both serve, and grant each of many names at one instant of
-// their clocks. Owners are told apart by three digits, so a pair in a thousand is alike.
+// their clocks. Owners are told apart by three digits, so a pair in 488 is alike.
 // Fails when a token is the instant alone.
 func TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

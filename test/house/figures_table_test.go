@@ -15,6 +15,14 @@ var figures = []figure{
 		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
 	},
 	{
+		what: "the number of owners that tokens tell apart", file: "internal/wire/token.go", source: `unit, owners = 1000, (.+)`,
+		says: []string{`decimal digits behind it, of #:`, `but for one (?:such )?pair\s+in #`, `differ, but for a pair in #`, `modulo #`},
+	},
+	{
+		what: "the largest digits of an owner", file: "internal/wire/token.go", source: `unit, owners = 1000, (.+)`, add: -1,
+		says: []string{`[Dd]igits up to #`},
+	},
+	{
 		what: "the largest block of tokens", file: "internal/room/room.go", source: `maxPasses = (.+)`, add: 1,
 		says: []string{`up to # where it may be passed on`},
 	},

@@ -5,8 +5,13 @@ package mutation
 var wireRules = []Rule{
 	{
 		"a token has digits of its owner", "internal/wire/token.go",
-		"int64(digits.Sum32()%ofOwner)", "0",
+		"int64(digits.Sum32()%owners)", "0",
 		[]string{"TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet"},
+	},
+	{
+		"tokens of neighbouring instants differ as floats", "internal/wire/token.go",
+		"unit, owners = 1000, 488", "unit, owners = 1000, 999",
+		[]string{"TestTokensOfNeighbouringInstantsDifferAsFloats"},
 	},
 	{
 		"redis tells of the token that the hold has", "internal/wire/inspect.go",

@@ -12,7 +12,7 @@ import (
 )
 
 // setFenced sets a value that remembers by which token it was set, and refuses smaller ones.
-// It compares texts: a token has 19 digits, until 2286, and Lua counts to 16.
+// It compares texts: a token has 19 digits, and Lua counts to 16.
 var setFenced = redis.NewScript(`
 	if (redis.call('HGET', KEYS[1], 'token') or '') > ARGV[1] then
 		return 0

@@ -10,16 +10,23 @@ import (
 // Redis: anonymous ones in one process, with tokens that follow each other, a
 // microsecond apart. They hold by the lease of the first.
 func (s *story) passing(held []*call) {
+	type turn struct {
+		worker int
+		token  int64
+	}
+	// Another primary's tokens may lie between: of a failover, in which both serve.
+	turns := map[turn]*call{}
 	byToken := slices.Clone(held)
 	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
-	for i, c := range byToken {
+	for _, c := range byToken {
 		c.since = c.began
-		if i == 0 || !c.unnamed() {
+		if !c.unnamed() {
 			continue
 		}
-		if d := byToken[i-1]; d.unnamed() && d.worker == c.worker && d.token == c.token-us {
+		if d := turns[turn{c.worker, c.token - us}]; d != nil {
 			c.since = min(c.began, d.since)
 		}
+		turns[turn{c.worker, c.token}] = c
 	}
 }
 

@@ -101,6 +101,10 @@ var passingTales = []judged{
 	{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
 	{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
 	{"a hold that is passed on after a flush", "", passed(2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+	{
+		"a hold that is passed on, and between its token and the one before that of another server", "",
+		passed(2, 3, 33).fault(24, 25, history.FlushAll, "one").hold(held{w: 1, id: 20, token: 2, digits: 500, call: 23, got: 26, releasing: 27, released: 27}),
+	},
 	{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33).fault(24, 25, history.StopServer, "one")},
 	{"a hold that is passed on, and a flush after the other holder", TokenFell, passed(2, 3, 33).fault(29, 32, history.FlushAll, "one")},
 	{"a hold that is passed on under a grant from after the flush", TokenFell, passedFrom(26, 2, 3, 33).fault(24, 25, history.FlushAll, "one")},

@@ -80,7 +80,7 @@ func (p *perfect) grant(v *visit) {
 		}
 	}
 	if v.token == 0 {
-		p.token += 1 + p.r.Int64N(4)
+		p.token += (1 + p.r.Int64N(4)) * us
 		v.token = p.token
 	}
 	p.sessions = append(p.sessions, v)

@@ -38,7 +38,7 @@ type held struct {
 	w                           int
 	id                          int64
 	mode, owner                 string
-	token                       int64 // in microseconds
+	token, digits               int64 // in microseconds, and of the owner in nanoseconds behind that
 	call, queued, got           int64
 	until                       int64 // 0: a ttl of 1 s after got
 	releasing, released         int64
@@ -78,7 +78,7 @@ func (x *tale) hold(h held) *tale {
 	if h.until == 0 {
 		h.until = h.got + 985
 	}
-	on(h.got, history.Acquired, history.Event{Token: h.token * us, Until: start + h.until*ms})
+	on(h.got, history.Acquired, history.Event{Token: h.token*us + h.digits, Until: start + h.until*ms})
 	on(h.failed, history.Failed, history.Event{Err: h.why, By: h.into * ms})
 	on(h.trusted, history.Trusted, history.Event{Until: start + (h.trusted+985)*ms})
 	on(h.down, history.Downgrade, history.Event{})
