@@ -114,16 +114,15 @@ func (d *detaching) send(ctx context.Context) error {
 		d.a.keeper.sample(now)
 		return false, err
 	})
-	switch {
-	case err == nil && has:
+	if err == nil {
 		c.forget(d.a, d.note, true)
 		if more {
 			c.settle(d.note.keys)
 		}
+		if !has {
+			return d.a.wasGone()
+		}
 		return nil
-	case err == nil:
-		c.forget(d.a, d.note, true)
-		return d.a.wasGone()
 	}
 	d.undo()
 	if ctx.Err() != nil {

@@ -26,8 +26,13 @@ local until_ms = math.min(tonumber(ARGV[6]), now + 60000)
 touch(math.max(ttl, until_ms - now), tonumber(ARGV[7]))
 sweep_sessions()
 local session = find_live(stated.nonce, stated.client, stated.owner)
-if session then
-  if session == state.alone and token >= session.low and token <= session.high then
+local has = not session or token >= session.low and token <= session.high
+if not has then
+  -- The hold's lease was over, and a late copy of its acquire has been granted the lock
+  -- since: its client does not know of that, and others may have held between.
+  drop(session)
+elseif session then
+  if session == state.alone then
     -- The process has passed it on: those before are over.
     session.low, session.block = token, session.high - token + 1
   end
@@ -45,4 +50,4 @@ if unsettled() then
   more = settle()
 end
 close()
-return { now, 1, more }
+return { now, has and 1 or 0, more }

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -48,4 +49,47 @@ func TestAnAnonymousHoldIsAnonymousOnceItIsResumed(t *testing.T) {
 		rig.WantIs(t, l.Lock(relock.WithOwner(t.Context(), again.Owner())), relock.ErrInvalidOption)
 		rig.End(t, again)
 	})
+}
+
+// The server hears of it too late: the lease has ended, another has held since, and then
+// a late copy of the request that had got it was granted the lock.
+// Fails when that grant is handed over in the place of the one that was lost.
+func TestAHoldThatWasLostBeforeItIsHandedOverIsLost(t *testing.T) {
+	for kind, lock := range map[string]func(c *relock.Client) *relock.Lock{
+		"plain": func(c *relock.Client) *relock.Lock {
+			return c.NewLock("l", relock.TTL(2*time.Second), relock.NoWatchdog())
+		},
+		"reading": func(c *relock.Client) *relock.Lock {
+			return c.NewRWLock("l", relock.TTL(2*time.Second), relock.NoWatchdog()).RLocker()
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) {
+				a, b := x.Actor(), x.Actor()
+				late, gate := make(chan struct{}), make(chan struct{})
+				a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					switch rig.ScriptSent(cmd.Args) {
+					case "acquire":
+						return redistest.Duplicate(late)
+					case "detach":
+						return redistest.Hold(gate)
+					}
+					return redistest.Pass
+				})
+				h := x.Take(lock(a.Client))
+				x.Until(1500 * time.Millisecond)
+				detached := rig.Beside(func() error {
+					_, err := h.Detach(t.Context(), time.Minute)
+					return err
+				})
+				x.Until(2500 * time.Millisecond)
+				rig.End(t, x.Take(lock(b.Client)))
+				close(late)
+				synctest.Wait()
+				close(gate)
+				rig.WantIs(t, <-detached, relock.ErrLost)
+				x.Frees("l")
+			})
+		})
+	}
 }

@@ -27,20 +27,25 @@ func (m *modelLock) move(of string, g *storedGrant, i int, to storedSession) {
 func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, ttl, until int64) []any {
 	m.purge()
 	of, g, i := m.live(client, nonce, owner)
-	if i >= 0 {
-		if !m.several && token >= g.low && token <= g.high {
+	has := int64(1)
+	if i >= 0 && (token < g.low || token > g.high) {
+		has = 0
+		g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
+		m.set(of, g)
+	} else if i >= 0 {
+		if !m.several {
 			g.low = token
 		}
 		s := &g.sessions[i]
 		s.writes, s.reads = 1-reads, reads
 		m.move(of, g, i, storedSession{client: "-", nonce: ticket, expiry: m.now + ttl})
-	} else if _, _, has := m.live("-", ticket, ""); has < 0 {
+	} else if _, _, there := m.live("-", ticket, ""); there < 0 {
 		return []any{m.now, int64(0), int64(0)}
 	}
 	if until = min(until, m.now+60000); until > m.now {
 		m.keep(nonce, until)
 	}
-	return m.handedOver(int64(1), int64(0))
+	return m.handedOver(has, int64(0))
 }
 
 // handedOver ends a script that has moved a session.

@@ -83,6 +83,11 @@ var handoverRules = []Rule{
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
 	},
 	{
+		"what is handed over is the grant of its token", "lua/detach.lua",
+		"not session or token >= session.low and token <= session.high", "true",
+		[]string{"TestAHoldThatWasLostBeforeItIsHandedOverIsLost"},
+	},
+	{
 		"a hold is handed over to its owner only", "lua/resume.lua",
 		"find_live(ARGV[1], '-', asks.owner))", "find_live(ARGV[1], '-', ''))",
 		[]string{"TestATicketIsResumedForItsOwnerOnly"},

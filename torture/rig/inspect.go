@@ -127,8 +127,12 @@ func leftKeys(ctx context.Context, d *server.Deployment) (left []string) {
 			if err != nil {
 				return []string{err.Error()}
 			}
+			bare := []string{"kind", "token", "ended"}
+			if fields["crowd"] == "0 +" { // for nonces that have ended
+				bare = append(bare, "crowd", "unseen")
+			}
 			for field, value := range fields {
-				if !slices.Contains([]string{"kind", "token", "ended"}, field) && field[:2] != "e:" && field[:2] != "n:" && (field != "crowd" || value != "0 +") {
+				if !slices.Contains(bare, field) && field[:2] != "e:" && field[:2] != "n:" {
 					left = append(left, fmt.Sprintf("%s: %s = %s", key, field, value))
 				}
 			}
