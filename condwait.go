@@ -99,7 +99,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
 	err := transport.Try(patient, nil, func() (again bool, err error) {
-		call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await.Op, e.Await.Writes, w.a.Terms.TTL, w.name, k.c.echo(k.listener, false))
+		call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await, w.a.Terms.TTL, w.name, k.c.echo(k.listener, false))
 		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
 		if err != nil {
 			doubt = doubt || transport.Classify(err) == transport.Unknown

@@ -9,7 +9,8 @@
 -- ARGV[5] condition the name of what it waits on
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
--- ARGV[8] echo as an acquire has it; left out: none
+-- ARGV[8] token of its holds
+-- ARGV[9] echo as an acquire has it; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or has since it was told to), 0 (not held, any more), -1 (its owner also
 --   reads), -2 (its owner also holds by another session)
@@ -33,6 +34,15 @@ if op <= session.op then
   -- A copy: it has waited, and holds again.
   return { now, 0, 1 }
 end
+if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
+  -- Its lease was over, and a late copy of its acquire has been granted the lock since:
+  -- whom its client would wait for may have signalled between.
+  touch(0, tonumber(ARGV[6]))
+  drop(session)
+  local more = settle()
+  close()
+  return { now, more, 0 }
+end
 if session.reads > 0 then
   return { now, 0, -1 }
 end
@@ -48,9 +58,9 @@ forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
 add_awaiting(waiter, ARGV[5])
-if ARGV[8] then
+if ARGV[9] then
   -- Before close, which takes away what is noted where nobody waits after all.
-  echo_to(waiter.client, ARGV[8] == '2' and now + ttl)
+  echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
 local more = settle()
 close()

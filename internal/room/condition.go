@@ -14,6 +14,7 @@ import (
 type Await struct {
 	Op     int64  // of the statement by which it gave up its holds; all copies have it
 	Writes uint32 // holds that it is to have again
+	Token  int64  // of those
 	Shaken any    // to be woken when its server may have lost a signal; nil: it has been, or nobody
 }
 
@@ -55,7 +56,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 		return nil, NotHeld
 	}
 	s.op++
-	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: s.op, Writes: n.Writes}}
+	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: s.op, Writes: n.Writes, Token: s.token}}
 	e.sent = append(e.one[:0], stamp{s.op, at.Now})
 	s.Acquisition.Entry = e
 	s.Room.sessions.remove(s)

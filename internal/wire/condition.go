@@ -10,9 +10,9 @@ import (
 
 // Await has a session wait on a condition, which is to have so many holds when it holds
 // again, for a lease of so long.
-func (e *Encoder) Await(keys key.Keys, s Session, op int64, writes uint32, ttl time.Duration, condition string, echo Echo) transport.Call {
+func (e *Encoder) Await(keys key.Keys, s Session, a *room.Await, ttl time.Duration, condition string, echo Echo) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
-	args := []any{whole, op, writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox}
+	args := []any{whole, a.Op, a.Writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox, a.Token}
 	if echo != Quiet {
 		args = append(args, int(echo))
 	}

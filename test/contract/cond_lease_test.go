@@ -97,3 +97,42 @@ func TestSessionThatMayNotWaitIsRenewedOn(t *testing.T) {
 		x.Frees("l")
 	})
 }
+
+// The server hears of the wait too late: the lease has ended, another has held and
+// signalled since, and then a late copy of the waiter's acquire was granted the lock.
+// It was not answered at first, and returns as if it had been woken.
+// Fails when it waits by that grant: the signal that it waits for has been given.
+func TestAWaitThatWasLostBeforeItBeganMissesNoSignal(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a := x.Actor()
+		late, gate := make(chan struct{}), make(chan struct{})
+		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch rig.ScriptSent(cmd.Args) {
+			case "acquire":
+				return redistest.Duplicate(late)
+			case "await":
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		l := a.NewLock("l", relock.Owner("me"), relock.TTL(2*time.Second), relock.NoWatchdog())
+		x.Take(l)
+		x.Until(1500 * time.Millisecond)
+		waits := rig.Beside(func() error { return l.NewCond("c").Wait(t.Context()) })
+		x.Until(2500 * time.Millisecond)
+		other := x.Lock("l")
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.NewCond("c").Signal(t.Context()))
+		rig.Must(t, other.Unlock())
+		close(late)
+		synctest.Wait()
+		close(gate)
+		began := x.Now()
+		rig.Must(t, <-waits)
+		if took := x.Now() - began; took > time.Second {
+			t.Errorf("it returns after %v", took)
+		}
+		rig.Must(t, l.Unlock())
+		x.Frees("l")
+	})
+}
