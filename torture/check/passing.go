@@ -33,8 +33,16 @@ func (s *story) passing(held []*call) {
 // passedOn says that a hold came from one that a fault had taken from its
 // process, which did not know it yet, before the other was granted the lock.
 func (s *story) passedOn(c, other *call) bool {
-	return c.since < c.began && slices.ContainsFunc(s.faults, func(f *fault) bool {
-		return f.allowsOverlap() && c.since <= f.until && f.t <= other.acquired && c.acquired <= f.limit(c.ttl)
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.allowsOverlap() && f.t <= other.acquired && c.acquired <= f.limit(c.ttl) && (c.since < c.began && c.since <= f.until || s.leftTo(c, f))
+	})
+}
+
+// leftTo says that a call may have been given what another of its process had asked for
+// before the fault, which gave up when its grant was on its way.
+func (s *story) leftTo(c *call, f *fault) bool {
+	return c.unnamed() && slices.ContainsFunc(s.calls, func(d *call) bool {
+		return d.unnamed() && d.worker == c.worker && d.acquired == 0 && d.failed >= f.t && d.began <= f.until
 	})
 }
 

@@ -24,6 +24,15 @@ func passedFrom(first int64, w int, token, call int64) *tale {
 		hold(held{w: w, token: token, call: call, got: call + 3, until: call, releasing: call + 4, released: call + 5, why: "lost"})
 }
 
+// leftOver is a call that gives up, a hold of worker 1, and one of worker 2 with a smaller
+// token, which is lost when its call returns.
+func leftOver(w int, call int64) *tale {
+	return plain().
+		hold(held{w: w, id: 40, call: call, failed: 34, why: "not acquired"}).
+		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 31}).
+		hold(held{w: 2, token: 3, call: 33, got: 36, until: 33, releasing: 37, released: 38, why: "lost"})
+}
+
 // joinedLate is a hold of an owner, another one whose answer comes at 100, and a
 // third that was asked for when the first had ended.
 func joinedLate(second int64) *tale {
@@ -101,6 +110,9 @@ var passingTales = []judged{
 	{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},
 	{"a grant that was asked for after the flush", NoOrder, onItsWay(26).fault(24, 25, history.FlushAll, "one")},
 	{"a hold that is passed on after a flush", "", passed(2, 3, 33).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that a call of the same process had asked for before a flush", "", leftOver(2, 5).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that a call of another process had asked for before a flush", TokenFell, leftOver(3, 5).fault(24, 25, history.FlushAll, "one")},
+	{"a hold that a call of the same process had asked for after a flush", TokenFell, leftOver(2, 26).fault(24, 25, history.FlushAll, "one")},
 	{
 		"a hold that is passed on, and between its token and the one before that of another server", "",
 		passed(2, 3, 33).fault(24, 25, history.FlushAll, "one").hold(held{w: 1, id: 20, token: 2, digits: 500, call: 23, got: 26, releasing: 27, released: 27}),
