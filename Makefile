@@ -202,9 +202,9 @@ race: ## the root module's tests with the race detector
 		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 
-# Torture judges how soon waiters wake up: it is left alone.
+# Torture judges how soon waiters wake up, and the bench wants something of each measurement: they are left alone.
 modules:
-	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF github.com/relock-go/relock/torture)); done
+	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF -e github.com/relock-go/relock/torture -e github.com/relock-go/relock/bench/internal/load)); done
 
 search:
 	@echo "go test: texts and programs"; $(TEST) -count=1 $(PLAIN)
@@ -212,4 +212,5 @@ search:
 
 alone:
 	@echo "go test -race: torture"; cd torture && $(RACE) .
+	@echo "go test -race: bench"; cd bench && $(RACE) ./internal/load
 	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules
