@@ -199,10 +199,10 @@ race modules alone: export GORACE ?= atexit_sleep_ms=50
 RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
 race: ## the root module's tests with the race detector
 	@echo "go test -race: ."; all=$$(go list ./...) && $(RACE) -p 4 $(LONGEST) \
-		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST)))
+		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(PLAIN) $(LONGEST) ./test/cost))
 	@echo "go test -race: exploration"; RELOCK_EXPLORE_SCHEDULES=40 $(TEST) -race -count=1 -run '^TestExplorationFindsNothing$$' ./test/explore
 
-# Torture judges how soon waiters wake up, and the bench wants something of each measurement: they are left alone.
+# Torture judges how soon waiters wake up, and what the bench and test/cost measure is judged as well: they are left alone.
 modules:
 	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF -e github.com/relock-go/relock/torture -e github.com/relock-go/relock/bench/internal/load)); done
 
@@ -213,4 +213,5 @@ search:
 alone:
 	@echo "go test -race: torture"; cd torture && $(RACE) .
 	@echo "go test -race: bench"; cd bench && $(RACE) ./internal/load
+	@echo "go test -race: costs"; $(RACE) ./test/cost
 	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules
