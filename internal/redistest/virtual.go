@@ -17,6 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // virtualAddr is an IP literal: go-redis resolves host names, and the resolver's
@@ -169,7 +170,10 @@ const enough = 1024
 // defaults of go-redis, retries included, but for its many connections, as changed by mod.
 func (s *Server) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	return newClient(t, &redis.Options{Addr: virtualAddr, Dialer: s.Dial, PoolSize: enough}, mod)
+	// Without notifications of maintenance: while go-redis asks for them it waits for a
+	// mutex that another connection holds over its handshake, and virtual time stands still.
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return newClient(t, &redis.Options{Addr: virtualAddr, Dialer: s.Dial, PoolSize: enough, MaintNotificationsConfig: quiet}, mod)
 }
 
 func newClient(t testing.TB, o *redis.Options, mod []func(*redis.Options)) *redis.Client {
