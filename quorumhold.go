@@ -23,7 +23,7 @@ type QuorumHold struct {
 	gone   chan struct{} // cuts a pause short: a primary has been lost; one place
 	lost   chan struct{}
 
-	mu      sync.Mutex // guards the following fields; nothing is called under it
+	mu      sync.Mutex // guards the following fields; of the members, Token and Owner are called under it
 	token   int64      // 0 while it is gathered
 	owner   string     // whose the token is
 	err     error      // why it has ended

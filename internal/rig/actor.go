@@ -63,6 +63,20 @@ func (a *Actor) Fate(name string, nth int64, v redistest.Verdict) {
 	})
 }
 
+// LateThen has Redis hear a second copy of each acquire once late is closed, and calls of
+// the script only once gate is.
+func (a *Actor) LateThen(late <-chan struct{}, script string, gate <-chan struct{}) {
+	a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		switch ScriptSent(cmd.Args) {
+		case "acquire":
+			return redistest.Duplicate(late)
+		case script:
+			return redistest.Hold(gate)
+		}
+		return redistest.Pass
+	})
+}
+
 // Sent counts the calls of a script that the process has made.
 func (a *Actor) Sent(name string) (n int) {
 	for _, args := range a.Link.Log() {

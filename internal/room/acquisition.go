@@ -17,7 +17,7 @@ const MadeMark = '~'
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked
-	Name  string // the owner's; one that begins with MadeMark was made for an acquisition, as was ""
+	Name  string // the owner's: of an anonymous hold "", or begins with MadeMark once it was handed over
 	Of    any    // what it is to who drives the room
 	Read  bool   // asked for in shared mode
 

@@ -7,9 +7,10 @@ import "hash/fnv"
 const unit, owners = 1000, 488
 
 // Token is the fencing token of an owner's grant: the instant that Redis gave it, which it
-// counts in microseconds and gives out once, and three digits of the owner behind that. Two primaries of which one has not heard yet that the other relieved it may both
-// give out an instant: to two owners, whose tokens differ by those digits. They do not
-// change the order of two instants. A token is nanoseconds since 1970, until 2262.
+// counts in microseconds and gives out once, and three digits of the owner behind that.
+// After a failover the old primary and the new one may both give out an instant: to two
+// owners, whose tokens differ by those digits. The digits do not change the order of two
+// instants. A token is nanoseconds since 1970, until 2262.
 func Token(instant int64, owner string) int64 {
 	digits := fnv.New32a()
 	_, _ = digits.Write([]byte(owner)) // it never fails

@@ -106,15 +106,7 @@ func TestAWaitThatWasLostBeforeItBeganMissesNoSignal(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		a := x.Actor()
 		late, gate := make(chan struct{}), make(chan struct{})
-		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			switch rig.ScriptSent(cmd.Args) {
-			case "acquire":
-				return redistest.Duplicate(late)
-			case "await":
-				return redistest.Hold(gate)
-			}
-			return redistest.Pass
-		})
+		a.LateThen(late, "await", gate)
 		l := a.NewLock("l", relock.Owner("me"), relock.TTL(2*time.Second), relock.NoWatchdog())
 		x.Take(l)
 		x.Until(1500 * time.Millisecond)

@@ -67,15 +67,7 @@ func TestAHoldThatWasLostBeforeItIsHandedOverIsLost(t *testing.T) {
 			rig.Play(t, func(t *testing.T, x *rig.Lab) {
 				a, b := x.Actor(), x.Actor()
 				late, gate := make(chan struct{}), make(chan struct{})
-				a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-					switch rig.ScriptSent(cmd.Args) {
-					case "acquire":
-						return redistest.Duplicate(late)
-					case "detach":
-						return redistest.Hold(gate)
-					}
-					return redistest.Pass
-				})
+				a.LateThen(late, "detach", gate)
 				h := x.Take(lock(a.Client))
 				x.Until(1500 * time.Millisecond)
 				detached := rig.Beside(func() error {

@@ -158,9 +158,11 @@ func TestReplicasConfirmAWait(t *testing.T) {
 // TestReplicasThatMissRenewalsEndTheHold fails when a renewal extends trust that
 // no replica has acknowledged.
 func TestReplicasThatMissRenewalsEndTheHold(t *testing.T) {
-	const ttl = 1200 * time.Millisecond
+	// A renewal is waited for a third of the lease, so that Redis has half a second to say
+	// that no replica has it: else the hold would end without that reason.
+	const ttl, replicas = 2400 * time.Millisecond, 300 * time.Millisecond
 	p := newPair(t)
-	h := p.acquire(p.client(p.primary).NewLock("l", relock.TTL(ttl), relock.Replicas(1, ttl/4)))
+	h := p.acquire(p.client(p.primary).NewLock("l", relock.TTL(ttl), relock.Replicas(1, replicas)))
 	awaitRenewal(t, p, h) // acknowledged ones extend it
 	p.replica.Pause()
 	stopped := time.Now()
