@@ -37,10 +37,13 @@ type pace struct {
 	began time.Time
 	rates [2]float64 // commands a second: without and with yielding; 0: not known
 	n     int        // windows
+	most  int        // calls under way in this window
+	half  int        // of the most in the one before
 }
 
-// sent counts commands.
-func (p *pace) sent(commands int, now func() time.Time) {
+// sent counts commands, and calls under way.
+func (p *pace) sent(commands, load int, now func() time.Time) {
+	p.most = max(p.most, load)
 	if p.count += commands; p.count < paceWindow {
 		return
 	}
@@ -49,6 +52,7 @@ func (p *pace) sent(commands int, now func() time.Time) {
 		p.measured(float64(p.count) / took.Seconds())
 	}
 	p.count, p.began = 0, end
+	p.half, p.most = (p.most+1)/2, 0
 }
 
 // measured takes the rate of a window, and chooses the way of the next.

@@ -17,7 +17,7 @@ func TestPaceTakesTheFasterWay(t *testing.T) {
 			}
 			for range paceWindow / 8 {
 				now = now.Add(8 * rates[i])
-				p.sent(8, func() time.Time { return now })
+				p.sent(8, 16, func() time.Time { return now })
 			}
 		}
 		return yielded

@@ -12,6 +12,11 @@ import (
 // client that is closed, is returned. So is the latest error when ctx ends or stop is
 // closed during a pause; which it was, the caller sees by them.
 func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, err error)) error {
+	return TryEvery(ctx, stop, longestPause, attempt)
+}
+
+// TryEvery is Try with pauses of at most so long.
+func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, attempt func() (again bool, err error)) error {
 	for fails := 0; ; {
 		again, err := attempt()
 		switch {
@@ -21,7 +26,7 @@ func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, 
 			continue
 		}
 		fails++
-		if !Pause(ctx, stop, Backoff(fails)) {
+		if !Pause(ctx, stop, backoff(fails, most)) {
 			return err
 		}
 	}
@@ -33,10 +38,14 @@ func Hopeless(err error) bool {
 	return outcome == Refused || outcome == Closed
 }
 
+const longestPause = time.Second
+
 // Backoff is how long to wait after the given number of failures in a row:
 // 10 ms doubling to 1 s, half of it at random so that clients do not march in step.
-func Backoff(fails int) time.Duration {
-	d := min(10*time.Millisecond<<min(fails-1, 7), time.Second)
+func Backoff(fails int) time.Duration { return backoff(fails, longestPause) }
+
+func backoff(fails int, most time.Duration) time.Duration {
+	d := min(10*time.Millisecond<<min(fails-1, 7), longestPause, most)
 	return d/2 + Spread(d/2)
 }
 

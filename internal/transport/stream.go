@@ -47,6 +47,7 @@ type stream struct {
 	reader  *flight    // whose caller reads
 	writer  *flight    // whose caller writes
 	writing bool       // it has begun to
+	lets    bool       // it lets others come first, who may take its place
 	sending bool       // it has a batch
 	dead    bool       // the connection cannot be used
 	dated   bool       // who reads is interrupted: the connection has a deadline that is over
@@ -124,13 +125,15 @@ type todo int
 
 const (
 	waits todo = iota
+	gathers
 	writes
 	reads
 	leaves // without a reply
 	returns
 )
 
-// enter queues a flight, whose caller writes if nobody does.
+// enter queues a flight, whose caller writes if nobody does, or if half of the crowd has
+// come: the server works on these while the others come.
 func (s *stream) enter(f *flight) (todo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,11 +143,12 @@ func (s *stream) enter(f *flight) (todo, error) {
 	f.calls++
 	f.queued, f.cut = true, false
 	s.queue = append(s.queue, f)
-	if s.writer == nil {
+	switch {
+	case s.writer == nil && s.yields():
 		s.writer = f
-		if !s.yields() {
-			s.take()
-		}
+	case s.writer == nil, s.lets && len(s.queue) >= s.pace.half:
+		s.writer = f
+		s.take()
 	}
 	s.watch(f.until)
 	return s.next(f), nil
@@ -158,8 +162,11 @@ func (s *stream) next(f *flight) todo {
 	case f.cut:
 		return leaves
 	case s.writer == f:
-		s.writing = true
-		return writes
+		s.writing, s.lets = true, !s.sending && s.yields()
+		if s.sending {
+			return writes
+		}
+		return gathers
 	case s.reader == f:
 		return reads
 	}
@@ -171,11 +178,13 @@ func (s *stream) next(f *flight) todo {
 func (s *stream) fly(ctx context.Context, f *flight, do todo) error {
 	var stop func() bool // ends the watch of ctx, which who is at the connection needs
 	for {
-		if stop == nil && (do == writes || do == reads) && ctx.Done() != nil {
+		if stop == nil && (do == gathers || do == writes || do == reads) && ctx.Done() != nil {
 			call := f.calls
 			stop = context.AfterFunc(ctx, func() { s.interrupt(f, call) })
 		}
 		switch do {
+		case gathers:
+			do = s.gather(f)
 		case writes:
 			do = s.write(f)
 		case reads:
@@ -209,26 +218,6 @@ func (s *stream) wait(ctx context.Context, f *flight) todo {
 	return s.next(f)
 }
 
-// leave ends a call that has no reply; nil: it has one.
-func (s *stream) leave(ctx context.Context, f *flight) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.done.Load() {
-		return nil
-	}
-	sent := !f.queued
-	f.left = true
-	if !sent {
-		s.unqueue(f)
-	} else if s.reads.Load() == f.reads {
-		s.retire()
-		s.own.slow.Store(true)
-	}
-	s.passWriter(f)
-	s.passReader(f)
-	return leaving(ctx, sent)
-}
-
 // signal wakes the caller of f, or has it look again.
 func (f *flight) signal() {
 	select {
@@ -251,7 +240,7 @@ func (s *stream) passWriter(f *flight) {
 	if s.writer != f {
 		return
 	}
-	s.writer, s.writing = nil, false
+	s.writer, s.writing, s.lets = nil, false, false
 	if len(s.queue) > 0 {
 		s.writer = s.queue[0]
 	} else if len(s.out) > 0 {

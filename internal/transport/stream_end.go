@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +16,26 @@ func (s *stream) interrupt(f *flight, call int) {
 	if f.calls == call && !f.left && !f.done.Load() {
 		s.cutOff(f)
 	}
+}
+
+// leave ends a call that has no reply; nil: it has one.
+func (s *stream) leave(ctx context.Context, f *flight) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.done.Load() {
+		return nil
+	}
+	sent := !f.queued
+	f.left = true
+	if !sent {
+		s.unqueue(f)
+	} else if s.reads.Load() == f.reads {
+		s.retire()
+		s.own.slow.Store(true)
+	}
+	s.passWriter(f)
+	s.passReader(f)
+	return leaving(ctx, sent)
 }
 
 // past is a deadline that is over.

@@ -11,7 +11,8 @@ import (
 // take moves what is queued to what is being written. It needs s.mu, and s.writer.
 func (s *stream) take() {
 	n := min(len(s.queue), maxBatch)
-	s.pace.sent(n, time.Now)
+	s.lets = false
+	s.pace.sent(n, int(s.load.Load()), time.Now)
 	s.batch = s.group.arrange(s.batch, s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	for _, f := range s.batch {
@@ -31,43 +32,42 @@ func (s *stream) take() {
 	}
 }
 
-// write sends what is queued until nothing is, or f's call is over. What it could not
-// send by then is left to the next who writes.
-func (s *stream) write(f *flight) todo {
-	if !s.sending { // else it has taken its batch as it came
-		s.gather()
-	}
-	for {
-		err := s.send()
-		s.mu.Lock()
-		s.sending = false
-		clear(s.batch)
-		s.batch = s.batch[:0]
-		if err != nil && (!s.late || !timedOut(err)) {
-			s.fail(err)
-		}
-		if s.late {
-			s.late = s.conn.SetWriteDeadline(time.Time{}) != nil
-		}
-		if len(s.queue)+len(s.out) == 0 || f.done.Load() || f.cut {
-			s.passWriter(f)
-			do := s.next(f)
-			s.mu.Unlock()
-			return do
-		}
-		s.mu.Unlock()
-		s.gather()
-	}
-}
-
-// gather takes a batch once those have come who are about to.
-func (s *stream) gather() {
+// gather takes a batch once those have come who are about to, unless one of them has.
+func (s *stream) gather(f *flight) todo {
 	if s.yields() {
 		runtime.Gosched()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take()
+	switch {
+	case s.writer != f:
+	case f.done.Load() || f.cut:
+		s.passWriter(f)
+	default:
+		s.take()
+	}
+	return s.next(f)
+}
+
+// write sends a batch. What has come since is left to the next who writes, once the call of
+// f is over.
+func (s *stream) write(f *flight) todo {
+	err := s.send()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sending = false
+	clear(s.batch)
+	s.batch = s.batch[:0]
+	if err != nil && (!s.late || !timedOut(err)) {
+		s.fail(err)
+	}
+	if s.late {
+		s.late = s.conn.SetWriteDeadline(time.Time{}) != nil
+	}
+	if len(s.queue)+len(s.out) == 0 || f.done.Load() || f.cut {
+		s.passWriter(f)
+	}
+	return s.next(f)
 }
 
 // send writes the batch, behind what is left of those before.

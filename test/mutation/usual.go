@@ -90,6 +90,16 @@ var usualRules = []Rule{
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
 	},
 	{
+		"half of a crowd is not kept waiting", "internal/transport/stream.go",
+		"s.lets && len(s.queue) >= s.pace.half", "s.lets && len(s.queue) >= 2*s.pace.half",
+		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
+	},
+	{
+		"who has let others come writes nothing that another writes", "internal/transport/stream_io.go",
+		"	case s.writer != f:\n", "	case s.writer == nil:\n",
+		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
+	},
+	{
 		"the faster of two ways to write is taken", "internal/transport/pace.go",
 		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
 		[]string{"TestPaceTakesTheFasterWay"},
