@@ -1,9 +1,11 @@
 package contract_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -30,5 +32,26 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 		rig.Must(t, rig.Returned(t, waiter))
 		rig.Must(t, other.Unlock())
 		x.Frees("a")
+	})
+}
+
+// Fails when the pauses of a request that has never been answered grow beyond a third of
+// the lease: one that is under way when Redis answers again is waited out.
+func TestARequestThatFailsIsRepeatedAsOftenAsAWaiterAsks(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a := x.Actor()
+		var full atomic.Bool
+		full.Store(true)
+		x.Server.FailNext(1_000_000, diskFull, func(args []string) bool { return full.Load() && rig.ScriptSent(args) == "acquire" })
+		waiter := x.Begin(a.NewLock("l", relock.TTL(600*time.Millisecond)))
+		x.Until(10 * time.Second)
+		if n := a.Sent("acquire"); n < 50 || n > 130 {
+			t.Errorf("it has asked %d times in 10 s, want every 100 to 200 ms", n)
+		}
+		full.Store(false)
+		waiter.Returns()
+		if waiter.At > 10*time.Second+200*time.Millisecond {
+			t.Errorf("it holds at %v, want within 200 ms of when Redis can write", waiter.At)
+		}
 	})
 }

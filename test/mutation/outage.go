@@ -9,6 +9,11 @@ var outageRules = []Rule{
 		[]string{"TestAFullDiskIsWaitedOut"},
 	},
 	{
+		"a first request that fails is repeated as often as a waiter asks", "ask.go",
+		"w.keeper.c.closing, trust.Pulse(a.Terms.TTL), func", "w.keeper.c.closing, max(trust.Pulse(a.Terms.TTL), time.Hour), func",
+		[]string{"TestARequestThatFailsIsRepeatedAsOftenAsAWaiterAsks"},
+	},
+	{
 		"a wait without an answer is no contention", "trouble.go",
 		"case w.taken && wait > 0:", "case wait > 0:",
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
