@@ -73,6 +73,19 @@ func (f *fault) disconnects() bool {
 	return false
 }
 
+// redial is for how long go-redis does not dial, at most, where as many dials in a row have
+// failed as its pool has places: what can be dialled again is not reached yet.
+const redial = time.Second
+
+// answersFor is until when the fault may be the reason why somebody waits.
+func (f *fault) answersFor(ttl int64) int64 {
+	switch f.kind {
+	case history.Cut, history.HalfOpen, history.KillServer, history.RestartEmpty, history.Failover:
+		return f.until + ttl + int64(redial)
+	}
+	return f.until + ttl
+}
+
 // limit is until when two may hold for the fault. A clock that steps forward
 // may be returning from a step back, in which leases lasted longer by that step.
 func (f *fault) limit(ttl time.Duration) int64 {

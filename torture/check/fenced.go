@@ -55,6 +55,8 @@ func (e effect) sameGrant(d effect) bool {
 // refused judges a refusal of a hold's write for another hold's newest.
 func (k *checker) refused(s *story, e, newest effect, c, other *call) {
 	switch {
+	case e.err == "twice" && c != nil && c.parted != nil && s.parted[c.token]:
+		return // the token that its wait began with has been seen: unwaited
 	case e.err != "stale":
 		k.violation(s, TokenRepeated, newest.t, e.t, "the store refused token %d of worker %d: %s", e.token, e.worker, e.err)
 		return

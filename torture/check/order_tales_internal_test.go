@@ -50,6 +50,18 @@ var orderTales = []judged{
 		"a wake-up long after the server was down", LostWakeup,
 		plain().brief(1, 1, 10).fault(100, 1500, history.StopServer, "one").hold(held{w: 2, token: 2, call: 15, queued: 16, got: 3400, releasing: 3410, released: 3411}),
 	},
+	{
+		"a wake-up a lease and a second after the waiter's link could be dialled again", "",
+		plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 2850, releasing: 2860, released: 2861}).fault(20, 90, history.HalfOpen, "link 2"),
+	},
+	{
+		"a wake-up as long after another's", LostWakeup,
+		plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 2850, releasing: 2860, released: 2861}).fault(20, 90, history.HalfOpen, "link 1"),
+	},
+	{
+		"a wake-up as long after answers to the waiter were slow", LostWakeup,
+		plain().brief(1, 1, 10).hold(held{w: 2, token: 2, call: 15, queued: 16, got: 2850, releasing: 2860, released: 2861}).fault(20, 90, history.Slow, "link 2"),
+	},
 	{"a probe that saw a free lock", LostWakeup, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 1000*ms})},
 	{"a probe that saw a free lock for a moment", "", plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Free, Lock: lock, Until: start + 900*ms})},
 	{"a key that is left", Leaked, plain().brief(1, 1, 10).add(100, history.Event{Worker: -1, What: history.Swept, On: "one", Fault: history.LeftKey, By: 1})},

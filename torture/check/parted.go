@@ -42,3 +42,19 @@ func (f *fault) tookFrom(c *call) bool {
 	last := c.end()
 	return f.allowsOverlap() && f.t <= last && c.since <= f.until && last <= f.limit(c.ttl)
 }
+
+// unwaited finds waits that a failover has lost, as docs/guarantees.md says: the new primary
+// never heard that the lock was given up, and the wait ends under the token that it began with.
+func (k *checker) unwaited(s *story, held []*call) {
+	for _, c := range held {
+		if c.parted == nil || c.token != c.parted.token {
+			continue
+		}
+		if slices.ContainsFunc(s.faults, func(f *fault) bool {
+			return f.kind == history.Failover && f.t <= c.acquired && f.until >= c.parted.releasing
+		}) {
+			s.part(c)
+			k.report.Unwaited++
+		}
+	}
+}

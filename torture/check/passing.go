@@ -8,19 +8,24 @@ import (
 
 // passing finds out which calls were given the lock within their process, without
 // Redis: anonymous ones in one process, with tokens that follow each other, a
-// microsecond apart. They hold by the lease of the first.
+// microsecond apart. They hold by the lease of the first. So does who joins a hold of
+// its owner: Redis does not look at its clock for that.
 func (s *story) passing(held []*call) {
 	type turn struct {
 		worker int
 		token  int64
 	}
 	// Another primary's tokens may lie between: of a failover, in which both serve.
-	turns := map[turn]*call{}
+	turns, grants := map[turn]*call{}, map[int64]*call{}
 	byToken := slices.Clone(held)
 	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
 	for _, c := range byToken {
 		c.since = c.began
 		if !c.unnamed() {
+			if d := grants[c.token]; d != nil && d.sameOwner(c) {
+				c.since = min(c.began, d.since)
+			}
+			grants[c.token] = c
 			continue
 		}
 		if d := turns[turn{c.worker, c.token - us}]; d != nil {

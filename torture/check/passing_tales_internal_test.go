@@ -49,6 +49,32 @@ func back(call int64) *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: call, got: call + 1, releasing: call + 10, released: call + 11})
 }
 
+// joinedAfter is a hold of an owner, another of it that is asked for and told after a fault of
+// that kind, and one of another owner, for which both are lost.
+func joinedAfter(kind string) *tale {
+	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 1, got: 2, lost: 41, releasing: 42, released: 43, why: "lost"}).
+		add(10, history.Event{Worker: -1, What: history.Fault, Fault: kind, On: "one", By: 3e9}).
+		hold(held{w: 1, id: 2, owner: "a", token: 1, call: 12, got: 14, until: 987, lost: 40, releasing: 40, released: 41, why: "lost"}).
+		hold(held{w: 2, id: 3, owner: "b", token: 5, call: 16, got: 20, releasing: 30, released: 31})
+}
+
+// fellBeneath is a hold, and one of a call that was under way before, whose token is smaller:
+// it is granted when data was lost in the way told, and the clock has been set back, and is
+// renewed.
+func fellBeneath(kind string) *tale {
+	return plain().hold(held{w: 1, token: 9, call: 2, got: 3, releasing: 10, released: 11}).
+		fault(20, 21, kind, "one").
+		add(22, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockBack, On: "one", By: 3e9}).
+		hold(held{w: 2, token: 3, call: 1, got: 30, trusted: 900, releasing: 1500, released: 1501})
+}
+
+// unwaited is a wait that ends under the token that it began with, and an effect that is
+// refused for that; there was a fault of that kind meanwhile.
+func unwaited(kind string) *tale {
+	return plain().wait(waited{w: 1, token: 1, at: 10, back: 60, newer: 1}).fault(20, 40, kind, "one").
+		add(62, history.Event{What: history.Effect, Worker: 1, ID: 101, Lock: lock, Token: us, Mode: "w", Err: "twice"}).ends(8000)
+}
+
 // parted is a hold of an owner, one of another owner beside it, and a re-entry of
 // the first when the second has ended.
 func parted() *tale {
@@ -105,6 +131,12 @@ func partedUnseen() *tale {
 }
 
 var passingTales = []judged{
+	{"a re-entry that is told after the clock has been set forward", "", joinedAfter(history.ClockForward)},
+	{"a re-entry that is told after the clock has been set back", LeaseOverlap, joinedAfter(history.ClockBack)},
+	{"a token that fell while its call was under way", "", fellBeneath(history.FlushAll)},
+	{"a token that is smaller where no data was lost", NoOrder, fellBeneath(history.Slow)},
+	{"a wait that a failover has lost", "", unwaited(history.Failover)},
+	{"a wait that ends under the token that it began with", TokenRepeated, unwaited(history.ClientKill)},
 	{"a grant that was on its way when a flush came", "", onItsWay(5).fault(24, 25, history.FlushAll, "one")},
 	{"a grant that was on its way when a server was killed", NoOrder, onItsWay(5).fault(24, 25, history.KillServer, "one")},
 	{"a grant that was on its way when another server was flushed", NoOrder, onItsWay(5).fault(24, 25, history.FlushAll, "other")},

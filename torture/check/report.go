@@ -87,6 +87,7 @@ type Report struct {
 	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
 	LongestOverlap time.Duration  `json:"longestOverlap"`
 	TokensFell     int            `json:"tokensFell"` // where a counter was lost while its clock was behind
+	Unwaited       int            `json:"unwaited"`   // waits on conditions that a failover has lost
 	PassedOn       int            `json:"passedOn"`   // holds passed on in a process that had lost the lock
 
 	Effects int `json:"effects"`

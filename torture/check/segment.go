@@ -35,6 +35,10 @@ func (k *checker) model(s *story) {
 		k.report.Segments++
 		k.report.Operations += n
 		if verdict := decide(st, ops[:n]); verdict != porcupine.Ok {
+			if s.fellUnseen() {
+				k.report.NotModelled++
+				return
+			}
 			k.blame(s, st, ops[:n], verdict)
 		}
 		st = st.after(ops[:n])

@@ -26,6 +26,7 @@ func (k *checker) tokens(s *story) {
 	byCall := slices.Clone(held)
 	slices.SortFunc(byCall, func(a, b *call) int { return compare(a.began, b.began) })
 	s.passing(held)
+	k.unwaited(s, held)
 	k.repeated(s, byCall)
 	k.growing(s, held, byCall)
 	k.ordered(s, held)
@@ -47,6 +48,7 @@ func (k *checker) repeated(s *story, byCall []*call) {
 		case u == nil:
 			uses[c.token] = &use{c, c.gone()}
 			continue
+		case s.parted[c.token] && c.parted == u.c:
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
 		case u.gone < c.began && !s.haunted(c, u.gone, c.began) && !s.cameBack(u.gone, c):
@@ -154,6 +156,35 @@ func (k *checker) fell(s *story, before, after *call) {
 		return
 	}
 	k.violation(s, TokenFell, before.acquired, after.acquired, "%s came after %s", after, before)
+}
+
+// fellUnseen looks for tokens that fell where no call proves it, as one was under way for long:
+// the larger token's hold had ended when the call returned with the smaller.
+func (s *story) fellUnseen() bool {
+	held := s.held()
+	byEnd := slices.Clone(held)
+	slices.SortFunc(byEnd, func(a, b *call) int { return compare(a.end(), b.end()) })
+	var all, writes *call // of those that have ended, the one with the largest token
+	i := 0
+	for _, c := range held {
+		for ; i < len(byEnd) && byEnd[i].end() < c.acquired; i++ {
+			d := byEnd[i]
+			if all == nil || d.token > all.token {
+				all = d
+			}
+			if !d.read && (writes == nil || d.token > writes.token) {
+				writes = d
+			}
+		}
+		before := all
+		if c.read {
+			before = writes
+		}
+		if before != nil && c.certain() && c.token < before.token && !c.sameOwner(before) && !s.passedOn(c, before) && s.mayFall(before, c) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayFall says that the counter was lost while the server's clock was behind, and

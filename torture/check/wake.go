@@ -103,7 +103,7 @@ func (k *checker) covers(s *story) []reign {
 	ttl := int64(s.ttl)
 	var all []reign
 	for _, f := range s.faults {
-		all = append(all, reign{from: f.t, to: f.until + ttl + f.by})
+		all = append(all, reign{from: f.t, to: f.answersFor(ttl) + f.by})
 	}
 	for _, c := range s.calls {
 		// A call of a worker that is silent may be granted the lock and not know.
@@ -111,7 +111,7 @@ func (k *checker) covers(s *story) []reign {
 			if f.kind == history.NoSubscribe {
 				continue // its commands pass: it can ask
 			}
-			all = append(all, reign{from: f.t, to: f.until + ttl})
+			all = append(all, reign{from: f.t, to: f.answersFor(ttl)})
 		}
 	}
 	return join(all)
