@@ -86,9 +86,8 @@ func (w *waiting) reachable(limit time.Duration) error {
 func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err error) {
 	tries, again, sent := 0, false, w.keeper.c.clock.Now()
 	var trouble error // what was the matter with Redis, while the call had time to see
-	// A pause that is under way when Redis can be reached again lasts no longer than a waiter's
-	// that has its place: nothing cuts it short.
-	err = transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Pulse(a.Terms.TTL), func() (bool, error) {
+	// Nothing cuts a pause short that is under way when Redis can be reached again.
+	err = transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
 		said, err = w.sendOnce(a, ticket)
 		useless := err == nil && (said.Code == room.Late || said.Code == room.QueueKey)

@@ -50,7 +50,8 @@ func (l *Lock) NewCond(name string) *Cond {
 }
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds
-// again: with as many holds, the same ones, under a larger token. When ctx ends first it
+// again: with as many holds, the same ones, under a larger token (but for a failover that
+// loses the wait: docs/guarantees.md). When ctx ends first it
 // waits no more for a signal, but goes on waiting for the lock, without ctx, and returns
 // ctx's error, holding. ErrLost alone says that the lock could not be had again: its holds
 // are to be unlocked as after any loss. A call that fails otherwise has given up nothing:

@@ -29,7 +29,7 @@ type keeper struct {
 // begin takes mu for something that happens now.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
-	return room.Step{Now: k.c.clock.Now(), Closing: k.c.isClosing(), Pause: transport.Backoff}
+	return room.Step{Now: k.c.clock.Now(), Closing: k.c.isClosing(), Pause: transport.BackoffUpTo}
 }
 
 // end gives mu back, and does what has followed.

@@ -95,8 +95,8 @@ func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	return e.Send(at), true
 }
 
-// Missed notes that a heartbeat failed. Another follows, unless asking again is in vain:
-// then the entry has ended.
+// Missed notes that a heartbeat failed. Another follows, at once where there was a look
+// meanwhile: the link may be back. Where asking again is in vain the entry has ended.
 func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	e := q.Entry
 	e.busy = false
@@ -106,6 +106,9 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	case hopeless:
 		e.Fail(f.Err, at)
 		return true
+	case e.again:
+		e.again = false
+		e.Kick(at)
 	default:
 		e.retry(at)
 	}

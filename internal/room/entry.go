@@ -224,7 +224,7 @@ func (e *Entry) Kick(at *Step) {
 // retry schedules another heartbeat soon after one that failed.
 func (e *Entry) retry(at *Step) {
 	e.fails++
-	e.heartbeat = at.Now.Add(at.Pause(int(e.fails)))
+	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), trust.Attempt(e.Terms.TTL)))
 	at.timer(e.Acquisition, e.heartbeat, 0)
 }
 

@@ -91,7 +91,7 @@ func (s *Session) schedule(at *Step) {
 // retry schedules another renewal soon after one that failed.
 func (s *Session) retry(at *Step) {
 	s.fails++
-	s.retryAt(at.Now.Add(at.Pause(int(s.fails))), at)
+	s.retryAt(at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.leased()))), at)
 }
 
 func (s *Session) retryAt(soon clock.Instant, at *Step) {

@@ -205,7 +205,7 @@ func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
 	}
 	s.fails++
 	if soon.IsZero() {
-		*soon = at.Now.Add(at.Pause(int(s.fails)))
+		*soon = at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.leased())))
 	}
 	s.retryAt(*soon, at)
 	return true

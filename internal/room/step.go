@@ -11,8 +11,8 @@ type Step struct {
 	Now     clock.Instant
 	Server  int64 // the clock of the lock's server in ms, as far as is known: where a request is numbered
 	Closing bool  // nobody is to be let in any more
-	// Pause is how long to wait after so many failures.
-	Pause func(fails int) time.Duration
+	// Pause is how long to wait after so many failures, at most.
+	Pause func(fails int, most time.Duration) time.Duration
 
 	n    int
 	some [2]Effect // the first: mostly there are no more

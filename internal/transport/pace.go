@@ -16,8 +16,8 @@ const (
 )
 
 // yields says that who writes lets others come first. With fewer than a crowd the server
-// may be idle until all have come, and they until it has answered all; or each message
-// may have to wake a core that sleeps, which costs more than that. It is tried which.
+// may be idle until they have come; or each message may have to wake a core that sleeps,
+// which costs more than that. It is tried which.
 func (s *stream) yields() bool {
 	n := s.load.Load()
 	return n >= crowd || n >= few && s.pace.yield.Load()
@@ -37,8 +37,8 @@ type pace struct {
 	began time.Time
 	rates [2]float64 // commands a second: without and with yielding; 0: not known
 	n     int        // windows
-	most  int        // calls under way in this window
-	half  int        // of the most in the one before
+	most  int        // calls that were under way at a time in this window, at most
+	half  int        // of as many in the window before: so many are not kept waiting
 }
 
 // sent counts commands, and calls under way.

@@ -15,7 +15,7 @@ func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, 
 	return TryEvery(ctx, stop, longestPause, attempt)
 }
 
-// TryEvery is Try with pauses of at most so long.
+// TryEvery is Try with pauses of at most so long, or 1 s where that is shorter.
 func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, attempt func() (again bool, err error)) error {
 	for fails := 0; ; {
 		again, err := attempt()
@@ -26,7 +26,7 @@ func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, att
 			continue
 		}
 		fails++
-		if !Pause(ctx, stop, backoff(fails, most)) {
+		if !Pause(ctx, stop, BackoffUpTo(fails, most)) {
 			return err
 		}
 	}
@@ -42,9 +42,10 @@ const longestPause = time.Second
 
 // Backoff is how long to wait after the given number of failures in a row:
 // 10 ms doubling to 1 s, half of it at random so that clients do not march in step.
-func Backoff(fails int) time.Duration { return backoff(fails, longestPause) }
+func Backoff(fails int) time.Duration { return BackoffUpTo(fails, longestPause) }
 
-func backoff(fails int, most time.Duration) time.Duration {
+// BackoffUpTo is Backoff where that is shorter, and at most so long.
+func BackoffUpTo(fails int, most time.Duration) time.Duration {
 	d := min(10*time.Millisecond<<min(fails-1, 7), longestPause, most)
 	return d/2 + Spread(d/2)
 }

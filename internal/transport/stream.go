@@ -16,7 +16,7 @@ import (
 // A stream is a connection that calls share: commands leave in the order in which
 // they came, many at once, and their replies come in that order. It has no goroutine.
 // One of the callers writes what has come to be written, and one reads for all; either
-// passes that on when its own call is over. So who is alone writes and reads by
+// passes that on, at the latest when its own call is over. So who is alone writes and reads by
 // itself, and wakes nobody.
 //
 // A call that ends before its reply has come leaves it to be read and dropped. If
@@ -47,7 +47,7 @@ type stream struct {
 	reader  *flight    // whose caller reads
 	writer  *flight    // whose caller writes
 	writing bool       // it has begun to
-	lets    bool       // it lets others come first, who may take its place
+	lets    bool       // it lets others come first, one of whom may take its place
 	sending bool       // it has a batch
 	dead    bool       // the connection cannot be used
 	dated   bool       // who reads is interrupted: the connection has a deadline that is over
@@ -132,13 +132,16 @@ const (
 	returns
 )
 
-// enter queues a flight, whose caller writes if nobody does, or if half of the crowd has
-// come: the server works on these while the others come.
+// enter queues a flight, whose caller writes if nobody does. It also takes the place of one
+// who lets others come, once half of them have: the server works on these meanwhile.
 func (s *stream) enter(f *flight) (todo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead {
+	switch {
+	case s.dead:
 		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
+	case f.left: // a hook sends it again
+		return 0, fmt.Errorf("%w: the call has ended", errNotSent)
 	}
 	f.calls++
 	f.queued, f.cut = true, false
@@ -146,7 +149,7 @@ func (s *stream) enter(f *flight) (todo, error) {
 	switch {
 	case s.writer == nil && s.yields():
 		s.writer = f
-	case s.writer == nil, s.lets && len(s.queue) >= s.pace.half:
+	case s.writer == nil, s.lets && len(s.queue) >= max(s.pace.half, few):
 		s.writer = f
 		s.take()
 	}
@@ -274,9 +277,12 @@ func (s *stream) passReader(f *flight) {
 	if s.reader != f {
 		return
 	}
-	s.reader = s.another(f, s.writer)
-	if s.reader != nil {
-		s.reader.signal()
+	g := s.another(f, s.writer)
+	if g == nil && s.writer == f && !f.done.Load() {
+		return // it reads on when it has written
+	}
+	if s.reader = g; g != nil {
+		g.signal()
 	}
 }
 

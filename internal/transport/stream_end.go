@@ -132,10 +132,19 @@ func (s *stream) retire() {
 	s.own.stream.CompareAndSwap(s, nil)
 }
 
+// interruptAll ends what is under way at the connection, which cannot be used any more: who
+// is in a system call there returns. It needs s.mu.
+func (s *stream) interruptAll() {
+	if !s.dead {
+		s.dead, s.dated, s.late = true, true, true
+		_ = s.conn.SetDeadline(past)
+	}
+}
+
 // fail ends all calls: nobody knows of those that were sent. It needs s.mu.
 func (s *stream) fail(err error) {
 	s.retire()
-	s.dead = true
+	s.interruptAll()
 	if timedOut(err) {
 		s.own.slow.Store(true)
 	}

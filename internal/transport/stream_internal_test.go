@@ -1,8 +1,16 @@
 package transport
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+)
 
-// Of a crowd of eight the first to come lets the others come, and the fourth writes for all four.
+func aFlight(s *stream) *flight { return &flight{s: s, wake: make(chan struct{}, 1)} }
+
+// Of eight callers the first lets the others come, and the fourth writes for all four.
 // Fails when the server has to wait for all of them.
 func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 	s := &stream{}
@@ -12,7 +20,7 @@ func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 	var crowd [8]*flight
 	come := func(i int, want todo) {
 		t.Helper()
-		crowd[i] = &flight{s: s, wake: make(chan struct{}, 1)}
+		crowd[i] = aFlight(s)
 		if do, err := s.enter(crowd[i]); do != want || err != nil {
 			t.Fatalf("call %d is to do %d, %v; want %d", i, do, err, want)
 		}
@@ -27,5 +35,96 @@ func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 	come(4, waits)
 	if do := s.gather(crowd[0]); do == writes || do == gathers || len(s.batch) != 4 {
 		t.Errorf("who has let others come is to do %d, and %d calls are written; want nothing and 4", do, len(s.batch))
+	}
+}
+
+// Fails when who has been cut short while it lets others come writes, or leaves nobody to write.
+func TestWhoIsCutShortAsItGathersLeavesTheWritingToAnother(t *testing.T) {
+	s := &stream{}
+	s.load.Store(8)
+	s.pace.yield.Store(true)
+	s.pace.half = 8
+	first, second := aFlight(s), aFlight(s)
+	for _, f := range []*flight{first, second} {
+		if _, err := s.enter(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.interrupt(first, first.calls)
+	if do := s.gather(first); do != leaves || len(s.batch) != 0 {
+		t.Fatalf("it is to do %d with %d calls taken, want to leave and none", do, len(s.batch))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.leave(ctx, first); !errors.Is(err, errNotSent) {
+		t.Errorf("it leaves with %v, want that it was not sent", err)
+	}
+	if s.writer != second || len(second.wake) != 1 {
+		t.Error("nobody is to write what the other has to say")
+	}
+}
+
+// The connection is lost while one reads from it and one writes to it, and neither system call
+// ends by itself: TLS can be read when it can be written no more.
+func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
+	for what, do := range map[string]todo{"reads": reads, "writes": writes} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := net.Pipe()
+				defer func() { _, _ = here.Close(), there.Close() }()
+				s := newStream(&own{}, nil, here)
+				f := aFlight(s)
+				s.flying.push(f)
+				if do == reads {
+					s.reader = f
+				} else {
+					s.writer, s.writing, s.sending, s.out = f, true, true, []byte("x")
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- s.fly(t.Context(), f, do) }()
+				synctest.Wait()
+				s.mu.Lock()
+				s.fail(errLost)
+				s.mu.Unlock()
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					if err != nil || !errors.Is(f.reply.err, errLost) {
+						t.Errorf("it ends with %v and %v, want the connection's loss as its reply", err, f.reply.err)
+					}
+				default:
+					t.Error("it is in its system call still")
+				}
+			})
+		})
+	}
+}
+
+// What another could not write is left to the only call that is under way, which reads.
+// Fails when nobody reads its reply once it has written.
+func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
+	s := &stream{}
+	f := aFlight(s)
+	s.flying.push(f)
+	s.reader, s.writer = f, f
+	s.passReader(f)
+	if s.reader != f {
+		t.Error("nobody reads")
+	}
+	s.finish(f, reply{})
+	s.passReader(f)
+	if s.reader != nil {
+		t.Error("it reads on though it has its reply")
+	}
+}
+
+// Fails when a hook that sends a call again, whose first end was its context's, waits for a
+// reply that is dropped.
+func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
+	s := &stream{}
+	f := aFlight(s)
+	f.left = true
+	if do, err := s.enter(f); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
+		t.Errorf("it is to do %d, %v, with %d queued; want that it is not sent", do, err, len(s.queue))
 	}
 }

@@ -32,7 +32,8 @@ func (s *stream) take() {
 	}
 }
 
-// gather takes a batch once those have come who are about to, unless one of them has.
+// gather lets others come first, and takes what is queued then, unless one of them writes
+// in the place of f by now.
 func (s *stream) gather(f *flight) todo {
 	if s.yields() {
 		runtime.Gosched()
@@ -49,8 +50,7 @@ func (s *stream) gather(f *flight) todo {
 	return s.next(f)
 }
 
-// write sends a batch. What has come since is left to the next who writes, once the call of
-// f is over.
+// write sends a batch. What has come since f writes as well, unless its call is over.
 func (s *stream) write(f *flight) todo {
 	err := s.send()
 	s.mu.Lock()

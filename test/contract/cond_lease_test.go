@@ -128,3 +128,28 @@ func TestAWaitThatWasLostBeforeItBeganMissesNoSignal(t *testing.T) {
 		x.Frees("l")
 	})
 }
+
+// The new primary has never heard that the lock was given up: to it the hold has gone on.
+// Fails when the wait is not ended, or when the lock is had beside another's hold.
+func TestAWaitThatAFailoverLosesEndsAsIfItWereWoken(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Actor().NewLock("l", relock.Owner("me"))
+		h := x.Take(l)
+		x.Until(101 * time.Millisecond)
+		restore, token := x.Keep("l"), h.Token()
+		waits := rig.Beside(func() error { return l.NewCond("c").Wait(t.Context()) })
+		x.Until(time.Second)
+		rig.StillWaits(t, waits)
+		restore()
+		x.Server.KillSubscribers()
+		x.Until(3 * time.Second)
+		rig.Must(t, rig.Returned(t, waits))
+		rig.Must(t, h.Err())
+		if got := h.Token(); got != token {
+			t.Errorf("token %d, want that of the hold that has gone on, %d", got, token)
+		}
+		x.Refuses(x.Lock("l"))
+		rig.End(t, h)
+		x.Frees("l")
+	})
+}

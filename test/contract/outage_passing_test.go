@@ -3,9 +3,11 @@ package contract_test
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -35,23 +37,62 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 	})
 }
 
-// Fails when the pauses of a request that has never been answered grow beyond a third of
-// the lease: one that is under way when Redis answers again is waited out.
-func TestARequestThatFailsIsRepeatedAsOftenAsAWaiterAsks(t *testing.T) {
+// Fails when the pauses of a waiter that is not answered grow beyond a third of the lease: one
+// that is under way when Redis answers again is waited out.
+func TestAWaiterThatIsNotAnsweredAsksAsOftenAsOneThatIs(t *testing.T) {
+	for what, from := range map[string]time.Duration{"its first request": 0, "its heartbeats": time.Second} {
+		t.Run(what, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) {
+				a, held := x.Actor(), x.Take(x.Lock("l"))
+				var full atomic.Bool
+				x.Server.FailNext(1_000_000, diskFull, func(args []string) bool { return full.Load() && rig.ScriptSent(args) == "acquire" })
+				full.Store(from == 0)
+				waiter := x.Begin(a.NewLock("l", relock.TTL(600*time.Millisecond)))
+				x.Until(from)
+				full.Store(true)
+				before := a.Sent("acquire")
+				x.Until(from + 10*time.Second)
+				if n := a.Sent("acquire") - before; n < 50 || n > 130 {
+					t.Errorf("it has asked %d times in 10 s, want every 100 to 200 ms", n)
+				}
+				rig.End(t, held)
+				full.Store(false)
+				waiter.Returns()
+				if waiter.At > from+10*time.Second+200*time.Millisecond {
+					t.Errorf("it holds at %v, want within 200 ms of when Redis can write", waiter.At)
+				}
+			})
+		})
+	}
+}
+
+// The inbox is heard again while a heartbeat is under way, which fails: nothing that was sent
+// meanwhile has been heard. Fails when the waiter pauses first, as after so many failures.
+func TestAWaiterThatHearsAgainAsksAtOnceThoughAHeartbeatFails(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
-		a := x.Actor()
-		var full atomic.Bool
-		full.Store(true)
-		x.Server.FailNext(1_000_000, diskFull, func(args []string) bool { return full.Load() && rig.ScriptSent(args) == "acquire" })
-		waiter := x.Begin(a.NewLock("l", relock.TTL(600*time.Millisecond)))
-		x.Until(10 * time.Second)
-		if n := a.Sent("acquire"); n < 50 || n > 130 {
-			t.Errorf("it has asked %d times in 10 s, want every 100 to 200 ms", n)
+		const fails = 9
+		a, held := x.Actor(), x.Take(x.Lock("l"))
+		waiter := x.Begin(a.NewLock("l"))
+		x.Until(time.Second)
+		var asked atomic.Int32
+		last, gate := make(chan struct{}), make(chan struct{})
+		x.Server.FailNext(fails, diskFull, func(args []string) bool { return rig.ScriptSent(args) == "acquire" })
+		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.ScriptSent(cmd.Args) == "acquire" && asked.Add(1) == fails {
+				close(last)
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		<-last
+		x.Server.KillSubscribers()
+		x.Until(x.Now() + time.Second)
+		close(gate)
+		synctest.Wait()
+		if n := asked.Load(); n != fails+1 {
+			t.Errorf("it has asked %d times, want %d and another at once", n, fails)
 		}
-		full.Store(false)
-		waiter.Returns()
-		if waiter.At > 10*time.Second+200*time.Millisecond {
-			t.Errorf("it holds at %v, want within 200 ms of when Redis can write", waiter.At)
-		}
+		rig.End(t, held)
+		rig.End(t, waiter.Holds())
 	})
 }

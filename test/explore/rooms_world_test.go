@@ -215,7 +215,9 @@ type releasedAcq struct {
 func (m *member) step() *room.Step {
 	return &room.Step{
 		Now: m.hall.instant(), Server: m.hall.now.Milliseconds() + m.skew, Closing: m.closing,
-		Pause: func(fails int) time.Duration { return min(time.Duration(fails)*11*time.Millisecond, time.Second) },
+		Pause: func(fails int, most time.Duration) time.Duration {
+			return min(time.Duration(fails)*11*time.Millisecond, most)
+		},
 	}
 }
 

@@ -10,8 +10,18 @@ var outageRules = []Rule{
 	},
 	{
 		"a first request that fails is repeated as often as a waiter asks", "ask.go",
-		"w.keeper.c.closing, trust.Pulse(a.Terms.TTL), func", "w.keeper.c.closing, max(trust.Pulse(a.Terms.TTL), time.Hour), func",
-		[]string{"TestARequestThatFailsIsRepeatedAsOftenAsAWaiterAsks"},
+		"w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func", "w.keeper.c.closing, max(trust.Attempt(a.Terms.TTL), time.Hour), func",
+		[]string{"TestAWaiterThatIsNotAnsweredAsksAsOftenAsOneThatIs"},
+	},
+	{
+		"a heartbeat that fails is repeated as often as a waiter asks", "internal/room/entry.go",
+		"at.Pause(int(e.fails), trust.Attempt(e.Terms.TTL))", "at.Pause(int(e.fails), max(trust.Attempt(e.Terms.TTL), time.Hour))",
+		[]string{"TestAWaiterThatIsNotAnsweredAsksAsOftenAsOneThatIs"},
+	},
+	{
+		"who hears again asks at once though a heartbeat fails", "internal/room/answer.go",
+		"	case e.again:\n		e.again = false\n		e.Kick(at)\n	default:\n		e.retry(at)", "	default:\n		e.retry(at)",
+		[]string{"TestAWaiterThatHearsAgainAsksAtOnceThoughAHeartbeatFails"},
 	},
 	{
 		"a wait without an answer is no contention", "trouble.go",

@@ -91,13 +91,28 @@ var usualRules = []Rule{
 	},
 	{
 		"half of a crowd is not kept waiting", "internal/transport/stream.go",
-		"s.lets && len(s.queue) >= s.pace.half", "s.lets && len(s.queue) >= 2*s.pace.half",
+		"len(s.queue) >= max(s.pace.half, few)", "len(s.queue) >= 2*max(s.pace.half, few)",
 		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
 	},
 	{
 		"who has let others come writes nothing that another writes", "internal/transport/stream_io.go",
 		"	case s.writer != f:\n", "	case s.writer == nil:\n",
 		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
+	},
+	{
+		"who is in a system call leaves a connection that is lost", "internal/transport/stream_end.go",
+		"_ = s.conn.SetDeadline(past)\n	}\n}\n\n// fail", "}\n}\n\n// fail",
+		[]string{"TestWhoIsInASystemCallLeavesAConnectionThatIsLost"},
+	},
+	{
+		"who has to write and reads for all reads on", "internal/transport/stream.go",
+		"if g == nil && s.writer == f && !f.done.Load() {", "if false {",
+		[]string{"TestWhoHasToWriteAndReadsForAllReadsOn"},
+	},
+	{
+		"a call that has ended is not sent again", "internal/transport/stream.go",
+		"case f.left:", "case false:",
+		[]string{"TestACallThatHasEndedIsNotSentAgain"},
 	},
 	{
 		"the faster of two ways to write is taken", "internal/transport/pace.go",
