@@ -30,7 +30,7 @@ var (
 	bound = pattern(`(?:at most|at latest|up to|fewer than|no more than|bounded to) (?:@|#)|(?:@|#)(?: \w+)?(?: at most| by default)`)
 	// boundless are bounds that no constant of the code sets.
 	boundless = []string{
-		"up to 1 %", "at most 72 characters", "13 s at most", "no more than 10 ms at a time", "up to three times", "up to four times", "up to 2^53",
+		"up to 1 %", "does not dial for up to a second", "at most 72 characters", "13 s at most", "no more than 10 ms at a time", "up to three times", "up to four times", "up to 2^53",
 	}
 )
 
