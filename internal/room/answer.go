@@ -1,6 +1,10 @@
 package room
 
-import "time"
+import (
+	"time"
+
+	"github.com/relock-go/relock/internal/trust"
+)
 
 // What Redis says to a request for the lock.
 const (
@@ -110,7 +114,7 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 		e.again = false
 		e.Kick(at)
 	default:
-		e.retry(at)
+		e.retry(trust.Attempt(e.Terms.TTL), at)
 	}
 	return false
 }
@@ -126,13 +130,15 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	case said.Code == OfKind, said.Code == Upgrade, said.Code == Ended:
 		e.Fail(&Refusal{said}, at)
 	case said.Code == Late:
-		e.retry(at)
+		e.retry(trust.Attempt(e.Terms.TTL), at)
 	default:
 		q.apply(said, 0, at)
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted
-			e.retry(at) // held, but the lease had run out before its answer came
+			// It was granted the lock, but the lease had run out before the answer came: the lock
+			// was kept from all others for nothing, and is not to be soon again.
+			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {
 			e.again = false

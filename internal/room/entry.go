@@ -221,10 +221,10 @@ func (e *Entry) Kick(at *Step) {
 	e.schedule(at)
 }
 
-// retry schedules another heartbeat soon after one that failed.
-func (e *Entry) retry(at *Step) {
+// retry schedules another heartbeat soon after one that failed, and within most.
+func (e *Entry) retry(most time.Duration, at *Step) {
 	e.fails++
-	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), trust.Attempt(e.Terms.TTL)))
+	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))
 	at.timer(e.Acquisition, e.heartbeat, 0)
 }
 

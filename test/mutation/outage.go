@@ -15,12 +15,12 @@ var outageRules = []Rule{
 	},
 	{
 		"a heartbeat that fails is repeated as often as a waiter asks", "internal/room/entry.go",
-		"at.Pause(int(e.fails), trust.Attempt(e.Terms.TTL))", "at.Pause(int(e.fails), max(trust.Attempt(e.Terms.TTL), time.Hour))",
+		"at.Pause(int(e.fails), most)", "at.Pause(int(e.fails), max(most, time.Hour))",
 		[]string{"TestAWaiterThatIsNotAnsweredAsksAsOftenAsOneThatIs"},
 	},
 	{
 		"who hears again asks at once though a heartbeat fails", "internal/room/answer.go",
-		"	case e.again:\n		e.again = false\n		e.Kick(at)\n	default:\n		e.retry(at)", "	default:\n		e.retry(at)",
+		"	case e.again:\n		e.again = false\n		e.Kick(at)\n	default:\n		e.retry(trust", "	default:\n		e.retry(trust",
 		[]string{"TestAWaiterThatHearsAgainAsksAtOnceThoughAHeartbeatFails"},
 	},
 	{

@@ -184,6 +184,7 @@ func TestServerThatIsSlowIsAskedByOthersUntilItAnswers(t *testing.T) {
 			if err := do(); err != nil || seen.Load() != want {
 				t.Errorf("%v, with %d goroutines, want %d", err, seen.Load(), want)
 			}
+			synctest.Wait() // for the goroutine that has answered
 		}
 	})
 }
