@@ -169,8 +169,12 @@ vet:
 
 # It computes for a while and ends: memory for a quarter of its time.
 lint: export GOGC ?= 400
+# All modules at once, in a workspace that is made for it: one after the other took three times as long, since each looks
+# at the root module as well. -modfile forbids a workspace, so go tool only says where golangci-lint is.
 lint: ## golangci-lint, at the version in tools/go.mod
-	@set -e; for m in $(MODULES); do echo "lint: $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/tools/golangci.yml ./...); done
+	@$(LINT) version >/dev/null && tool=$$($(subst go tool,go tool -n,$(LINT))) && work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
+	(cd "$$work" && GOWORK= go work init $(patsubst %,$(CURDIR)/%,$(patsubst ./%,%,$(filter-out .,$(MODULES)))) $(CURDIR)) && \
+	echo "lint: $(MODULES)" && GOWORK=$$work/go.work "$$tool" run --config tools/golangci.yml $(addsuffix /...,$(MODULES))
 
 # Tests of hundreds and thousands of sessions on the virtual server, whose Lua is as slow under the race detector.
 CROWDS := BroadcastOfManyIsInSteps|PermitsOfManyDeadHoldersAreToBeHadAtOnce|AWriterThatIsResumedBesideDeadReadersIsRenewed|ManyReadersAreReadInPages|ForceEndsAGrantOfManySessionsAtOnce|DeadGrantOfManySessionsIsJoinedByNobody|DeadWriterOfManySessionsIsInNobodysWay|DeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked|ExclusiveGrantOfManySessionsEndsWithItsLongestLease|DeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead|AnOwnersManyClientsAreToldInSteps|ReadersBeyondOneCallAreLetInAtOnce|ThousandReadersFollowOneWriter|ThousandReadersFollowADowngrade|ReadersOfADeadWriterAreAllLetIn|TCK_W65_ManyReaders|AWriterIsNotStarvedByReaders
