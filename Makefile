@@ -15,7 +15,7 @@ TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
 # One after the other, but for the lanes of `make test`.
-LANES ?= 1
+LANES ?= 2
 ifeq ($(LANES),1)
 .NOTPARALLEL:
 endif
@@ -24,8 +24,8 @@ endif
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
-# Many tests wait for servers, processes and failovers more than they work: with LANES=2 what computes goes beside
-# them, a minute and a half less.
+# Many tests wait for servers, processes and failovers more than they work: what computes goes beside them. LANES=1
+# has one after the other, for who looks for what disturbs a test.
 test: ## everything a change must pass
 	@$(MAKE) --no-print-directory deps fmtcheck lint
 	@$(MAKE) --no-print-directory -j$(LANES) race modules search
