@@ -86,7 +86,7 @@ func (w *waiting) reachable(limit time.Duration) error {
 func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err error) {
 	tries, again, sent := 0, false, w.keeper.c.clock.Now()
 	var trouble error // what was the matter with Redis, while the call had time to see
-	// Nothing cuts a pause short that is under way when Redis can be reached again.
+	// Nothing cuts a pause short when Redis can be reached again, so none is long.
 	err = transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
 		said, err = w.sendOnce(a, ticket)

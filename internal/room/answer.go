@@ -136,8 +136,8 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted
-			// It was granted the lock, but the lease had run out before the answer came: the lock
-			// was kept from all others for nothing, and is not to be soon again.
+			// The lease had run out before the answer came: the lock was kept from all others
+			// in vain, and is not to be again soon.
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {

@@ -34,6 +34,7 @@ type Session struct {
 	// be made of it, and it is passed on to nobody.
 	unproven bool
 	waking   bool  // it holds again, and its call has yet to say so
+	ends     bool  // nothing is due but the end of its trust
 	left     uint8 // tokens of the block, for holds that are passed on locally
 	fails    int32 // of its renewals, since the last that worked
 	Used     int32 // holds that calls have had, where the name is to rest after them
@@ -78,6 +79,7 @@ func (s *Session) schedule(at *Step) {
 	if s.over || s.Away() {
 		return
 	}
+	s.ends = false
 	if _, renew := s.renewal(at.Now); renew && !s.busy {
 		lease := s.leased()
 		if due, renew := s.term.Due(lease); renew {
@@ -85,6 +87,7 @@ func (s *Session) schedule(at *Step) {
 			return
 		}
 	}
+	s.ends = true
 	at.timer(s.Acquisition, s.term.Until, 0)
 }
 

@@ -11,7 +11,7 @@ type Step struct {
 	Now     clock.Instant
 	Server  int64 // the clock of the lock's server in ms, as far as is known: where a request is numbered
 	Closing bool  // nobody is to be let in any more
-	// Pause is how long to wait after so many failures, at most.
+	// Pause is how long to wait after so many failures: no longer than most.
 	Pause func(fails int, most time.Duration) time.Duration
 
 	n    int

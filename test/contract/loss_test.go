@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -205,5 +206,42 @@ func TestContextOfANestedHoldAsksTheClockForTheOuterOne(t *testing.T) {
 				return nil
 			})
 		}), relock.ErrLost)
+	})
+}
+
+// An owner's hold with a watchdog is released while one without is on its way; that one is
+// released too, and a third is asked for before Redis has heard. Fails when the third is not
+// renewed, though it has a watchdog: what was due last was the end of the lease.
+func TestAHoldThatFollowsOneWithoutAWatchdogIsRenewed(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a := x.Actor()
+		l := a.NewLock("l", relock.Owner("me"), relock.TTL(time.Second))
+		fixed := a.NewLock("l", relock.Owner("me"), relock.TTL(time.Second), relock.NoWatchdog())
+		first := x.Take(l)
+		gates := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+		var said atomic.Int32
+		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if n := said.Load(); rig.ScriptSent(cmd.Args) == "hold" && n < 2 {
+				said.Store(n + 1)
+				return redistest.Hold(gates[n])
+			}
+			return redistest.Pass
+		})
+		second := x.Begin(fixed)
+		released := rig.Beside(first.Release)
+		synctest.Wait()
+		close(gates[0])
+		h := second.Holds()
+		alsoReleased := rig.Beside(h.Release)
+		third := x.Begin(l)
+		synctest.Wait()
+		close(gates[1])
+		rig.Must(t, <-released)
+		rig.Must(t, <-alsoReleased)
+		h = third.Holds()
+		x.Until(10 * time.Second)
+		rig.Must(t, h.Err())
+		rig.End(t, h)
+		x.Frees("l")
 	})
 }

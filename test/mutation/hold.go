@@ -15,7 +15,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a session of holds of several terms is scheduled for each", "internal/room/hold.go",
-		" || s.shares.len() > 1 {", " {",
+		" || s.shares.len() > 1 || s.ends {", " || s.ends {",
 		[]string{"TestSessionOfHoldsOfTwoTermsIsRenewed"},
 	},
 	{
