@@ -38,7 +38,7 @@ func (s *Session) First(h *Hold, at *Step) {
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired = s, s.token, at.Now
 	s.add(h)
-	if s.Terms != h.Terms || s.shares.len() > 1 || s.ends { // else it is scheduled for such a hold
+	if s.Terms != h.Terms || s.ends { // else it is scheduled for such a hold
 		s.schedule(at)
 	}
 }

@@ -19,11 +19,6 @@ var roomRules = []Rule{
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"a hold with a watchdog is renewed though the one before it had none", "internal/room/hold.go",
-		" || s.ends {", " {",
-		[]string{"TestAHoldThatFollowsOneWithoutAWatchdogIsRenewed"},
-	},
-	{
 		"a grant that was answered is trusted from its sending", "internal/room/answer.go",
 		"e.grant(said.Low, said.High, q.Sent,", "e.grant(said.Low, said.High, at.Now,",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
