@@ -98,6 +98,7 @@ func (s *Session) retry(at *Step) {
 }
 
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
+	s.ends = false
 	at.timer(s.Acquisition, s.term.Within(soon), 0)
 }
 
