@@ -95,7 +95,7 @@ way: ## list the functions through which a lock and unlock go
 	RELOCK_TEST_REQUIRE=1 RELOCK_WAY=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/cost
 
 # Not part of `make test`: it builds the standard library anew. Five minutes.
-sleeps: ## see that no test sleeps in real time, by a runtime that tells
+sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
 	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./torture ./bench,$(MODULES))" tools/sleeps.sh
 
 # Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'

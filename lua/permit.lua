@@ -34,6 +34,7 @@ try('time', redis.pcall('TIME'))
 try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
 try('hget', redis.pcall('HGET', KEYS[1], '-'))
 try('hdel', redis.pcall('HDEL', KEYS[1], '-'))
+try('hscan', redis.pcall('HSCAN', KEYS[1], '0'))
 if #refused == 0 then
   try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
   redis.pcall('HDEL', KEYS[1], '-')

@@ -137,9 +137,42 @@ local function pass_signals()
   end
 end
 
+-- Drops dead waiters that the queue does not have: its key had expired, and nothing else
+-- leads to their fields. It lives for the keep time after the last of their leases, the
+-- hash for as long as its holder renews.
+local function sweep_expired()
+  local cursor = '0'
+  repeat
+    local page = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', 'w:*', 'COUNT', 100)
+    cursor, budget = page[1], budget - 1
+    for i = 1, #page[2], 2 do
+      if budget <= 0 then
+        return
+      end
+      local waiter = read_waiter(page[2][i + 1])
+      if waiter.deadline <= now then
+        budget = budget - 1
+        drop_gone(string.sub(page[2][i], 3), waiter)
+      end
+    end
+  until cursor == '0'
+  state.queued = 0
+end
+
+-- Whether there are waiters on conditions and no queue. Who was signalled and holds is not
+-- in the queue either.
+local function conditions_expired()
+  local signalled = state.alone and redis.call('HGET', KEYS[1], 'i:' .. state.alone.nonce) and 1 or 0
+  return state.conds.count > signalled and #redis.call('ZRANGE', KEYS[2], 0, 0) == 0
+end
+
 -- Drops dead waiters of all conditions, as many as the budget allows.
 local function sweep_conditions()
   if not state.conds then
+    return
+  end
+  if conditions_expired() then
+    sweep_expired()
     return
   end
   local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-(now + apart)), '(' .. text(-apart), 'LIMIT', 0, math.max(budget, 1))

@@ -137,11 +137,12 @@ local function insert_waiter(waiter, known)
     waiter.ticket = new_ticket()
   end
   local added = add_to_queue(waiter.deadline, text(waiter.ticket), nonce, -waiter.deadline, '-' .. nonce)
-  if state.fresh or not known and not new then
-    -- Counted, not added up: the hash may have been lost while the queue was not.
-    state.queued = redis.call('ZCOUNT', KEYS[2], '(0', '+inf')
-  elseif added > 0 then
+  if added > 0 then
     state.queued = state.queued + 1
+  end
+  if state.fresh or not known and not new then
+    -- The hash may have been lost while the queue was not.
+    state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
   end
   front = {}
   records[nonce] = pack(waiter)

@@ -105,7 +105,7 @@ local function admit_queue()
     end
     local nonce, packed = head()
     if not nonce then
-      state.queued = 0
+      sweep_expired()
     elseif not packed then
       -- A queue that outlived its hash: the waiter's next heartbeat puts it back.
       drop_waiter(nonce)

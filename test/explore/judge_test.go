@@ -23,6 +23,7 @@ func (w *world) judge(f *flight, before map[string]stored) {
 			}
 		}
 		w.judgeHolders(name, after.live(now))
+		w.judgeCount(name, after)
 		w.judgeStep(f, before[name], after, now)
 		if w.trace != nil && f.err == nil {
 			w.sayState(before[name], after, now)
@@ -55,9 +56,6 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 	if before.exists && after.exists && after.token < before.token {
 		w.violate("the token counter falls from %d to %d", before.token, after.token)
 	}
-	if after.exists && after.queued != int64(after.places) {
-		w.violate("the hash counts %d waiters, the queue has %d", after.queued, after.places)
-	}
 	for nonce := range after.sessions(func(x storedSession) bool { return x.expiry <= now }) {
 		if _, known := before.sessions(func(storedSession) bool { return true })[nonce]; !known {
 			w.violate("%s is granted for no time", nonce)
@@ -66,6 +64,19 @@ func (w *world) judgeStep(f *flight, before, after stored, now int64) {
 	w.judgeGrants(f, before, after, now)
 	w.judgeOrder(f, before, after, now)
 	w.judgeIdle(f, after, now)
+}
+
+// judgeCount checks that the hash counts who is in the queue. Those whose queue has expired
+// are counted until a release finds nobody there; back in it they may be counted twice.
+func (w *world) judgeCount(name string, after stored) {
+	exact := !after.exists || after.queued == int64(after.places)
+	if after.over > 0 && !w.expired[name] {
+		w.census.count("queues that expired before their hash")
+	}
+	w.expired[name] = after.over > 0 || w.expired[name] && !exact
+	if !exact && (!w.expired[name] || after.queued < int64(after.places)) {
+		w.violate("the hash counts %d waiters, the queue has %d", after.queued, after.places)
+	}
 }
 
 // judgeOrder checks that nobody is granted the lock past one who waits for longer.

@@ -29,6 +29,7 @@ type stored struct {
 	grants  map[string]storedGrant // by owner
 	queue   []storedWaiter         // those with a record, in order
 	places  int                    // members of the queue that are places
+	over    int                    // waiters whose queue has expired
 }
 
 type storedGrant struct {
@@ -87,6 +88,14 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 				rest: m[6], block: number(m[7]), client: id.client, owner: id.owner, named: !strings.HasPrefix(id.owner, "~"), score: score,
 				weight: id.weight, permits: id.permits,
 			})
+		}
+	}
+	for field := range hash {
+		nonce, waits := strings.CutPrefix(field, "w:")
+		_, queued := members["-"+nonce]
+		_, awaits := members["c"+nonce]
+		if waits && !queued && !awaits {
+			s.over++
 		}
 	}
 	slices.SortFunc(s.queue, func(a, b storedWaiter) int {

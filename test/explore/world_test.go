@@ -54,6 +54,7 @@ type world struct {
 	faulty  bool                     // any fault has been injected
 	dumb    bool                     // an inbox became half open before it was acknowledged
 	crowded bool                     // the crowd has come
+	expired map[string]bool          // locks that count waiters whose queue has expired
 }
 
 // A process is one client with a network of its own.
@@ -141,7 +142,7 @@ func sourceSHA(source any) string {
 // newWorld needs a bubble.
 func newWorld(t *testing.T, s setup) *world {
 	w := &world{
-		t: t, setup: s, srv: redistest.Start(t), began: time.Now(), known: map[string]bool{}, ids: map[string]string{},
+		t: t, setup: s, srv: redistest.Start(t), began: time.Now(), known: map[string]bool{}, expired: map[string]bool{}, ids: map[string]string{},
 		arrived: make(chan struct{}, 1), stores: map[string]*store{}, amnesty: map[string]time.Duration{}, fair: true,
 	}
 	w.wire = w.srv.Client(t, func(o *redis.Options) {

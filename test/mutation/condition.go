@@ -28,6 +28,16 @@ var conditionRules = []Rule{
 		[]string{"TestDeadWaiterOnAConditionIsForgottenByTheNextUnlock"},
 	},
 	{
+		"condition: who died is forgotten though the queue has expired", "lua/shared_conditions.lua",
+		"  if conditions_expired() then", "  if false then",
+		[]string{"TestWaitersThatDiedDuringALongHoldLeaveNothing"},
+	},
+	{
+		"condition: who lives is not forgotten with its queue", "lua/shared_conditions.lua",
+		"      if waiter.deadline <= now then\n        budget", "      if true then\n        budget",
+		[]string{"TestWaitersThatLiveOutliveTheirQueue"},
+	},
+	{
 		"condition: the longest waiter is signalled", "lua/shared_conditions.lua",
 		"local nonce = ends and string.match(ends, '^%S+') or '-'\n  while", "local nonce = ends and string.match(ends, '%S+$') or '-'\n  while",
 		[]string{"TestSignalWakesTheLongestWaiter"},

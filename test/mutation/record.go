@@ -19,6 +19,21 @@ var recordRules = []Rule{
 		[]string{"TestAnOwnersManyClientsAreToldInSteps"},
 	},
 	{
+		"who died is forgotten though the queue has expired", "lua/shared_settle.lua",
+		"      sweep_expired()", "      state.queued = 0",
+		[]string{"TestWaitersThatDiedDuringALongHoldLeaveNothing"},
+	},
+	{
+		"a crowd that died is forgotten to the last", "lua/shared_conditions.lua",
+		"      if budget <= 0 then\n        return", "      if budget <= 0 then\n        state.queued = 0\n        return",
+		[]string{"TestACrowdThatDiedDuringALongHoldIsForgottenStepByStep"},
+	},
+	{
+		"a crowd that died is forgotten in steps", "lua/shared_conditions.lua",
+		"        budget = budget - 1\n        drop_gone", "        drop_gone",
+		[]string{"TestACrowdThatDiedDuringALongHoldIsForgottenStepByStep"},
+	},
+	{
 		"crowd says how many wait", "lua/shared_settle.lua",
 		"(state.queued > 0 or more ~= '')", "(more ~= '')",
 		[]string{"TestScriptsDoWhatTheModelSays"},
