@@ -92,7 +92,8 @@
 //     their places in the queue were taken; within a process it may be passed on
 //     for up to 10 ms.
 //   - With [Fair] every waiter has its own place, and the lock is granted in the
-//     order in which they came to Redis. TryLock does not overtake them.
+//     order in which they came to Redis. TryLock does not overtake them. Where the next
+//     in that order is of the same process, it is passed on there.
 //   - [Client.NewRWLock] makes a read/write lock: any number of readers, or one
 //     owner that writes. Its two sides, [RWLock.RLocker] and [RWLock.WLocker], are
 //     Locks with all that one has. New readers wait behind a writer that waits, so

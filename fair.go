@@ -7,9 +7,11 @@ package relock
 // process may pass the lock between its own waiters for up to 10 ms.
 //
 // Every waiter has its own entry in the queue, but for the calls of one named owner in
-// one client, which re-enter what the first of them is granted. Every hold is handed
-// over by Redis: that costs two commands for each. A fair lock and a plain one are two
-// kinds, and one name is of one kind at a time.
+// one client, which re-enter what the first of them is granted. A hold is handed over by
+// Redis, which costs two commands, but where the next in that order is a call of the same
+// client: then it is passed on without any, to 15 calls in a row at most, if they have no
+// name and ask on the same terms. A fair lock and a plain one are two kinds, and one
+// name is of one kind at a time.
 func Fair() LockOption {
 	return lockOption(func(t *terms) error {
 		t.fair = true

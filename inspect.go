@@ -37,7 +37,8 @@ type Holder struct {
 }
 
 // A Waiter is an entry in the queue. A process' anonymous calls on a plain lock stand
-// there as one, and so do its calls of one named owner in one mode.
+// there as one, and so do its calls of one named owner in one mode. Calls that a fair lock
+// is passed on to within a process stand there until that has been told to Redis.
 type Waiter struct {
 	Owner string
 	Read  bool

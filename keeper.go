@@ -186,3 +186,21 @@ func (a *acquisition) session(several bool) wire.Session {
 	}
 	return s
 }
+
+// note is what is remembered of a release that is about to be sent: what changes after
+// that is noticed. It needs the keeper's mu.
+func (a *acquisition) note() releasedNonce {
+	c, keys := a.keeper.c, a.keeper.keys()
+	return releasedNonce{
+		keys: keys, nonce: a.nonce, owner: a.owner(), undone: a.Undone(), doubt: a.until(),
+		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
+	}
+}
+
+// until is when no copy of a request counts any more; negative: it owes a signal.
+func (a *acquisition) until() int64 {
+	if a.Owes() {
+		return -max(a.Doubt(), 1)
+	}
+	return a.Doubt()
+}

@@ -211,7 +211,7 @@ func (c *Client) enter(l *Lock) *keeper {
 	k := rooms[l.hash]
 	if k == nil {
 		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listenerFor(l.hash)}
-		k.room.Plain, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindRW || l.kind == wire.KindFairRW
+		k.room.Plain, k.room.Runs, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindFair, l.kind == wire.KindRW || l.kind == wire.KindFairRW
 		k.skew.Store(c.skew.Load())
 		rooms[l.hash] = k
 	}

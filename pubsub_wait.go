@@ -221,6 +221,8 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	why := a.Why()
 	refusal, refused := errors.AsType[*room.Refusal](why)
 	switch {
+	case a.Entry != nil && a.Entry.Given() != nil:
+		return acquired(a.Entry.Given()), nil
 	case !a.Over():
 		return a, nil
 	case refused:
@@ -252,6 +254,7 @@ func (c *Client) deliver(payload string) {
 		}
 		return
 	}
+	behind := c.behind(a, m.Run)
 	at := a.keeper.begin()
 	switch {
 	case m.Verb == "look" && a.Waits():
@@ -259,9 +262,21 @@ func (c *Client) deliver(payload string) {
 	case m.Verb == "lost" && a.Held():
 		a.Session.Gone(errForced, &at)
 	case m.Verb == "grant" && a.Waits():
-		a.Entry.Granted(m.Op, m.Low, m.High, &at)
+		a.Entry.Granted(m.Op, m.Low, m.High, behind, &at)
 	}
 	c.tellApart(a.keeper.endFirst(&at)...)
+}
+
+// behind are the acquisitions of a run, as far as they are known.
+func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
+	for _, name := range run {
+		a := c.lookup(name)
+		if a == nil || a.keeper != first.keeper {
+			break // it has been given up: the next of it is found by Redis
+		}
+		all = append(all, &a.Acquisition)
+	}
+	return all
 }
 
 // errForced is why a hold is lost that an operator has ended.

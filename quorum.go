@@ -56,11 +56,18 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	if q != nil {
 		l.need = q.need
 		for _, c := range q.clients {
-			l.members = append(l.members, c.NewLock(name, slices.Concat(opts, []LockOption{Fair()})...))
+			l.members = append(l.members, c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...))
 		}
 	}
 	return l
 }
+
+// apart has a primary's grant be of one hold: what that has raised the counter to is not of
+// the lock's own tokens, which a next hold would have.
+var apart = lockOption(func(t *terms) error {
+	t.Apart = true
+	return nil
+})
 
 func (l *QuorumLock) usable() error {
 	if l == nil || len(l.members) == 0 {

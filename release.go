@@ -48,6 +48,7 @@ func (a *acquisition) fate() error {
 type releasing struct {
 	a    *acquisition
 	note releasedNonce
+	also []*releasing // those who end with it
 	call transport.Call
 	// was: it was held until then, as far as can be known: what a second try finds
 	// gone, an unanswered first one may have released.
@@ -57,9 +58,23 @@ type releasing struct {
 
 // releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
-	n := a.note()
-	s := wire.Session{Nonce: a.nonce.String(), Owner: n.owner, Permits: a.Terms.Permits}
-	return &releasing{a: a, note: n, call: a.keeper.c.wire.Release(n.keys, s, n.doubt, a.Lasts(), n.undone)}
+	r := &releasing{a: a, note: a.note()}
+	var served []string
+	for _, with := range a.Session.Served() {
+		r.also = append(r.also, &releasing{a: acquired(with), note: acquired(with).note()})
+		served = append(served, acquired(with).nonce.String())
+	}
+	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.owner, Permits: a.Terms.Permits}
+	r.call = a.keeper.c.wire.Release(r.note.keys, s, r.note.doubt, a.Lasts(), r.note.undone, served...)
+	return r
+}
+
+// forget has a release remembered that was sent, answered or not.
+func (r *releasing) forget(answered bool) {
+	for _, with := range r.also {
+		with.forget(answered)
+	}
+	r.a.keeper.c.forget(r.a, r.note, answered)
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
@@ -84,7 +99,7 @@ func (r *releasing) soon(by time.Time) error {
 	case err == nil:
 		return a.wasGone()
 	case transport.Hopeless(err):
-		c.forget(a, r.note, false)
+		r.forget(false)
 		return fmt.Errorf("%w, and will not be: %w; the lease ends it", ErrUnconfirmed, err)
 	}
 	r.later()
@@ -108,7 +123,7 @@ func (r *releasing) later() {
 	c := r.a.keeper.c
 	c.background(r.a.patience(), func(ctx context.Context) {
 		if err := r.run(ctx, nil); err != nil {
-			c.forget(r.a, r.note, false)
+			r.forget(false)
 		}
 	})
 }
@@ -166,7 +181,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	}
 	a.keeper.sample(now)
 	if state != room.QueueKey && !more {
-		c.forget(a, r.note, true)
+		r.forget(true)
 		r.was = r.was || r.lost || state == wire.WasHeld
 		return true, nil
 	}
@@ -252,24 +267,6 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 			return err != nil, err
 		})
 	})
-}
-
-// note is what is remembered of a release that is about to be sent: what changes after
-// that is noticed. It needs the keeper's mu.
-func (a *acquisition) note() releasedNonce {
-	c, keys := a.keeper.c, a.keeper.keys()
-	return releasedNonce{
-		keys: keys, nonce: a.nonce, owner: a.owner(), undone: a.Undone(), doubt: a.until(),
-		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
-	}
-}
-
-// until is when no copy of a request counts any more; negative: it owes a signal.
-func (a *acquisition) until() int64 {
-	if a.Owes() {
-		return -max(a.Doubt(), 1)
-	}
-	return a.Doubt()
 }
 
 // add appends, in the place of what was trimmed where that is enough: it is called for

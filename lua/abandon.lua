@@ -10,7 +10,7 @@
 --   not known, any more: a signal that it had is somebody else's)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record state sessions queue conditions settle
+-- uses: clock record run state sessions queue conditions settle
 inbox_prefix = ARGV[3]
 local refused = open() or check_queue()
 if refused then

@@ -75,7 +75,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
     return { now, 0, 2, ticket, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end
 end
--- uses: state sessions queue conditions settle
+-- uses: run state sessions queue conditions settle
 inbox_prefix = inbox
 local kind = ARGV[1]
 

@@ -10,7 +10,9 @@
 -- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder, the prefix of
 --   inboxes, which a client's ID completes
 -- ARGV[5] keep once more, where leases are longer: the hash would outlive them too
--- ARGV[6] undone where no call has had a hold of it: the name does not rest after it
+-- ARGV[6] undone where no call has had a hold of it: the name does not rest after it; else ''
+-- ARGV[7] served nonces of the same client that stood right behind it and have had the lock
+--   since, without a command: they end with it
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask
 --   again, the queue was too long for one call); or -5, now, 0 (the one-key form cannot
 --   answer)
@@ -27,17 +29,24 @@ if alone and not fields[2] then
   return 2
 end
 local clock = redis.call('TIME')
--- uses: clock record
+-- uses: clock record run
 local keep, inbox = string.match(ARGV[4], '^(%d+) (.*)$')
 keep = tonumber(keep)
 
 -- The head writes, has no name, its entry's lease runs, and it hears; who is next
 -- has not been told of a later end than that of this lease.
 local queued = alone and KEYS[2] and tonumber(fields[2])
-local front = queued and redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2) or {}
+local served, skip = {}, {}
+for nonce in string.gmatch(ARGV[7] or '', '%S+') do
+  served[#served + 1], skip[nonce] = nonce, true
+end
+local front = {}
+for _, nonce in ipairs(queued and redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2 + #served) or {}) do
+  front[#front + 1] = not skip[nonce] and nonce or nil
+end
 if front[1] then
   local head, following = front[1], front[2]
-  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head), 'token')
+  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head), 'token', 'kind')
   local ends, _, _, counts, identity = waiter_parts(entries[1] or '')
   local _, told = waiter_parts(following and entries[2] or '')
   local op, writes, _, ttl, block = counts_parts(counts or '')
@@ -47,10 +56,17 @@ if front[1] then
   if heard and not heard.err and heard[2] > 0 then
     local low, high = issue(tonumber(entries[3] or 0), tonumber(block))
     local first, last = text(low), text(high)
-    local removed = redis.call('ZREM', KEYS[2], head, '-' .. head) > 0
-    queued = removed and queued - 1 or queued
-    redis.call('HDEL', KEYS[1], ARGV[2], 'w:' .. head, queued == 0 and 'crowd' or ARGV[2], queued == 0 and 'unseen' or ARGV[2])
-    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last)
+    local members, gone = { head, '-' .. head }, { ARGV[2], 'w:' .. head }
+    for _, nonce in ipairs(served) do
+      members[#members + 1], members[#members + 2], gone[#gone + 1] = nonce, '-' .. nonce, 'w:' .. nonce
+    end
+    queued = math.max(queued - math.ceil(redis.call('ZREM', KEYS[2], unpack(members)) / 2), 0)
+    if queued == 0 then
+      gone[#gone + 1], gone[#gone + 2] = 'crowd', 'unseen'
+    end
+    redis.call('HDEL', KEYS[1], unpack(gone))
+    local run = entries[4] == 'fair' and following and run_of(client, entries[2]) or ''
+    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. run)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', ends, 'o:' .. owner, write_counts(op, 1, 0, ttl, high - low + 1),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and queued or last)
     return { 2, now, 0 }
@@ -89,7 +105,16 @@ if waiter then
   was = 1
   drop_gone(ended.nonce, read_waiter(waiter))
 end
-if ARGV[6] and state.rester == ended.nonce then
+for _, nonce in ipairs(served) do
+  -- Where the first had lost the lock before, this one may have been granted it.
+  local later, entry = find(nonce, ended.client, ''), state.crowd and redis.call('HGET', KEYS[1], 'w:' .. nonce)
+  if later then
+    drop(later)
+  elseif entry then
+    drop_gone(nonce, read_waiter(entry))
+  end
+end
+if ARGV[6] == 'undone' and state.rester == ended.nonce then
   state.rests = 0
 end
 if until_ms > now then

@@ -76,7 +76,9 @@ local function grant_waiter(nonce, waiter)
   if asking[nonce] then
     asking[nonce] = waiter
   else
-    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high))
+    local _, behind = head()
+    local run = state.kind == 'fair' and not waiter.named and behind and run_of(waiter.client, behind) or ''
+    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high) .. run)
   end
   put(waiter)
   if waiter.named and not grant then

@@ -12,7 +12,7 @@
 --   more, and nobody was moved)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record state sessions queue conditions settle
+-- uses: clock record run state sessions queue conditions settle
 local refused = open() or check_queue()
 if refused then
   return refused

@@ -81,7 +81,7 @@ func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
 
 // passable says that holds of these terms can follow each other without a command.
 func (a *Acquisition) passable() bool {
-	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0
+	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.Apart
 }
 
 // Undone says that the name is not to rest after it: no call has had a hold of it, or
@@ -128,6 +128,11 @@ func (a *Acquisition) settled(f *Failure) {
 // is passed on; a place in the queue goes to the next in line on the same terms.
 func (a *Acquisition) GiveUp(at *Step) {
 	switch e := a.Entry; {
+	case e != nil && e.given != nil:
+		given := e.given
+		e.given = nil
+		given.GiveUp(at)
+		return
 	case a.over:
 		return
 	case a.Session != nil:

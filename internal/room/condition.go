@@ -59,6 +59,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: s.op, Writes: n.Writes, Token: s.token}}
 	e.sent = append(e.one[:0], stamp{s.op, at.Now})
 	s.Acquisition.Entry = e
+	s.dismiss(at)
 	s.Room.sessions.remove(s)
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	return e, Parted

@@ -39,6 +39,7 @@ type Entry struct {
 	heartbeat clock.Instant // when the next one is due
 	expires   clock.Instant // when the holder's lease ends: time to look
 	owes      silence
+	given     *Acquisition // by whose grant its call holds; it is over
 }
 
 // A stamp says when a request was sent.
@@ -70,8 +71,13 @@ func (e *Entry) Wasted() int { return e.wasted }
 
 // Block is how many tokens a grant reserves: one for each local hold.
 func (e *Entry) Block() int {
-	if e.front && e.passable() {
+	switch {
+	case !e.passable():
+		return 1
+	case e.front:
 		return 1 + maxPasses
+	case e.Room.Runs:
+		return 1 + maxRun
 	}
 	return 1
 }
@@ -177,8 +183,8 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 
 // Granted takes a grant message for the rest of the lease of a request. It is
 // believed once, and only if no later request was answered "queued": then the
-// grant had ended before that.
-func (e *Entry) Granted(op, low, high int64, at *Step) {
+// grant had ended before that. Those of behind stand right behind it in the queue.
+func (e *Entry) Granted(op, low, high int64, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
 	if !known || op < e.answered || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
@@ -186,6 +192,7 @@ func (e *Entry) Granted(op, low, high int64, at *Step) {
 		return
 	}
 	a.Session.handed = true
+	a.Session.follow(behind)
 }
 
 // finished wakes who waits for the entry.

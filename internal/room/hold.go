@@ -70,6 +70,7 @@ func (h *Hold) Detach(at *Step) bool {
 	}
 	h.released = true
 	s.drop(h)
+	s.dismiss(at)
 	s.end(at)
 	return true
 }

@@ -116,9 +116,8 @@ func (r *Room) passOn(of Flow, ticket int64, at *Step) {
 // that the queue gets its turn, and only while the lease is fresh.
 func (r *Room) passHold(s *Session, at *Step) bool {
 	front := r.next(Flow{})
-	if front == nil || s.over || s.unproven || !s.front || at.Closing || !s.passable() ||
-		*front.terms != *s.Terms || s.left == 0 ||
-		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxTurn || !s.term.Fresh(at.Now, s.Terms.TTL) {
+	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
+		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxTurn {
 		return false
 	}
 	r.passes++
@@ -127,6 +126,11 @@ func (r *Room) passHold(s *Session, at *Step) bool {
 	s.reserve()
 	r.give(front, Handover{Acquisition: s.Acquisition}, at)
 	return true
+}
+
+// passes says that another hold can follow on the session's last without a command.
+func (s *Session) passes(at *Step) bool {
+	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.term.Fresh(at.Now, s.Terms.TTL)
 }
 
 // Leave takes a call out of the line whose wait has ended. What was handed

@@ -38,6 +38,7 @@ const (
 // empty.
 type Room struct {
 	Plain  bool // of a plain lock: anonymous calls stand in line
+	Runs   bool // of a fair lock: entries next to each other share a grant
 	Shared bool // of a read/write lock: an anonymous writer may become a reader
 
 	claimed  bool  // an anonymous call waits in Redis or holds, on behalf of the line

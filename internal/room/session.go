@@ -45,6 +45,7 @@ type Session struct {
 	holds   lone[Hold]    // that are not unlocked
 	Ledger  ledger.Ledger // what Redis knows of them, and is to know
 	shares  lone[share]   // the holds by what was asked for, where their number can change
+	run     *run          // nil: it is passed on to nobody who is in the queue
 	since   int64         // op by which it gave up its holds to wait on a condition; it holds again
 }
 
@@ -152,6 +153,7 @@ func (s *Session) Lose(why error, at *Step) {
 	r.sessions.remove(s)
 	r.noWord(s.flow())
 	r.handClaim(s.Acquisition, PlaceNew, at)
+	s.dismiss(at)
 	if e := s.Entry; e != nil { // it leaves its place
 		at.do(Effect{Do: Release, Of: s.Acquisition})
 		e.finished(at)
@@ -222,7 +224,7 @@ func (s *Session) finish(at *Step) Ending {
 		return Fewer
 	case s.over:
 		return WasLost
-	case s.Room.passHold(s, at):
+	case s.Room.passHold(s, at), s.Room.passAlong(s, at):
 		return Silent
 	}
 	s.end(at)

@@ -16,6 +16,7 @@ type Terms struct {
 	Replicas Replicas      // that must acknowledge it; 0: none
 	Rest     Rest          // of the name after it
 	Permits  Permits       // of a semaphore
+	Apart    bool          // it shares its grant with no other call's
 }
 
 // A Rest is how long a name stays taken, by nobody, once what was granted has ended.

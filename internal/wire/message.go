@@ -51,9 +51,10 @@ var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
 type Message struct {
 	Verb      string // grant, look, lost or echo
 	Nonce     string
-	Op        int64 // grant: the request whose lease it is
-	Low, High int64 // grant: the tokens
-	Sight     Sight // echo
+	Op        int64    // grant: the request whose lease it is
+	Low, High int64    // grant: the tokens
+	Run       []string // grant: nonces of the same client that stand right behind it, in order
+	Sight     Sight    // echo
 }
 
 // ParseMessage takes what the scripts write and nothing else.
@@ -83,11 +84,17 @@ func ParseMessage(payload string) (m Message, err error) {
 // sign or more digits than it needs is none of a script's.
 func parseGrant(payload string) (Message, error) {
 	fields := strings.Split(payload, " ")
-	if len(fields) != 4 || len(fields[0]) != nonceLen {
+	if len(fields) < 4 || len(fields[0]) != nonceLen {
 		return Message{}, fmt.Errorf("message grant has %d fields, want a nonce and 3 numbers", len(fields))
 	}
+	run := fields[4:]
+	for _, nonce := range run {
+		if len(nonce) != nonceLen {
+			return Message{}, fmt.Errorf("message grant has a nonce of %d bytes behind it", len(nonce))
+		}
+	}
 	var numbers [3]int64
-	for i, field := range fields[1:] {
+	for i, field := range fields[1:4] {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil || n < 1 || n > maxCount || strconv.FormatInt(n, 10) != field {
 			return Message{}, fmt.Errorf("message grant has the number %.20q", field)
@@ -97,5 +104,5 @@ func parseGrant(payload string) (Message, error) {
 	if numbers[1] > numbers[2] {
 		return Message{}, fmt.Errorf("message grant has tokens from %d to %d", numbers[1], numbers[2])
 	}
-	return Message{Verb: "grant", Nonce: fields[0], Op: numbers[0], Low: numbers[1], High: numbers[2]}, nil
+	return Message{Verb: "grant", Nonce: fields[0], Op: numbers[0], Low: numbers[1], High: numbers[2], Run: run}, nil
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
@@ -92,15 +93,19 @@ const (
 
 // Release ends the nonce of a session whose lease lasts for so long at most. An owner of ""
 // is whoever has it. Until the given time of the server in ms a copy of its acquire may come.
-// Undone: the name does not rest after it.
-func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool) transport.Call {
+// Undone: the name does not rest after it. Those served end with it, who have had the lock
+// under its grant and stand in the queue still.
+func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, field, until, e.release}
-	if lease > e.keep || undone {
+	if lease > e.keep || undone || len(served) > 0 {
 		args = append(args, e.keep.Milliseconds())
 	}
-	if undone {
+	switch {
+	case undone:
 		args = append(args, "undone")
+	case len(served) > 0:
+		args = append(args, "", strings.Join(served, " "))
 	}
 	call := transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 	if len(args) == 4 && until == 0 {

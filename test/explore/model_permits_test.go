@@ -7,10 +7,14 @@ func (r *modelRun) kind() string {
 	return []string{"plain", "fair", "rw", "fair rw", "semaphore"}[r.steps[0]%5]
 }
 
-// actor is an actor of the run: of a semaphore, one that asks it for permits.
+// actor is an actor of the run: of a semaphore, one that asks it for permits; in half of
+// those of a fair lock none has a name, so that there are runs.
 func (r *modelRun) actor(i int) modelRequest {
 	a := modelActors[i]
-	if r.kind() == "semaphore" {
+	switch {
+	case r.kind() == "fair" && r.steps[0]/5%2 == 0:
+		a.named, a.owner = false, fmt.Sprintf("~anonymous:%d", i)
+	case r.kind() == "semaphore":
 		a.mode, a.weight, a.permits, a.block = "s", int64(1+i%3), int64(3+i%2), 1
 		a = r.as(a, a.nonce)
 	}

@@ -176,6 +176,7 @@ func (r *modelRun) step(number uint32) (differ string) {
 	}
 	sent := r.messages()
 	r.seen["messages"] += len(sent)
+	r.seen["runs"] += runs(sent)
 	r.seen["unseen"] += r.model.spared
 	r.model.spared = 0
 	state := r.state()
@@ -193,10 +194,20 @@ func (r *modelRun) step(number uint32) (differ string) {
 	return r.inspect(now)
 }
 
+// runs counts the grants that name who stands behind.
+func runs(messages []string) (n int) {
+	for _, m := range messages {
+		if strings.Contains(m, " grant ") && len(strings.Fields(m)) > 6 {
+			n++
+		}
+	}
+	return n
+}
+
 // holding are the actors that have a session, also where it has ended.
 func (m *modelLock) holding() (all []int) {
 	for i, a := range modelActors {
-		if g := m.grants[a.owner]; g != nil && slices.ContainsFunc(g.sessions, func(s storedSession) bool { return s.nonce == a.nonce }) {
+		if _, _, at := m.find(modelClient(i), a.nonce, ""); at >= 0 {
 			all = append(all, i)
 		}
 	}

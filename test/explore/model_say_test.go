@@ -115,12 +115,22 @@ func (r *modelRun) sayRelease(a speaker, n draws) (said string, got, modelled []
 	keys := keysOf(n)
 	args := []any{a.identity(a.client, owner), "o:" + owner, until, "600000 " + modelPrefix}
 	undone := n(4) == 0
-	if undone {
+	var served []string
+	switch {
+	case undone:
 		args = append(args, 600_000, "undone")
+	case n(3) == 0:
+		for i, other := range modelActors {
+			if i != a.number && modelClient(i) == a.client && n(2) == 0 {
+				served = append(served, other.nonce)
+			}
+		}
+		args = append(args, 600_000, "", strings.Join(served, " "))
+		r.seen["served"] += len(served)
 	}
 	said = fmt.Sprint("release ", args, " keys ", keys)
 	got = r.eval("release", keys, args...)
-	modelled = r.model.release(a.client, a.nonce, owner, until, keys == 2, undone)
+	modelled = r.model.release(a.client, a.nonce, owner, until, keys == 2, undone, served...)
 	if len(got) == 1 {
 		modelled = modelled[:1] // nobody waited: there is no more to say
 	}

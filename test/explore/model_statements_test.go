@@ -72,7 +72,7 @@ func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64)
 	return []any{m.now, s.expiry - m.now, int64(0)}
 }
 
-func (m *modelLock) release(client, nonce, owner string, until int64, queue, undone bool) []any {
+func (m *modelLock) release(client, nonce, owner string, until int64, queue, undone bool, served ...string) []any {
 	if !queue && m.crowd() {
 		return []any{int64(-5), m.now, int64(0)}
 	}
@@ -89,6 +89,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 		was = 1
 		m.drop(nonce)
 	}
+	m.serve(client, served)
 	if undone && m.rester == nonce {
 		m.rests = 0
 	}
@@ -104,6 +105,18 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	}
 	m.end()
 	return []any{was, m.now, int64(0)}
+}
+
+// serve ends those who have had the lock under a grant that is released.
+func (m *modelLock) serve(client string, served []string) {
+	for _, other := range served {
+		if of, g, i := m.find(client, other, ""); i >= 0 {
+			g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
+			m.set(of, g)
+		} else if m.waiter(other) != nil {
+			m.drop(other)
+		}
+	}
 }
 
 func (m *modelLock) force(owner string, token int64) []any {

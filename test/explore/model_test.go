@@ -70,7 +70,7 @@ func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
 	}
 	t.Logf("%d steps, no divergence: %v", steps, seen)
 	for _, what := range []string{
-		"acquire", "hold", "release", "force", "downgrade", "messages", "resting", "resumed", "unseen",
+		"acquire", "hold", "release", "force", "downgrade", "messages", "resting", "resumed", "unseen", "served", "runs",
 		"answer 1", "answer 2", "answer 3", "answer -2", "answer -3", "answer -4", "answer -5",
 	} {
 		if seen[what] == 0 {

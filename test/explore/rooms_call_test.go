@@ -7,7 +7,6 @@ import (
 
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
-	"github.com/relock-go/relock/internal/wire"
 )
 
 // A roomCall is a call that wants the lock, as the root package makes them.
@@ -170,16 +169,6 @@ func (c *roomCall) answered(reply []any, ok bool, block int) {
 	}
 }
 
-func (m *member) decode(reply []any, block int, ttl time.Duration) room.Answer {
-	got, err := wire.DecodeAcquire(reply, 1, block, ttl)
-	if err != nil {
-		m.hall.violate("a reply cannot be read: %v", err)
-		return room.Answer{Code: room.Late}
-	}
-	m.skew = got.Now - m.hall.now.Milliseconds()
-	return got.Answers[0]
-}
-
 // anew gives up what the call has, and asks once more.
 func (c *roomCall) anew() {
 	if a := c.acq; a != nil {
@@ -252,6 +241,10 @@ func (c *roomCall) awake() {
 
 // outcome goes on with an acquisition that waits no more.
 func (c *roomCall) outcome() {
+	if given := c.acq.Entry; given != nil && given.Given() != nil {
+		c.m.hall.seen["holds of a run"]++
+		c.acq = given.Given().Of.(*roomAcq)
+	}
 	a := c.acq
 	if a.Over() {
 		if _, refused := a.Why().(*room.Refusal); refused { //nolint:errorlint // never wrapped

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
@@ -88,4 +89,26 @@ func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
 		a.renew(room.Renewal{Lease: st.Lease}, at)
 	}
 	m.done(at)
+}
+
+func (m *member) decode(reply []any, block int, ttl time.Duration) room.Answer {
+	got, err := wire.DecodeAcquire(reply, 1, block, ttl)
+	if err != nil {
+		m.hall.violate("a reply cannot be read: %v", err)
+		return room.Answer{Code: room.Late}
+	}
+	m.skew = got.Now - m.hall.now.Milliseconds()
+	return got.Answers[0]
+}
+
+// behind are the acquisitions of a run.
+func (m *member) behind(run []string) (all []*room.Acquisition) {
+	for _, nonce := range run {
+		a := m.find(nonce)
+		if a == nil {
+			break
+		}
+		all = append(all, &a.Acquisition)
+	}
+	return all
 }

@@ -153,26 +153,42 @@ func (m *member) said(reply []any) room.Reply {
 // release has Redis hear that the acquisition is over, until it has.
 func (a *roomAcq) release() {
 	m := a.m
-	note := releasedAcq{a.nonce, a.owner, a.Doubt(), false}
-	a.releaseUntil(note, m.hall.now+a.Lasts()+room.LateAfter)
+	ending := []*roomAcq{a}
+	for _, with := range a.Session.Served() {
+		ending = append(ending, with.Of.(*roomAcq))
+	}
+	a.releaseUntil(ending, m.hall.now+a.Lasts()+room.LateAfter)
 }
 
-func (a *roomAcq) releaseUntil(note releasedAcq, by time.Duration) {
+// releaseUntil ends the acquisition and those who were served by its grant.
+func (a *roomAcq) releaseUntil(ending []*roomAcq, by time.Duration) {
 	m := a.m
-	m.ask("releases "+note.nonce, m.releases(note), func(_ []any, ok bool) {
+	var notes []releasedAcq
+	var served []string
+	for i, x := range ending {
+		notes = append(notes, releasedAcq{x.nonce, x.owner, x.Doubt(), false})
+		if i > 0 {
+			served = append(served, x.nonce)
+		}
+	}
+	m.ask(fmt.Sprint("releases ", a.nonce, served), m.releases(notes[0], served...), func(_ []any, ok bool) {
 		if !ok && m.hall.now < by {
-			m.hall.later(m, 20*time.Millisecond, func() { a.releaseUntil(note, by) })
+			m.hall.later(m, 20*time.Millisecond, func() { a.releaseUntil(ending, by) })
 			return
 		}
-		m.forget(a)
-		note.ended = ok
-		m.released = append(m.released, note)
+		for i, x := range ending {
+			m.forget(x)
+			notes[i].ended = ok
+			m.released = append(m.released, notes[i])
+		}
 	})
 }
 
-func (m *member) releases(note releasedAcq) func() []any {
+func (m *member) releases(note releasedAcq, served ...string) func() []any {
 	h := m.hall
-	return func() []any { return h.lock.release(m.id, note.nonce, note.owner, note.doubt, true, false) }
+	return func() []any {
+		return h.lock.release(m.id, note.nonce, note.owner, note.doubt, true, false, served...)
+	}
 }
 
 // disown releases what Redis has granted and nobody here has.

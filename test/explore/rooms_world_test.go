@@ -78,7 +78,7 @@ func newHall(seed uint64, steps int) *hall {
 	h.lock = modelLock{grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{}}
 	for i := range h.setup.members {
 		m := &member{hall: h, id: fmt.Sprintf("client-%d", i), skew: 1_700_000_000_000}
-		m.room.Plain, m.room.Shared = h.setup.kind == "plain", h.setup.kind == "rw"
+		m.room.Plain, m.room.Runs, m.room.Shared = h.setup.kind == "plain", h.setup.kind == "fair", h.setup.kind == "rw"
 		h.members = append(h.members, m)
 	}
 	return h
@@ -283,7 +283,7 @@ func (m *member) hear(text string) {
 		a.Entry.Kick(at)
 	case verb == "grant" && a.Waits():
 		m.hall.seen["grants by message"]++
-		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), at)
+		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), m.behind(fields[4:]), at)
 	}
 	m.done(at)
 }

@@ -27,6 +27,18 @@ var figures = []figure{
 		says: []string{`up to # where it may be passed on`},
 	},
 	{
+		what: "how many a run has besides the first", file: "internal/room/run.go", source: `maxRun = (.+)`,
+		says: []string{`to # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
+	},
+	{
+		what: "how many of a run scripts name", file: "lua/shared_run.lua", source: `longest_run = (.+)`,
+		says: []string{`up to #: .grant NONCE`},
+	},
+	{
+		what: "the block of tokens of a fair lock", file: "internal/room/run.go", source: `maxRun = (.+)`, add: 1,
+		says: []string{`within the process, # of a fair lock`, `which is # of a fair lock`, `grant's block \(# are asked for\)`},
+	},
+	{
 		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxTurn += (.+)`,
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},

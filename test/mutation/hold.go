@@ -40,12 +40,12 @@ var holdRules = []Rule{
 	},
 	{
 		"a lock is passed on to the same terms", "internal/room/line.go",
-		"*front.terms != *s.Terms || s.left == 0", "s.left == 0",
+		"*front.terms != *s.Terms || !s.passes(at)", "!s.passes(at)",
 		[]string{"TestALockIsNotPassedOnToACallOfOtherTerms"},
 	},
 	{
 		"a lock is passed on with a fresh lease", "internal/room/line.go",
-		" || !s.term.Fresh(at.Now, s.Terms.TTL) {", " {",
+		" && s.term.Fresh(at.Now, s.Terms.TTL)\n", "\n",
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},
 	{

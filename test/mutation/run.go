@@ -1,0 +1,75 @@
+package mutation
+
+// runRules are those of a fair lock that is passed on within a process.
+var runRules = []Rule{
+	{
+		"run: a grant of a fair lock names who is next and of the same client", "lua/release.lua",
+		"entries[4] == 'fair' and following and run_of(client, entries[2]) or ''", "''",
+		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext"},
+	},
+	{
+		"run: the general way names them too", "lua/shared_settle.lua",
+		"behind and run_of(waiter.client, behind) or ''", "''",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"run: another client's call is passed by by nobody", "lua/shared_run.lua",
+		"of ~= client or ", "",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"run: who has had the lock leaves the queue with the release", "internal/room/run.go",
+		"	return s.run.served\n", "	return nil\n",
+		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext", "TestACallThatHasLeftARunIsPassedBy"},
+	},
+	{
+		"run: who has had the lock is not granted it by the release", "lua/release.lua",
+		"not skip[nonce] and nonce or nil", "nonce",
+		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext", "TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"run: a late release ends what the next was granted since", "lua/release.lua",
+		"  if later then\n    drop(later)\n  elseif", "  if",
+		[]string{"TestALateReleaseEndsWhatItsRunWasGrantedSince"},
+	},
+	{
+		"run: who was served leaves where the hold is lost", "internal/room/session.go",
+		"	s.dismiss(at)\n", "",
+		[]string{"TestARunThatIsCutShortLeavesNobodyBehind"},
+	},
+	{
+		"run: who was served leaves where the hold is handed over", "internal/room/hold.go",
+		"	s.dismiss(at)\n", "",
+		[]string{"TestARunThatIsCutShortLeavesNobodyBehind"},
+	},
+	{
+		"run: who was served leaves where the holder waits on a condition", "internal/room/condition.go",
+		"	s.dismiss(at)\n", "",
+		[]string{"TestARunGoesOnWhereItsHolderWaitsOnACondition"},
+	},
+	{
+		"run: it is passed on to calls on the same terms", "internal/room/run.go",
+		"!a.idle() || *a.Terms != *s.Terms", "!a.idle()",
+		[]string{"TestARunEndsWhereTheTermsChange"},
+	},
+	{
+		"run: it is not passed on to a call in doubt", "internal/room/run.go",
+		" && a.copies == 0 && a.doubt == 0", "",
+		[]string{"TestACallInDoubtIsGivenTheLockByRedis"},
+	},
+	{
+		"run: who has left is passed by", "internal/room/run.go",
+		"		case a.over: // its call has gone; Redis hears of that\n", "",
+		[]string{"TestACallThatHasLeftARunIsPassedBy"},
+	},
+	{
+		"run: what a call was given that left goes to the next", "internal/room/acquisition.go",
+		"		e.given = nil\n		given.GiveUp(at)\n", "		_ = given\n",
+		[]string{"TestACallThatLeavesAsItIsGivenTheLockGivesItToTheNext"},
+	},
+	{
+		"run: a Quorum's primaries pass nothing on", "quorum.go",
+		"	t.Apart = true\n", "",
+		[]string{"TestQuorumPassesNothingOnWithinAProcess"},
+	},
+}
