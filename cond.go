@@ -110,42 +110,43 @@ func (c *Cond) fail(err error) error {
 // errAbsent is the state of a hold whose owner waits.
 var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
 
-// caller checks all that can be said without Redis, and says by which session it is called.
-func (c *Cond) caller(ctx context.Context) (*acquisition, error) {
+// caller checks all that can be said without Redis, and says by which session it is called;
+// and by which hold, where the session may be another's after it.
+func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	switch {
 	case c.err != nil:
-		return nil, c.err
+		return nil, nil, c.err
 	case ctx == nil:
-		return nil, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+		return nil, nil, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 	case ctx.Err() != nil:
-		return nil, ended(ctx)
+		return nil, nil, ended(ctx)
 	}
 	owner, err := c.lock.ownerFor(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h := c.lock.newest()
 	if owner != "" {
 		if a := c.lock.sessionOf(owner); a != nil {
-			return a, nil
+			return a, nil, nil
 		}
 		if h == nil || h.acquisition().owner() != owner || h.judge() == nil {
-			return nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
+			return nil, nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
 		}
 	} else if above := c.lock.holdIn(ctx); above != nil {
 		h = above
 	}
 	if h == nil {
-		return nil, fmt.Errorf("%w by this handle, nor does the context descend from a hold or name an owner", ErrNotHeld)
+		return nil, nil, fmt.Errorf("%w by this handle, nor does the context descend from a hold or name an owner", ErrNotHeld)
 	}
 	if err := h.judge(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return h.acquisition(), nil
+	return h.acquisition(), h, nil
 }
 
 func (c *Cond) signal(ctx context.Context, most int) error {
-	a, err := c.caller(ctx)
+	a, _, err := c.caller(ctx)
 	if err == nil {
 		err = c.signalBy(ctx, a, most)
 	}

@@ -18,17 +18,18 @@ import (
 type awaiting struct {
 	*Cond
 	a      *acquisition
+	by     *Hold        // nil: whichever of its owner's
 	holds  []*room.Hold // of the session, the oldest first
 	shaken chan struct{}
 	server string // of the lock in a Cluster, before it is told that the session waits
 }
 
 func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, err error) {
-	a, err := c.caller(ctx)
+	a, by, err := c.caller(ctx)
 	if err != nil {
 		return false, c.fail(err)
 	}
-	w := &awaiting{Cond: c, a: a, shaken: make(chan struct{})}
+	w := &awaiting{Cond: c, a: a, by: by, shaken: make(chan struct{})}
 	defer a.keeper.listener.join()()
 	bounded := ctx
 	if limit != nil {
@@ -71,7 +72,10 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	defer func() { <-w.a.turn }()
 	at := k.begin()
 	w.holds = w.a.Session.Holds()
-	e, why := w.a.Session.Part(&at)
+	e, why := (*room.Entry)(nil), room.NotHeld
+	if w.by == nil || !w.by.Released() { // else the session is the next call's by now
+		e, why = w.a.Session.Part(&at)
+	}
 	if why == room.Parted {
 		e.Await.Shaken = w.shaken
 	}

@@ -38,7 +38,8 @@ type Term struct {
 // NewElection returns an election. It does no I/O. A bad name or option is what every
 // call returns. All candidates, and nobody else, take the name.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
-	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair()})...)}
+	// Each term has a grant of its own, by whose token others know the terms apart.
+	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
 }
 
 // Run campaigns, and calls lead when it leads, with a context that ends with the term:

@@ -15,7 +15,7 @@ type Info struct {
 	Name    string // the lock's
 	Kind    string // as which the name is in use, or was within the token keep time; else ""
 	Holders []Holder
-	Waiters int
+	Waiters int           // entries in the queue, as Waiter says
 	Resting time.Duration // for which the name is still taken, by nobody (AtLeast, Once); else 0
 }
 

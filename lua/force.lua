@@ -47,11 +47,29 @@ local function drop_sessions()
   return last or 0
 end
 
+-- Who stands at the front and is of the client may have had the lock under this grant,
+-- and would be granted it for nobody. Who has not had it keeps its ticket.
+local function drop_run(client)
+  for _ = 1, longest_run do
+    local nonce, packed = head()
+    local waiter = packed and read_waiter(packed)
+    if not waiter or waiter.client ~= client or waiter.mode ~= 'w' or waiter.named then
+      return
+    end
+    drop_waiter(nonce, waiter)
+    owe(nonce)
+    tell(client, 'look ' .. nonce)
+  end
+end
+
 local alone, grant = state.alone, shared_grant(owner)
 if alone and alone.owner == owner and alone.low == token and alone.deadline > now then
   removed = 1
   drop(alone)
   tell(alone.client, 'lost ' .. alone.nonce)
+  if state.kind == 'fair' and alone.block > 1 then
+    drop_run(alone.client)
+  end
 elseif grant and grant.low == token then
   removed = 1
   redis.call('HDEL', KEYS[1], 'g:' .. owner)

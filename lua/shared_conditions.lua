@@ -145,6 +145,9 @@ local function sweep_expired()
   repeat
     local page = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', 'w:*', 'COUNT', 100)
     cursor, budget = page[1], budget - 1
+    if budget <= 0 then
+      return
+    end
     for i = 1, #page[2], 2 do
       if budget <= 0 then
         return

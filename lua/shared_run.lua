@@ -1,5 +1,5 @@
 -- A run: those who stand at the front of a fair lock's queue one behind the other and are
--- of one client, are anonymous and write. Who is granted the lock is told who of its own
+-- of one client, are anonymous and write. Who is granted it with several tokens is told who of its own
 -- client stands right behind it: that client passes the lock on to them in this order,
 -- and names them in the release. They are in the queue until then, and lose nothing.
 

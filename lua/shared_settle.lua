@@ -53,6 +53,15 @@ local function look_again()
   end
 end
 
+-- Who is passed the lock after one that is granted it, as its message says.
+local function run_behind(waiter)
+  if state.kind ~= 'fair' or waiter.named or waiter.high == waiter.low then
+    return ''
+  end
+  local _, packed = head()
+  return packed and run_of(waiter.client, packed) or ''
+end
+
 -- Hands the lock to a waiter for the rest of its entry's lease: the waiter may
 -- be frozen or gone, and then no more than that lease is spent on it. The
 -- message is the grant; op names the request whose sending time the lease
@@ -76,9 +85,7 @@ local function grant_waiter(nonce, waiter)
   if asking[nonce] then
     asking[nonce] = waiter
   else
-    local _, behind = head()
-    local run = state.kind == 'fair' and not waiter.named and behind and run_of(waiter.client, behind) or ''
-    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high) .. run)
+    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high) .. run_behind(waiter))
   end
   put(waiter)
   if waiter.named and not grant then

@@ -35,7 +35,8 @@ func (s *Server) AssertHeld(name string) {
 }
 
 // AssertWaiting fails the test unless n wait for the name in Redis. Goroutines of one
-// client that want one plain lock wait there as one. Outside of a bubble it is how a
+// client that want one plain lock wait there as one; of a fair lock, those that have had it
+// wait there until their client has passed it on to all whose turn came next. Outside of a bubble it is how a
 // test knows that the code under test has come to its wait.
 func (s *Server) AssertWaiting(name string, n int) {
 	s.t.Helper()

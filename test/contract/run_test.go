@@ -229,6 +229,10 @@ func TestARunThatIsCutShortLeavesNobodyBehind(t *testing.T) {
 				h := q.next()
 				end(t, q, h)
 				q.first = q.next()
+				if name == "lost" { // who may have held asks again, under its ticket
+					q.through(0, 1, 3, 2, 4)
+					return
+				}
 				q.through(0, 1, 2, 3, 4)
 			})
 		})

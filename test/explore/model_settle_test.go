@@ -32,9 +32,9 @@ func (m *modelLock) settle() {
 }
 
 // run is who of the same client stands right behind one that is granted a fair lock.
-func (m *modelLock) run(first *storedWaiter) (nonces string) {
+func (m *modelLock) run(first *storedWaiter, low, high int64) (nonces string) {
 	for i, q := range m.queue {
-		if m.kind != "fair" || first.named || q.client != first.client || q.named || q.rest != "" || i == 15 {
+		if m.kind != "fair" || first.named || low == high || q.client != first.client || q.named || q.rest != "" || i == 15 {
 			break
 		}
 		nonces += " " + q.nonce
@@ -63,7 +63,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}
 	} else {
-		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)+m.run(q))
+		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)+m.run(q, g.low, g.high))
 	}
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
 	if q.mode != "w" {

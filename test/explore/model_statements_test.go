@@ -107,6 +107,18 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	return []any{was, m.now, int64(0)}
 }
 
+// dropRun has those at the front that may have had the lock ask again.
+func (m *modelLock) dropRun(client string) {
+	for range 15 {
+		if len(m.queue) == 0 || m.queue[0].client != client || m.queue[0].named || m.queue[0].mode != "w" {
+			return
+		}
+		nonce := m.queue[0].nonce
+		m.drop(nonce)
+		m.tell(client, "look "+nonce)
+	}
+}
+
 // serve ends those who have had the lock under a grant that is released.
 func (m *modelLock) serve(client string, served []string) {
 	for _, other := range served {
@@ -126,6 +138,9 @@ func (m *modelLock) force(owner string, token int64) []any {
 		removed = 1
 		for _, s := range g.sessions {
 			m.tell(s.client, "lost "+s.nonce)
+		}
+		if _, alone := m.alone(); alone != nil && m.kind == "fair" && g.low < g.high {
+			m.dropRun(alone.client)
 		}
 		m.set(owner, &storedGrant{})
 	} else if owner == "" && token == m.rests && m.rests > m.now {

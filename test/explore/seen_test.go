@@ -48,6 +48,9 @@ func (w *world) sees(e *ear, text string) {
 	verb, rest, _ := strings.Cut(text, " ")
 	nonce, _, _ := strings.Cut(rest, " ")
 	w.census.count("message: " + verb)
+	if verb == "grant" && len(strings.Fields(rest)) > 4 {
+		w.census.count("grants that name a run")
+	}
 	if verb == "grant" && !rig.Knows(e.of.client, nonce) {
 		w.census.count("grants for nobody")
 	}

@@ -54,7 +54,7 @@ var familyRules = []Rule{
 	},
 	{
 		"candidates stand in line", "election.go",
-		"slices.Concat(opts, []LockOption{Fair()})", "slices.Concat(opts, []LockOption{})",
+		"slices.Concat(opts, []LockOption{Fair(), apart})", "slices.Concat(opts, []LockOption{})",
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
 	{

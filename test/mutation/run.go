@@ -4,12 +4,12 @@ package mutation
 var runRules = []Rule{
 	{
 		"run: a grant of a fair lock names who is next and of the same client", "lua/release.lua",
-		"entries[4] == 'fair' and following and run_of(client, entries[2]) or ''", "''",
+		"entries[4] == 'fair' and high > low and following and run_of(client, entries[2]) or ''", "''",
 		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext"},
 	},
 	{
 		"run: the general way names them too", "lua/shared_settle.lua",
-		"behind and run_of(waiter.client, behind) or ''", "''",
+		"packed and run_of(waiter.client, packed) or ''", "''",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
@@ -71,5 +71,20 @@ var runRules = []Rule{
 		"run: a Quorum's primaries pass nothing on", "quorum.go",
 		"	t.Apart = true\n", "",
 		[]string{"TestQuorumPassesNothingOnWithinAProcess"},
+	},
+	{
+		"run: ForceUnlock gives the lock to nobody who has had it", "lua/force.lua",
+		"alone.block > 1", "false",
+		[]string{"TestForceUnlockInARunGivesTheLockToTheNextProcess"},
+	},
+	{
+		"run: the terms of an Election have grants of their own", "election.go",
+		", apart}", "}",
+		[]string{"TestTermsOfOneProcessAreToldApart"},
+	},
+	{
+		"condition: a wait gives up the hold that it was called by", "condwait.go",
+		"w.by == nil || !w.by.Released()", "true",
+		[]string{"TestAWaitGivesUpNoOtherCallsHold"},
 	},
 }
