@@ -49,7 +49,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"what was handed over is over here", "internal/room/hold.go",
-		"	s.dismiss(at)\n	s.end(at)\n	return true\n", "	return true\n",
+		"	s.drop(h)\n	s.dismiss(at)\n	s.end(at)\n	return true\n", "	return true\n",
 		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
