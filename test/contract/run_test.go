@@ -147,7 +147,7 @@ func TestACallThatHasLeftARunIsPassedBy(t *testing.T) {
 
 // Fails when what a call was given in the moment in which it left goes to nobody.
 func TestACallThatLeavesAsItIsGivenTheLockGivesItToTheNext(t *testing.T) {
-	for range 50 {
+	for range 10 {
 		rig.Play(t, func(t *testing.T, x *rig.Lab) {
 			q := wait(x, "aaa")
 			rig.Must(t, q.first.Release())
