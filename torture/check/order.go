@@ -89,11 +89,14 @@ func (k *checker) touched(s *story, worker int, from, to int64, fits func(*fault
 // turnLost says that the waiter may have missed its turn by a fault: its entry
 // or its inbox was gone, or it was silent for so long that its lease may have ended.
 // A semaphore lets both in: then what told the first of it may yet be lost while the
-// second holds, as long as the grant's lease lasts, and the call asks anew after that.
+// second holds, as long as the grant's lease lasts. It cannot be once the first holds.
 func (s *story) turnLost(k *checker, a, b *call) bool {
 	until := b.acquired
 	if a.of < whole {
 		until += int64(a.ttl)
+		if a.acquired > 0 {
+			until = min(until, a.acquired)
+		}
 	}
 	return k.touched(s, a.worker, a.began-int64(a.ttl), until, func(f *fault) bool {
 		return f.disconnects() || f.lasted() >= a.ttl/2 || f.kind == history.StopServer

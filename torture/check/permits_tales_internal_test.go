@@ -63,22 +63,26 @@ var permitTales = []judged{
 	},
 	{
 		"who is let in with another does not hear of it, as its link goes dead", "",
-		letInTogether().fault(120, 800, history.HalfOpen, "link 2"),
+		letInTogether(1200).fault(120, 800, history.HalfOpen, "link 2"),
+	},
+	{
+		"who is let in with another hears of it late, and its link goes dead when it holds only", Overtaken,
+		letInTogether(600).fault(650, 1500, history.HalfOpen, "link 2"),
 	},
 	{
 		"who is let in with another hears of it late, though its link goes dead after its lease only", Overtaken,
-		letInTogether().fault(1120, 1190, history.HalfOpen, "link 2"),
+		letInTogether(1200).fault(1120, 1190, history.HalfOpen, "link 2"),
 	},
 	{
 		"who is let in with another hears of it late, as the link of that one goes dead", Overtaken,
-		letInTogether().fault(120, 800, history.HalfOpen, "link 3"),
+		letInTogether(1200).fault(120, 800, history.HalfOpen, "link 3"),
 	},
 }
 
-// letInTogether has one call wait on though a later one is let in, until long after its lease.
-func letInTogether() *tale {
+// letInTogether has one call wait on though a later one is let in, until got.
+func letInTogether(got int64) *tale {
 	return semaphore().hold(held{w: 1, token: 1, weight: 5, call: 1, got: 2, releasing: 100, released: 101}).
-		hold(held{w: 2, token: 3, weight: 1, call: 10, queued: 11, got: 1200, releasing: 1210, released: 1211}).
+		hold(held{w: 2, token: 3, weight: 1, call: 10, queued: 11, got: got, releasing: got + 10, released: got + 11}).
 		hold(held{w: 3, token: 2, weight: 1, call: 20, queued: 21, got: 102, releasing: 110, released: 111})
 }
 
