@@ -89,7 +89,9 @@ type reply struct {
 // newStream goes on with the connection of a client that has no other.
 func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	_ = conn.SetDeadline(time.Time{}) // go-redis has set some
-	return &stream{own: o, rdb: rdb, conn: conn, in: bufio.NewReaderSize(conn, 32<<10), made: time.Now()}
+	s := &stream{own: o, rdb: rdb, conn: conn, made: time.Now()}
+	s.in = bufio.NewReaderSize(&spinner{conn: conn, load: &s.load}, 32<<10)
+	return s
 }
 
 // send sends a command, and waits for its reply until ctx or the call's time ends.

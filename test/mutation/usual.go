@@ -100,6 +100,21 @@ var usualRules = []Rule{
 		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
 	},
 	{
+		"who reads for a few looks before it sleeps", "internal/transport/spin.go",
+		"if n := look(p.conn, b); n > 0 {", "if n := 0; n > 0 {",
+		[]string{"TestWhoReadsForAFewTakesWhatHasComeWithoutSleeping"},
+	},
+	{
+		"who finds nothing seldom looks", "internal/transport/spin.go",
+		"p.misses, p.skip = maxMisses-1, unlooked", "p.misses = 0",
+		[]string{"TestWhoFindsNothingSeldomLooks"},
+	},
+	{
+		"who reads for one or for a crowd does not look", "internal/transport/spin.go",
+		"n < fewest || n >= crowd", "n < 0",
+		[]string{"TestWhoReadsForOneOrForACrowdDoesNotLook"},
+	},
+	{
 		"who is in a system call leaves a connection that is lost", "internal/transport/stream_end.go",
 		"_ = s.conn.SetDeadline(past)\n	}\n}\n\n// fail", "}\n}\n\n// fail",
 		[]string{"TestWhoIsInASystemCallLeavesAConnectionThatIsLost"},

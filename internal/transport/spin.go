@@ -1,0 +1,50 @@
+package transport
+
+import (
+	"net"
+	"runtime"
+	"sync/atomic"
+)
+
+const (
+	// A look that finds nothing costs spinTime of a core. After so many in a row the server
+	// is too far away, or has no core, and only one read in so many looks again.
+	maxMisses = 8
+	unlooked  = 32
+)
+
+// A spinner reads from a stream's connection for all its callers. With a few of them it
+// lets those who have their replies go on, and looks for a while for the next replies, before it
+// sleeps: waking its thread would cost more than most of these waits. Who is alone sleeps at once,
+// as in a crowd does who is woken by many replies: there it would only take a core away.
+type spinner struct {
+	conn net.Conn
+	load *atomic.Int32 // calls under way
+
+	// Of who reads:
+
+	misses int // looks in a row that found nothing
+	skip   int // so many reads do not look
+}
+
+const fewest = 2 // callers for which a spinner looks
+
+// Read returns what has come, and waits for it.
+func (p *spinner) Read(b []byte) (int, error) {
+	if n := p.load.Load(); n < fewest || n >= crowd {
+		return p.conn.Read(b)
+	}
+	if p.skip > 0 {
+		p.skip--
+		return p.conn.Read(b)
+	}
+	runtime.Gosched()
+	if n := look(p.conn, b); n > 0 {
+		p.misses = 0
+		return n, nil
+	}
+	if p.misses++; p.misses >= maxMisses {
+		p.misses, p.skip = maxMisses-1, unlooked
+	}
+	return p.conn.Read(b)
+}
