@@ -4,6 +4,7 @@ import (
 	"net"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 )
 
 const (
@@ -19,7 +20,8 @@ const (
 // as in a crowd does who is woken by many replies: there it would only take a core away.
 type spinner struct {
 	conn net.Conn
-	load *atomic.Int32 // calls under way
+	raw  syscall.RawConn // of conn; nil: it cannot be looked at
+	load *atomic.Int32   // calls under way
 
 	// Of who reads:
 
@@ -29,9 +31,22 @@ type spinner struct {
 
 const fewest = 2 // callers for which a spinner looks
 
+// newSpinner looks at sockets alone. What has a socket inside may change what comes from it,
+// as TLS does.
+func newSpinner(conn net.Conn, load *atomic.Int32) *spinner {
+	p := &spinner{conn: conn, load: load}
+	switch c := conn.(type) {
+	case *net.TCPConn:
+		p.raw, _ = c.SyscallConn()
+	case *net.UnixConn:
+		p.raw, _ = c.SyscallConn()
+	}
+	return p
+}
+
 // Read returns what has come, and waits for it.
 func (p *spinner) Read(b []byte) (int, error) {
-	if n := p.load.Load(); n < fewest || n >= crowd {
+	if n := p.load.Load(); p.raw == nil || n < fewest || n >= crowd {
 		return p.conn.Read(b)
 	}
 	if p.skip > 0 {
@@ -39,7 +54,7 @@ func (p *spinner) Read(b []byte) (int, error) {
 		return p.conn.Read(b)
 	}
 	runtime.Gosched()
-	if n := look(p.conn, b); n > 0 {
+	if n := look(p.raw, b); n > 0 {
 		p.misses = 0
 		return n, nil
 	}

@@ -2,6 +2,6 @@
 
 package transport
 
-import "net"
+import "syscall"
 
-func look(net.Conn, []byte) int { return 0 }
+func look(syscall.RawConn, []byte) int { return 0 }

@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"net"
 	"syscall"
 	"time"
 )
@@ -17,21 +16,12 @@ const (
 )
 
 // look reads what comes within spinTime. It returns 0 where nothing has, and where the
-// connection is to say what is wrong, or cannot be looked at: it is one of TLS.
-func look(c net.Conn, b []byte) (n int) {
-	asked, ok := c.(syscall.Conn)
-	if !ok {
-		return 0
-	}
-	raw, err := asked.SyscallConn()
-	if err != nil {
-		return 0
-	}
+// connection has ended or its deadline is over, which a read tells that waits.
+func look(raw syscall.RawConn, b []byte) (n int) {
 	_ = raw.Read(func(fd uintptr) bool {
 		began := time.Now()
 		for range maxLooks {
-			n, err = syscall.Read(int(fd), b)
-			if err != syscall.EAGAIN && err != syscall.EINTR || time.Since(began) > spinTime {
+			if n, _ = syscall.Read(int(fd), b); n >= 0 || time.Since(began) > spinTime {
 				break
 			}
 		}

@@ -90,7 +90,7 @@ type reply struct {
 func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	_ = conn.SetDeadline(time.Time{}) // go-redis has set some
 	s := &stream{own: o, rdb: rdb, conn: conn, made: time.Now()}
-	s.in = bufio.NewReaderSize(&spinner{conn: conn, load: &s.load}, 32<<10)
+	s.in = bufio.NewReaderSize(newSpinner(conn, &s.load), 32<<10)
 	return s
 }
 

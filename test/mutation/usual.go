@@ -101,7 +101,7 @@ var usualRules = []Rule{
 	},
 	{
 		"who reads for a few looks before it sleeps", "internal/transport/spin.go",
-		"if n := look(p.conn, b); n > 0 {", "if n := 0; n > 0 {",
+		"if n := look(p.raw, b); n > 0 {", "if n := 0; n > 0 {",
 		[]string{"TestWhoReadsForAFewTakesWhatHasComeWithoutSleeping"},
 	},
 	{
@@ -113,6 +113,11 @@ var usualRules = []Rule{
 		"who reads for one or for a crowd does not look", "internal/transport/spin.go",
 		"n < fewest || n >= crowd", "n < 0",
 		[]string{"TestWhoReadsForOneOrForACrowdDoesNotLook"},
+	},
+	{
+		"what has a socket inside is not looked at", "internal/transport/spin.go",
+		"switch c := conn.(type) {\n", "switch c := conn.(type) {\n	case interface{ SyscallConn() (syscall.RawConn, error) }:\n		p.raw, _ = c.SyscallConn()\n",
+		[]string{"TestWhatHasASocketInsideIsNotLookedAt"},
 	},
 	{
 		"who is in a system call leaves a connection that is lost", "internal/transport/stream_end.go",
