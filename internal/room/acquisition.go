@@ -63,7 +63,7 @@ func (a *Acquisition) Lasts() time.Duration {
 	if a.Session == nil {
 		return a.Terms.TTL
 	}
-	return max(a.Terms.TTL, a.Session.longest)
+	return max(a.Terms.TTL, time.Duration(a.Session.longest)*time.Millisecond)
 }
 
 // trusted returns until when a lease can be trusted of which a request sent at the

@@ -2,6 +2,7 @@ package room
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -36,17 +37,17 @@ type Session struct {
 	waking   bool  // it holds again, and its call has yet to say so
 	ends     bool  // nothing is due but the end of its trust
 	left     uint8 // tokens of the block, for holds that are passed on locally
-	fails    int32 // of its renewals, since the last that worked
+	fails    uint8 // of its renewals, since the last that worked: so many at least
 	Used     int32 // holds that calls have had, where the name is to rest after them
+	longest  int32 // lease that any hold has asked for, in ms: Redis may keep it so long
 
-	term    trust.Term    // until when nobody else can hold
-	token   int64         // of the next local hold
-	longest time.Duration // lease that any hold has asked for: Redis may keep it so long
-	holds   lone[Hold]    // that are not unlocked
-	Ledger  ledger.Ledger // what Redis knows of them, and is to know
-	shares  lone[share]   // the holds by what was asked for, where their number can change
-	run     *run          // nil: it is passed on to nobody who is in the queue
-	since   int64         // op by which it gave up its holds to wait on a condition; it holds again
+	term   trust.Term    // until when nobody else can hold
+	token  int64         // of the next local hold
+	holds  lone[Hold]    // that are not unlocked
+	Ledger ledger.Ledger // what Redis knows of them, and is to know
+	shares lone[share]   // the holds by what was asked for, where their number can change
+	run    *run          // nil: it is passed on to nobody who is in the queue
+	since  int64         // op by which it gave up its holds to wait on a condition; it holds again
 }
 
 // Until is when its trust ends, as things stand.
@@ -94,8 +95,15 @@ func (s *Session) schedule(at *Step) {
 
 // retry schedules another renewal soon after one that failed.
 func (s *Session) retry(at *Step) {
-	s.fails++
-	s.retryAt(at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.leased()))), at)
+	s.retryAt(at.Now.Add(s.pause(at)), at)
+}
+
+// pause counts a renewal that failed, and returns how long to wait after it.
+func (s *Session) pause(at *Step) time.Duration {
+	if s.fails < math.MaxUint8 {
+		s.fails++
+	}
+	return at.Pause(int(s.fails), trust.Attempt(s.leased()))
 }
 
 func (s *Session) retryAt(soon clock.Instant, at *Step) {

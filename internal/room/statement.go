@@ -68,7 +68,7 @@ func (s *Session) statement(at *Step) *Statement {
 	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) {
 		st.Lease = 0
 	}
-	s.longest = max(s.longest, st.Lease)
+	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
 	return st
 }
 
@@ -203,9 +203,9 @@ func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
 	if s.over || s.Away() {
 		return false
 	}
-	s.fails++
+	pause := s.pause(at)
 	if soon.IsZero() {
-		*soon = at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.leased())))
+		*soon = at.Now.Add(pause)
 	}
 	s.retryAt(*soon, at)
 	return true

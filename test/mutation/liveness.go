@@ -131,7 +131,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a nested lease lasts as long as it was asked for", "internal/room/acquisition.go",
-		"return max(a.Terms.TTL, a.Session.longest)", "return a.Terms.TTL",
+		"return max(a.Terms.TTL, time.Duration(a.Session.longest)*time.Millisecond)", "return a.Terms.TTL",
 		[]string{"TestF16ReleaseOfANestedLongerLeaseIsSentAgain", "TestF16ReleaseIsTriedUntilTheLongestLeaseEnds"},
 	},
 	{
