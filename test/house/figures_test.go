@@ -22,10 +22,10 @@ type figure struct {
 
 var (
 	count    = `(\d[\d,]*(?: 000)*|two|three|four|five|eight|ten)`
-	duration = `\b((?:\d[\d.,]* ?|(?:one|two|five|ten|a|a quarter of a) )(?:ms|s|seconds?|min|minutes?|h|hours?|years?)\b)`
+	duration = `\b((?:\d[\d.,]* ?|(?:one|two|five|ten|a|a quarter of a) )(?:us|ms|s|seconds?|min|minutes?|h|hours?|years?)\b)`
 	inWords  = map[string]float64{"a quarter of a": .25, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "eight": 8, "ten": 10}
-	quantity = regexp.MustCompile(`^(.*?) ?(ms|s|seconds?|min|minutes?|h|hours?|years?)?$`)
-	units    = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "y": 365 * 24 * time.Hour}
+	quantity = regexp.MustCompile(`^(.*?) ?(us|ms|s|seconds?|min|minutes?|h|hours?|years?)?$`)
+	units    = map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "y": 365 * 24 * time.Hour}
 	// bound is a sentence that sets a bound: some figure must claim it.
 	bound = pattern(`(?:at most|at latest|up to|fewer than|no more than|bounded to) (?:@|#)|(?:@|#)(?: \w+)?(?: at most| by default)`)
 	// boundless are bounds that no constant of the code sets.
