@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,10 +41,13 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+const published = "1,16,256,1024" // numbers of callers in a whole run
+
 // asked is what the command line asks for.
 type asked struct {
 	rounds  int
 	window  time.Duration
+	callers []int // of the workload of uncontended pairs
 	sizes   []int // of the workload of held locks
 	heldTTL time.Duration
 	match   *regexp.Regexp
@@ -59,8 +63,9 @@ func parse() (a asked, err error) {
 	quick := flag.Bool("quick", false, "see that everything runs: two rounds, short windows")
 	out := flag.String("out", "", "write to this `folder`; otherwise docs/, or out/ where the run was not a whole one")
 	java := flag.String("redisson", filepath.Join("..", "redisson", "interop", "out", "4.7.0"), "`folder` of Redisson's program, which Maven has built; it is left out without java")
+	callers := flag.String("callers", published, "`numbers` of those that lock and unlock at a time")
 	flag.Parse()
-	a = asked{sizes: []int{1000, 10_000, 100_000}, heldTTL: 30 * time.Second, whole: !*quick && *only == "", out: *out, java: *java}
+	a = asked{sizes: []int{1000, 10_000, 100_000}, heldTTL: 30 * time.Second, whole: !*quick && *only == "" && *callers == published, out: *out, java: *java}
 	if *quick {
 		a.sizes, a.heldTTL = []int{1000, 10_000}, 3*time.Second
 		*rounds, *seconds = 2, 0.05
@@ -72,8 +77,23 @@ func parse() (a asked, err error) {
 			a.out = "out"
 		}
 	}
+	if a.callers, err = numbers(*callers); err != nil {
+		return a, err
+	}
 	a.match, err = regexp.Compile(*only)
 	return a, err
+}
+
+// numbers reads a list of them.
+func numbers(list string) (all []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a number of callers", s)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func run(ctx context.Context) error {
@@ -91,7 +111,7 @@ func run(ctx context.Context) error {
 	var results report.Results
 	b := &load.Bench{
 		Server: server, Rivals: rival.All(), Rounds: asked.rounds, Window: asked.window,
-		HeldSizes: asked.sizes, HeldTTL: asked.heldTTL, Redisson: java,
+		Callers: asked.callers, HeldSizes: asked.sizes, HeldTTL: asked.heldTTL, Redisson: java,
 		Keep: func(s load.Sample) { results = append(results, s) },
 		Note: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, "%6.1fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)

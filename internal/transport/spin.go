@@ -8,16 +8,19 @@ import (
 )
 
 const (
+	fewest = 2 // callers for which a spinner looks; below crowd
+
 	// A look that finds nothing costs spinTime of a core. After so many in a row the server
 	// is too far away, or has no core, and only one read in so many looks again.
 	maxMisses = 8
 	unlooked  = 32
 )
 
-// A spinner reads from a stream's connection for all its callers. With a few of them it
-// lets those who have their replies go on, and looks for a while for the next replies, before it
-// sleeps: waking its thread would cost more than most of these waits. Who is alone sleeps at once,
-// as in a crowd does who is woken by many replies: there it would only take a core away.
+// A spinner reads from a stream's connection for all its callers. With a few of them under way
+// it first lets those run who have their replies, and then looks for the next ones for a while
+// before it sleeps, because waking its thread would cost more than most of these waits take.
+// It does not look for a single caller, who would pay with CPU for every call, nor for a crowd,
+// in which replies come all the time and the core is of more use to the callers.
 type spinner struct {
 	conn net.Conn
 	raw  syscall.RawConn // of conn; nil: it cannot be looked at
@@ -28,8 +31,6 @@ type spinner struct {
 	misses int // looks in a row that found nothing
 	skip   int // so many reads do not look
 }
-
-const fewest = 2 // callers for which a spinner looks
 
 // newSpinner looks at sockets alone. What has a socket inside may change what comes from it,
 // as TLS does.

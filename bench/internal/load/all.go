@@ -57,7 +57,7 @@ func (b *Bench) in(ctx context.Context, regime string, only *regexp.Regexp) erro
 // tasks are what is measured in each regime.
 func (b *Bench) tasks() []task {
 	all := []task{{"nested", b.NestedPairs}}
-	for _, n := range []int{1, 16, 256, 1024} {
+	for _, n := range b.Callers {
 		all = append(all, task{fmt.Sprintf("pair %d", n), func(ctx context.Context) error { return b.Pairs(ctx, n) }})
 	}
 	all = append(all, task{"several", b.Several}, task{"signal", b.Signals})

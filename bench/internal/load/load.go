@@ -30,6 +30,7 @@ type Bench struct {
 	Rounds    int
 	Window    time.Duration // of the shortest workloads; others take a multiple
 	Regime    string        // as which samples are noted
+	Callers   []int         // numbers of them that lock and unlock at a time
 	HeldSizes []int         // numbers of locks held at a time
 	Redisson  string        // folder of its program for a JVM; "": it is left out
 	HeldTTL   time.Duration // of those; each size takes about twice as long

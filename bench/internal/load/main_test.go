@@ -48,7 +48,7 @@ func small(t *testing.T) (*load.Bench, *[]load.Sample) {
 	samples := new([]load.Sample)
 	return &load.Bench{
 		Server: server, Rivals: rival.All(), Rounds: 1, Window: 10 * time.Millisecond, Regime: load.Asleep,
-		HeldSizes: []int{200}, HeldTTL: 300 * time.Millisecond,
+		Callers: []int{1, 16, 256, 1024}, HeldSizes: []int{200}, HeldTTL: 300 * time.Millisecond,
 		Keep: func(s load.Sample) { *samples = append(*samples, s) },
 		Note: t.Logf,
 	}, samples

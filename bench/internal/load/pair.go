@@ -60,6 +60,7 @@ func (b *Bench) pairs(ctx context.Context, f *fleet, goroutines int, s *Sample) 
 	s.Values["pairs/s"] = pairs / elapsed.Seconds()
 	s.percentile("p50 us", took.sorted, 50, micros)
 	s.percentile("p99 us", took.sorted, 99, micros)
+	s.Values["client CPU us/pair"] = micros(took.cpu) / pairs
 	s.Values["commands/pair"] = float64(did.Commands(f.rival.Sends)) / pairs
 	s.Values["bytes/pair"] = float64(did.In+did.Out) / pairs
 	s.Values["server us/pair"] = did.ServerUsec(f.rival.Sends) / pairs
@@ -68,6 +69,7 @@ func (b *Bench) pairs(ctx context.Context, f *fleet, goroutines int, s *Sample) 
 
 type pairTimes struct {
 	pairs  int64
+	cpu    time.Duration // of this process
 	sorted []time.Duration
 }
 
@@ -95,12 +97,12 @@ func drive(ctx context.Context, locks []rival.Lock, d time.Duration, errs *tally
 			}
 		})
 	}
-	begin := time.Now()
+	begin, cpu := time.Now(), cpuTime()
 	close(start)
 	_ = pause(ctx, d)
 	stop.Store(true)
 	wg.Wait()
-	elapsed = time.Since(begin)
+	elapsed, all.cpu = time.Since(begin), cpuTime()-cpu
 	for i := range locks {
 		all.pairs += counts[i]
 		all.sorted = append(all.sorted, kept[i]...)
