@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 	if os.Getenv(mutateEnv) != "1" {
 		t.Skip("left out: takes minutes; `make mutate` runs it")
 	}
-	needed(t, mutation.All)
+	needed(t, mutation.All, runtime.GOMAXPROCS(0)) // their tests wait more than they work
 }
 
 // TestEveryRuleIsNeededByJava does the same beside a real Redisson, which has to be built.
@@ -97,15 +98,25 @@ func TestEveryRuleIsNeededByJava(t *testing.T) {
 	if os.Getenv(mutateEnv) != "1" || os.Getenv("RELOCK_INTEROP") == "" {
 		t.Skip("left out: takes minutes, and a JVM; `make mutate INTEROP=4.7.0` runs it")
 	}
-	needed(t, mutation.Interop)
+	needed(t, mutation.Interop, 1) // a JVM needs the machine for itself
 }
 
-func needed(t *testing.T, rules []mutation.Rule) {
+// needed takes out as many rules at a time as there are to be copies.
+func needed(t *testing.T, rules []mutation.Rule, copies int) {
 	t.Helper()
-	c := &mutated{dir: t.TempDir(), folders: everyTest(t), whole: map[string]string{}, passes: map[string]bool{}}
-	copyModule(t, c.dir)
+	free := make(chan *mutated, copies)
+	for range copies {
+		c := &mutated{dir: t.TempDir(), folders: everyTest(t), whole: map[string]string{}, passes: map[string]bool{}}
+		copyModule(t, c.dir)
+		free <- c
+	}
 	for _, m := range rules {
-		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) { c.without(t, m) })
+		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			c := <-free
+			defer func() { free <- c }()
+			c.without(t, m)
+		})
 	}
 }
 
