@@ -15,7 +15,7 @@ var unseenRules = []Rule{
 	{
 		"the first who hears that it is not seen asks again", "sharded.go",
 		"c.rouse(func(*acquisition) bool { return true }, false)", "",
-		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder"},
+		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"}, // on a real server its first request may come after the echo
 	},
 	{
 		"a client vouches anew for each connection", "sharded.go",
