@@ -112,6 +112,22 @@ func TestF14WaitersThatNobodyCountsHoldInTheirOrder(t *testing.T) {
 	}
 }
 
+// TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted: clients that have subscribed before their
+// first lock hear that echo first. Clients of a lab ask for no permissions; these do.
+func TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		s.Server.CountNobody()
+		u := &uncounted{Lab: s}
+		for range 6 {
+			link := redistest.NewLink(t, s.Server.Dial)
+			c := rig.Open(t, s.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+			rig.ListenNow(t, c)
+			u.procs = append(u.procs, &rig.Actor{Client: c, Link: link, T: t})
+		}
+		u.inOrder("fair")
+	})
+}
+
 // TestADeadWaiterCostsItsLeaseWhereNobodyIsCounted: there nobody can tell that it is dead,
 // as in a cluster.
 func TestADeadWaiterCostsItsLeaseWhereNobodyIsCounted(t *testing.T) {

@@ -10,7 +10,7 @@ var unseenRules = []Rule{
 	{
 		"an echo that says nothing of it is no sight", "sharded.go",
 		"\t\treturn\n\t}\n\tif before := c.sight", "\t\tsight = wire.Seen\n\t}\n\tif before := c.sight",
-		[]string{"TestFairLockIsGrantedInOrderBehindAProxy"},
+		[]string{"TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted"},
 	},
 	{
 		"the first who hears that it is not seen asks again", "sharded.go",
