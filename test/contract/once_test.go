@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -132,6 +133,31 @@ func TestForceUnlockEndsTheRestOfAName(t *testing.T) {
 			t.Errorf("ForceUnlock of a free lock: %v, %v, want false, nil", removed, err)
 		}
 		rig.WantBare(t, x.Redis, "l")
+	})
+}
+
+// Fails when a request that comes late says that it has ended a rest which was over.
+func TestForceUnlockEndsNoRestThatIsOver(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		rig.End(t, x.Take(x.Lock("l", relock.AtLeast(10*time.Second))))
+		operator, link := x.Linked()
+		asked, late := make(chan struct{}), make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "force") {
+				close(asked)
+				return redistest.Hold(late)
+			}
+			return redistest.Pass
+		})
+		x.Until(9900 * time.Millisecond)
+		go func() {
+			<-asked
+			x.Until(10 * time.Second)
+			close(late)
+		}()
+		if removed, err := operator.NewLock("l").ForceUnlock(t.Context()); removed || err != nil {
+			t.Errorf("ForceUnlock: %v, %v, want false, nil", removed, err)
+		}
 	})
 }
 

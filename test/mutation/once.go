@@ -85,7 +85,7 @@ var onceRules = []Rule{
 	{
 		"an operator ends the rest that was meant", "lua/force.lua",
 		"elseif owner == '' and token == state.rests and state.rests > now then", "elseif owner == '' and token == state.rests then",
-		[]string{"TestScriptsDoWhatTheModelSays"},
+		[]string{"TestForceUnlockEndsNoRestThatIsOver"},
 	},
 	{
 		"what is to rest is not passed on", "internal/room/acquisition.go",
