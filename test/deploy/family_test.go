@@ -132,9 +132,9 @@ func (d *deployed) handOver() {
 }
 
 // migrateConditions moves the slot of a lock on whose condition two wait, with its keys
-// apart for some leases. They may wake up by that; they do not wait for ever.
+// apart for more than a lease. They may wake up by that; they do not wait for ever.
 func migrateConditions(t *testing.T, c *redistest.Cluster, first string, opts ...relock.Option) {
-	const ttl = time.Second
+	const ttl = slotLease
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	name := "awaited, " + first
@@ -145,7 +145,7 @@ func migrateConditions(t *testing.T, c *redistest.Cluster, first string, opts ..
 	m := c.Migrate(c.Slot(keys.Hash))
 	m.Begin()
 	m.MoveKey(map[string]string{"hash": keys.Hash, "queue": keys.Queue}[first])
-	apart := time.NewTimer(3 * ttl)
+	apart := time.NewTimer(ttl * 3 / 2)
 	<-apart.C
 	m.End()
 	for _, one := range waits {
@@ -156,7 +156,7 @@ func migrateConditions(t *testing.T, c *redistest.Cluster, first string, opts ..
 
 // migratePermits does the same with a semaphore that is used and waited for, and a ticket.
 func migratePermits(t *testing.T, c *redistest.Cluster, first string) {
-	const ttl = time.Second
+	const ttl = slotLease
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	name := "permits, " + first

@@ -13,6 +13,9 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
+// slotLease is long enough for the nodes: with each slot that moves they wait for a disk.
+const slotLease = 2 * time.Second
+
 func TestLockKeepsToOneSlotAndMovesWithIt(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -66,9 +69,9 @@ func migrateUnderLoad(t *testing.T, c *redistest.Cluster) {
 }
 
 // migrateStepwise moves one of the two keys of a lock that is held and waited
-// for, and the other one some renewals later.
+// for, and the other one more than a lease later.
 func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
-	const ttl = time.Second
+	const ttl = slotLease
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	name := "stepwise, " + first
@@ -83,7 +86,7 @@ func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
 	m.Begin()
 	split := map[string]string{"hash": keys.Hash, "queue": keys.Queue}[first]
 	m.MoveKey(split)
-	apart := time.NewTimer(3 * ttl)
+	apart := time.NewTimer(ttl * 3 / 2)
 	<-apart.C
 	if err := held.Err(); err != nil {
 		t.Fatalf("the hold is lost while its slot migrates: %v", err)
@@ -110,7 +113,7 @@ func migrateStepwise(t *testing.T, c *redistest.Cluster, first string) {
 // who needs one key, and for the second, who has to wait; and for a hold of one, which is
 // not lost.
 func migrateReadWrite(t *testing.T, c *redistest.Cluster) {
-	const ttl = time.Second
+	const ttl = slotLease
 	client := rig.Open(t, c.Client(t))
 	written, free := client.NewRWLock("{rw} written", relock.TTL(ttl)), client.NewRWLock("{rw} free", relock.TTL(ttl))
 	rig.Must(t, free.RLock(t.Context()))
