@@ -62,14 +62,21 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 	if n < target && time.Since(begun) < countFor {
 		t.Errorf("the children stopped at %d, want %d", n, target)
 	}
-	look := rig.Open(t, rdb).NewLock("counted")
+	wantUnused(t, rdb, "counted")
+}
+
+// wantUnused waits until nobody has the lock or waits for it, and asserts that it
+// leaves nothing but what an idle lock keeps.
+func wantUnused(t *testing.T, rdb *redis.Client, lock string) {
+	t.Helper()
+	look := rig.Open(t, rdb).NewLock(lock)
 	rig.Soon(t, func() string {
 		if got := rig.Describe(t, look); got != "free waiting 0" {
 			return "after all have ended redis has " + got
 		}
 		return ""
 	})
-	rig.WantBare(t, rdb, "counted")
+	rig.WantBare(t, rdb, lock)
 }
 
 // readCounter returns the count, and the token and the owner of who wrote it.
