@@ -1,16 +1,9 @@
 package transport
 
-import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
-	"strconv"
+import "strconv"
 
-	"github.com/redis/go-redis/v9"
-)
-
-// The second version of Redis' protocol, as far as scripts need it.
+// The second version of Redis' protocol, as far as scripts need it: what is sent. What comes
+// is in decoder.go.
 
 // encodable says that Redis has a form for each argument that go-redis would give it.
 func encodable(args []any) bool {
@@ -79,94 +72,4 @@ func appendNumber(b []byte, n int64) []byte {
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], n, 10)
 	return append(append(appendHead(b, '$', len(text)), text...), "\r\n"...)
-}
-
-// An answerError is an error that Redis answered with.
-type answerError string
-
-func (e answerError) Error() string { return string(e) }
-
-// RedisError makes it a [redis.Error].
-func (answerError) RedisError() {}
-
-// isAnswer says that err is what Redis answered.
-func isAnswer(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer)
-}
-
-const (
-	maxReply = 512 << 20 // bytes of a string, by Redis' own limit
-	maxDepth = 16
-)
-
-var errReply = errors.New("not a reply of redis")
-
-// readReply reads a reply. Its error is an answer, or the connection cannot be read any more.
-func readReply(in *bufio.Reader) (any, error) { return readNested(in, maxDepth) }
-
-func readNested(in *bufio.Reader, depth int) (any, error) {
-	line, err := in.ReadSlice('\n')
-	if err != nil {
-		return nil, err
-	}
-	if len(line) < 3 || line[len(line)-2] != '\r' || depth == 0 {
-		return nil, fmt.Errorf("%w: %.50q", errReply, line)
-	}
-	kind, text := line[0], line[1:len(line)-2]
-	switch kind {
-	case '+':
-		return string(text), nil
-	case '-':
-		return nil, answerError(text)
-	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %.50q", errReply, line)
-	case kind == ':':
-		return n, nil
-	case n == -1 && (kind == '$' || kind == '*'):
-		return nil, redis.Nil
-	case kind == '$' && n >= 0 && n <= maxReply:
-		return readString(in, int(n))
-	case kind == '*' && n >= 0 && n <= maxReply:
-		return readList(in, int(n), depth)
-	}
-	return nil, fmt.Errorf("%w: %.50q", errReply, line)
-}
-
-func readString(in *bufio.Reader, n int) (any, error) {
-	if n+2 <= in.Size() {
-		b, err := in.Peek(n + 2)
-		if err != nil {
-			return nil, err
-		}
-		text := string(b[:n])
-		_, err = in.Discard(n + 2)
-		return text, err
-	}
-	b := make([]byte, n+2)
-	if _, err := io.ReadFull(in, b); err != nil {
-		return nil, err
-	}
-	return string(b[:n]), nil
-}
-
-// readList has errors as elements, and nil for what is nil.
-func readList(in *bufio.Reader, n, depth int) (any, error) {
-	list := make([]any, 0, min(n, 1024))
-	for range n {
-		val, err := readNested(in, depth-1)
-		switch {
-		case err == redis.Nil: //nolint:errorlint // ours, not wrapped
-			val = nil
-		case err != nil && isAnswer(err):
-			val = err
-		case err != nil:
-			return nil, err
-		}
-		list = append(list, val)
-	}
-	return list, nil
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -26,9 +25,9 @@ type stream struct {
 	rdb   *redis.Client // has made the connection, and closes it
 	conn  net.Conn
 	made  time.Time
-	in    *bufio.Reader // of who reads
-	got   []reply       // of who reads
-	out   []byte        // of who writes: what is left to be sent
+	in    *decoder // of who reads
+	got   []reply  // of who reads
+	out   []byte   // of who writes: what is left to be sent
 	group grouping
 	pace  pace
 	free  sync.Pool    // of *flight
@@ -90,7 +89,7 @@ type reply struct {
 func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	_ = conn.SetDeadline(time.Time{}) // go-redis has set some
 	s := &stream{own: o, rdb: rdb, conn: conn, made: time.Now()}
-	s.in = bufio.NewReaderSize(newSpinner(conn, &s.load), 32<<10)
+	s.in = newDecoder(newSpinner(conn, &s.load))
 	return s
 }
 

@@ -100,6 +100,41 @@ func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
 	}
 }
 
+// Half of a reply has come when the context of its caller ends, who reads for all.
+// Fails when its other half, or the reply behind it, is lost to the other caller.
+func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer func() { _, _ = here.Close(), there.Close() }()
+		s := newStream(&own{}, nil, here)
+		first, second := aFlight(s), aFlight(s)
+		s.flying.push(first)
+		s.flying.push(second)
+		s.reader = first
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 2)
+		go func() { ended <- s.fly(ctx, first, reads) }()
+		go func() { ended <- s.fly(t.Context(), second, waits) }()
+		say := func(text string) {
+			if _, err := there.Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		say("*2\r\n:1\r\n$5\r\nhal")
+		cancel()
+		synctest.Wait()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Fatalf("the first ends with %v, want its context's end", err)
+		}
+		say("ve\r\n:7\r\n")
+		if err := <-ended; err != nil || second.reply != (reply{val: int64(7)}) || s.dead {
+			t.Errorf("the second ends with %v and %v, the connection is lost: %t; want 7", err, second.reply, s.dead)
+		}
+	})
+}
+
 // What another could not write is left to the only call that is under way, which reads.
 // Fails when nobody reads its reply once it has written.
 func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {

@@ -117,23 +117,28 @@ func (s *stream) read(f *flight) todo {
 	}
 }
 
-// errTorn is for a reply of which only a part has come.
-var errTorn = errors.New("a part of a reply")
+// errOrder is for replies that are not those that were waited for.
+var errOrder = errors.New("replies out of order")
 
-// receive waits for a reply, and takes all that have come. It may time out before
-// the first of them.
+// receive waits for a reply, and takes all that have come in full. It may time out before
+// the first of them, also where a part of it has come.
 func (s *stream) receive() error {
-	if _, err := s.in.Peek(1); err != nil {
-		return err
-	}
 	for {
-		val, err := readReply(s.in)
-		if err != nil && !isAnswer(err) {
-			return fmt.Errorf("%w: %v", errTorn, err)
-		}
-		s.got = append(s.got, reply{val, err})
-		if s.in.Buffered() == 0 || len(s.got) >= maxBatch {
+		r, whole, err := s.in.next()
+		switch {
+		case err != nil:
+			return err
+		case whole:
+			s.got = append(s.got, r)
+			if len(s.got) >= maxBatch {
+				return nil
+			}
+		case len(s.got) > 0:
 			return nil
+		default:
+			if err := s.in.fill(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -147,7 +152,7 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 	for _, r := range s.got {
 		g := s.flying.pop()
 		if g == nil {
-			s.fail(fmt.Errorf("%w: one that nobody waits for", errTorn))
+			s.fail(fmt.Errorf("%w: one that nobody waits for", errOrder))
 			break
 		}
 		if g.group > 1 {

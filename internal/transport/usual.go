@@ -137,7 +137,7 @@ func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) [
 	case r.err != nil:
 		s.group.apart = apart
 	case len(values) != n:
-		torn = fmt.Errorf("%w: %d values for %d calls", errTorn, len(values), n)
+		torn = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), n)
 	}
 	for i := range n {
 		if i > 0 {

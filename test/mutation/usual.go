@@ -125,6 +125,16 @@ var usualRules = []Rule{
 		[]string{"TestWhoIsInASystemCallLeavesAConnectionThatIsLost"},
 	},
 	{
+		"who leaves in the middle of a reply leaves its rest to another", "internal/transport/stream_io.go",
+		"if err := s.in.fill(); err != nil {", "if err := s.in.fill(); err != nil && len(s.in.open) > 0 {\n\t\t\t\treturn errOrder\n\t\t\t} else if err != nil {",
+		[]string{"TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother"},
+	},
+	{
+		"what has come of a reply is kept", "internal/transport/decoder.go",
+		"d.buf[:copy(d.buf, d.buf[d.at:])], 0", "d.buf[:0], 0",
+		[]string{"TestMoreRepliesThanAreReadAtOnceAreAllTaken"},
+	},
+	{
 		"who has to write and reads for all reads on", "internal/transport/stream.go",
 		"if g == nil && s.writer == f && !f.done.Load() {", "if false {",
 		[]string{"TestWhoHasToWriteAndReadsForAllReadsOn"},
