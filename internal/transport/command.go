@@ -34,7 +34,7 @@ const (
 )
 
 // body is the script as a verb has it.
-func (c Call) body(verb string) string {
+func (c *Call) body(verb string) string {
 	if verb == eval {
 		return c.Script.Source
 	}
@@ -42,7 +42,7 @@ func (c Call) body(verb string) string {
 }
 
 // bare is the call as it goes over the wire; made by itself where it is sent in full.
-func (c Call) bare(verb string) bare {
+func (c *Call) bare(verb string) bare {
 	b := bare{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 	if verb == evalsha {
 		b.usual = c.Usual
@@ -52,7 +52,7 @@ func (c Call) bare(verb string) bare {
 
 // command returns verb body numkeys key ... arg ..., where body is the
 // script's SHA for EVALSHA, and its source for EVAL.
-func command(ctx context.Context, verb string, c Call) once {
+func command(ctx context.Context, verb string, c *Call) once {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	args = append(args, nil, c.body(verb), len(c.Keys))
 	switch verb { // a constant as an argument costs nothing
@@ -77,7 +77,7 @@ func command(ctx context.Context, verb string, c Call) once {
 // run sends one call by its SHA, and with its full text to a server that does
 // not know it: on its way, or if that is nil on a connection of the client's. If
 // ctx has ended by then nothing is sent.
-func (t *Transport) run(ctx context.Context, w way, c Call) Result {
+func (t *Transport) run(ctx context.Context, w way, c *Call) Result {
 	if !c.InFull {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
 			return t.judge(c, a)
@@ -96,9 +96,10 @@ type answer struct {
 func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
 
 // deliver sends a call, through the client's hooks if it has any.
-func (t *Transport) deliver(ctx context.Context, w way, verb string, c Call) answer {
+func (t *Transport) deliver(ctx context.Context, w way, verb string, c *Call) answer {
 	if f, ok := w.(*flight); ok && t.own.hooks.none.Load() {
-		val, err := f.send(ctx, c.bare(verb))
+		f.cmd = c.bare(verb)
+		val, err := f.send(ctx)
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)
@@ -118,7 +119,7 @@ func (t *Transport) process(ctx context.Context, w way, cmd once) error {
 func (t *Transport) send(ctx context.Context, b *batch) {
 	if len(b.requests) == 1 {
 		r := b.requests[0]
-		r.answer(t.run(ctx, nil, r.call))
+		r.answer(t.run(ctx, nil, &r.call))
 		return
 	}
 	cold := t.exec(ctx, evalsha, b.requests)
@@ -147,13 +148,13 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	p := t.rdb.Pipeline()
 	cmds := make([]once, len(requests))
 	for i, r := range requests {
-		cmds[i] = command(ctx, verb, r.call)
+		cmds[i] = command(ctx, verb, &r.call)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
 	// Its error is only for a command that has neither reply nor error of its own.
 	_, err := p.Exec(ctx)
 	for i, r := range requests {
-		res := t.judge(r.call, answerOf(cmds[i], err))
+		res := t.judge(&r.call, answerOf(cmds[i], err))
 		if unknownScript(res.Err) {
 			r.result = res
 			cold = append(cold, r)
@@ -172,7 +173,7 @@ func (r *request) answer(result Result) {
 
 // judge is result, and notes that a Cluster client has found the way, and that a
 // server answers.
-func (t *Transport) judge(c Call, a answer) Result {
+func (t *Transport) judge(c *Call, a answer) Result {
 	if a.sent == nil {
 		t.own.answered()
 	}
@@ -182,7 +183,7 @@ func (t *Transport) judge(c Call, a answer) Result {
 	return result(c, a)
 }
 
-func result(c Call, a answer) Result {
+func result(c *Call, a answer) Result {
 	if a.err == nil {
 		switch v := a.val.(type) {
 		case []any:
@@ -202,7 +203,7 @@ func result(c Call, a answer) Result {
 }
 
 // named says in which script err happened.
-func named(c Call, err error) error {
+func named(c *Call, err error) error {
 	return fmt.Errorf("script %s: %w", c.Script.Name, err)
 }
 

@@ -34,7 +34,8 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 // process sends a command that has come through the hooks.
 func (f *flight) process(ctx context.Context, cmd once) error {
-	val, err := f.send(ctx, bare{args: cmd.Args()})
+	f.cmd = bare{args: cmd.Args()}
+	val, err := f.send(ctx)
 	if err == nil {
 		cmd.SetVal(val)
 	}

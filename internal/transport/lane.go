@@ -41,7 +41,7 @@ type lane struct {
 
 // server returns on which server the call's lock is, if that is known without
 // I/O. The name is the client's, which follows a failover.
-func (t *Transport) server(c Call) (name string, known bool) {
+func (t *Transport) server(c *Call) (name string, known bool) {
 	if t.many == nil {
 		return "", t.single != nil
 	}
@@ -62,7 +62,7 @@ func (t *Transport) Server(key string) string {
 	if t.many == nil {
 		return ""
 	}
-	name, _ := t.server(Call{Keys: []string{key}})
+	name, _ := t.server(&Call{Keys: []string{key}})
 	return name
 }
 

@@ -75,7 +75,7 @@ func (p *opening) cutOff(cancel context.CancelFunc) {
 }
 
 // first runs a call, and makes a stream of its connection.
-func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening, c Call) Result {
+func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening, c *Call) Result {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	cutOff := func() { p.cutOff(cancel) }

@@ -173,7 +173,7 @@ func (o *own) close() {
 }
 
 // alone runs a call on its caller's goroutine until ctx ends or timeout has passed.
-func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c Call) Result {
+func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *Call) Result {
 	f, ok := w.(*flight)
 	if !ok {
 		return t.first(ctx, timeout, w.(*opening), c)

@@ -32,11 +32,11 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 	if err != nil {
 		results = make([]Acked, len(calls))
 		for i, c := range calls {
-			results[i].Err = named(c, err)
+			results[i].Err = named(&c, err)
 		}
 	}
 	for i, c := range calls {
-		t.failed(c, results[i].Err)
+		t.failed(&c, results[i].Err)
 	}
 	return results
 }
@@ -155,7 +155,7 @@ func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) ma
 		if t.many != nil {
 			master, err := t.many.MasterForKey(ctx, c.Keys[0])
 			if err != nil {
-				results[i].Err = named(c, ours(fmt.Errorf("%w: %w", errNotSent, err)))
+				results[i].Err = named(&c, ours(fmt.Errorf("%w: %w", errNotSent, err)))
 				continue
 			}
 			name, at = master.Options().Addr, master
@@ -200,9 +200,9 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 			_ = p.Process(ctx, once{redis.NewCmd(ctx, "asking")})
 		}
 		if full {
-			cmds[i] = command(ctx, eval, c)
+			cmds[i] = command(ctx, eval, &c)
 		} else {
-			cmds[i] = command(ctx, evalsha, c)
+			cmds[i] = command(ctx, evalsha, &c)
 		}
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
@@ -212,14 +212,14 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 
 	results := make([]Acked, len(calls))
 	for i, c := range calls {
-		r := result(c, answerOf(cmds[i], err))
+		r := result(&c, answerOf(cmds[i], err))
 		results[i] = Acked{Reply: r.Reply, Err: r.Err}
 		if r.Err != nil {
 			continue
 		}
 		n, failed := wait.Int()
 		if failed != nil {
-			results[i] = Acked{Err: named(c, fmt.Errorf("%w: %w", errWaited, ours(failed)))}
+			results[i] = Acked{Err: named(&c, fmt.Errorf("%w: %w", errWaited, ours(failed)))}
 			continue
 		}
 		results[i].Acks = n

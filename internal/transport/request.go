@@ -22,12 +22,12 @@ type request struct {
 	left  bool   // its caller has gone
 }
 
-func (t *Transport) request(ctx context.Context, c Call) *request {
+func (t *Transport) request(ctx context.Context, c *Call) *request {
 	r, ok := t.free.Get().(*request)
 	if !ok {
 		r = &request{done: make(chan struct{}, 1)}
 	}
-	r.ctx, r.call = ctx, c
+	r.ctx, r.call = ctx, *c
 	return r
 }
 
@@ -73,7 +73,7 @@ func (t *Transport) await(ctx context.Context, timeout time.Duration, r *request
 		t.recycle(r)
 		return result
 	}
-	return Result{Err: named(r.call, leaving(ctx, t.leave(r)))}
+	return Result{Err: named(&r.call, leaving(ctx, t.leave(r)))}
 }
 
 // leaving is the error of a caller that does not wait any longer.

@@ -23,15 +23,13 @@ const probeTimeout = 2 * time.Second
 // of every call, changes nothing, and is an answer.
 var noScript = strings.Repeat("0", 40)
 
-// probe asks the idle connections to the server of a call that was not answered,
+// probe asks the idle connections to the server of a key of which a call was not answered,
 // unless that is under way. It does not wait.
-func (t *Transport) probe(c Call) {
+func (t *Transport) probe(key string) {
 	name, at := "", t.single
 	switch {
-	case len(c.Keys) == 0:
-		return
 	case t.many != nil:
-		master, err := t.many.MasterForKey(context.Background(), c.Keys[0])
+		master, err := t.many.MasterForKey(context.Background(), key)
 		if err != nil {
 			return
 		}
@@ -54,7 +52,7 @@ func (t *Transport) probe(c Call) {
 	t.running++
 	go func() {
 		defer t.depart()
-		ask(at, c.Keys[0], alone, piped)
+		ask(at, key, alone, piped)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.probed, name)

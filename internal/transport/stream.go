@@ -93,17 +93,17 @@ func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	return s
 }
 
-// send sends a command, and waits for its reply until ctx or the call's time ends.
-func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
+// send sends its command, and waits for the reply until ctx or the call's time ends.
+func (f *flight) send(ctx context.Context) (any, error) {
 	f.gone = nil
 	if ctx.Err() != nil {
 		f.gone = notSent(ctx)
 		return nil, f.gone
 	}
-	if !encodable(cmd.args) {
+	if !encodable(f.cmd.args) {
 		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
-	for f.cmd = cmd; ; f.cmd.usual = nil {
+	for ; ; f.cmd.usual = nil {
 		todo, err := f.s.enter(f)
 		if err == nil {
 			err = f.s.fly(ctx, f, todo)

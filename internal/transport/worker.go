@@ -108,12 +108,7 @@ func (t *Transport) dismiss(w *worker) *batch {
 
 // inline runs a call on its caller's goroutine, if it can be ended there and the
 // server has a place for a leader: a hand-off costs more than all else here.
-func (t *Transport) inline(ctx context.Context, timeout time.Duration, c Call, server string, known bool) (Result, bool) {
-	if !c.Apart {
-		if w := t.own.take(timeout); w != nil {
-			return t.alone(ctx, timeout, w, c), true
-		}
-	}
+func (t *Transport) inline(ctx context.Context, timeout time.Duration, c *Call, server string, known bool) (Result, bool) {
 	if !t.keeps(ctx, timeout) {
 		return Result{}, false
 	}
