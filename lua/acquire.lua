@@ -64,14 +64,15 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   local _, held, _, lease = counts_parts(own[2] or '0 0 0 0 1')
   local ends = deadline_alone(own[3], fields[3] or 0, lease)
   if ends > now and held ~= '0' and writes == '1' and not is_named(owner) and not own[1] then
-    local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-    local ticket, deadline = math.max(micros, tonumber(last[2] or 0) + 1), now + ttl
+    local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    local ticket, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
+    -- Numbers go as text: Lua and Redis would each make a fraction of them, at several times the cost.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
-    redis.call('ZADD', KEYS[2], text(ticket), nonce, -deadline, '-' .. nonce)
+    redis.call('ZADD', KEYS[2], text(ticket), nonce, '-' .. deadline, '-' .. nonce)
     if redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT') == 0 then
       redis.call('PEXPIRE', KEYS[2], ARGV[8], 'NX')
     end
-    redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, ends, ticket, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', queued + 1)
+    redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), ticket, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
     return { now, 0, 2, ticket, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end
 end

@@ -45,12 +45,12 @@ var recordRules = []Rule{
 	},
 	{
 		"crowd counts who queues behind one session", "lua/acquire.lua",
-		"'crowd', queued + 1)", "'crowd', queued)",
+		"'crowd', text(queued + 1))", "'crowd', text(queued))",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
 		"crowd counts who is left behind the heir", "lua/release.lua",
-		"'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and queued or last)", "'token', last)",
+		"'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and text(queued) or last)", "'token', last)",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{

@@ -75,7 +75,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the lifetime of a queue that is another's is left", "lua/acquire.lua",
-		"    local last = redis.call('ZREVRANGE', KEYS[2]", "    redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT')\n    local last = redis.call('ZREVRANGE', KEYS[2]",
+		"    local behind =", "    redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT')\n    local behind =",
 		[]string{"TestEveryStatementLeavesKeysOfAnotherTypeAlone"},
 	},
 	{
