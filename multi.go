@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -25,8 +26,7 @@ type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // the locks do not go together: what every call returns
 
-	mu    sync.Mutex   // guards the following field; nothing is called under it
-	holds []*MultiHold // made by Lock and TryLock, to be ended by Unlock
+	register quorum.Register[*MultiHold] // made by Lock and TryLock, to be ended by Unlock
 }
 
 var _ Locker = (*Multi)(nil)
@@ -72,29 +72,21 @@ func together(locks []*Lock) error {
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the
 // holds. When it fails, none is held.
 func (m *Multi) Lock(ctx context.Context) error {
-	h, err := m.Acquire(ctx)
-	m.keep(h)
-	return err
+	return m.noted(m.Acquire(ctx))
 }
 
 // TryLock is Lock for at most the given time, which is for all the locks together.
 // It returns (false, nil) when one of them was not to be had within it. With a wait
 // of zero or less it makes one attempt for each.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	h, err := m.TryAcquire(ctx, wait)
-	if errors.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
-	m.keep(h)
-	return err == nil, err
+	return had(m.noted(m.TryAcquire(ctx, wait)))
 }
 
-func (m *Multi) keep(h *MultiHold) {
-	if h != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.holds = append(m.holds, h)
+func (m *Multi) noted(h *MultiHold, err error) error {
+	if err == nil {
+		m.register.Add(h, true)
 	}
+	return err
 }
 
 // Unlock ends what one Lock or TryLock has taken: what was lost first, else the
@@ -104,33 +96,11 @@ func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
 		return err
 	}
-	h := m.next()
-	if h == nil {
+	h, ok := m.register.Take()
+	if !ok {
 		return fmt.Errorf("relock: %w by this Multi", ErrNotHeld)
 	}
 	return h.Release()
-}
-
-// next takes the hold off the Multi that an Unlock is for; nil: there is none.
-func (m *Multi) next() *MultiHold {
-	m.mu.Lock()
-	holds := slices.Clone(m.holds)
-	m.mu.Unlock()
-	for _, h := range holds {
-		_ = h.Err() // finds losses, and calls hooks for them: not under m.mu
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.holds, (*MultiHold).broken)
-	if i < 0 {
-		i = len(m.holds) - 1
-	}
-	if i < 0 {
-		return nil
-	}
-	h := m.holds[i]
-	m.holds = slices.Delete(m.holds, i, i+1)
-	return h
 }
 
 // Acquire is Lock, but returns the holds, which are to be ended by their Release.
@@ -185,17 +155,134 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	if err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return during(ctx, h, fn)
 }
 
 // TryDo is Do for locks that are all to be had within wait; ran says whether fn ran.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	h, err := m.TryAcquire(ctx, wait)
-	if errors.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return had(err)
 	}
-	return true, h.do(ctx, fn)
+	return true, during(ctx, h, fn)
+}
+
+// A MultiHold is one successful acquisition of a Multi: a hold of each of its
+// locks. It is lost with the first of them that is lost; the others are held until
+// its Release. Its methods may be called from any goroutine.
+type MultiHold struct {
+	holds []*Hold // in the order of the locks' keys
+
+	once sync.Once
+	lost chan struct{} // made by the first Lost
+}
+
+// Release ends all the holds. It returns nil when all were held until now, and
+// otherwise what Hold.Release returned for each that was not. Redis is told of all
+// of them at once.
+func (h *MultiHold) Release() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
+	return quorum.EndAll(h.holds, (*Hold).Release)
+}
+
+// giveBack ends holds that no caller has seen. A call whose context has ended does
+// not wait for Redis.
+func (h *MultiHold) giveBack(ctx context.Context) {
+	released := make([]chan struct{}, len(h.holds))
+	for i, hold := range h.holds {
+		released[i] = make(chan struct{})
+		hold.lock.c.spawn(func(context.Context) {
+			defer close(released[i])
+			_ = hold.forgo()
+		})
+	}
+	for i, hold := range h.holds {
+		select {
+		case <-released[i]:
+		case <-ctx.Done():
+		case <-hold.lock.c.closing: // a closed client starts nothing, and has lost the hold
+		}
+	}
+}
+
+// Err returns nil while every hold is trusted, else the error of one that is not:
+// ErrLost if any was lost, or ErrNotHeld after the Release. It is judged like Hold.Err.
+func (h *MultiHold) Err() (err error) {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
+	for _, hold := range h.holds {
+		switch e := hold.Err(); {
+		case errors.Is(e, ErrLost):
+			return e
+		case err == nil:
+			err = e
+		}
+	}
+	return err
+}
+
+// Lost returns a channel that is closed when the first of the holds is lost. It
+// stays open when they are released in time.
+func (h *MultiHold) Lost() <-chan struct{} {
+	if h.unmade() {
+		return closed
+	}
+	h.once.Do(func() {
+		h.lost = make(chan struct{})
+		for _, hold := range h.holds {
+			select {
+			case <-hold.Lost():
+				close(h.lost)
+				return
+			default:
+			}
+		}
+		ctx := h.Context(context.Background())
+		context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), ErrLost) {
+				close(h.lost)
+			}
+		})
+	})
+	return h.lost
+}
+
+// TrustedUntil returns until when all the holds are certain as things stand: the
+// earliest of theirs, and the zero time once one is lost or released.
+func (h *MultiHold) TrustedUntil() time.Time {
+	if h.unmade() {
+		return time.Time{}
+	}
+	untils := make([]time.Time, len(h.holds))
+	for i, hold := range h.holds {
+		untils[i] = hold.TrustedUntil()
+	}
+	return quorum.Trust(len(untils), untils)
+}
+
+// Context returns a context that ends when one of the holds is lost, with ErrLost
+// as its cause, when they are released, or when parent ends, like Hold.Context.
+func (h *MultiHold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
+	for _, hold := range h.holds {
+		parent = hold.Context(parent)
+	}
+	return parent
+}
+
+// Tokens returns the fencing token of each hold by the name of its lock.
+func (h *MultiHold) Tokens() map[string]int64 {
+	if h.unmade() {
+		return nil
+	}
+	tokens := make(map[string]int64, len(h.holds))
+	for _, hold := range h.holds {
+		tokens[hold.Name()] = hold.Token()
+	}
+	return tokens
 }

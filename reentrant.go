@@ -51,10 +51,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // TTL where that is longer; 100 ms where the TTL is very short).
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
-	if errors.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
-	return err == nil, err
+	return had(err)
 }
 
 // Acquire is Lock, but returns the hold, which is to be ended by its Release.
@@ -169,22 +166,33 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error
 	if err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return during(ctx, h, fn)
 }
 
 // TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	h, err := l.try(ctx, wait, manner{quiet: true})
+	if err != nil {
+		return had(err)
+	}
+	return true, during(ctx, h, fn)
+}
+
+// had says whether the call has got what it wanted that made one try: that it was taken
+// all the time is no error.
+func had(err error) (bool, error) {
 	if errors.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return true, h.do(ctx, fn)
+	return err == nil, err
 }
 
-func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+// during runs fn while a lock, several or a majority are held, and ends that.
+func during(ctx context.Context, h interface {
+	Context(parent context.Context) context.Context
+	Release() error
+}, fn func(ctx context.Context) error,
+) (err error) {
 	defer func() { err = errors.Join(err, h.Release()) }()
 	return fn(h.Context(ctx))
 }

@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/label",
-		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
+		module + "/internal/ledger", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
@@ -42,6 +42,7 @@ var imports = map[string][]string{
 	"internal/jvm":       {module + "/internal/spawn"},
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/ledger":    {},
+	"internal/quorum":    {},
 	"internal/renewal":   {module + "/internal/clock"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",

@@ -73,7 +73,7 @@ var onceRules = []Rule{
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{
-		"a hold of several that are not all to be had is in vain", "multihold.go",
+		"a hold of several that are not all to be had is in vain", "multi.go",
 		"_ = hold.forgo()", "_ = hold.Release()",
 		[]string{"TestAMultiThatGivesUpLeavesNoRest"},
 	},

@@ -1,0 +1,97 @@
+package quorum
+
+import (
+	"slices"
+	"sync"
+)
+
+// A Held is one success of a call, of several locks or of a majority.
+type Held interface {
+	comparable
+	Err() error // nil while it is held; it may call hooks
+}
+
+// A Register has the holds of one handle that are not released, the oldest first. Its
+// zero value has none.
+type Register[H Held] struct {
+	mu  sync.Mutex // guards the following field; nothing is called under it
+	all []entry[H]
+}
+
+type entry[H Held] struct {
+	hold   H
+	unlock bool // Unlock is to end it: nobody else has it
+}
+
+// Add notes a hold, and whether an Unlock is to end it.
+func (r *Register[H]) Add(h H, unlock bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, entry[H]{h, unlock})
+}
+
+// Remove takes a hold off, and says whether it was there: of several who release it at
+// once, one has that to do.
+func (r *Register[H]) Remove(h H) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.IndexFunc(r.all, func(e entry[H]) bool { return e.hold == h })
+	if at < 0 {
+		return false
+	}
+	r.all = slices.Delete(r.all, at, at+1)
+	return true
+}
+
+// Take takes off the hold that an Unlock is for: what was lost first, else the newest;
+// one that somebody else has to release only where there is no other.
+func (r *Register[H]) Take() (h H, ok bool) {
+	for {
+		// Another call may have taken it since the look.
+		if h, ok = r.next(); !ok || r.Remove(h) {
+			return h, ok
+		}
+	}
+}
+
+func (r *Register[H]) next() (h H, ok bool) {
+	best := -1
+	for _, e := range r.entries() {
+		rank := 0
+		if e.unlock {
+			rank = 2
+		}
+		if e.hold.Err() != nil {
+			rank++
+		}
+		if rank >= best {
+			h, best = e.hold, rank
+		}
+	}
+	return h, best >= 0
+}
+
+// Newest returns the hold that was added last.
+func (r *Register[H]) Newest() (h H, ok bool) {
+	all := r.entries()
+	if len(all) == 0 {
+		return h, false
+	}
+	return all[len(all)-1].hold, true
+}
+
+// Live returns how many are held, judged by the clock.
+func (r *Register[H]) Live() (n int) {
+	for _, e := range r.entries() {
+		if e.hold.Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Register[H]) entries() []entry[H] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all)
+}
