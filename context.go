@@ -208,3 +208,58 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	}
 	return mine.leaves(l.terms.Permits)
 }
+
+// Context returns a context that ends when the hold is lost, with ErrLost as its cause,
+// when it is released, or when parent ends, like Hold.Context.
+func (h *QuorumHold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
+	inner, cancel := context.WithCancelCause(parent)
+	stop := h.majority.AfterEnd(cancel)
+	context.AfterFunc(inner, func() { stop() }) // a long hold may have many
+	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+}
+
+type quorumKey struct{}
+
+// A quorumContext asks the clock before it answers, as a holdContext does.
+type quorumContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *QuorumHold
+	parent context.Context
+}
+
+func (c *quorumContext) Err() error {
+	_ = c.parent.Err() // judges the holds that it descends from
+	c.judge()
+	return c.Context.Err()
+}
+
+func (c *quorumContext) judge() {
+	if err := c.hold.majority.Err(); err != nil {
+		c.cancel(err)
+	}
+}
+
+func (c *quorumContext) Value(key any) any {
+	if key == (quorumKey{}) {
+		return c
+	}
+	c.judge()
+	return c.Context.Value(key)
+}
+
+// waitsForItself reports an acquisition under a context of a live hold of the same lock
+// by somebody else.
+func (l *QuorumLock) waitsForItself(ctx context.Context) error {
+	owner, err := l.first.ownerFor(ctx)
+	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
+		first := c.hold.lock.first
+		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {
+			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
+		}
+	}
+	return err
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // Errors that callers can tell apart with errors.Is. What a call returns says
@@ -48,9 +50,12 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 )
 
-// lockError puts the lock's name before what happened to it; of a name that is
-// too long to be one, its beginning.
+// lockError puts the lock's name before what happened to it, if anything; of a name that
+// is too long to be one, its beginning.
 func lockError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("relock: lock %.512q: %w", name, err)
 }
 
@@ -62,6 +67,16 @@ func ended(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// isFinal says that asking again would get the same answer.
+func isFinal(err error) bool {
+	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return err != nil && transport.Hopeless(err)
 }
 
 // What follows is for values that nobody has made: zero ones, and nil pointers, as where
@@ -80,6 +95,15 @@ func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
 
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
+
+// usable is what every call returns on a QuorumLock that nobody has made, or not as it
+// should be; nil on others.
+func (l *QuorumLock) usable() error {
+	if l == nil || l.first == nil {
+		return fmt.Errorf("relock: %w: make a QuorumLock with NewQuorum and NewLock", ErrInvalidOption)
+	}
+	return lockError(l.name, l.first.bad())
+}
 
 // bad is what every call on the handle returns, or nil.
 func (l *Lock) bad() error {

@@ -151,20 +151,12 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 
 // Do runs fn while it holds all the locks, like Lock.Do.
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	h, err := m.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return during(ctx, h, fn)
+	return during(ctx, m.Acquire, fn)
 }
 
 // TryDo is Do for locks that are all to be had within wait; ran says whether fn ran.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
-	h, err := m.TryAcquire(ctx, wait)
-	if err != nil {
-		return had(err)
-	}
-	return true, during(ctx, h, fn)
+	return tryDuring(ctx, wait, m.TryAcquire, fn)
 }
 
 // A MultiHold is one successful acquisition of a Multi: a hold of each of its

@@ -1,13 +1,14 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -16,8 +17,7 @@ import (
 // that buys, and what not: pauses, clocks, and primaries that restart at once without
 // their data.
 type Quorum struct {
-	clients []*Client
-	need    int // a majority
+	clients []*Client // one for each primary, in the order in which contenders take them
 }
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O; the clients
@@ -32,7 +32,7 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 	if len(clients) < 2 {
 		return nil, fmt.Errorf("relock: %w: a Quorum of %d; it needs two clients, and outlives no failure with fewer than three", ErrInvalidOption, len(clients))
 	}
-	return &Quorum{slices.Clone(clients), len(clients)/2 + 1}, nil
+	return &Quorum{slices.Clone(clients)}, nil
 }
 
 // A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries.
@@ -40,12 +40,10 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 //
 // Hooks of the clients tell of each primary, on goroutines of their own.
 type QuorumLock struct {
-	name    string
-	members []*Lock // one for each primary, in the order in which contenders take them
-	need    int
-
-	mu    sync.Mutex    // guards the following field; nothing is called under it
-	holds []*QuorumHold // not released
+	name     string
+	first    *Lock       // on the first primary: it has the terms, and stands for the name
+	majority quorum.Lock // what to gather
+	register quorum.Register[*QuorumHold]
 }
 
 var _ Locker = (*QuorumLock)(nil)
@@ -53,12 +51,18 @@ var _ Locker = (*QuorumLock)(nil)
 // NewLock returns a handle like Client.NewLock. On each primary the lock is a fair one.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name}
-	if q != nil {
-		l.need = q.need
-		for _, c := range q.clients {
-			l.members = append(l.members, c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...))
-		}
+	if q == nil || len(q.clients) == 0 {
+		return l
 	}
+	var all []quorum.Primary
+	for _, c := range q.clients {
+		of := c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)
+		all, l.first = append(all, primary{of}), cmp.Or(l.first, of)
+	}
+	t := l.first.terms
+	l.majority = quorum.Lock{Primaries: all, TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
+		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Final: isFinal,
+	}}
 	return l
 }
 
@@ -68,16 +72,6 @@ var apart = lockOption(func(t *terms) error {
 	t.Apart = true
 	return nil
 })
-
-func (l *QuorumLock) usable() error {
-	if l == nil || len(l.members) == 0 {
-		return fmt.Errorf("relock: %w: make a QuorumLock with NewQuorum and NewLock", ErrInvalidOption)
-	}
-	if err := l.members[0].bad(); err != nil {
-		return lockError(l.name, err)
-	}
-	return nil
-}
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold.
 func (l *QuorumLock) Lock(ctx context.Context) error {
@@ -90,10 +84,7 @@ func (l *QuorumLock) Lock(ctx context.Context) error {
 // that is an error. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
-	if errors.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
-	return err == nil, err
+	return had(err)
 }
 
 // Unlock ends what one Lock or TryLock has taken: what was lost first, else the newest.
@@ -101,24 +92,11 @@ func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	var next *QuorumHold
-	best := 0
-	for _, h := range l.live() { // what Acquire has returned, only where there is no other
-		rank := 1
-		if h.unlock {
-			rank = 3
-		}
-		if h.judge() != nil {
-			rank++
-		}
-		if rank >= best {
-			next, best = h, rank
-		}
-	}
-	if next == nil {
+	h, ok := l.register.Take()
+	if !ok {
 		return lockError(l.name, fmt.Errorf("%w by this handle", ErrNotHeld))
 	}
-	return next.Release()
+	return lockError(l.name, h.majority.Release())
 }
 
 // Acquire is Lock, but returns the hold, which is to be ended by its Release.
@@ -143,23 +121,12 @@ func (l *QuorumLock) try(ctx context.Context, wait time.Duration, m manner) (*Qu
 
 // Do runs fn while it holds the lock, like Lock.Do.
 func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return h.do(ctx, fn)
+	return during(ctx, l.Acquire, fn)
 }
 
 // TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
 func (l *QuorumLock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
-	h, err := l.TryAcquire(ctx, wait)
-	if errors.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, h.do(ctx, fn)
+	return tryDuring(ctx, wait, l.TryAcquire, fn)
 }
 
 // Name returns the lock's name.
@@ -170,31 +137,12 @@ func (l *QuorumLock) Name() string {
 	return l.name
 }
 
-// live are the holds that are not released, the oldest first.
-func (l *QuorumLock) live() []*QuorumHold {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.holds)
-}
-
-func (l *QuorumLock) newest() *QuorumHold {
-	if all := l.live(); len(all) > 0 {
-		return all[len(all)-1]
-	}
-	return nil
-}
-
 // HoldCount returns how many holds of this handle are live, judged by the clock.
-func (l *QuorumLock) HoldCount() (n int) {
-	for _, h := range l.live() {
-		if h.judge() == nil {
-			n++
-		}
+func (l *QuorumLock) HoldCount() int {
+	if l == nil {
+		return 0
 	}
-	return n
+	return l.register.Live()
 }
 
 // Token returns the fencing token of the newest hold of this handle, or 0.
@@ -208,10 +156,11 @@ func (l *QuorumLock) Lost() <-chan struct{} {
 	return nil
 }
 
-// patience is how long to wait for a primary that may not answer, or may be taken by
-// somebody who waits for another: then all is given back.
-func (l *QuorumLock) patience() time.Duration {
-	return min(max(l.members[0].terms.TTL/6, 100*time.Millisecond), 500*time.Millisecond)
+func (l *QuorumLock) newest() (h *QuorumHold) {
+	if l != nil {
+		h, _ = l.register.Newest()
+	}
+	return h
 }
 
 // acquire asks until a majority is had.
@@ -225,60 +174,125 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	if err := l.waitsForItself(ctx); err != nil {
 		return nil, lockError(l.name, err)
 	}
-	for try := 1; ; try++ {
-		h, err := l.attempt(ctx, m)
+	for try := 1; ctx.Err() == nil; try++ {
+		got, err := l.majority.Attempt(ctx, m.once)
 		if err == nil {
+			h := &QuorumHold{l, got}
+			l.register.Add(h, m.unlock)
 			return h, nil
 		}
-		final := m.once || !errors.Is(err, ErrNotAcquired) && !errors.Is(err, errFewAnswer)
-		if !final && ctx.Err() == nil && transport.Pause(ctx, nil, transport.Backoff(min(try, 5))) {
-			continue
-		}
-		return nil, lockError(l.name, l.explain(ctx, err))
-	}
-}
-
-// errFewAnswer is why nobody has the lock: a majority of the primaries is not there.
-var errFewAnswer = errors.New("too few primaries answer")
-
-// explain is what a call returns whose last attempt has failed.
-func (l *QuorumLock) explain(ctx context.Context, err error) error {
-	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case bounded && errors.Is(err, ErrNotAcquired):
-		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
-	case bounded:
-		return err
-	case errors.Is(err, ctx.Err()):
-		return ended(ctx)
-	}
-	return fmt.Errorf("%w; until then: %w", ended(ctx), err)
-}
-
-// unasked is the error of a context that had ended before anybody was asked.
-func (l *QuorumLock) unasked(ctx context.Context) error {
-	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
-		return unanswered(time.Duration(wait))
-	}
-	return ended(ctx)
-}
-
-// isFinal says that asking again would get the same answer.
-func isFinal(err error) bool {
-	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
-		if errors.Is(err, one) {
-			return true
+		final := m.once || !errors.Is(err, ErrNotAcquired) && !errors.Is(err, quorum.ErrFewAnswer)
+		if final || ctx.Err() != nil || !transport.Pause(ctx, nil, transport.Backoff(min(try, 5))) {
+			return nil, lockError(l.name, explain(ctx, err))
 		}
 	}
-	return err != nil && transport.Hopeless(err)
+	return nil, lockError(l.name, unasked(ctx))
 }
 
-// signal fills a channel of one place.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a
+// majority of the primaries holds it, for as long as the best majority can be trusted,
+// and lost when there is none. A primary that comes back is taken again meanwhile. Its
+// methods may be called from any goroutine.
+type QuorumHold struct {
+	lock     *QuorumLock
+	majority *quorum.Majority
+}
+
+// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld
+// after the release. It is judged by the clock, like Hold.Err.
+func (h *QuorumHold) Err() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
+	return lockError(h.lock.name, h.majority.Err())
+}
+
+// TrustedUntil returns until when the hold is certain as things stand; the zero time
+// once it is lost or released.
+func (h *QuorumHold) TrustedUntil() time.Time {
+	if h.unmade() {
+		return time.Time{}
+	}
+	return h.majority.TrustedUntil()
+}
+
+// Lost returns a channel that is closed when the hold is lost.
+func (h *QuorumHold) Lost() <-chan struct{} {
+	if h.unmade() {
+		return closed
+	}
+	return h.majority.Lost()
+}
+
+// Token returns the fencing token: larger than that of every earlier grant of the name.
+func (h *QuorumHold) Token() int64 {
+	token, _ := h.elected()
+	return token
+}
+
+// Name returns the lock's name.
+func (h *QuorumHold) Name() string {
+	if h.unmade() {
+		return ""
+	}
+	return h.lock.name
+}
+
+// Owner returns who holds: the name given, or one that the primary shows whose token it has.
+func (h *QuorumHold) Owner() string {
+	_, owner := h.elected()
+	return owner
+}
+
+// elected is what the majority has made the hold's.
+func (h *QuorumHold) elected() (token int64, owner string) {
+	if h.unmade() {
+		return 0, ""
+	}
+	return h.majority.Token()
+}
+
+// Release ends the hold. It returns nil when it was held until now, ErrLost when it was
+// not, ErrNotHeld when it has been released before, and ErrUnconfirmed when so few
+// primaries have confirmed it within the ReleaseTimeout that nobody else can hold yet.
+func (h *QuorumHold) Release() error {
+	if h.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeHold)
+	}
+	if !h.lock.register.Remove(h) {
+		return lockError(h.lock.name, ErrNotHeld)
+	}
+	return lockError(h.lock.name, h.majority.Release())
+}
+
+// A primary is a lock's name on one of them. Each hold is of a handle of its own: a lost
+// one that is not released occupies its handle.
+type primary struct{ *Lock }
+
+func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
+
+func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
+	h, err := p.handle().TryAcquire(ctx, wait)
+	return part{h}, err
+}
+
+func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
+	h, err := p.handle().Acquire(ctx)
+	return part{h}, err
+}
+
+func (p primary) Probe(ctx context.Context) error {
+	_, err := p.Info(ctx)
+	return err
+}
+
+func (p primary) Spawn(fn func()) bool { return p.c.spawn(func(context.Context) { fn() }) }
+
+// A part is a hold on one primary.
+type part struct{ *Hold }
+
+func (p part) Forgo() error { return p.forgo() }
+
+func (p part) Raise(ctx context.Context, within time.Duration, token int64) bool {
+	return p.raise(ctx, within, token)
 }

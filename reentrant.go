@@ -112,10 +112,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 	}
 	if ctx.Err() != nil {
-		if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
-			return "", unanswered(time.Duration(wait)) // so short that nobody was asked
-		}
-		return "", ended(ctx)
+		return "", unasked(ctx)
 	}
 	if owner, err = l.ownerFor(ctx); err != nil {
 		return "", err
@@ -162,20 +159,14 @@ func (l *Lock) Unlock() error {
 // fn's error joined with that of the release, always ErrLost after a loss. A
 // panic of fn, or runtime.Goexit, releases the lock and goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return during(ctx, h, fn)
+	return during(ctx, l.Acquire, fn)
 }
 
 // TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
-	h, err := l.try(ctx, wait, manner{quiet: true})
-	if err != nil {
-		return had(err)
-	}
-	return true, during(ctx, h, fn)
+	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
+		return l.try(ctx, wait, manner{quiet: true})
+	}, fn)
 }
 
 // had says whether the call has got what it wanted that made one try: that it was taken
@@ -187,12 +178,31 @@ func had(err error) (bool, error) {
 	return err == nil, err
 }
 
-// during runs fn while a lock, several or a majority are held, and ends that.
-func during(ctx context.Context, h interface {
+// A held is a hold of one lock, of several or of a majority.
+type held interface {
 	Context(parent context.Context) context.Context
 	Release() error
-}, fn func(ctx context.Context) error,
-) (err error) {
+}
+
+// during is Do, by whichever Acquire.
+func during[H held](ctx context.Context, acquire func(context.Context) (H, error), fn func(ctx context.Context) error) error {
+	h, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return under(ctx, h, fn)
+}
+
+// tryDuring is TryDo, by whichever TryAcquire.
+func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context.Context, time.Duration) (H, error), fn func(ctx context.Context) error) (ran bool, err error) {
+	h, err := try(ctx, wait)
+	if err != nil {
+		return had(err)
+	}
+	return true, under(ctx, h, fn)
+}
+
+func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
 	defer func() { err = errors.Join(err, h.Release()) }()
 	return fn(h.Context(ctx))
 }

@@ -259,6 +259,18 @@ func tooFew(r room.Replicas, acks int) error {
 	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
 }
 
+// raise has Redis' counter of tokens be as large as that token, and says whether it has
+// answered that it is, and that this holds.
+func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
+	a := h.acquisition()
+	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
+	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, token, h.lock.terms.TTL))
+	if err == nil {
+		held, err = wire.DecodeRaise(raw)
+	}
+	return held && err == nil
+}
+
 // do runs a script, and says how many replicas have what it wrote.
 func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
 	if need.N == 0 {

@@ -29,6 +29,15 @@ func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
 }
 
+// unasked is the error of a context that had ended before anybody was asked: the wait of
+// a try may be as short as that.
+func unasked(ctx context.Context) error {
+	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
+		return unanswered(time.Duration(wait))
+	}
+	return ended(ctx)
+}
+
 // A waitError is the cause with which the wait of a TryLock ends.
 type waitError time.Duration
 
@@ -68,6 +77,23 @@ func (w *waiting) overOr(err error) error {
 		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
 	}
 	return err
+}
+
+// explain is what a call returns that has asked again until its context ended, or until
+// that was in vain: err is what the last try has failed with.
+func explain(ctx context.Context, err error) error {
+	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case bounded && errors.Is(err, ErrNotAcquired):
+		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
+	case bounded && err != ctx.Err(): //nolint:errorlint // which may also be a part of what was the matter
+		return err
+	case errors.Is(err, ctx.Err()):
+		return ended(ctx)
+	}
+	return fmt.Errorf("%w; until then: %w", ended(ctx), err)
 }
 
 // failed is the error of a request that failed: where the context has ended

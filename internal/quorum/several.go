@@ -1,5 +1,3 @@
-// Package quorum makes one hold of several: until when so many of them can be relied on,
-// how they end together, and which of a handle's holds an Unlock ends. It knows no locks.
 package quorum
 
 import (

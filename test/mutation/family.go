@@ -58,33 +58,33 @@ var familyRules = []Rule{
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
 	{
-		"a quorum's trust is the least of its best majority", "quorumhold.go",
-		"return all[h.lock.need-1]", "return all[0]",
+		"a quorum's trust is the least of its best majority", "internal/quorum/several.go",
+		"return untils[need-1]", "return untils[0]",
 		[]string{"TestQuorumOutlivesAMinority"},
 	},
 	{
-		"a quorum's hold needs a majority", "quorumhold.go",
-		"if len(all) < h.lock.need {", "if len(all) < h.lock.need-1 {",
+		"a quorum's hold needs a majority", "internal/quorum/several.go",
+		"if len(untils) < need {", "if len(untils) < need-1 {",
 		[]string{"TestQuorumIsLostWithItsMajority"},
 	},
 	{
-		"a loss of a quorum is for good", "quorumhold.go",
+		"a loss of a quorum is for good", "internal/quorum/majority.go",
 		"	return h.finish(h.why())\n", "	return h.why()\n",
 		[]string{"TestQuorumIsLostWithItsMajority"},
 	},
 	{
-		"a quorum needs a majority of the primaries", "quorum.go",
-		"len(clients)/2 + 1", "len(clients)/2",
+		"a quorum needs a majority of the primaries", "internal/quorum/lock.go",
+		"len(l.Primaries)/2 + 1", "len(l.Primaries)/2",
 		[]string{"TestQuorumOutlivesAMinority"},
 	},
 	{
-		"a quorum's token is written back", "quorumgather.go",
-		"if m.Token() == token {", "if token != 0 {",
+		"a quorum's token is written back", "internal/quorum/keep.go",
+		"return own == token ||", "return token != 0 ||",
 		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
 	},
 	{
-		"a quorum's token is its majority's largest", "quorumgather.go",
-		"token > h.token {", "token > 0 {",
+		"a quorum's token is its majority's largest", "internal/quorum/keep.go",
+		"m.token > h.token {", "m.token > 0 {",
 		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
 	},
 	{
@@ -93,22 +93,22 @@ var familyRules = []Rule{
 		[]string{"TestLeaseOfADeadQuorumHolderEndsThoughClocksDiffer"},
 	},
 	{
-		"primaries that come back are taken again", "quorumgather.go",
+		"primaries that come back are taken again", "internal/quorum/keep.go",
 		"		h.seek(i, 4*h.lock.patience())\n", "",
 		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},
 	},
 	{
-		"a quorum hears of the loss of a primary", "quorumgather.go",
+		"a quorum hears of the loss of a primary", "internal/quorum/gather.go",
 		"func() { signal(h.gone) }", "func() {}",
 		[]string{"TestQuorumIsLostWithItsMajority"},
 	},
 	{
-		"who does not have the gate gives back what it has", "quorumgather.go",
+		"who does not have the gate gives back what it has", "internal/quorum/gather.go",
 		"		if !had {\n", "		if had = true; !had {\n",
 		[]string{"TestQuorumSettlesSplitVotesInFiveRoundTrips"},
 	},
 	{
-		"too few answers of a quorum are no contention", "quorumgather.go",
+		"too few answers of a quorum are no contention", "internal/quorum/gather.go",
 		"	case answered >= need:\n", "	default:\n",
 		[]string{"TestQuorumOutlivesAMinority"},
 	},
@@ -118,8 +118,8 @@ var familyRules = []Rule{
 		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{
-		"a quorum whose clients are closed says so", "quorumhold.go",
-		"	if open < h.lock.need {\n", "	if false {\n",
+		"a quorum whose clients are closed says so", "internal/quorum/majority.go",
+		"	if open < h.lock.need() {\n", "	if false {\n",
 		[]string{"TestQuorumWithClosedClients"},
 	},
 }

@@ -1,0 +1,214 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Attempt asks all primaries at once. Where that splits them among several callers, who
+// has the first that answers keeps what it has; the others give all back and queue there,
+// unless one attempt is all they want. So one at a time waits for the rest while it holds
+// anything. Callers who do not agree on which primary answers may wait for each other:
+// for no longer than their patience.
+//
+// It fails with what is Taken where a majority has answered that somebody else holds, and
+// with ErrFewAnswer where too few have answered; other errors are those of primaries, and
+// of ctx.
+func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) {
+	h := l.begin(ctx)
+	defer func() {
+		if err != nil {
+			h.giveBack(ctx)
+		}
+	}()
+	err = h.gather(ctx, 0)
+	if !once && errors.Is(err, l.Errors.Taken) {
+		gate, had := h.gate()
+		if !had {
+			h.giveBack(ctx)
+			h = l.begin(ctx)
+			err = h.queue(ctx, gate)
+		}
+		if had || err == nil {
+			err = h.gather(ctx, l.patience())
+		}
+	}
+	if err == nil {
+		err = h.elect(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	go h.keep() // until it has ended
+	return h, nil
+}
+
+// gather asks the primaries that are not had, and returns when a majority is, or all
+// have answered, or none does any more.
+func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
+	unlink := h.linkTo(ctx)
+	defer unlink()
+	for i, m := range h.snapshot() {
+		if m.hold == nil {
+			h.seek(i, wait)
+		}
+	}
+	h.await(ctx, max(wait, h.lock.patience()), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
+	return h.tally()
+}
+
+// linkTo has requests that are under way end with the call, until unlink.
+func (h *Majority) linkTo(ctx context.Context) (unlink func() bool) {
+	return context.AfterFunc(ctx, func() { h.stop(context.Cause(ctx)) })
+}
+
+// await returns when a majority counts, or nothing is open any more, or after limit.
+func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m member) (counts, open bool)) {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	for {
+		had, more := 0, false
+		for _, m := range h.snapshot() {
+			counts, open := judge(m)
+			more = more || open
+			if counts {
+				had++
+			}
+		}
+		if had >= h.lock.need() || !more {
+			return
+		}
+		select {
+		case <-h.votes:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tally is nil where a majority has been gathered, Taken where one has answered, and
+// else what is the matter.
+func (h *Majority) tally() error {
+	var had, answered, final int
+	var last, why error
+	for i, m := range h.snapshot() {
+		switch {
+		case m.hold != nil:
+			had++
+			answered++
+		case m.answered:
+			answered++
+		case m.err != nil && h.lock.Errors.Final(m.err):
+			final++
+			why = m.err
+		case m.err != nil:
+			last = fmt.Errorf("primary %d: %w", i, m.err)
+		}
+	}
+	n, need := len(h.members), h.lock.need()
+	switch {
+	case had >= need:
+		return nil
+	case final > n-need:
+		return why
+	case answered >= need:
+		return h.lock.Errors.Taken
+	case last == nil:
+		last = errors.New("no reply in time")
+	}
+	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
+}
+
+// gate is the first primary that has answered, and whether it is had.
+func (h *Majority) gate() (primary int, had bool) {
+	for i, m := range h.snapshot() {
+		if m.hold != nil || m.answered {
+			return i, m.hold != nil
+		}
+	}
+	return 0, false
+}
+
+// queue waits for one primary, for as long as it answers.
+func (h *Majority) queue(ctx context.Context, gate int) error {
+	unlink := h.linkTo(ctx)
+	defer unlink()
+	of, patience := h.lock.Primaries[gate], h.lock.patience()
+	waits, cancel := context.WithCancelCause(h.end)
+	defer cancel(nil)
+	of.Spawn(func() { // a closed client answers without being watched
+		for pause(waits, nil, patience) {
+			asks, done := context.WithTimeout(waits, 2*patience)
+			err := of.Probe(asks)
+			done()
+			if err != nil {
+				cancel(ErrFewAnswer)
+				return
+			}
+		}
+	})
+	hold, err := of.Queue(waits)
+	h.adopt(gate, hold, err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return h.lock.Errors.Taken // which has been said before
+	case errors.Is(context.Cause(waits), ErrFewAnswer):
+		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, gate, err)
+	}
+	return err
+}
+
+// seek asks one primary, beside the caller.
+func (h *Majority) seek(primary int, wait time.Duration) {
+	h.mu.Lock()
+	m := &h.members[primary]
+	idle := !m.asking && h.err == nil
+	m.asking = m.asking || idle
+	h.mu.Unlock()
+	if !idle {
+		return
+	}
+	ctx := h.end
+	if wait <= 0 { // it is soon over: a request that is cut short costs its connection
+		ctx = context.WithoutCancel(ctx)
+	}
+	h.lock.beside(primary, func() {
+		hold, err := h.lock.Primaries[primary].Try(ctx, wait)
+		h.adopt(primary, hold, err)
+	})
+}
+
+// adopt takes what a primary has answered. What comes after the end goes back; what
+// comes after the token has been made counts when the primary knows that.
+func (h *Majority) adopt(primary int, hold Hold, err error) {
+	token, _ := h.Token()
+	var own int64
+	var owner string
+	counts := false
+	if err == nil {
+		own, owner = hold.Token(), hold.Owner()
+		counts = token != 0 && h.raise(hold, own, token)
+	}
+	h.mu.Lock()
+	m := &h.members[primary]
+	m.asking, m.err = false, err
+	m.answered = err == nil || errors.Is(err, h.lock.Errors.Taken)
+	kept := err == nil && h.err == nil && (token != 0) == (h.token != 0) && (counts || token == 0)
+	if kept {
+		m.hold, m.token, m.owner, m.raised = hold, own, owner, counts
+	}
+	h.mu.Unlock()
+	switch {
+	case err == nil && !kept:
+		_ = hold.Forgo()
+	case kept:
+		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
+	}
+	signal(h.votes)
+}

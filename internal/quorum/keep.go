@@ -1,0 +1,87 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// elect makes the majority's largest token the hold's, and has a majority know it.
+func (h *Majority) elect(ctx context.Context) error {
+	h.mu.Lock()
+	for _, m := range h.members {
+		if m.hold != nil && m.token > h.token {
+			h.token, h.owner = m.token, m.owner
+		}
+	}
+	token := h.token
+	for i := range h.members {
+		m := &h.members[i]
+		m.raised = m.hold != nil && m.token == token
+		m.asking = m.asking || m.hold != nil && !m.raised
+	}
+	h.mu.Unlock()
+	for i, m := range h.snapshot() {
+		if m.hold != nil && !m.raised {
+			h.lock.beside(i, func() { h.tell(i, m, token) })
+		}
+	}
+	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case h.trust().IsZero():
+		return fmt.Errorf("%w: a majority was lost before it had the token", ErrFewAnswer)
+	}
+	return nil
+}
+
+// tell has a primary know the token, or gives it back.
+func (h *Majority) tell(primary int, of member, token int64) {
+	counts := h.raise(of.hold, of.token, token)
+	h.mu.Lock()
+	m := &h.members[primary]
+	m.asking, m.raised = false, counts
+	if !counts {
+		m.hold = nil
+	}
+	h.mu.Unlock()
+	if !counts {
+		_ = of.hold.Forgo()
+	}
+	signal(h.votes)
+}
+
+// raise has a primary's counter of tokens be as large as the majority's: whoever holds a
+// majority later has a grant of one of these.
+func (h *Majority) raise(hold Hold, own, token int64) (counts bool) {
+	return own == token || hold.Raise(context.WithoutCancel(h.end), h.lock.patience(), token)
+}
+
+// keep takes primaries that come back, and notices the loss of the majority.
+func (h *Majority) keep() {
+	l := h.lock
+	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
+	for h.Err() == nil {
+		if !l.Fixed && (l.MaxHold == 0 || time.Since(h.began) < l.MaxHold) {
+			h.renew()
+		}
+		pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
+	}
+}
+
+// renew asks the primaries that do not count once more.
+func (h *Majority) renew() {
+	for i, m := range h.snapshot() {
+		if m.asking || m.hold != nil && m.hold.Err() == nil {
+			continue
+		}
+		if m.hold != nil {
+			h.mu.Lock()
+			h.members[i].hold = nil
+			h.mu.Unlock()
+			h.lock.beside(i, func() { _ = m.hold.Release() }) // of what it may have still
+		}
+		h.seek(i, 4*h.lock.patience())
+	}
+}

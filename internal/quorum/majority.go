@@ -1,0 +1,178 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Majority is one success of a Lock. It is held while a majority of the primaries is,
+// for as long as the best majority can be trusted, and lost when there is none. Its
+// methods may be called from any goroutine.
+type Majority struct {
+	lock  *Lock
+	began time.Time
+	end   context.Context // with the values of the call's, ends with the hold, which is the cause
+	stop  context.CancelCauseFunc
+	votes chan struct{} // a primary has answered, or a member has changed; one place
+	gone  chan struct{} // cuts a pause short: a primary has been lost; one place
+	lost  chan struct{}
+
+	mu      sync.Mutex // guards the following fields; nothing is called under it
+	token   int64      // 0 while it is gathered
+	owner   string     // whose the token is
+	err     error      // why it has ended
+	members []member   // by primary
+}
+
+// A member is what one primary is to a Majority.
+type member struct {
+	hold     Hold
+	token    int64 // of the hold, and so is the owner
+	owner    string
+	raised   bool  // its counter has the majority's token: it counts
+	asking   bool  // a request is under way
+	answered bool  // since the attempt began
+	err      error // of the latest request that failed
+}
+
+func (l *Lock) begin(ctx context.Context) *Majority {
+	h := &Majority{lock: l, began: time.Now(), votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
+	h.members = make([]member, len(l.Primaries))
+	h.end, h.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	return h
+}
+
+func (h *Majority) snapshot() []member {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.members)
+}
+
+// Err returns why it has ended, or nil, judged by the clock.
+func (h *Majority) Err() error {
+	h.mu.Lock()
+	err := h.err
+	h.mu.Unlock()
+	if err != nil || !h.trust().IsZero() {
+		return err
+	}
+	return h.finish(h.why())
+}
+
+// why is why there is no majority.
+func (h *Majority) why() error {
+	open, errs := len(h.members), h.lock.Errors
+	for _, m := range h.snapshot() {
+		if m.hold != nil && errors.Is(m.hold.Err(), errs.Closed) || errors.Is(m.err, errs.Closed) {
+			open--
+		}
+	}
+	if open < h.lock.need() {
+		return errors.Join(errs.Lost, errs.Closed)
+	}
+	return errs.Lost
+}
+
+// finish ends it for that reason, unless it has ended: it returns the reason then.
+func (h *Majority) finish(why error) (ended error) {
+	h.mu.Lock()
+	if h.err == nil {
+		h.err = why
+		if errors.Is(why, h.lock.Errors.Lost) {
+			close(h.lost)
+		}
+	}
+	ended = h.err
+	h.mu.Unlock()
+	h.stop(ended)
+	return ended
+}
+
+// trust is until when the best majority is certain.
+func (h *Majority) trust() time.Time {
+	var untils []time.Time
+	for _, m := range h.snapshot() {
+		if m.hold != nil && m.raised {
+			untils = append(untils, m.hold.TrustedUntil())
+		}
+	}
+	return Trust(h.lock.need(), untils)
+}
+
+// TrustedUntil returns until when it is certain as things stand; the zero time once it
+// is lost or released.
+func (h *Majority) TrustedUntil() time.Time {
+	if h.Err() != nil {
+		return time.Time{}
+	}
+	return h.trust()
+}
+
+// Lost is closed when it is lost.
+func (h *Majority) Lost() <-chan struct{} { return h.lost }
+
+// AfterEnd has f called on a goroutine of its own with why it has ended, once it has,
+// unless stop comes before.
+func (h *Majority) AfterEnd(f func(why error)) (stop func() bool) {
+	return context.AfterFunc(h.end, func() { f(context.Cause(h.end)) })
+}
+
+// Token returns the fencing token, and the owner whose it is.
+func (h *Majority) Token() (token int64, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token, h.owner
+}
+
+// Release ends it. It returns nil when it was held until now, else why it had ended; and
+// what is Unconfirmed when so few primaries have confirmed it that nobody else can hold yet.
+func (h *Majority) Release() error {
+	before := h.Err()
+	_ = h.finish(h.lock.Errors.NotHeld)
+	h.mu.Lock()
+	h.err = h.lock.Errors.NotHeld // from now on, also after a loss
+	h.mu.Unlock()
+	unconfirmed := h.release(context.Background(), Hold.Release)
+	if before != nil {
+		return before
+	}
+	return unconfirmed
+}
+
+// giveBack ends what has been gathered in vain.
+func (h *Majority) giveBack(ctx context.Context) {
+	_ = h.finish(h.lock.Errors.NotHeld)
+	_ = h.release(ctx, Hold.Forgo)
+}
+
+// release gives back what the primaries have granted, and waits until somebody else
+// could hold a majority; the rest goes on without the caller.
+func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirmed error) {
+	free, need := len(h.members), h.lock.need()
+	results := make(chan error, free)
+	for i, m := range h.snapshot() {
+		if m.hold != nil {
+			free--
+			h.lock.beside(i, func() { results <- end(m.hold) })
+		}
+	}
+	for left := len(h.members) - free; left > 0 && free < need; left-- {
+		select {
+		case err := <-results:
+			if errors.Is(err, h.lock.Errors.Unconfirmed) {
+				unconfirmed = err
+			} else {
+				free++
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if free >= need {
+		return nil
+	}
+	return unconfirmed
+}
