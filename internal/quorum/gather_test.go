@@ -1,0 +1,171 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock/internal/quorum"
+)
+
+func TestAMajorityIsHadAtOnceThoughAMinorityHangs(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0, 0, 0)
+		all[0].silence()
+		all[3].silence()
+		began := time.Now()
+		h := gather(t, lockOn(all))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("took %v, want none beside those that answer", took)
+		}
+		wantIs(t, h.Err(), nil)
+		if err := h.Release(); err != nil || time.Since(began) != 0 {
+			t.Errorf("the release: %v after %v", err, time.Since(began))
+		}
+		wantHeld(t, all)
+	})
+}
+
+// Fails when what a primary grants after the end is kept: nobody would give it back.
+func TestWhatIsGrantedAfterTheEndGoesBack(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[1].silence()
+		h := gather(t, lockOn(all))
+		if err := h.Release(); err != nil {
+			t.Error(err)
+		}
+		all[1].heal()
+		synctest.Wait()
+		if all[1].counter != 1 {
+			t.Error("it has granted nothing: this test shows nothing")
+		}
+		wantHeld(t, all)
+	})
+}
+
+func TestTooFewAnswersAreNoContention(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0, 0, 0)
+		for _, p := range all[:3] {
+			p.silence()
+		}
+		began := time.Now()
+		_, err := lockOn(all).Attempt(t.Context(), false)
+		wantIs(t, err, quorum.ErrFewAnswer)
+		if took := time.Since(began); took != patience {
+			t.Errorf("took %v, want the patience of %v", took, patience)
+		}
+		wantHeld(t, all)
+	})
+}
+
+func TestAMajorityThatIsTakenIsContention(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		all[2].silence()
+		_, err := lockOn(all).Attempt(t.Context(), true)
+		wantIs(t, err, errTaken)
+		wantIs(t, h.Release(), nil)
+	})
+}
+
+func TestWhatAMajorityRefusesForGoodIsTold(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[0].final, all[2].final = errRefused, errRefused
+		_, err := lockOn(all).Attempt(t.Context(), false)
+		wantIs(t, err, errRefused)
+		if errors.Is(err, quorum.ErrFewAnswer) {
+			t.Errorf("got %v: asking again is in vain", err)
+		}
+		wantHeld(t, all)
+	})
+}
+
+// One contender has the first two primaries of three, another the last.
+func TestWhoDoesNotHaveTheGateKeepsNothingAndQueuesThere(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[2].silence()
+		l := lockOn(all)
+		l.Fixed = true
+		first := gather(t, l)
+		time.Sleep(timeout) // it asks the last one no more
+		all[2].heal()
+		second := make(chan *quorum.Majority, 1)
+		go func() {
+			h, err := lockOn(all).Attempt(t.Context(), false)
+			wantIs(t, err, nil)
+			second <- h
+		}()
+		wantHeld(t, all, 0, 1)
+		if all[2].counter != 1 {
+			t.Error("the second had nothing to give back: this test shows nothing")
+		}
+		time.Sleep(time.Minute)
+		wantHeld(t, all, 0, 1)
+		began := time.Now()
+		wantIs(t, first.Release(), nil)
+		h := <-second
+		if took := time.Since(began); took != 0 || h == nil {
+			t.Fatalf("the next is %v after %v", h, took)
+		}
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all)
+	})
+}
+
+func TestAGateThatFallsSilentIsLeft(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		synctest.Wait()
+		failed := make(chan error)
+		go func() {
+			_, err := lockOn(all).Attempt(t.Context(), false)
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		all[0].silence()
+		began := time.Now()
+		wantIs(t, <-failed, quorum.ErrFewAnswer)
+		if took := time.Since(began); took > 4*patience {
+			t.Errorf("left after %v, want little more than the patience of %v", took, patience)
+		}
+		all[0].heal()
+		wantIs(t, h.Release(), nil)
+	})
+}
+
+func TestAnAttemptEndsWithItsContextAndLeavesNothing(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		synctest.Wait()
+		for _, p := range all[:2] {
+			p.lose(errLost)
+		}
+		all[0].silence()
+		all[1].silence()
+		for _, after := range []time.Duration{time.Millisecond, patience / 2} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			began := time.Now()
+			if _, err := lockOn(all).Attempt(ctx, false); err == nil {
+				t.Error("no error without a majority")
+			}
+			if took := time.Since(began); took != after {
+				t.Errorf("took %v, want the %v of the context", took, after)
+			}
+			cancel()
+		}
+		all[0].heal()
+		all[1].heal()
+		wantIs(t, h.Release(), errLost)
+		time.Sleep(timeout)
+		wantHeld(t, all)
+	})
+}

@@ -1,0 +1,193 @@
+package quorum_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock/internal/quorum"
+)
+
+// Fails when the next majority could be of primaries that have seen no token of this size.
+func TestTheLargestTokenIsTheMajoritysAndAllOfItKnowIt(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(10, 300, 20)
+		all[2].silence() // else which two are the majority is chance
+		h := gather(t, lockOn(all))
+		all[2].heal() // and what is granted late is told as well
+		synctest.Wait()
+		token, owner := h.Token()
+		if token != 301 || owner != "owner 301" {
+			t.Errorf("token %d of %q, want 301, and whose it is", token, owner)
+		}
+		for i, p := range all {
+			if p.counter < token {
+				t.Errorf("primary %d has counted to %d, and would grant less than %d", i, p.counter, token)
+			}
+		}
+		wantIs(t, h.Release(), nil)
+	})
+}
+
+func TestAPrimaryThatDoesNotKnowTheTokenDoesNotCount(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(10, 300, 20) // of any two, one has to be told
+		l := lockOn(all)
+		for i, p := range all {
+			l.Primaries[i] = deaf{p}
+		}
+		_, err := l.Attempt(t.Context(), false)
+		wantIs(t, err, quorum.ErrFewAnswer)
+		wantHeld(t, all)
+	})
+}
+
+func TestItIsLostAtTheInstantUntilWhichItWasCertain(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		time.Sleep(time.Minute)
+		all[0].silence()
+		time.Sleep(time.Second)
+		wantIs(t, h.Err(), nil)
+		all[1].silence()
+		time.Sleep(lease / 2)
+		until := h.TrustedUntil()
+		<-h.Lost()
+		if late := time.Since(until); late < 0 || late > time.Millisecond {
+			t.Errorf("lost %v after the instant until which it was certain", late)
+		}
+		wantIs(t, h.Err(), errLost)
+		if !h.TrustedUntil().IsZero() {
+			t.Errorf("trusted until %v after the loss", h.TrustedUntil())
+		}
+		for _, p := range all[:2] {
+			p.heal()
+		}
+		wantIs(t, h.Release(), errLost)
+		wantIs(t, h.Err(), errNotHeld)
+		time.Sleep(time.Minute)
+		wantHeld(t, all)
+	})
+}
+
+// A loss that primaries tell of is not found by the next look.
+func TestItIsLostAtOnceWhereItsMajorityIs(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all, h := fixedOn(t)
+		told := make(chan error, 1)
+		h.AfterEnd(func(why error) { told <- why })
+		all[0].lose(errLost)
+		synctest.Wait()
+		wantIs(t, h.Err(), nil)
+		began := time.Now()
+		all[1].lose(errLost)
+		<-h.Lost()
+		wantIs(t, <-told, errLost)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("lost after %v", took)
+		}
+		wantIs(t, h.Release(), errLost)
+		wantHeld(t, all)
+	})
+}
+
+func TestPrimariesThatComeBackAreTakenAgain(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		time.Sleep(time.Second) // all are had
+		for _, p := range all {
+			p.lose(errLost)
+			time.Sleep(time.Second)
+			wantIs(t, h.Err(), nil)
+			wantHeld(t, all, 0, 1, 2)
+		}
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all)
+	})
+}
+
+func TestWithoutRenewalsNoPrimaryIsTakenAgain(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all, h := fixedOn(t)
+		all[0].lose(errLost)
+		time.Sleep(lease / 2)
+		wantIs(t, h.Err(), nil)
+		wantHeld(t, all, 1, 2)
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all)
+	})
+}
+
+// fixedOn has a majority that is all of three primaries, of which none is taken again.
+func fixedOn(t *testing.T) (all []*fakePrimary, h *quorum.Majority) {
+	t.Helper()
+	all = newPrimaries(0, 0, 0)
+	l := lockOn(all)
+	l.Fixed = true
+	all[2].silence() // what is granted as the majority is made may go back
+	h = gather(t, l)
+	all[2].heal()
+	wantHeld(t, all, 0, 1, 2)
+	return all, h
+}
+
+func TestNothingIsTakenAgainAfterTheLongestHold(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		l := lockOn(all)
+		l.MaxHold = time.Minute
+		h := gather(t, l)
+		time.Sleep(2 * time.Minute)
+		all[0].lose(errLost)
+		time.Sleep(time.Minute)
+		wantHeld(t, all, 1, 2)
+		wantIs(t, h.Release(), nil)
+	})
+}
+
+func TestTheLossByClosedClientsSaysSo(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		time.Sleep(time.Second) // all are had
+		for _, p := range all[1:] {
+			p.change(func() { p.closed = true })
+			p.lose(errClosed)
+		}
+		<-h.Lost()
+		wantIs(t, h.Err(), errLost)
+		wantIs(t, h.Err(), errClosed)
+		wantIs(t, h.Release(), errClosed)
+	})
+}
+
+func TestAReleaseIsUnconfirmedWhereNobodyElseCanHoldYet(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		for _, hang := range []int{1, 2} {
+			h := gather(t, lockOn(all))
+			time.Sleep(time.Second) // all are had
+			for _, p := range all[:hang] {
+				p.silence()
+			}
+			began := time.Now()
+			err, took := h.Release(), time.Duration(0)
+			if hang > 1 {
+				took = timeout
+				wantIs(t, err, errUnconfirmed)
+			} else if err != nil {
+				t.Errorf("%v, though a majority has confirmed it", err)
+			}
+			if since := time.Since(began); since != took {
+				t.Errorf("%d hang: released after %v, want %v", hang, since, took)
+			}
+			time.Sleep(timeout)
+			for _, p := range all {
+				p.heal()
+			}
+			wantHeld(t, all)
+		}
+	})
+}
