@@ -25,11 +25,11 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	}()
 	err = h.gather(ctx, 0)
 	if !once && errors.Is(err, l.Errors.Taken) {
-		gate, had := h.gate()
+		first, had := h.first()
 		if !had {
 			h.giveBack(ctx)
 			h = l.begin(ctx)
-			err = h.queue(ctx, gate)
+			err = h.queue(ctx, first)
 		}
 		if had || err == nil {
 			err = h.gather(ctx, l.patience())
@@ -123,8 +123,8 @@ func (h *Majority) tally() error {
 	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
 }
 
-// gate is the first primary that has answered, and whether it is had.
-func (h *Majority) gate() (primary int, had bool) {
+// first is the first primary that has answered, and whether it is had.
+func (h *Majority) first() (primary int, had bool) {
 	for i, m := range h.snapshot() {
 		if m.hold != nil || m.answered {
 			return i, m.hold != nil
@@ -134,10 +134,10 @@ func (h *Majority) gate() (primary int, had bool) {
 }
 
 // queue waits for one primary, for as long as it answers.
-func (h *Majority) queue(ctx context.Context, gate int) error {
+func (h *Majority) queue(ctx context.Context, at int) error {
 	unlink := h.linkTo(ctx)
 	defer unlink()
-	of, patience := h.lock.Primaries[gate], h.lock.patience()
+	of, patience := h.lock.Primaries[at], h.lock.patience()
 	waits, cancel := context.WithCancelCause(h.end)
 	defer cancel(nil)
 	of.Spawn(func() { // a closed client answers without being watched
@@ -152,14 +152,14 @@ func (h *Majority) queue(ctx context.Context, gate int) error {
 		}
 	})
 	hold, err := of.Queue(waits)
-	h.adopt(gate, hold, err)
+	h.adopt(at, hold, err)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return h.lock.Errors.Taken // which has been said before
 	case errors.Is(context.Cause(waits), ErrFewAnswer):
-		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, gate, err)
+		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func TestWhatAMajorityRefusesForGoodIsTold(t *testing.T) {
 }
 
 // One contender has the first two primaries of three, another the last.
-func TestWhoDoesNotHaveTheGateKeepsNothingAndQueuesThere(t *testing.T) {
+func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		all[2].silence()
@@ -119,7 +119,7 @@ func TestWhoDoesNotHaveTheGateKeepsNothingAndQueuesThere(t *testing.T) {
 	})
 }
 
-func TestAGateThatFallsSilentIsLeft(t *testing.T) {
+func TestAPrimaryThatFallsSilentIsQueuedAtNoMore(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		h := gather(t, lockOn(all))

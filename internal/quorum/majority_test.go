@@ -11,7 +11,7 @@ import (
 // Fails when the next majority could be of primaries that have seen no token of this size.
 func TestTheLargestTokenIsTheMajoritysAndAllOfItKnowIt(t *testing.T) {
 	run(t, func(t *testing.T) {
-		all := newPrimaries(10, 300, 20)
+		all := newPrimaries(300, 10, 20)
 		all[2].silence() // else which two are the majority is chance
 		h := gather(t, lockOn(all))
 		all[2].heal() // and what is granted late is told as well

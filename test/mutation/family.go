@@ -103,7 +103,7 @@ var familyRules = []Rule{
 		[]string{"TestQuorumIsLostWithItsMajority"},
 	},
 	{
-		"who does not have the gate gives back what it has", "internal/quorum/gather.go",
+		"who does not have the first primary gives back what it has", "internal/quorum/gather.go",
 		"		if !had {\n", "		if had = true; !had {\n",
 		[]string{"TestQuorumSettlesSplitVotesInFiveRoundTrips"},
 	},
