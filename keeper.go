@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -189,11 +190,11 @@ func (a *acquisition) session(several bool) wire.Session {
 
 // note is what is remembered of a release that is about to be sent: what changes after
 // that is noticed. It needs the keeper's mu.
-func (a *acquisition) note() releasedNonce {
+func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
-	return releasedNonce{
-		keys: keys, nonce: a.nonce, owner: a.owner(), undone: a.Undone(), doubt: a.until(),
-		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
+	return replay.Release{
+		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.until(),
+		Until: c.clock.Now().Add(a.Lasts()), Server: c.transport.Server(keys.Hash), Epoch: c.journal.Epoch(),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -54,14 +55,15 @@ type Client struct {
 	listener    *listener     // the inbox's
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
-	skew        atomic.Int64 // the clock of the server that answered last less ours, in ms
-	watchTask   renewal.Task // the next round of what is released again
-	permitted   atomic.Bool  // the user may run all that scripts need
-	acked       atomic.Bool  // and WAIT, which Replicas needs
-	onlyOne     atomic.Bool  // a script may name one lock only
-	linkedOnce  atomic.Bool  // the inbox has been subscribed
-	sight       atomic.Int32 // a wire.Sight: whether scripts see who is subscribed
-	ending      atomic.Bool  // Close has been called: nothing is granted any more
+	journal     *replay.Journal // releases of late; mu guards it too
+	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
+	replayTask  renewal.Task    // the next round of what is released again
+	permitted   atomic.Bool     // the user may run all that scripts need
+	acked       atomic.Bool     // and WAIT, which Replicas needs
+	onlyOne     atomic.Bool     // a script may name one lock only
+	linkedOnce  atomic.Bool     // the inbox has been subscribed
+	sight       atomic.Int32    // a wire.Sight: whether scripts see who is subscribed
+	ending      atomic.Bool     // Close has been called: nothing is granted any more
 
 	ctx     context.Context // ends with Close; for what goes on without a caller
 	cancel  context.CancelFunc
@@ -73,9 +75,8 @@ type Client struct {
 	mu       sync.Mutex                    // guards the following fields; taken after a room's mu
 	rooms    map[string]map[string]*keeper // by kind, and by the lock's key: a word less for each than by both
 	sessions map[wire.Nonce]*acquisition   // by nonce: waiting, holding, or being released
-	watch    releaseWatch
-	tasks    int           // spawned and not ended
-	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
+	tasks    int                           // spawned and not ended
+	idle     chan struct{}                 // closed and replaced when something ends that Shutdown waits for
 	draining bool
 	closed   bool
 }
@@ -121,7 +122,24 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.closing = c.open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	c.newInbox(rdb)
+	c.newJournal()
 	return c, nil
+}
+
+// newJournal makes what remembers releases.
+func (c *Client) newJournal() {
+	c.journal = replay.New(replay.Config{
+		Mu:      &c.mu,
+		Now:     func() instant { return c.clock.Now() },
+		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
+		Spawn:   c.spawn,
+		Busy:    func(n wire.Nonce) bool { return c.sessions[n] != nil },
+		Servers: c.transport,
+		Wire:    c.wire,
+		Inbox:   c.inbox,
+		Settle:  c.settle,
+		Log:     c.cfg.log,
+	})
 }
 
 // newInbox makes what the client hears by, unless it has sharded channels for that.

@@ -91,7 +91,7 @@ func (c *Client) kept() (sessions, rooms, tasks, calls int) {
 func (c *Client) remembers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.watch.on || c.watch.released != nil
+	return c.journal.Remembers()
 }
 
 func readAcquire(raw []any, requests int) ([]seam.Answer, error) {

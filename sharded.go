@@ -158,9 +158,9 @@ func (c *Client) deaf(channel string, err error) {
 func (c *Client) linked(channel string, first bool) {
 	c.sight.Store(int32(wire.Unknown))
 	if !first {
-		c.mu.Lock()
-		c.suspectServer(c.clock.Now())
-		c.mu.Unlock()
+		now := c.clock.Now()
+		c.labels.Doubt(now)
+		c.journal.Suspect(now)
 	}
 	c.rouse(func(a *acquisition) bool { return a.keeper.listener.channel == channel }, !first)
 }

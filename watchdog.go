@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -28,8 +29,8 @@ func (c *Client) runDue(due []*renewal.Task) {
 	d := dues{c: c, now: c.clock.Now()}
 	var todo []func()
 	for i, t := range due {
-		if t == &c.watchTask {
-			c.watchDue()
+		if t == &c.replayTask {
+			c.journal.Due()
 			continue
 		}
 		if e, ok := t.Of.(*listener); ok {
@@ -196,7 +197,7 @@ func (c *Client) missed(k *keeper, q room.Request, err error) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
 	ended := q.Missed(failure(err), transport.Hopeless(err), &at)
-	var n releasedNonce
+	var n replay.Release
 	if ended {
 		n = a.note() // its place stays: a grant that comes for it is handed back
 	}

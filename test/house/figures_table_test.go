@@ -115,11 +115,11 @@ var figures = []figure{
 		says: []string{`one try is a third of the TTL, from \S+ \S+ to @`},
 	},
 	{
-		what: "how often servers are asked whether they still serve", file: "released.go", source: `watchEvery = (.+)`,
+		what: "how often servers are asked whether they still serve", file: "internal/replay/round.go", source: `watchEvery = (.+)`,
 		says: []string{`asks?[^.|]{0,80}? every @ (?:while it remembers|who serves)`},
 	},
 	{
-		what: "the releases that are remembered", file: "released.go", source: `remembered = (.+)`,
+		what: "the releases that are remembered", file: "internal/replay/journal.go", source: `remembered = (.+)`,
 		says: []string{`at most # of them, with the server`, `Up to # pipelined commands`},
 	},
 	{

@@ -104,7 +104,7 @@ var holdRules = []Rule{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"many releases are remembered", "released.go",
+		"many releases are remembered", "internal/replay/journal.go",
 		"remembered = 10_000", "remembered = 100",
 		[]string{"TestManyReleasesAreSentAgainAfterAFailover"},
 	},
