@@ -73,7 +73,7 @@ func (w *waiting) reachable(limit time.Duration) error {
 		return nil
 	case w.ctx.Err() != nil:
 		return w.overOr(&requestError{e.subscribing(e.Down())})
-	case c.isClosing():
+	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return nil // not yet

@@ -53,7 +53,7 @@ func (w *awaiting) reason(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ended(ctx)
-	case w.a.keeper.c.isClosing():
+	case w.a.keeper.c.tracker.Draining():
 		return ErrClosed
 	}
 	return nil
@@ -63,7 +63,7 @@ func (w *awaiting) reason(ctx context.Context) error {
 // wait; ctx that of the call, which may have ended before anything was given up.
 func (w *awaiting) part(ctx, bounded context.Context) error {
 	k := w.a.keeper
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return ErrClosed
 	}
 	if err := w.a.begin(ctx); err != nil {

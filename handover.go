@@ -268,7 +268,7 @@ var errUsed = fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, 
 // resume asks for the owner's hold until it is answered.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
 	if err := k.c.permit(w); err != nil {

@@ -49,7 +49,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			}
 		}
 	}
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
 	w.joins, w.hold = false, nil
@@ -227,7 +227,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 		return a, nil
 	case refused:
 		return nil, w.refused(a, refusal.Answer)
-	case why == nil, a.Session != nil && !w.keeper.c.isClosing():
+	case why == nil, a.Session != nil && !w.keeper.c.tracker.Draining():
 		return nil, errGone
 	case a.Session != nil:
 		return nil, lostFor(why)

@@ -84,7 +84,7 @@ func (c *Client) kept() (sessions, rooms, tasks, calls int) {
 	for _, of := range c.rooms {
 		rooms += len(of)
 	}
-	return len(c.sessions), rooms, c.tasks, c.transport.Outstanding()
+	return len(c.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 }
 
 // remembers says whether c looks after releases, which takes a timer.

@@ -257,7 +257,7 @@ func (c *Client) mayHear(w *waiting) error {
 	defer cancel()
 	e := w.keeper.listener
 	defer e.join()()
-	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.isClosing() {
+	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.tracker.Draining() {
 		return fmt.Errorf("%w (needed: %s, and the channel)", e.subscribing(err), e.needs())
 	}
 	return nil

@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/label",
-		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
+		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
@@ -51,6 +51,7 @@ var imports = map[string][]string{
 	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/trust"},
 	"internal/script":    {},
 	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
+	"internal/shutdown":  {},
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},

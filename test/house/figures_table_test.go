@@ -127,7 +127,7 @@ var figures = []figure{
 		says: []string{`a page of at most #`},
 	},
 	{
-		what: "how long Close leaves queues", file: "closing.go", source: `closeGrace = (.+)`,
+		what: "how long Close leaves queues", file: "locker.go", source: `closeGrace = (.+)`,
 		says: []string{`.Close. waits up to @`, `it goes on telling Redis for @ at most`},
 	},
 	{
