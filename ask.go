@@ -24,8 +24,8 @@ func (e *requestError) Unwrap() error { return e.err }
 // free.
 func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	c, listener := w.keeper.c, w.keeper.listener
-	if listener.shard == nil && !listener.Up() {
-		c.inbox.Start()
+	if listener.Inbox != nil && !listener.Up() {
+		listener.Inbox.Start()
 	}
 	if err := c.permit(w); err != nil {
 		return room.Answer{}, &requestError{err}
@@ -36,7 +36,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	for deaf := false; !listener.Up(); deaf = true {
 		said, err := w.request(a, room.PlaceNone)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return room.Answer{}, w.overOr(&requestError{listener.subscribing(listener.Down())})
+			return room.Answer{}, w.overOr(&requestError{listener.Subscribing(listener.Down())})
 		}
 		if err != nil || said.Code != room.Busy {
 			return said, err
@@ -72,13 +72,13 @@ func (w *waiting) reachable(limit time.Duration) error {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.overOr(&requestError{e.subscribing(e.Down())})
+		return w.overOr(&requestError{e.Subscribing(e.Down())})
 	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return nil // not yet
 	}
-	return &requestError{e.subscribing(err)}
+	return &requestError{e.Subscribing(err)}
 }
 
 // request sends until it is answered. Every copy has its own number; Redis
@@ -132,7 +132,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	at.Server = k.serverNow()
 	echo := wire.Quiet
 	if ticket >= room.PlaceNew {
-		echo = c.echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q := a.Entry.Send(&at)
 	call, block := w.call(q, ticket, echo), a.Entry.Block()
@@ -171,7 +171,7 @@ func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo wire
 	case said.Code == room.Held && !q.Session.ToConfirm():
 		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
 	case said.Code == room.Queued && echo != wire.Quiet:
-		k.c.expectEcho(k.listener, q.Sent)
+		k.c.listeners.Expect(k.listener, q.Sent)
 	}
 	return said, nil
 }

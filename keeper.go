@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
@@ -19,7 +20,7 @@ import (
 type keeper struct {
 	*origin
 	hash     string // the lock's key
-	listener *listener
+	listener *listener.Listener
 	skew     atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
 	refs     int32        // guarded by c.mu: calls and acquisitions that use the room
 
@@ -151,7 +152,7 @@ func (c *Client) enter(l *Lock) *keeper {
 	}
 	k := rooms[l.hash]
 	if k == nil {
-		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listenerFor(l.hash)}
+		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listeners.Of(l.hash)}
 		k.room.Plain, k.room.Runs, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindFair, l.kind == wire.KindRW || l.kind == wire.KindFairRW
 		k.skew.Store(c.skew.Load())
 		rooms[l.hash] = k

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/clock"
-	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/shutdown"
@@ -54,9 +54,7 @@ type Client struct {
 	inboxPrefix string
 	wire        *wire.Encoder
 	transport   *transport.Transport
-	inbox       *inbox.Inbox
-	shards      *inbox.Shards // instead of the inbox; nil without the option
-	listener    *listener     // the inbox's
+	listeners   *listener.Listeners
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
 	journal     *replay.Journal // releases of late; mu guards it too
@@ -65,8 +63,6 @@ type Client struct {
 	permitted   atomic.Bool     // the user may run all that scripts need
 	acked       atomic.Bool     // and WAIT, which Replicas needs
 	onlyOne     atomic.Bool     // a script may name one lock only
-	linkedOnce  atomic.Bool     // the inbox has been subscribed
-	sight       atomic.Int32    // a wire.Sight: whether scripts see who is subscribed
 	ending      atomic.Bool     // Close has been called: nothing is granted any more
 
 	tracker *shutdown.Tracker // goroutines, and the stages of the end; mu guards it too
@@ -108,8 +104,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[wire.Nonce]*acquisition),
 	}
 	if cfg.sharded {
-		c.id = shardedMark + c.id
-		c.shards = c.newShards(rdb)
+		c.id = key.Sharded(c.id)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
@@ -117,7 +112,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.tracker = shutdown.New(&c.mu, func() int { return len(c.sessions) })
 	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
-	c.newInbox(rdb)
+	c.newListeners(rdb)
 	c.newJournal()
 	return c, nil
 }
@@ -132,32 +127,25 @@ func (c *Client) newJournal() {
 		Busy:    func(n wire.Nonce) bool { return c.sessions[n] != nil },
 		Servers: c.transport,
 		Wire:    c.wire,
-		Inbox:   c.inbox,
+		Inbox:   c.listeners.Inbox(),
 		Settle:  c.settle,
 		Log:     c.cfg.log,
 	})
 }
 
-// newInbox makes what the client hears by, unless it has sharded channels for that.
-func (c *Client) newInbox(rdb redis.UniversalClient) {
-	channel := key.Inbox(c.cfg.prefix, c.id)
-	c.inbox = inbox.New(inbox.Config{
-		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
-			// The link before may have broken with a node that is gone.
-			c.transport.Reload()
-			return rdb.Subscribe(ctx, channels...)
-		},
-		Channel: channel,
+// newListeners makes what the client hears by.
+func (c *Client) newListeners(rdb redis.UniversalClient) {
+	c.listeners = listener.New(listener.Config{
+		Prefix: c.cfg.prefix, Client: c.id, Sharded: c.cfg.sharded, Redis: rdb,
 		Deliver: c.deliver,
-		Linked: func() {
-			again := c.linkedOnce.Swap(true)
-			c.linked(channel, !again)
-		},
+		Linked:  c.linked,
 		Refused: isRefused,
-		Failed:  func(err error) { c.deaf(channel, err) },
+		Reload:  c.transport.Reload,
 		Spread:  transport.Spread,
+		Now:     func() instant { return c.clock.Now() },
+		Set:     func(t *renewal.Task, at instant) { c.watchdog.Set(t, at) },
+		Log:     c.cfg.log,
 	})
-	c.listener = newListener(channel, c.inbox)
 }
 
 func isNil(rdb redis.UniversalClient) bool {
@@ -253,10 +241,7 @@ func (c *Client) Close() error {
 	c.loseAll() // what was granted meanwhile
 	c.tracker.Cancel()
 	c.watchdog.Close()
-	c.inbox.Close()
-	if c.shards != nil {
-		c.shards.Close()
-	}
+	c.listeners.Close()
 	c.tracker.Wait()
 	c.transport.Wait()
 	return nil

@@ -224,10 +224,18 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Trace sets functions that are called as locks change hands.
-func Trace(h Hooks) Option {
+// ShardedPubSub has waiters woken over sharded pub/sub. In a Cluster a message
+// then goes to the one server that serves the lock's slot, where plain pub/sub
+// sends it to all. The client keeps a subscription for each lock that somebody
+// waits for here, and one connection for those of a server. Others may have
+// the option or not: clients of both sorts wake each other.
+//
+// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that
+// ForceUnlock ends is told of it by its next renewal only, unless somebody
+// waits here for the same lock.
+func ShardedPubSub() Option {
 	return option(func(c *config) error {
-		c.hooks = h
+		c.sharded = true
 		return nil
 	})
 }
@@ -246,17 +254,6 @@ func Label(text string) Option {
 		}
 		c.label = text
 		return nil
-	})
-}
-
-// Owner names who locks through the handle: its holds re-enter those of the
-// same owner anywhere. Goroutines that share such a handle do not exclude each
-// other; for one flow of control WithOwner is the better carrier. id has 1 to
-// 512 bytes of UTF-8, of which the first is not "~".
-func Owner(id string) LockOption {
-	return lockOption(func(t *terms) error {
-		t.owner = id
-		return checkOwner(id)
 	})
 }
 

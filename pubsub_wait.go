@@ -118,6 +118,20 @@ func (w *waiting) leaveLine(p *room.Follower) {
 	w.keeper.end(&at)
 }
 
+// listen keeps the call's lock heard of until the call is over.
+func (w *waiting) listen() {
+	if w.keeper.listener.Sharded() && w.leave == nil {
+		w.leave = w.keeper.listener.Join()
+	}
+}
+
+func (w *waiting) unlisten() {
+	if w.leave != nil {
+		w.leave()
+		w.leave = nil
+	}
+}
+
 // take goes on as the front of the line.
 func (w *waiting) take(got room.Handover) (*acquisition, error) {
 	if w.joins = got.Joined; w.joins {
@@ -244,7 +258,9 @@ func (c *Client) deliver(payload string) {
 		return
 	}
 	if m.Verb == "echo" {
-		c.echoed(m.Sight)
+		if c.listeners.Echoed(m.Sight) {
+			c.rouse(func(*acquisition) bool { return true }, false)
+		}
 		return
 	}
 	a := c.lookup(m.Nonce)

@@ -39,8 +39,8 @@ func seamsOfAClient() {
 	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return client.(*Client).kept() }
 	seam.Knows = func(client any, nonce string) bool { return client.(*Client).lookup(nonce) != nil }
 	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
-	seam.Listen = func(client any) { client.(*Client).inbox.Start() }
-	seam.Hears = func(client any) bool { return client.(*Client).inbox.Up() }
+	seam.Listen = func(client any) { client.(*Client).listeners.Inbox().Start() }
+	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
 		client.(*Client).renewAround(stated, between)
 	}

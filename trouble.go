@@ -24,6 +24,9 @@ import (
 // that is moving.
 var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
 
+// errNotSharded is the error of servers before sharded pub/sub.
+var errNotSharded = errors.New("the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later")
+
 // unanswered is the error of a request that has waited for so long.
 func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
@@ -159,8 +162,8 @@ func (c *Client) mayRun(w *waiting) error {
 		return nil
 	}
 	keys, shard := w.keeper.keys(), ""
-	if c.shards != nil {
-		shard = w.keeper.listener.channel
+	if l := w.keeper.listener; l.Sharded() {
+		shard = l.Channel
 	}
 	raw, err := c.transport.Do(w.ctx, trust.Attempt(w.lock.terms.TTL), c.wire.Permit(keys, key.Inbox(c.cfg.prefix, c.id), shard))
 	if err != nil {
@@ -256,9 +259,9 @@ func (c *Client) mayHear(w *waiting) error {
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	e := w.keeper.listener
-	defer e.join()()
+	defer e.Join()()
 	if err := e.Ready(ctx); err != nil && ctx.Err() == nil && !c.tracker.Draining() {
-		return fmt.Errorf("%w (needed: %s, and the channel)", e.subscribing(err), e.needs())
+		return fmt.Errorf("%w (needed: %s, and the channel)", e.Subscribing(err), e.Needs())
 	}
 	return nil
 }

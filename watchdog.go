@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
@@ -33,8 +34,8 @@ func (c *Client) runDue(due []*renewal.Task) {
 			c.journal.Due()
 			continue
 		}
-		if e, ok := t.Of.(*listener); ok {
-			c.checkEcho(e)
+		if e, ok := t.Of.(*listener.Listener); ok {
+			c.listeners.Check(e)
 			continue
 		}
 		a, ok := t.Of.(*acquisition)
@@ -170,7 +171,7 @@ func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request
 	if err == nil {
 		k.sample(reply.Now)
 		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
-			c.expectEcho(k.listener, waiters[0].Sent)
+			c.listeners.Expect(k.listener, waiters[0].Sent)
 		}
 	} else {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
@@ -221,7 +222,43 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.echo(k.listener, true), requests...)
+	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.listeners.Echo(k.listener, true), requests...)
 	call.Usual = nil // it waits
 	return call, timeout, requests[0].Block
+}
+
+// linked is called when a channel has a new connection: any message may have
+// been missed, and the server may be another one, which has lost the latest
+// writes. Every waiter who would have heard of them there asks, and what was
+// released of late is released again.
+func (c *Client) linked(channel string, first bool) {
+	if !first {
+		now := c.clock.Now()
+		c.labels.Doubt(now)
+		c.journal.Suspect(now)
+	}
+	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
+}
+
+// rouse has waiters ask, and with elsewhere those who hold and have said so to another
+// server say it again.
+func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
+	c.mu.Lock()
+	all := make([]*acquisition, 0, len(c.sessions))
+	for _, a := range c.sessions {
+		if which(a) {
+			all = append(all, a)
+		}
+	}
+	c.mu.Unlock()
+	for _, a := range all {
+		at := a.keeper.begin()
+		if a.Waits() {
+			a.Entry.Kick(&at)
+		}
+		if a.Away() && elsewhere {
+			a.Entry.Shake(&at)
+		}
+		a.keeper.end(&at)
+	}
 }

@@ -25,6 +25,7 @@ type owner struct {
 	busy    map[wire.Nonce]bool
 	began   time.Time
 
+	world  sync.Mutex      // guards the following fields
 	server string          // the one of every lock
 	asks   []time.Duration // when servers were asked who serves
 	sent   []string        // what was sent again: to which server, of which lock
@@ -54,20 +55,33 @@ func newOwner(t *testing.T) *owner {
 		Servers: o,
 		Wire:    wire.NewEncoder("client", "inbox:", 30*time.Second, time.Minute),
 		Inbox:   o,
-		Settle:  func(keys key.Keys) { o.deeds = append(o.deeds, "settle "+keys.Hash) },
+		Settle:  func(keys key.Keys) { o.in(func() { o.deeds = append(o.deeds, "settle "+keys.Hash) }) },
 		Log:     slog.New(slog.DiscardHandler),
 	})
 	return o
 }
 
-func (o *owner) OneServer() bool      { return o.server == "" }
-func (o *owner) Server(string) string { return o.server }
-func (o *owner) Up() bool             { return o.up }
-func (o *owner) Suspect()             { o.deeds = append(o.deeds, "suspect") }
+// in does something in the world that the journal sees.
+func (o *owner) in(do func()) {
+	o.world.Lock()
+	defer o.world.Unlock()
+	do()
+}
+
+func (o *owner) OneServer() bool               { return o.Server("") == "" }
+func (o *owner) Server(string) (server string) { o.in(func() { server = o.server }); return server }
+func (o *owner) Up() (up bool)                 { o.in(func() { up = o.up }); return up }
+func (o *owner) Suspect()                      { o.in(func() { o.deeds = append(o.deeds, "suspect") }) }
+func (o *owner) did(want ...string) (is bool) {
+	o.in(func() { is = slices.Equal(o.deeds, want) })
+	return is
+}
 
 var errSilent = errors.New("no answer")
 
 func (o *owner) DoAll(_ context.Context, _ time.Duration, calls []transport.Call) []transport.Result {
+	o.world.Lock()
+	defer o.world.Unlock()
 	all := make([]transport.Result, len(calls))
 	for i, call := range calls {
 		switch {
@@ -94,11 +108,11 @@ func yes(is bool) int64 {
 
 // released has a release remembered that was answered just now, of a lease of that length.
 func (o *owner) released(lock string, lease time.Duration) wire.Nonce {
-	now, n := clock.System().Now(), wire.NewNonce()
+	now, n, server := clock.System().Now(), wire.NewNonce(), o.Server(lock)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.journal.Add(replay.Release{
-		Keys: key.For("p", lock), Nonce: n, Owner: "me", Until: now.Add(lease), Answered: now, Server: o.server, Epoch: o.journal.Epoch(),
+		Keys: key.For("p", lock), Nonce: n, Owner: "me", Until: now.Add(lease), Answered: now, Server: server, Epoch: o.journal.Epoch(),
 	}, now)
 	return n
 }
@@ -117,9 +131,11 @@ func pass(d time.Duration) {
 
 func wantSent(t *testing.T, o *owner, want ...string) {
 	t.Helper()
-	if !slices.Equal(o.sent, want) {
-		t.Errorf("sent again: %q, want %q", o.sent, want)
-	}
+	o.in(func() {
+		if !slices.Equal(o.sent, want) {
+			t.Errorf("sent again: %q, want %q", o.sent, want)
+		}
+	})
 }
 
 func TestJournalSendsAgainWhereTheServerMayHaveBecomeAnotherOne(t *testing.T) {
@@ -141,11 +157,11 @@ func TestJournalSendsAgainWhereTheServerMayHaveBecomeAnotherOne(t *testing.T) {
 func TestJournalSendsToTheServerThatHasTheLockNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		o.server = "one"
+		o.in(func() { o.server = "one" })
 		o.released("a", time.Minute)
 		pass(3 * time.Second)
 		wantSent(t, o)
-		o.server = "two"
+		o.in(func() { o.server = "two" })
 		pass(3 * time.Second)
 		wantSent(t, o, "two p:h:{a}")
 		pass(time.Minute)
@@ -157,9 +173,11 @@ func TestJournalAsksAndRemembersForALeaseOnly(t *testing.T) {
 		o := newOwner(t)
 		o.released("a", 5*time.Second)
 		pass(time.Hour)
-		if want := []time.Duration{2 * time.Second, 4 * time.Second}; !slices.Equal(o.asks, want) {
-			t.Errorf("asked who serves at %v, want %v", o.asks, want)
-		}
+		o.in(func() {
+			if want := []time.Duration{2 * time.Second, 4 * time.Second}; !slices.Equal(o.asks, want) {
+				t.Errorf("asked who serves at %v, want %v", o.asks, want)
+			}
+		})
 		if o.remembers() {
 			t.Error("it remembers a release whose lease has ended")
 		}
@@ -186,7 +204,7 @@ func TestJournalRepeatsWhatGoesUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
 		o.released("a", time.Minute)
-		o.fails = 3
+		o.in(func() { o.fails = 3 })
 		o.journal.Suspect(clock.System().Now())
 		pass(2 * time.Second)
 		wantSent(t, o, " p:h:{a}")
@@ -198,15 +216,15 @@ func TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
 		o.released("a", 20*time.Second)
-		o.where, o.up = wire.WhereNot, false
+		o.in(func() { o.where, o.up = wire.WhereNot, false })
 		pass(3 * time.Second)
-		if len(o.deeds) > 0 {
-			t.Errorf("did %q while there is no link, which says the same when it comes", o.deeds)
+		if !o.did() {
+			t.Error("the inbox connects again while it has no link, which says the same when it comes")
 		}
-		o.up = true
+		o.in(func() { o.up = true })
 		pass(time.Minute)
-		if !slices.Equal(o.deeds, []string{"suspect"}) {
-			t.Errorf("did %q, want one new link", o.deeds)
+		if !o.did("suspect") {
+			t.Error("the inbox does not connect again, or not once")
 		}
 		wantSent(t, o, " p:h:{a}")
 	})
@@ -215,12 +233,12 @@ func TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce(t *testing.T) {
 func TestJournalSettlesALongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		o.more = true
+		o.in(func() { o.more = true })
 		o.released("a", time.Minute)
 		o.journal.Suspect(clock.System().Now())
 		pass(time.Minute)
-		if !slices.Equal(o.deeds, []string{"settle p:h:{a}"}) {
-			t.Errorf("did %q, want a queue settled", o.deeds)
+		if !o.did("settle p:h:{a}") {
+			t.Error("the queue is not settled")
 		}
 	})
 }
@@ -243,9 +261,11 @@ func TestJournalRemembersTheLatestOfTooMany(t *testing.T) {
 		o.mu.Unlock()
 		o.journal.Suspect(clock.System().Now())
 		pass(time.Millisecond)
-		if len(o.sent) != 10_000 {
-			t.Errorf("sent %d again, want 10,000", len(o.sent))
-		}
+		o.in(func() {
+			if len(o.sent) != 10_000 {
+				t.Errorf("sent %d again, want 10,000", len(o.sent))
+			}
+		})
 		pass(time.Hour)
 	})
 }

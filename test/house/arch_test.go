@@ -30,8 +30,8 @@ const (
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/label",
-		module + "/internal/ledger", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
+		module + "/internal/clock", module + "/internal/key", module + "/internal/label",
+		module + "/internal/ledger", module + "/internal/listener", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
@@ -42,8 +42,11 @@ var imports = map[string][]string{
 	"internal/jvm":       {module + "/internal/spawn"},
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/ledger":    {},
-	"internal/renewal":   {module + "/internal/clock"},
-	"internal/replay":    {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
+	"internal/listener": {
+		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
+	},
+	"internal/renewal": {module + "/internal/clock"},
+	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",
 		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam",

@@ -99,7 +99,7 @@ var figures = []figure{
 		says: []string{`\(\d % (?:of it |of ttl )?\+ @\)`, `% of the lease and @ is for`},
 	},
 	{
-		what: "the time for an echo", file: "sharded.go", source: `echoGrace = (.+)`,
+		what: "the time for an echo", file: "internal/listener/echo.go", source: `echoGrace = (.+)`,
 		says: []string{`without it within @ the inbox connects anew`},
 	},
 	{
@@ -147,7 +147,7 @@ var figures = []figure{
 		says: []string{`@ after the last deadline`},
 	},
 	{
-		what: "how long a sharded channel lingers", file: "sharded.go", source: `shardLinger = (.+)`,
+		what: "how long a sharded channel lingers", file: "internal/listener/listeners.go", source: `shardLinger = (.+)`,
 		says: []string{`@ after the last, or at .Close.`, `no subscription @ after the last wait`},
 	},
 	{

@@ -95,7 +95,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a heartbeat has an echo", "watchdog.go",
-		"c.echo(k.listener, true)", "wire.Quiet",
+		"c.listeners.Echo(k.listener, true)", "wire.Quiet",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{

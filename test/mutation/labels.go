@@ -33,7 +33,7 @@ var labelRules = []Rule{
 		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},
 	},
 	{
-		"a server that may be another one is told the label", "sharded.go",
+		"a server that may be another one is told the label", "watchdog.go",
 		"\tc.labels.Doubt(now)\n", "",
 		[]string{"TestLabelThatWasLostIsStoredAgain"},
 	},

@@ -90,7 +90,7 @@ var Liveness = []Rule{
 		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
 	},
 	{
-		"releases are sent again to a new server", "sharded.go",
+		"releases are sent again to a new server", "watchdog.go",
 		"if !first {", "if first && !first {",
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
 	},
@@ -205,8 +205,8 @@ var Liveness = []Rule{
 		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
 	},
 	{
-		"a sharded channel without an echo gets another connection", "sharded.go",
-		"e.Suspect()", "_ = 0",
+		"a sharded channel without an echo gets another connection", "internal/listener/echo.go",
+		"l.Suspect()", "_ = 0",
 		[]string{"TestShardedWaiterHearsAgainAfter"},
 	},
 	{
