@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Errors that callers can tell apart with errors.Is. What a call returns says
@@ -47,6 +48,26 @@ var (
 	// ErrInvalidOption says which option or argument is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
+
+// A requestError is why Redis could not be asked.
+type requestError struct{ err error }
+
+func (e *requestError) Error() string { return "redis could not be asked: " + e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+// errLateAnswers is why answers are of no use: clocks that are minutes apart, or a slot
+// that is moving.
+var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
+
+// unanswered is the error of a request that has waited for so long.
+func unanswered(d time.Duration) error {
+	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
+}
+
+// A waitError is the cause with which the wait of a TryLock ends.
+type waitError time.Duration
+
+func (waitError) Error() string { return "wait is over" }
 
 // lockError puts the lock's name before what happened to it; of a name that is
 // too long to be one, its beginning.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/access"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
@@ -57,11 +58,10 @@ type Client struct {
 	listeners   *listener.Listeners
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
+	access      *access.Checker
 	journal     *replay.Journal // releases of late; mu guards it too
 	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
 	replayTask  renewal.Task    // the next round of what is released again
-	permitted   atomic.Bool     // the user may run all that scripts need
-	acked       atomic.Bool     // and WAIT, which Replicas needs
 	onlyOne     atomic.Bool     // a script may name one lock only
 	ending      atomic.Bool     // Close has been called: nothing is granted any more
 
@@ -108,12 +108,12 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.labels = label.New(tr, c.wire, cfg.prefix, c.id, cfg.label)
 	c.tracker = shutdown.New(&c.mu, func() int { return len(c.sessions) })
 	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	c.newListeners(rdb)
 	c.newJournal()
+	c.newAccess()
 	return c, nil
 }
 
@@ -145,6 +145,21 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 		Now:     func() instant { return c.clock.Now() },
 		Set:     func(t *renewal.Task, at instant) { c.watchdog.Set(t, at) },
 		Log:     c.cfg.log,
+	})
+}
+
+// newAccess makes what is asked before anything is taken, and what is told of the client.
+func (c *Client) newAccess() {
+	c.labels = label.New(label.Config{
+		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
+		Now:   func() instant { return c.clock.Now() },
+		Spawn: c.spawn,
+		Log:   c.cfg.log,
+	})
+	c.access = access.New(access.Config{
+		Prefix: c.cfg.prefix, Client: c.id, Redis: c.transport, Wire: c.wire,
+		Open:    c.open,
+		Granted: c.labels.Open,
 	})
 }
 

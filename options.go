@@ -240,6 +240,17 @@ func ShardedPubSub() Option {
 	})
 }
 
+// WhoHolds has the error of a wait that ends without the lock say who holds it: owner, label,
+// for how long, and when the lease ends. Such a call asks Redis once more at its end, and so
+// returns later by a round trip, by 100 ms at most. TryLock and TryDo, which return no
+// error where the lock is taken, ask nothing then.
+func WhoHolds() Option {
+	return option(func(c *config) error {
+		c.whoHolds = true
+		return nil
+	})
+}
+
 // Label says who the client is, for people: [Info], Waiters and the command show it beside
 // what the client holds and waits for. It decides nothing, and two clients may have the same.
 // By default it is the host's name and the process' ID, "web-1:4711". It has 1 to 128 bytes

@@ -30,8 +30,7 @@ func init() {
 func seamsOfAClient() {
 	seam.SetClock = func(client any, k *clock.Clock) {
 		c := client.(*Client)
-		c.permitted.Store(true)
-		c.acked.Store(true)
+		c.access.Assume()
 		c.clock = k
 		c.watchdog = renewal.New(k, c.runDue)
 	}

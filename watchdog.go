@@ -48,7 +48,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 		todo = append(todo, d.add(a)...)
 	}
 	d.send()
-	c.keepLabel(0, d.now)
+	c.labels.Keep(0, d.now)
 	c.tellApart(todo...)
 }
 

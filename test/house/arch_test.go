@@ -30,11 +30,14 @@ const (
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/clock", module + "/internal/key", module + "/internal/label",
+		module + "/internal/access", module + "/internal/clock", module + "/internal/key", module + "/internal/label",
 		module + "/internal/ledger", module + "/internal/listener", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
-	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
+	"cmd/relock": {module, module + "/relockweb", goredis, miniredis, uuid},
+	"internal/access": {
+		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
+	},
 	"internal/clock":     {},
 	"internal/inbox":     {goredis},
 	"internal/key":       {},

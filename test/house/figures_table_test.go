@@ -167,15 +167,15 @@ var figures = []figure{
 		says: []string{`stored again every @`},
 	},
 	{
-		what: "how long labels are waited for", file: "internal/label/label.go", source: `ReadWithin = (.+)`,
+		what: "how long labels are waited for", file: "internal/label/label.go", source: `readWithin = (.+)`,
 		says: []string{`not answered within @ they are`, `not read within @, is`},
 	},
 	{
-		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `FirstWithin = (.+)`,
+		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `firstWithin = (.+)`,
 		says: []string{`waits @ for that at most`},
 	},
 	{
-		what: "how long a call asks who holds", file: "trouble.go", source: `whoWithin = (.+)`,
+		what: "how long a call asks who holds", file: "inspect.go", source: `whoWithin = (.+)`,
 		says: []string{`by a round trip, by @ at most`},
 	},
 	{
