@@ -190,6 +190,16 @@ func walk(t *testing.T, skip func(dir string) bool) func(yield func(string) bool
 	}
 }
 
+// moduleOf is the folder of the module that a file is in.
+func moduleOf(files map[string]string, name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, is := files[dir+"/go.mod"]; is {
+			return dir
+		}
+	}
+	return "."
+}
+
 // TestSuitesLookForGoroutinesThatOutliveThem: each through rig.Main.
 func TestSuitesLookForGoroutinesThatOutliveThem(t *testing.T) { report(t, unwatched(everyFile(t))) }
 
@@ -199,8 +209,7 @@ func unwatched(files map[string]string) (problems []string) {
 	watched := map[string]bool{}
 	for name, text := range files {
 		dir := path.Dir(name)
-		_, nested := files[dir+"/go.mod"]
-		if strings.HasPrefix(name, "test/") && strings.HasSuffix(name, "_test.go") && !nested {
+		if strings.HasPrefix(name, "test/") && strings.HasSuffix(name, "_test.go") && moduleOf(files, name) == "." {
 			watched[dir] = watched[dir] || strings.Contains(text, "func TestMain(") && strings.Contains(text, "rig.Main(m)")
 		}
 	}
@@ -216,7 +225,7 @@ func TestSuitesRuleCanFail(t *testing.T) {
 	files := map[string]string{
 		"test/a/main_test.go": "func TestMain(m *testing.M) { rig.Main(m) }", "test/a/a_test.go": "func TestA(t *testing.T) {}",
 		"test/b/b_test.go": "func TestB(t *testing.T) {}",
-		"test/c/c_test.go": "func TestC(t *testing.T) {}", "test/c/go.mod": "module c",
+		"test/c/c_test.go": "func TestC(t *testing.T) {}", "test/c/go.mod": "module c", "test/c/d/d_test.go": "func TestD(t *testing.T) {}",
 	}
 	if got := unwatched(files); len(got) != 1 {
 		t.Errorf("got %q, want the suite that has no TestMain", got)
