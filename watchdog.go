@@ -23,6 +23,25 @@ const (
 	pollSize  = 64
 )
 
+// NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
+// TTL unless it was released.
+func NoWatchdog() LockOption {
+	return lockOption(func(t *terms) error {
+		t.Fixed = true
+		return nil
+	})
+}
+
+// MaxHold ends renewal d after the hold was acquired, so that a holder that
+// hangs but lives gives way: its hold is lost when the last lease ends, at most
+// a TTL after d. From 1 ms to 10 years.
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		t.MaxHold = d
+		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
+	})
+}
+
 // runDue is the watchdog: it renews held sessions, keeps the places of queued
 // ones, and notices those whose trust has ended. It runs on the schedule's
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
