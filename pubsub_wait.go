@@ -120,7 +120,7 @@ func (w *waiting) leaveLine(p *room.Follower) {
 
 // listen keeps the call's lock heard of until the call is over.
 func (w *waiting) listen() {
-	if w.keeper.listener.Sharded() && w.leave == nil {
+	if w.keeper.listener.Inbox == nil && w.leave == nil {
 		w.leave = w.keeper.listener.Join()
 	}
 }
