@@ -93,7 +93,7 @@ func tooOld(version string) error {
 	if version == "" {
 		version = "older"
 	}
-	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version) //nolint:staticcheck // a name
+	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version)
 }
 
 // hear waits until the listener hears, for no longer than for an answer: a lock

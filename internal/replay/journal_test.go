@@ -72,6 +72,7 @@ func (o *owner) OneServer() bool               { return o.Server("") == "" }
 func (o *owner) Server(string) (server string) { o.in(func() { server = o.server }); return server }
 func (o *owner) Up() (up bool)                 { o.in(func() { up = o.up }); return up }
 func (o *owner) Suspect()                      { o.in(func() { o.deeds = append(o.deeds, "suspect") }) }
+
 func (o *owner) did(want ...string) (is bool) {
 	o.in(func() { is = slices.Equal(o.deeds, want) })
 	return is
