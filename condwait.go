@@ -30,7 +30,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 		return false, c.fail(err)
 	}
 	w := &awaiting{Cond: c, a: a, by: by, shaken: make(chan struct{})}
-	defer a.keeper.listener.join()()
+	defer a.keeper.listener.Join()()
 	bounded := ctx
 	if limit != nil {
 		var cancel context.CancelFunc
@@ -53,7 +53,7 @@ func (w *awaiting) reason(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ended(ctx)
-	case w.a.keeper.c.isClosing():
+	case w.a.keeper.c.tracker.Draining():
 		return ErrClosed
 	}
 	return nil
@@ -63,7 +63,7 @@ func (w *awaiting) reason(ctx context.Context) error {
 // wait; ctx that of the call, which may have ended before anything was given up.
 func (w *awaiting) part(ctx, bounded context.Context) error {
 	k := w.a.keeper
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return ErrClosed
 	}
 	if err := w.a.begin(ctx); err != nil {
@@ -103,7 +103,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
 	err := transport.Try(patient, nil, func() (again bool, err error) {
-		call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await, w.a.Terms.TTL, w.name, k.c.echo(k.listener, false))
+		call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await, w.a.Terms.TTL, w.name, k.c.listeners.Echo(k.listener, false))
 		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
 		if err != nil {
 			doubt = doubt || transport.Classify(err) == transport.Unknown

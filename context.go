@@ -37,6 +37,17 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	return id, ok
 }
 
+// Owner names who locks through the handle: its holds re-enter those of the
+// same owner anywhere. Goroutines that share such a handle do not exclude each
+// other; for one flow of control WithOwner is the better carrier. id has 1 to
+// 512 bytes of UTF-8, of which the first is not "~".
+func Owner(id string) LockOption {
+	return lockOption(func(t *terms) error {
+		t.owner = id
+		return checkOwner(id)
+	})
+}
+
 func checkOwner(id string) error {
 	if id == "" || len(id) > maxOwner || !utf8.ValidString(id) {
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", ErrInvalidOption, maxOwner, len(id))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -49,6 +50,52 @@ var (
 	// ErrInvalidOption says which option or argument is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
+
+// A requestError is why Redis could not be asked.
+type requestError struct{ err error }
+
+func (e *requestError) Error() string { return "redis could not be asked: " + e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+// errLateAnswers is why answers are of no use: clocks that are minutes apart, or a slot
+// that is moving.
+var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
+
+// unanswered is the error of a request that has waited for so long.
+func unanswered(d time.Duration) error {
+	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
+}
+
+// A waitError is the cause with which the wait of a TryLock ends.
+type waitError time.Duration
+
+func (waitError) Error() string { return "wait is over" }
+
+// unasked is the error of a context that had ended before anybody was asked: the wait of
+// a try may be as short as that.
+func unasked(ctx context.Context) error {
+	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
+		return unanswered(time.Duration(wait))
+	}
+	return ended(ctx)
+}
+
+// explain is what a call returns that has asked again until its context ended, or until
+// that was in vain: err is what the last try has failed with.
+func explain(ctx context.Context, err error) error {
+	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case bounded && errors.Is(err, ErrNotAcquired):
+		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
+	case bounded && err != ctx.Err(): //nolint:errorlint // which may also be a part of what was the matter
+		return err
+	case errors.Is(err, ctx.Err()):
+		return ended(ctx)
+	}
+	return fmt.Errorf("%w; until then: %w", ended(ctx), err)
+}
 
 // lockError puts the lock's name before what happened to it, if anything; of a name that
 // is too long to be one, its beginning.

@@ -96,7 +96,7 @@ type detaching struct {
 func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
 	a := h.acquisition()
 	r := a.releasing()
-	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.keys, a.session(false), t.Nonce, h.Hold.Token, h.Read, keep, r.note.doubt)}
+	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.Hold.Token, h.Read, keep, r.note.Doubt)}
 }
 
 // send hands over, until Redis has answered or ctx ends. What fails is released: first
@@ -117,7 +117,7 @@ func (d *detaching) send(ctx context.Context) error {
 	if err == nil {
 		c.forget(d.a, d.note, true)
 		if more {
-			c.settle(d.note.keys)
+			c.settle(d.note.Keys)
 		}
 		if !has {
 			return d.a.wasGone()
@@ -139,7 +139,7 @@ func (d *detaching) undo() {
 		if err != nil {
 			c.forget(d.a, d.note, false)
 		}
-		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)
+		call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			_, err = c.transport.Do(ctx, 2*time.Second, call)
 			return err != nil, err
@@ -268,7 +268,7 @@ var errUsed = fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, 
 // resume asks for the owner's hold until it is answered.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
 	if err := k.c.permit(w); err != nil {

@@ -262,3 +262,30 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 	}
 	return nil, unanswered, lockError(l.Name(), err)
 }
+
+// whoWithin bounds how long a call asks at its end who holds the lock.
+const whoWithin = 100 * time.Millisecond
+
+// whoHolds says it for the error of a wait that has ended, or "" where nobody does any more
+// or Redis does not answer at once.
+func (w *waiting) whoHolds() string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
+	defer cancel()
+	info, err := w.lock.Info(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case info.Resting > 0:
+		return fmt.Sprintf("taken by nobody for another %v", info.Resting)
+	case len(info.Holders) == 0:
+		return ""
+	}
+	h, label, more := info.Holders[0], "", ""
+	if h.Label != "" {
+		label = fmt.Sprintf(" of %q", h.Label)
+	}
+	if n := len(info.Holders) - 1; n > 0 {
+		more = fmt.Sprintf(", and by %d more", n)
+	}
+	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
+}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -18,7 +20,7 @@ import (
 type keeper struct {
 	*origin
 	hash     string // the lock's key
-	listener *listener
+	listener *listener.Listener
 	skew     atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
 	refs     int32        // guarded by c.mu: calls and acquisitions that use the room
 
@@ -29,7 +31,7 @@ type keeper struct {
 // begin takes mu for something that happens now.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
-	return room.Step{Now: k.c.clock.Now(), Closing: k.c.isClosing(), Pause: transport.BackoffUpTo}
+	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
 }
 
 // end gives mu back, and does what has followed.
@@ -112,6 +114,14 @@ func runAll(todo []func()) {
 	todo[0]()
 }
 
+// tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
+// or ends its goroutine, stops neither.
+func (c *Client) tellApart(todo ...func()) {
+	if len(todo) > 0 {
+		c.beside(func() { runAll(todo) })
+	}
+}
+
 // keys are made when they are sent: a held lock needs one of them, now and then.
 func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
 
@@ -129,6 +139,75 @@ func (k *keeper) sample(serverMs int64) {
 	skew := serverMs - time.Now().UnixMilli()
 	k.skew.Store(skew)
 	k.c.skew.Store(skew)
+}
+
+// enter returns the room of a lock, to be left again.
+func (c *Client) enter(l *Lock) *keeper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rooms := c.rooms[l.kind]
+	if rooms == nil {
+		rooms = make(map[string]*keeper)
+		c.rooms[l.kind] = rooms
+	}
+	k := rooms[l.hash]
+	if k == nil {
+		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listeners.Of(l.hash)}
+		k.room.Plain, k.room.Runs, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindFair, l.kind == wire.KindRW || l.kind == wire.KindFairRW
+		k.skew.Store(c.skew.Load())
+		rooms[l.hash] = k
+	}
+	k.refs++
+	return k
+}
+
+func (c *Client) leave(k *keeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaveLocked(k)
+}
+
+func (c *Client) leaveLocked(k *keeper) {
+	k.refs--
+	if k.refs == 0 {
+		delete(c.rooms[k.kind], k.hash)
+	}
+}
+
+// register makes an acquisition known by its nonce, before its first request leaves.
+func (c *Client) register(a *acquisition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[a.nonce] == nil {
+		c.sessions[a.nonce] = a
+		a.keeper.refs++
+	}
+}
+
+// unregister forgets an acquisition: released, lost, or never known to Redis.
+func (c *Client) unregister(a *acquisition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unregisterLocked(a)
+}
+
+func (c *Client) unregisterLocked(a *acquisition) {
+	if c.sessions[a.nonce] == a {
+		delete(c.sessions, a.nonce)
+		c.leaveLocked(a.keeper)
+		c.tracker.Ended()
+	}
+}
+
+// lookup returns the acquisition that a message or a reply names, or nil.
+func (c *Client) lookup(name string) *acquisition {
+	n, ok := wire.ParseNonce(name)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[n]
 }
 
 // An acquisition is one of a keeper's room, and how Redis knows it.
@@ -189,11 +268,11 @@ func (a *acquisition) session(several bool) wire.Session {
 
 // note is what is remembered of a release that is about to be sent: what changes after
 // that is noticed. It needs the keeper's mu.
-func (a *acquisition) note() releasedNonce {
+func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
-	return releasedNonce{
-		keys: keys, nonce: a.nonce, owner: a.owner(), undone: a.Undone(), doubt: a.until(),
-		until: c.clock.Now().Add(a.Lasts()), server: c.transport.Server(keys.Hash), epoch: c.watch.epoch.Load(),
+	return replay.Release{
+		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.until(),
+		Until: c.clock.Now().Add(a.Lasts()), Server: c.transport.Server(keys.Hash), Epoch: c.journal.Epoch(),
 	}
 }
 

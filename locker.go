@@ -2,19 +2,25 @@ package relock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/access"
 	"github.com/relock-go/relock/internal/clock"
-	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
+	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -49,35 +55,24 @@ type Client struct {
 	inboxPrefix string
 	wire        *wire.Encoder
 	transport   *transport.Transport
-	inbox       *inbox.Inbox
-	shards      *inbox.Shards // instead of the inbox; nil without the option
-	listener    *listener     // the inbox's
+	listeners   *listener.Listeners
 	watchdog    *renewal.Schedule
 	clock       *clock.Clock
-	skew        atomic.Int64 // the clock of the server that answered last less ours, in ms
-	watchTask   renewal.Task // the next round of what is released again
-	permitted   atomic.Bool  // the user may run all that scripts need
-	acked       atomic.Bool  // and WAIT, which Replicas needs
-	onlyOne     atomic.Bool  // a script may name one lock only
-	linkedOnce  atomic.Bool  // the inbox has been subscribed
-	sight       atomic.Int32 // a wire.Sight: whether scripts see who is subscribed
-	ending      atomic.Bool  // Close has been called: nothing is granted any more
+	access      *access.Checker
+	journal     *replay.Journal // releases of late; mu guards it too
+	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
+	replayTask  renewal.Task    // the next round of what is released again
+	onlyOne     atomic.Bool     // a script may name one lock only
+	ending      atomic.Bool     // Close has been called: nothing is granted any more
 
-	ctx     context.Context // ends with Close; for what goes on without a caller
-	cancel  context.CancelFunc
-	open    context.Context // ends with Shutdown or Close; for waiters
-	shut    context.CancelFunc
-	closing <-chan struct{} // open's Done
-	wg      sync.WaitGroup
+	tracker *shutdown.Tracker // goroutines, and the stages of the end; mu guards it too
+	ctx     context.Context   // ends with Close; for what goes on without a caller
+	open    context.Context   // ends with Shutdown or Close; for waiters
+	closing <-chan struct{}   // open's Done
 
 	mu       sync.Mutex                    // guards the following fields; taken after a room's mu
 	rooms    map[string]map[string]*keeper // by kind, and by the lock's key: a word less for each than by both
 	sessions map[wire.Nonce]*acquisition   // by nonce: waiting, holding, or being released
-	watch    releaseWatch
-	tasks    int           // spawned and not ended
-	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
-	draining bool
-	closed   bool
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
@@ -107,51 +102,70 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		clock:     clock.System(),
 		rooms:     make(map[string]map[string]*keeper),
 		sessions:  make(map[wire.Nonce]*acquisition),
-		idle:      make(chan struct{}),
 	}
 	if cfg.sharded {
-		c.id = shardedMark + c.id
-		c.shards = c.newShards(rdb)
+		c.id = key.Sharded(c.id)
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.labels = label.New(tr, c.wire, cfg.prefix, c.id, cfg.label)
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.open, c.shut = context.WithCancel(context.Background())
-	c.closing = c.open.Done()
+	c.tracker = shutdown.New(&c.mu, func() int { return len(c.sessions) })
+	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog = renewal.New(c.clock, c.runDue)
-	c.newInbox(rdb)
+	c.newListeners(rdb)
+	c.newJournal()
+	c.newAccess()
 	return c, nil
 }
 
-// newInbox makes what the client hears by, unless it has sharded channels for that.
-func (c *Client) newInbox(rdb redis.UniversalClient) {
-	channel := key.Inbox(c.cfg.prefix, c.id)
-	c.inbox = inbox.New(inbox.Config{
-		Subscribe: func(ctx context.Context, channels ...string) *redis.PubSub {
-			// The link before may have broken with a node that is gone.
-			c.transport.Reload()
-			return rdb.Subscribe(ctx, channels...)
-		},
-		Channel: channel,
-		Deliver: c.deliver,
-		Linked: func() {
-			again := c.linkedOnce.Swap(true)
-			c.linked(channel, !again)
-		},
-		Refused: isRefused,
-		Failed:  func(err error) { c.deaf(channel, err) },
-		Spread:  transport.Spread,
+// newJournal makes what remembers releases.
+func (c *Client) newJournal() {
+	c.journal = replay.New(replay.Config{
+		Mu:      &c.mu,
+		Now:     func() instant { return c.clock.Now() },
+		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
+		Spawn:   c.spawn,
+		Busy:    func(n wire.Nonce) bool { return c.sessions[n] != nil },
+		Servers: c.transport,
+		Wire:    c.wire,
+		Inbox:   c.listeners.Inbox(),
+		Settle:  c.settle,
+		Log:     c.cfg.log,
 	})
-	c.listener = newListener(channel, c.inbox)
+}
+
+// newListeners makes what the client hears by.
+func (c *Client) newListeners(rdb redis.UniversalClient) {
+	c.listeners = listener.New(listener.Config{
+		Prefix: c.cfg.prefix, Client: c.id, Sharded: c.cfg.sharded, Redis: rdb,
+		Deliver: c.deliver,
+		Linked:  c.linked,
+		Refused: isRefused,
+		Reload:  c.transport.Reload,
+		Spread:  transport.Spread,
+		Now:     func() instant { return c.clock.Now() },
+		Set:     func(t *renewal.Task, at instant) { c.watchdog.Set(t, at) },
+		Log:     c.cfg.log,
+	})
+}
+
+// newAccess makes what is asked before anything is taken, and what is told of the client.
+func (c *Client) newAccess() {
+	c.labels = label.New(label.Config{
+		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
+		Now:   func() instant { return c.clock.Now() },
+		Spawn: c.spawn,
+		Log:   c.cfg.log,
+	})
+	c.access = access.New(access.Config{
+		Prefix: c.cfg.prefix, Client: c.id, Redis: c.transport, Wire: c.wire,
+		Open:    c.open,
+		Granted: c.labels.Open,
+	})
 }
 
 func isNil(rdb redis.UniversalClient) bool {
-	if rdb == nil {
-		return true
-	}
 	v := reflect.ValueOf(rdb)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // NewLock returns a handle on the exclusive, reentrant lock of that name. It
@@ -199,71 +213,88 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 	return &Lock{spec: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// enter returns the room of a lock, to be left again.
-func (c *Client) enter(l *Lock) *keeper {
+// Shutdown ends the client in order: waiters and new calls get ErrClosed,
+// re-entries still succeed, and when the last hold is released it closes. When
+// ctx ends before that it returns ctx's error, and goes on draining; Close
+// remains to be called.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeClient)
+	}
+	if ctx == nil {
+		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
+	}
+	c.tracker.Drain()
+	if !c.tracker.Quiet(ctx) {
+		return fmt.Errorf("relock: shutdown: %w", ended(ctx))
+	}
+	return c.Close()
+}
+
+// closeGrace is how long Close goes on leaving queues and releasing what its
+// callers have unlocked.
+const closeGrace = 250 * time.Millisecond
+
+// Close ends the client now: holds are lost, with ErrLost and ErrClosed as
+// their error, and waiters get ErrClosed. Their leases in Redis run out by
+// themselves. What has been unlocked before, and the places of waiters, it
+// goes on telling Redis for a quarter of a second at most. It returns when the
+// client's goroutines have ended; one that waits for a silent server ends by the redis
+// client's own timeouts. So it must not be called from a hook. Closing again does nothing.
+func (c *Client) Close() error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeClient)
+	}
+	c.tracker.Drain()
+	again := c.ending.Swap(true)
+	c.loseAll()
+	if !again {
+		// An entry that nobody waits for holds up others for up to a lease.
+		c.tracker.Empty(closeGrace)
+	}
+	c.tracker.Close()
+	c.loseAll() // what was granted meanwhile
+	c.tracker.Cancel()
+	c.watchdog.Close()
+	c.listeners.Close()
+	c.tracker.Wait()
+	c.transport.Wait()
+	return nil
+}
+
+// loseAll ends what is held.
+func (c *Client) loseAll() {
+	why := errors.Join(ErrLost, ErrClosed)
+	var todo []func()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	rooms := c.rooms[l.kind]
-	if rooms == nil {
-		rooms = make(map[string]*keeper)
-		c.rooms[l.kind] = rooms
+	known := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, a := range known {
+		at := a.keeper.begin()
+		if a.Held() || a.Away() {
+			a.Session.Lose(why, &at)
+		}
+		todo = append(todo, a.keeper.endFirst(&at)...)
 	}
-	k := rooms[l.hash]
-	if k == nil {
-		k = &keeper{origin: &l.origin, hash: l.hash, listener: c.listenerFor(l.hash)}
-		k.room.Plain, k.room.Runs, k.room.Shared = l.kind == wire.KindPlain, l.kind == wire.KindFair, l.kind == wire.KindRW || l.kind == wire.KindFairRW
-		k.skew.Store(c.skew.Load())
-		rooms[l.hash] = k
-	}
-	k.refs++
-	return k
+	runAll(todo)
 }
 
-func (c *Client) leave(k *keeper) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.leaveLocked(k)
-}
+// spawn runs fn on a goroutine that Close waits for, unless it is too late.
+func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) { return c.tracker.Go(fn) }
 
-func (c *Client) leaveLocked(k *keeper) {
-	k.refs--
-	if k.refs == 0 {
-		delete(c.rooms[k.kind], k.hash)
+// beside is spawn for what is quickly over where the client has been closed: then it
+// runs on the caller's goroutine.
+func (c *Client) beside(fn func()) {
+	if !c.spawn(func(context.Context) { fn() }) {
+		fn()
 	}
 }
 
-// register makes an acquisition known by its nonce, before its first request leaves.
-func (c *Client) register(a *acquisition) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sessions[a.nonce] == nil {
-		c.sessions[a.nonce] = a
-		a.keeper.refs++
-	}
-}
-
-// unregister forgets an acquisition: released, lost, or never known to Redis.
-func (c *Client) unregister(a *acquisition) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unregisterLocked(a)
-}
-
-func (c *Client) unregisterLocked(a *acquisition) {
-	if c.sessions[a.nonce] == a {
-		delete(c.sessions, a.nonce)
-		c.leaveLocked(a.keeper)
-		c.notifyLocked()
-	}
-}
-
-// lookup returns the acquisition that a message or a reply names, or nil.
-func (c *Client) lookup(name string) *acquisition {
-	n, ok := wire.ParseNonce(name)
-	if !ok {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sessions[n]
+// background is spawn for at most the given time.
+func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
+	c.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		fn(ctx)
+	})
 }

@@ -22,7 +22,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 	k := l.c.enter(l)
 	defer l.c.leave(k)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, manner: m, began: l.c.clock.Now()}
-	l.c.keepLabel(l.terms.TTL, w.began)
+	l.c.labels.Keep(l.terms.TTL, w.began)
 	for {
 		err := l.gate(w)
 		if err == nil {

@@ -224,10 +224,29 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Trace sets functions that are called as locks change hands.
-func Trace(h Hooks) Option {
+// ShardedPubSub has waiters woken over sharded pub/sub. In a Cluster a message
+// then goes to the one server that serves the lock's slot, where plain pub/sub
+// sends it to all. The client keeps a subscription for each lock that somebody
+// waits for here, and one connection for those of a server. Others may have
+// the option or not: clients of both sorts wake each other.
+//
+// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that
+// ForceUnlock ends is told of it by its next renewal only, unless somebody
+// waits here for the same lock.
+func ShardedPubSub() Option {
 	return option(func(c *config) error {
-		c.hooks = h
+		c.sharded = true
+		return nil
+	})
+}
+
+// WhoHolds has the error of a wait that ends without the lock say who holds it: owner, label,
+// for how long, and when the lease ends. Such a call asks Redis once more at its end, and so
+// returns later by a round trip, by 100 ms at most. TryLock and TryDo, which return no
+// error where the lock is taken, ask nothing then.
+func WhoHolds() Option {
+	return option(func(c *config) error {
+		c.whoHolds = true
 		return nil
 	})
 }
@@ -249,17 +268,6 @@ func Label(text string) Option {
 	})
 }
 
-// Owner names who locks through the handle: its holds re-enter those of the
-// same owner anywhere. Goroutines that share such a handle do not exclude each
-// other; for one flow of control WithOwner is the better carrier. id has 1 to
-// 512 bytes of UTF-8, of which the first is not "~".
-func Owner(id string) LockOption {
-	return lockOption(func(t *terms) error {
-		t.owner = id
-		return checkOwner(id)
-	})
-}
-
 // TTL is the lease of a hold: how long it lasts when its process dies, 30 s by
 // default, from 100 ms to 24 h. The watchdog renews it every third of that. A
 // short lease frees a dead holder's lock sooner and is lost by a shorter
@@ -268,24 +276,5 @@ func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d
 		return between("TTL", d, minTTL, maxTTL)
-	})
-}
-
-// NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
-// TTL unless it was released.
-func NoWatchdog() LockOption {
-	return lockOption(func(t *terms) error {
-		t.Fixed = true
-		return nil
-	})
-}
-
-// MaxHold ends renewal d after the hold was acquired, so that a holder that
-// hangs but lives gives way: its hold is lost when the last lease ends, at most
-// a TTL after d. From 1 ms to 10 years.
-func MaxHold(d time.Duration) LockOption {
-	return lockOption(func(t *terms) error {
-		t.MaxHold = d
-		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
 	})
 }

@@ -49,7 +49,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			}
 		}
 	}
-	if k.c.isClosing() {
+	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
 	w.joins, w.hold = false, nil
@@ -116,6 +116,20 @@ func (w *waiting) leaveLine(p *room.Follower) {
 	at := w.keeper.begin()
 	w.keeper.room.Leave(p, &at)
 	w.keeper.end(&at)
+}
+
+// listen keeps the call's lock heard of until the call is over.
+func (w *waiting) listen() {
+	if w.keeper.listener.Inbox == nil && w.leave == nil {
+		w.leave = w.keeper.listener.Join()
+	}
+}
+
+func (w *waiting) unlisten() {
+	if w.leave != nil {
+		w.leave()
+		w.leave = nil
+	}
 }
 
 // take goes on as the front of the line.
@@ -227,7 +241,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 		return a, nil
 	case refused:
 		return nil, w.refused(a, refusal.Answer)
-	case why == nil, a.Session != nil && !w.keeper.c.isClosing():
+	case why == nil, a.Session != nil && !w.keeper.c.tracker.Draining():
 		return nil, errGone
 	case a.Session != nil:
 		return nil, lostFor(why)
@@ -244,7 +258,9 @@ func (c *Client) deliver(payload string) {
 		return
 	}
 	if m.Verb == "echo" {
-		c.echoed(m.Sight)
+		if c.listeners.Echoed(m.Sight) {
+			c.rouse(func(*acquisition) bool { return true }, false)
+		}
 		return
 	}
 	a := c.lookup(m.Nonce)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -47,7 +48,7 @@ func (a *acquisition) fate() error {
 // A releasing is a release under way.
 type releasing struct {
 	a    *acquisition
-	note releasedNonce
+	note replay.Release
 	also []*releasing // those who end with it
 	call transport.Call
 	// was: it was held until then, as far as can be known: what a second try finds
@@ -64,8 +65,8 @@ func (a *acquisition) releasing() *releasing {
 		r.also = append(r.also, &releasing{a: acquired(with), note: acquired(with).note()})
 		served = append(served, acquired(with).nonce.String())
 	}
-	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.owner, Permits: a.Terms.Permits}
-	r.call = a.keeper.c.wire.Release(r.note.keys, s, r.note.doubt, a.Lasts(), r.note.undone, served...)
+	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.Owner, Permits: a.Terms.Permits}
+	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.Lasts(), r.note.Undone, served...)
 	return r
 }
 
@@ -75,6 +76,19 @@ func (r *releasing) forget(answered bool) {
 		with.forget(answered)
 	}
 	r.a.keeper.c.forget(r.a, r.note, answered)
+}
+
+// forget forgets an acquisition whose release has been sent, answered or not, and
+// remembers that for a lease, in case a failover undoes it.
+func (c *Client) forget(a *acquisition, n replay.Release, answered bool) {
+	now := c.clock.Now()
+	if answered {
+		n.Answered = now
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unregisterLocked(a)
+	c.journal.Add(n, now)
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
@@ -172,7 +186,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 			r.call.Keys = r.call.Keys[:1]
 			return false, nil
 		}
-		r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
+		r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
 		return false, err
 	}
 	state, now, more, err := wire.DecodeRelease(raw)
@@ -187,7 +201,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	}
 	// With more, the lock is released, and the queue needs further calls to move on.
 	r.was = r.was || state == wire.WasHeld
-	r.call.Keys = []string{r.note.keys.Hash, r.note.keys.Queue}
+	r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
 	if more {
 		return false, nil
 	}
@@ -247,15 +261,15 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	}
 	var call transport.Call
 	if k != nil {
-		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, 0, forAll, false)
+		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, 0, replay.AnyLease, false)
 	}
-	if n := c.watch.find(id); ours && n != nil {
-		if !asked.IsZero() && !asked.Reached(n.answered) {
+	if n := c.journal.Find(id); ours && n != nil {
+		if !asked.IsZero() && !asked.Reached(n.Answered) {
 			c.mu.Unlock()
 			return
 		}
-		n.answered = now // this release is enough for all that have asked by now
-		call = c.wire.Release(n.keys, n.session(), n.doubt, forAll, n.undone)
+		n.Answered = now // this release is enough for all that have asked by now
+		call = n.Call(c.wire)
 	}
 	c.mu.Unlock()
 	if call.Script == nil {
@@ -267,28 +281,4 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 			return err != nil, err
 		})
 	})
-}
-
-// add appends, in the place of what was trimmed where that is enough: it is called for
-// each release, with Client.mu held.
-func (w *releaseWatch) add(n releasedNonce) {
-	if kept := len(w.released); kept == cap(w.released) {
-		if cap(w.store)-kept < kept {
-			w.store = make([]releasedNonce, 2*kept+16)
-		}
-		copy(w.store, w.released)
-		clear(w.store[kept:])
-		w.released = w.store[:kept]
-	}
-	w.released = append(w.released, n)
-}
-
-// find needs Client.mu.
-func (w *releaseWatch) find(id wire.Nonce) *releasedNonce {
-	for i := len(w.released) - 1; i >= 0; i-- { // the latest is the likeliest
-		if w.released[i].nonce == id {
-			return &w.released[i]
-		}
-	}
-	return nil
 }

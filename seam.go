@@ -30,8 +30,7 @@ func init() {
 func seamsOfAClient() {
 	seam.SetClock = func(client any, k *clock.Clock) {
 		c := client.(*Client)
-		c.permitted.Store(true)
-		c.acked.Store(true)
+		c.access.Assume()
 		c.clock = k
 		c.watchdog = renewal.New(k, c.runDue)
 	}
@@ -39,8 +38,8 @@ func seamsOfAClient() {
 	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return client.(*Client).kept() }
 	seam.Knows = func(client any, nonce string) bool { return client.(*Client).lookup(nonce) != nil }
 	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
-	seam.Listen = func(client any) { client.(*Client).inbox.Start() }
-	seam.Hears = func(client any) bool { return client.(*Client).inbox.Up() }
+	seam.Listen = func(client any) { client.(*Client).listeners.Inbox().Start() }
+	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
 		client.(*Client).renewAround(stated, between)
 	}
@@ -84,14 +83,14 @@ func (c *Client) kept() (sessions, rooms, tasks, calls int) {
 	for _, of := range c.rooms {
 		rooms += len(of)
 	}
-	return len(c.sessions), rooms, c.tasks, c.transport.Outstanding()
+	return len(c.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 }
 
 // remembers says whether c looks after releases, which takes a timer.
 func (c *Client) remembers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.watch.on || c.watch.released != nil
+	return c.journal.Remembers()
 }
 
 func readAcquire(raw []any, requests int) ([]seam.Answer, error) {

@@ -46,6 +46,14 @@ type Hooks struct {
 	Lost func(Event)
 }
 
+// Trace sets functions that are called as locks change hands.
+func Trace(h Hooks) Option {
+	return option(func(c *config) error {
+		c.hooks = h
+		return nil
+	})
+}
+
 // Join returns hooks that call h's and then those of the others, in their order. One that panics,
 // or ends its goroutine, keeps no other from being called.
 func (h Hooks) Join(others ...Hooks) Hooks {

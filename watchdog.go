@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -21,6 +23,25 @@ const (
 	pollSize  = 64
 )
 
+// NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
+// TTL unless it was released.
+func NoWatchdog() LockOption {
+	return lockOption(func(t *terms) error {
+		t.Fixed = true
+		return nil
+	})
+}
+
+// MaxHold ends renewal d after the hold was acquired, so that a holder that
+// hangs but lives gives way: its hold is lost when the last lease ends, at most
+// a TTL after d. From 1 ms to 10 years.
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		t.MaxHold = d
+		return between("MaxHold", d, time.Millisecond, 10*365*24*time.Hour)
+	})
+}
+
 // runDue is the watchdog: it renews held sessions, keeps the places of queued
 // ones, and notices those whose trust has ended. It runs on the schedule's
 // goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
@@ -28,12 +49,12 @@ func (c *Client) runDue(due []*renewal.Task) {
 	d := dues{c: c, now: c.clock.Now()}
 	var todo []func()
 	for i, t := range due {
-		if t == &c.watchTask {
-			c.watchDue()
+		if t == &c.replayTask {
+			c.journal.Due()
 			continue
 		}
-		if e, ok := t.Of.(*listener); ok {
-			c.checkEcho(e)
+		if e, ok := t.Of.(*listener.Listener); ok {
+			c.listeners.Check(e)
 			continue
 		}
 		a, ok := t.Of.(*acquisition)
@@ -46,7 +67,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 		todo = append(todo, d.add(a)...)
 	}
 	d.send()
-	c.keepLabel(0, d.now)
+	c.labels.Keep(0, d.now)
 	c.tellApart(todo...)
 }
 
@@ -169,7 +190,7 @@ func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request
 	if err == nil {
 		k.sample(reply.Now)
 		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
-			c.expectEcho(k.listener, waiters[0].Sent)
+			c.listeners.Expect(k.listener, waiters[0].Sent)
 		}
 	} else {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
@@ -196,7 +217,7 @@ func (c *Client) missed(k *keeper, q room.Request, err error) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
 	ended := q.Missed(failure(err), transport.Hopeless(err), &at)
-	var n releasedNonce
+	var n replay.Release
 	if ended {
 		n = a.note() // its place stays: a grant that comes for it is handed back
 	}
@@ -220,7 +241,43 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 		// server's clock may have moved while they were numbered.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.echo(k.listener, true), requests...)
+	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.listeners.Echo(k.listener, true), requests...)
 	call.Usual = nil // it waits
 	return call, timeout, requests[0].Block
+}
+
+// linked is called when a channel has a new connection: any message may have
+// been missed, and the server may be another one, which has lost the latest
+// writes. Every waiter who would have heard of them there asks, and what was
+// released of late is released again.
+func (c *Client) linked(channel string, first bool) {
+	if !first {
+		now := c.clock.Now()
+		c.labels.Doubt(now)
+		c.journal.Suspect(now)
+	}
+	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
+}
+
+// rouse has waiters ask, and with elsewhere those who hold and have said so to another
+// server say it again.
+func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
+	c.mu.Lock()
+	all := make([]*acquisition, 0, len(c.sessions))
+	for _, a := range c.sessions {
+		if which(a) {
+			all = append(all, a)
+		}
+	}
+	c.mu.Unlock()
+	for _, a := range all {
+		at := a.keeper.begin()
+		if a.Waits() {
+			a.Entry.Kick(&at)
+		}
+		if a.Away() && elsewhere {
+			a.Entry.Shake(&at)
+		}
+		a.keeper.end(&at)
+	}
 }

@@ -106,7 +106,7 @@ tests() {
 }
 
 torture() {
-	(cd torture && PATH="$out/$1:$PATH" RELOCK_TEST_REQUIRE=1 go test -count=1 -timeout 10m -v -run '^TestShortTortureFindsNothing$' . >"$2" 2>&1)
+	(cd test/torture && PATH="$out/$1:$PATH" RELOCK_TEST_REQUIRE=1 go test -count=1 -timeout 10m -v -run '^TestShortTortureFindsNothing$' . >"$2" 2>&1)
 }
 
 count() { grep -cE -- "$1" "$2"; }

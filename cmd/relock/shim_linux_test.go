@@ -13,7 +13,7 @@ import (
 func shim(t *testing.T, dir string) (move func(time.Duration)) {
 	t.Helper()
 	library, offset := filepath.Join(dir, "clock.so"), filepath.Join(dir, "offset")
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-o", library, "../../torture/server/shim/clock.c").CombinedOutput()
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-o", library, "../../test/torture/server/shim/clock.c").CombinedOutput()
 	if err != nil && os.Getenv("RELOCK_TEST_REQUIRE") != "1" {
 		t.Skipf("left out: no C compiler: %v", err)
 	}

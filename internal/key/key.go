@@ -77,6 +77,10 @@ func Label(prefix, client string) string { return prefix + ":label:" + client }
 // Inbox returns the name of the channel on which a client is told of grants.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 
+// Sharded returns the ID of a client that hears on sharded channels: who tells it
+// something knows how by that. No other ID has a dot.
+func Sharded(client string) string { return "s." + client }
+
 // ShardInbox returns the name of the sharded channel on which a client is told
 // of grants of a lock. It has the lock's hash tag, and so its slot; the scripts
 // make the same name of the hash's key. Locks with one tag share it.

@@ -5,6 +5,7 @@ package label
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -18,11 +19,11 @@ import (
 )
 
 const (
-	// FirstWithin is how long a client's first call waits until its label is stored, but not for
+	// firstWithin is how long a client's first call waits until its label is stored, but not for
 	// longer: what decides nothing is to hold up nobody.
-	FirstWithin = 100 * time.Millisecond
-	// ReadWithin is how long the labels of others are waited for.
-	ReadWithin = time.Second
+	firstWithin = 100 * time.Millisecond
+	// readWithin is how long the labels of others are waited for.
+	readWithin = time.Second
 	// within is how long one try may take to store it.
 	within = 5 * time.Second
 	// every is how often it is stored again, and soon when after that failed.
@@ -43,12 +44,21 @@ var HostAndProcess = sync.OnceValue(func() string {
 	return text
 })
 
+// Config is whose book it is.
+type Config struct {
+	Transport *transport.Transport
+	Wire      *wire.Encoder
+	Prefix    string // of the keys
+	Client    string
+	Text      string // the client's label
+	Now       func() clock.Instant
+	Spawn     func(fn func(ctx context.Context)) bool // false: it is too late
+	Log       *slog.Logger
+}
+
 // A Book has what one client tells of itself, and what it has read of others.
 type Book struct {
-	transport *transport.Transport
-	wire      *wire.Encoder
-	prefix    string
-	id, text  string // the client's own
+	cfg Config
 
 	open  atomic.Bool
 	due   atomic.Pointer[clock.Instant] // when it is to be stored again; nil: it never was
@@ -59,27 +69,40 @@ type Book struct {
 }
 
 // New returns the book of a client. It does no I/O.
-func New(t *transport.Transport, e *wire.Encoder, prefix, id, text string) *Book {
-	return &Book{transport: t, wire: e, prefix: prefix, id: id, text: text}
-}
+func New(cfg Config) *Book { return &Book{cfg: cfg} }
 
 // Open says that the client may run what it needs, and so may store its label.
 func (b *Book) Open() { b.open.Store(true) }
 
-// First says whether the label is to be stored for the first time, which is then the
-// caller's to have done.
-func (b *Book) First(lease time.Duration, now clock.Instant) bool {
-	return b.due.Load() == nil && b.open.Load() && b.next(nil, now, lease)
+// Introduce has the label stored, once, before the client takes anything: so who looks
+// after the first lock sees who holds. It waits for that, but not for long.
+func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
+	if b.due.Load() != nil || !b.open.Load() {
+		return
+	}
+	now, stored := b.cfg.Now(), make(chan struct{})
+	if !b.next(nil, now, lease) || !b.begin(now, func() { close(stored) }) {
+		return
+	}
+	limit := time.NewTimer(firstWithin)
+	defer limit.Stop()
+	select {
+	case <-stored:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
 }
 
-// Due says whether the label is to be stored again, which is then the caller's to have done:
-// it is time, or a longer lease than all before is asked for.
-func (b *Book) Due(lease time.Duration, now clock.Instant) bool {
+// Keep has the label stored again where it is time, or where a lease is asked for that is
+// longer than all before. It does not wait.
+func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 	due := b.due.Load()
 	if due == nil || int64(lease) <= b.lease.Load() && !now.Reached(*due) {
-		return false
+		return
 	}
-	return b.next(due, now, lease)
+	if b.next(due, now, lease) {
+		b.begin(now, func() {})
+	}
 }
 
 // next has the label stored again soon if the caller fails. Of several callers one does it.
@@ -92,12 +115,22 @@ func (b *Book) next(due *clock.Instant, now clock.Instant, lease time.Duration) 
 	return true
 }
 
-// Store stores the label, in a few tries.
-func (b *Book) Store(ctx context.Context, now clock.Instant) error {
+// begin has the label stored, and done called after that, on a goroutine.
+func (b *Book) begin(now clock.Instant, done func()) (begun bool) {
+	return b.cfg.Spawn(func(ctx context.Context) {
+		defer done()
+		if err := b.store(ctx, now); err != nil {
+			b.cfg.Log.Warn("label not stored, trying again", slog.Any("err", err))
+		}
+	})
+}
+
+// store stores the label, in a few tries.
+func (b *Book) store(ctx context.Context, now clock.Instant) error {
 	tries := 0
 	return transport.Try(ctx, nil, func() (again bool, err error) {
 		tries++
-		_, err = b.transport.Do(ctx, within, b.introduction())
+		_, err = b.cfg.Transport.Do(ctx, within, b.introduction())
 		if err == nil {
 			then := now.Add(every)
 			b.due.Store(&then)
@@ -110,7 +143,7 @@ func (b *Book) Store(ctx context.Context, now clock.Instant) error {
 // until it is stored again: so it outlives the leases of a process that dies.
 func (b *Book) introduction() transport.Call {
 	life := time.Duration(b.lease.Load()) + 2*every
-	return b.wire.Introduce(key.Label(b.prefix, b.id), b.text, life)
+	return b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
 }
 
 // Doubt has the label stored again by whatever the client does next: the server may be
@@ -143,8 +176,8 @@ func (b *Book) Put(ctx context.Context, at []*string, together bool) {
 
 // of is what is known without asking Redis.
 func (b *Book) of(id string) (text string, known bool) {
-	if id == b.id {
-		return b.text, true
+	if id == b.cfg.Client {
+		return b.cfg.Text, true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,11 +195,11 @@ func (b *Book) read(ctx context.Context, ids []string, found map[string]string, 
 	for some := range slices.Chunk(ids, size) {
 		keys := make([]string, len(some))
 		for i, id := range some {
-			keys[i] = key.Label(b.prefix, id)
+			keys[i] = key.Label(b.cfg.Prefix, id)
 		}
-		pages, calls = append(pages, some), append(calls, b.wire.Labels(keys))
+		pages, calls = append(pages, some), append(calls, b.cfg.Wire.Labels(keys))
 	}
-	for i, result := range b.transport.DoAll(ctx, ReadWithin, calls) {
+	for i, result := range b.cfg.Transport.DoAll(ctx, readWithin, calls) {
 		texts, err := wire.DecodeLabels(result.Reply, len(pages[i]))
 		if result.Err != nil || err != nil {
 			continue

@@ -30,11 +30,14 @@ const (
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/label",
-		module + "/internal/ledger", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/transport",
+		module + "/internal/access", module + "/internal/clock", module + "/internal/key", module + "/internal/label",
+		module + "/internal/ledger", module + "/internal/listener", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
-	"cmd/relock":         {module, module + "/relockweb", goredis, miniredis, uuid},
+	"cmd/relock": {module, module + "/relockweb", goredis, miniredis, uuid},
+	"internal/access": {
+		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
+	},
 	"internal/clock":     {},
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
@@ -42,8 +45,12 @@ var imports = map[string][]string{
 	"internal/jvm":       {module + "/internal/spawn"},
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/ledger":    {},
-	"internal/quorum":    {},
-	"internal/renewal":   {module + "/internal/clock"},
+	"internal/listener": {
+		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
+	},
+	"internal/quorum":  {},
+	"internal/renewal": {module + "/internal/clock"},
+	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",
 		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam",
@@ -51,6 +58,7 @@ var imports = map[string][]string{
 	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/trust"},
 	"internal/script":    {},
 	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
+	"internal/shutdown":  {},
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},
@@ -183,6 +191,16 @@ func walk(t *testing.T, skip func(dir string) bool) func(yield func(string) bool
 	}
 }
 
+// moduleOf is the folder of the module that a file is in.
+func moduleOf(files map[string]string, name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, is := files[dir+"/go.mod"]; is {
+			return dir
+		}
+	}
+	return "."
+}
+
 // TestSuitesLookForGoroutinesThatOutliveThem: each through rig.Main.
 func TestSuitesLookForGoroutinesThatOutliveThem(t *testing.T) { report(t, unwatched(everyFile(t))) }
 
@@ -192,8 +210,7 @@ func unwatched(files map[string]string) (problems []string) {
 	watched := map[string]bool{}
 	for name, text := range files {
 		dir := path.Dir(name)
-		_, nested := files[dir+"/go.mod"]
-		if strings.HasPrefix(name, "test/") && strings.HasSuffix(name, "_test.go") && !nested {
+		if strings.HasPrefix(name, "test/") && strings.HasSuffix(name, "_test.go") && moduleOf(files, name) == "." {
 			watched[dir] = watched[dir] || strings.Contains(text, "func TestMain(") && strings.Contains(text, "rig.Main(m)")
 		}
 	}
@@ -209,7 +226,7 @@ func TestSuitesRuleCanFail(t *testing.T) {
 	files := map[string]string{
 		"test/a/main_test.go": "func TestMain(m *testing.M) { rig.Main(m) }", "test/a/a_test.go": "func TestA(t *testing.T) {}",
 		"test/b/b_test.go": "func TestB(t *testing.T) {}",
-		"test/c/c_test.go": "func TestC(t *testing.T) {}", "test/c/go.mod": "module c",
+		"test/c/c_test.go": "func TestC(t *testing.T) {}", "test/c/go.mod": "module c", "test/c/d/d_test.go": "func TestD(t *testing.T) {}",
 	}
 	if got := unwatched(files); len(got) != 1 {
 		t.Errorf("got %q, want the suite that has no TestMain", got)

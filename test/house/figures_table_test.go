@@ -99,7 +99,7 @@ var figures = []figure{
 		says: []string{`\(\d % (?:of it |of ttl )?\+ @\)`, `% of the lease and @ is for`},
 	},
 	{
-		what: "the time for an echo", file: "sharded.go", source: `echoGrace = (.+)`,
+		what: "the time for an echo", file: "internal/listener/echo.go", source: `echoGrace = (.+)`,
 		says: []string{`without it within @ the inbox connects anew`},
 	},
 	{
@@ -115,11 +115,11 @@ var figures = []figure{
 		says: []string{`one try is a third of the TTL, from \S+ \S+ to @`},
 	},
 	{
-		what: "how often servers are asked whether they still serve", file: "released.go", source: `watchEvery = (.+)`,
+		what: "how often servers are asked whether they still serve", file: "internal/replay/round.go", source: `watchEvery = (.+)`,
 		says: []string{`asks?[^.|]{0,80}? every @ (?:while it remembers|who serves)`},
 	},
 	{
-		what: "the releases that are remembered", file: "released.go", source: `remembered = (.+)`,
+		what: "the releases that are remembered", file: "internal/replay/journal.go", source: `remembered = (.+)`,
 		says: []string{`at most # of them, with the server`, `Up to # pipelined commands`},
 	},
 	{
@@ -127,7 +127,7 @@ var figures = []figure{
 		says: []string{`a page of at most #`},
 	},
 	{
-		what: "how long Close leaves queues", file: "closing.go", source: `closeGrace = (.+)`,
+		what: "how long Close leaves queues", file: "locker.go", source: `closeGrace = (.+)`,
 		says: []string{`.Close. waits up to @`, `it goes on telling Redis for @ at most`},
 	},
 	{
@@ -147,7 +147,7 @@ var figures = []figure{
 		says: []string{`@ after the last deadline`},
 	},
 	{
-		what: "how long a sharded channel lingers", file: "sharded.go", source: `shardLinger = (.+)`,
+		what: "how long a sharded channel lingers", file: "internal/listener/listeners.go", source: `shardLinger = (.+)`,
 		says: []string{`@ after the last, or at .Close.`, `no subscription @ after the last wait`},
 	},
 	{
@@ -167,15 +167,15 @@ var figures = []figure{
 		says: []string{`stored again every @`},
 	},
 	{
-		what: "how long labels are waited for", file: "internal/label/label.go", source: `ReadWithin = (.+)`,
+		what: "how long labels are waited for", file: "internal/label/label.go", source: `readWithin = (.+)`,
 		says: []string{`not answered within @ they are`, `not read within @, is`},
 	},
 	{
-		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `FirstWithin = (.+)`,
+		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `firstWithin = (.+)`,
 		says: []string{`waits @ for that at most`},
 	},
 	{
-		what: "how long a call asks who holds", file: "trouble.go", source: `whoWithin = (.+)`,
+		what: "how long a call asks who holds", file: "inspect.go", source: `whoWithin = (.+)`,
 		says: []string{`by a round trip, by @ at most`},
 	},
 	{

@@ -19,20 +19,8 @@ var mapped = regexp.MustCompile("^\\| (`.*?`) \\|")
 func offTheMap(files map[string]string) (problems []string) {
 	there := map[string]bool{}
 	for name := range files {
-		dir := path.Dir(name)
-		switch path.Ext(name) {
-		case ".lua":
-			if dir == "lua" {
-				there[path.Base(name)] = true
-			}
-		case ".go":
-			first, _, _ := strings.Cut(name, "/")
-			switch {
-			case dir == "." && !strings.HasSuffix(name, "_test.go") && name != "doc.go":
-				there[name] = true
-			case (first == "internal" || first == "test" || first == "cmd" || first == "relocktest") && !strings.Contains(dir, "/testdata"):
-				there[dir] = true
-			}
+		if row := rowOf(files, name); row != "" {
+			there[row] = true
 		}
 	}
 	named := map[string]bool{}
@@ -56,10 +44,30 @@ func offTheMap(files map[string]string) (problems []string) {
 	return problems
 }
 
+// rowOf is what has to have a row for a file: the file, its package, or its module; or "".
+func rowOf(files map[string]string, name string) string {
+	dir := path.Dir(name)
+	first, _, _ := strings.Cut(name, "/")
+	switch {
+	case path.Ext(name) == ".lua" && dir == "lua":
+		return path.Base(name)
+	case path.Ext(name) != ".go":
+		return ""
+	case dir == "." && !strings.HasSuffix(name, "_test.go") && name != "doc.go":
+		return name
+	case first == "test" && moduleOf(files, name) != ".":
+		return moduleOf(files, name)
+	case (first == "internal" || first == "test" || first == "cmd" || first == "relocktest") && !strings.Contains(dir, "/testdata"):
+		return dir
+	}
+	return ""
+}
+
 func TestMapRuleCanFail(t *testing.T) {
 	files := map[string]string{
 		"a.go": "", "b.go": "", "a_test.go": "", "lua/c.lua": "", "internal/d/d.go": "", "test/e/e_test.go": "",
-		architecture: "| `a.go`, `b.go` | x |\n| `c.lua` | x |\n| `internal/d` | x |\n| `test/e` | `f.go` |\n| `Lock.mu` | x |\n",
+		"test/f/go.mod": "", "test/f/f.go": "", "test/f/g/g.go": "",
+		architecture: "| `a.go`, `b.go` | x |\n| `c.lua` | x |\n| `internal/d` | x |\n| `test/e` | `f.go` |\n| `test/f` | x |\n| `Lock.mu` | x |\n",
 	}
 	if got := offTheMap(files); len(got) > 0 {
 		t.Errorf("a true map is refused: %q", got)

@@ -113,7 +113,7 @@ var conditionRules = []Rule{
 		[]string{"TestForgottenWaiterWakesUpWithAllItsHolds", "TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal"},
 	},
 	{
-		"condition: a wait makes up for a signal that a failover has lost", "sharded.go",
+		"condition: a wait makes up for a signal that a failover has lost", "watchdog.go",
 		"if a.Away() && elsewhere {", "if false {",
 		[]string{"TestSignalThatAFailoverLosesIsMadeUpFor"},
 	},

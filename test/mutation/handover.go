@@ -54,7 +54,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a ticket that nobody was given is released", "handover.go",
-		"		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n", "		return\n		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n",
+		"		call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)\n", "		return\n		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n",
 		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{

@@ -95,7 +95,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a heartbeat has an echo", "watchdog.go",
-		"c.echo(k.listener, true)", "wire.Quiet",
+		"c.listeners.Echo(k.listener, true)", "wire.Quiet",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
@@ -104,17 +104,17 @@ var holdRules = []Rule{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"many releases are remembered", "released.go",
+		"many releases are remembered", "internal/replay/journal.go",
 		"remembered = 10_000", "remembered = 100",
 		[]string{"TestManyReleasesAreSentAgainAfterAFailover"},
 	},
 	{
-		"Close waits for what was spawned", "closing.go",
-		"	c.wg.Wait()\n", "",
+		"Close waits for what was spawned", "locker.go",
+		"	c.tracker.Wait()\n", "",
 		[]string{"TestCloseWaitsForWhatTheClientHasStarted"},
 	},
 	{
-		"Close loses what is granted meanwhile", "closing.go",
+		"Close loses what is granted meanwhile", "locker.go",
 		"c.loseAll() // what was granted meanwhile", "",
 		[]string{"TestCloseLosesWhatIsGrantedMeanwhile"},
 	},
@@ -124,8 +124,8 @@ var holdRules = []Rule{
 		[]string{"TestShardedChannelOfACallInItsHookEndsWithClose"},
 	},
 	{
-		"Shutdown waits for what is under way", "closing.go",
-		"len(c.sessions) == 0 && c.tasks == 0", "len(c.sessions) == 0",
+		"Shutdown waits for what is under way", "internal/shutdown/tracker.go",
+		"t.left() == 0 && t.tasks == 0", "t.left() == 0",
 		[]string{"TestShutdownWaitsForAGrantThatIsGivenBack"},
 	},
 	{

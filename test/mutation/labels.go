@@ -4,12 +4,12 @@ package mutation
 var labelRules = []Rule{
 	{
 		"nobody waits long for a label to be stored", "internal/label/label.go",
-		"FirstWithin = 100 * time.Millisecond", "FirstWithin = 10 * time.Second",
+		"firstWithin = 100 * time.Millisecond", "firstWithin = 10 * time.Second",
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
 	},
 	{
 		"nor to be read", "internal/label/label.go",
-		"ReadWithin = time.Second", "ReadWithin = time.Minute",
+		"readWithin = time.Second", "readWithin = time.Minute",
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
 	},
 	{
@@ -19,7 +19,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a label is kept while its client is used", "watchdog.go",
-		"\tc.keepLabel(0, d.now)\n", "",
+		"\tc.labels.Keep(0, d.now)\n", "",
 		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
 	},
 	{
@@ -33,7 +33,7 @@ var labelRules = []Rule{
 		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},
 	},
 	{
-		"a server that may be another one is told the label", "released.go",
+		"a server that may be another one is told the label", "watchdog.go",
 		"\tc.labels.Doubt(now)\n", "",
 		[]string{"TestLabelThatWasLostIsStoredAgain"},
 	},
@@ -108,7 +108,7 @@ var labelRules = []Rule{
 		[]string{"TestErrorsSayWhoHoldsWhereThatIsAskedFor"},
 	},
 	{
-		"nobody waits long to hear who holds", "trouble.go",
+		"nobody waits long to hear who holds", "inspect.go",
 		"whoWithin = 100 * time.Millisecond", "whoWithin = time.Second",
 		[]string{"TestWhoHoldsCostsNobodyElse"},
 	},

@@ -90,43 +90,43 @@ var Liveness = []Rule{
 		[]string{"TestF14WaitersThatNobodyCountsHoldSoonAndOneAtATime"},
 	},
 	{
-		"releases are sent again to a new server", "sharded.go",
+		"releases are sent again to a new server", "watchdog.go",
 		"if !first {", "if first && !first {",
 		[]string{"TestF16ReleaseThatAFailoverLostIsSentAgain"},
 	},
 	{
-		"a client that remembers asks who serves", "released.go",
-		"if !w.on {\n\t\tw.on = true\n", "if false {\n",
+		"a client that remembers asks who serves", "internal/replay/journal.go",
+		"if !j.on {\n\t\tj.on = true\n", "if false {\n",
 		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
-		"a server without the inbox is another one", "released.go",
+		"a server without the inbox is another one", "internal/replay/round.go",
 		"moved := where == wire.WhereNot && ", "moved := false && ",
 		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
-		"an inbox that stays elsewhere is told once", "released.go",
-		"where == wire.WhereNot && !w.elsewhere", "where == wire.WhereNot",
+		"an inbox that stays elsewhere is told once", "internal/replay/round.go",
+		"where == wire.WhereNot && !j.elsewhere", "where == wire.WhereNot",
 		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
 	},
 	{
-		"a lock of another server is released there", "released.go",
-		"n.epoch == epoch && n.server == server", "n.epoch == epoch",
+		"a lock of another server is released there", "internal/replay/round.go",
+		"n.Epoch == epoch && n.Server == server", "n.Epoch == epoch",
 		[]string{"TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
-		"a repeat that fails is repeated", "released.go",
+		"a repeat that fails is repeated", "internal/replay/round.go",
 		"\t\t\tok = false\n\t\t\tcontinue\n", "",
 		[]string{"TestF16ReleaseIsSentAgainUntilItIsAnswered"},
 	},
 	{
-		"a repeat names the time of late copies", "released.go",
-		"calls[i] = c.wire.Release(n.keys, n.session(), n.doubt, forAll, n.undone)", "calls[i] = c.wire.Release(n.keys, n.session(), 0, forAll, n.undone)",
+		"a repeat names the time of late copies", "internal/replay/journal.go",
+		"Owner: r.Owner}, r.Doubt, AnyLease", "Owner: r.Owner}, 0, AnyLease",
 		[]string{"TestF16ReleaseSentAgainRefusesALateCopyOfItsAcquire"},
 	},
 	{
-		"who remembers nothing asks nothing", "released.go",
-		"w.running, w.on = false, len(w.released) > 0", "w.running, w.on = false, true",
+		"who remembers nothing asks nothing", "internal/replay/round.go",
+		"j.running, j.on = false, len(j.released) > 0", "j.running, j.on = false, true",
 		[]string{"TestF16ClientAsksWhileItRemembers"},
 	},
 	{
@@ -136,7 +136,7 @@ var Liveness = []Rule{
 	},
 	{
 		"an answer older than the release releases nothing", "release.go",
-		"if !asked.IsZero() && !asked.Reached(n.answered) {", "if false {",
+		"if !asked.IsZero() && !asked.Reached(n.Answered) {", "if false {",
 		[]string{"TestAnswerOlderThanTheReleaseReleasesNothingAgain"},
 	},
 	{
@@ -150,8 +150,8 @@ var Liveness = []Rule{
 		[]string{"TestF16HolderThatCameBackIsReleasedWhenItsProcessSeesIt"},
 	},
 	{
-		"releases are sent again for a lease only", "released.go",
-		"c.sessions[n.nonce] == nil && !now.Reached(n.until)", "c.sessions[n.nonce] == nil && !now.IsZero()",
+		"releases are sent again for a lease only", "internal/replay/round.go",
+		"!j.Busy(n.Nonce) && !now.Reached(n.Until)", "!j.Busy(n.Nonce) && !now.IsZero()",
 		[]string{"TestF16ReleaseIsNotSentAgainAfterItsLease"},
 	},
 	{
@@ -205,8 +205,8 @@ var Liveness = []Rule{
 		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
 	},
 	{
-		"a sharded channel without an echo gets another connection", "sharded.go",
-		"e.Suspect()", "_ = 0",
+		"a sharded channel without an echo gets another connection", "internal/listener/echo.go",
+		"l.Suspect()", "_ = 0",
 		[]string{"TestShardedWaiterHearsAgainAfter"},
 	},
 	{

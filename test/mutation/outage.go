@@ -24,7 +24,7 @@ var outageRules = []Rule{
 		[]string{"TestAWaiterThatHearsAgainAsksAtOnceThoughAHeartbeatFails"},
 	},
 	{
-		"a wait without an answer is no contention", "trouble.go",
+		"a wait without an answer is no contention", "ask.go",
 		"case w.taken && wait > 0:", "case wait > 0:",
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
@@ -44,12 +44,12 @@ var outageRules = []Rule{
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
-		"the first unanswered request is told of", "trouble.go",
+		"the first unanswered request is told of", "ask.go",
 		"	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return unanswered", "	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return nil\n		return unanswered",
 		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"a lost hold in the way is no contention", "trouble.go",
+		"a lost hold in the way is no contention", "ask.go",
 		"case w.occupied:", "case false:",
 		[]string{"TestLostHoldOfTheHandleIsNoContention"},
 	},

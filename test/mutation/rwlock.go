@@ -63,7 +63,7 @@ var rwlockRules = []Rule{
 		[]string{"TestDowngradeBesideAnotherOwnersReadHoldIsRefused"},
 	},
 	{
-		"Close leaves the queue", "closing.go",
+		"Close leaves the queue", "locker.go",
 		"if !again {", "if false && again {",
 		[]string{"TestCloseLeavesTheQueue"},
 	},

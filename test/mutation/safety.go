@@ -142,8 +142,8 @@ var Safety = []Rule{
 		[]string{"TestF05LostMessageCostsTenSecondsAtMost"},
 	},
 	{
-		"an inbox without an echo is replaced", "sharded.go",
-		"e.Suspect()", "_ = 0",
+		"an inbox without an echo is replaced", "internal/listener/echo.go",
+		"l.Suspect()", "_ = 0",
 		[]string{"TestF05HalfOpenInboxIsReplaced"},
 	},
 	{

@@ -3,23 +3,23 @@ package mutation
 // unseenRules are those of servers that do not see who is subscribed.
 var unseenRules = []Rule{
 	{
-		"a client that is not seen vouches for its subscription", "sharded.go",
-		"case sight == wire.Unseen && e.Up():", "case false:",
+		"a client that is not seen vouches for its subscription", "internal/listener/echo.go",
+		"case sight == wire.Unseen && l.Up():", "case false:",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
 	{
-		"an echo that says nothing of it is no sight", "sharded.go",
-		"\t\treturn\n\t}\n\tif before := c.sight", "\t\tsight = wire.Seen\n\t}\n\tif before := c.sight",
+		"an echo that says nothing of it is no sight", "internal/listener/echo.go",
+		"\t\treturn false\n", "\t\tsight = wire.Seen\n",
 		[]string{"TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted"},
 	},
 	{
-		"the first who hears that it is not seen asks again", "sharded.go",
+		"the first who hears that it is not seen asks again", "pubsub_wait.go",
 		"c.rouse(func(*acquisition) bool { return true }, false)", "",
 		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"}, // on a real server its first request may come after the echo
 	},
 	{
-		"a client vouches anew for each connection", "sharded.go",
-		"c.sight.Store(int32(wire.Unknown))", "",
+		"a client vouches anew for each connection", "internal/listener/echo.go",
+		"ls.sight.Store(int32(wire.Unknown))", "",
 		[]string{"TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder"},
 	},
 	{

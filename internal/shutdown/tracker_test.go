@@ -1,0 +1,167 @@
+package shutdown_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock/internal/shutdown"
+)
+
+// An owner has things that are to end before its goroutines do.
+type owner struct {
+	*shutdown.Tracker
+	mu   sync.Mutex
+	left int
+}
+
+func newOwner(left int) *owner {
+	o := &owner{left: left}
+	o.Tracker = shutdown.New(&o.mu, func() int { return o.left })
+	return o
+}
+
+func (o *owner) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.left--
+	o.Ended()
+}
+
+func (o *owner) tasks() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Tasks()
+}
+
+// quiet waits for o on a goroutine of its own, and says when it has ended.
+func quiet(ctx context.Context, o *owner) (was <-chan bool) {
+	answer := make(chan bool, 1)
+	go func() { answer <- o.Quiet(ctx) }()
+	return answer
+}
+
+func TestDrainEndsWhatWaitsAndNothingThatRuns(t *testing.T) {
+	o := newOwner(1)
+	if o.Draining() || o.Open.Err() != nil {
+		t.Error("it drains from the beginning")
+	}
+	o.Drain()
+	o.Drain()
+	if !o.Draining() || o.Open.Err() == nil {
+		t.Error("it does not drain")
+	}
+	if o.Running.Err() != nil {
+		t.Error("what runs was cancelled")
+	}
+	if !o.Go(func(context.Context) {}) {
+		t.Error("what is left has no goroutine for its end")
+	}
+	o.Wait()
+	o.Cancel()
+	if o.Running.Err() == nil {
+		t.Error("what runs was not cancelled")
+	}
+}
+
+func TestQuietWaitsForWhatIsLeftAndForGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(2)
+		hold := make(chan struct{})
+		o.Go(func(context.Context) { <-hold })
+		o.Drain()
+		was := quiet(t.Context(), o)
+		for range 2 {
+			o.end()
+			synctest.Wait()
+		}
+		select {
+		case <-was:
+			t.Fatal("it is quiet while a goroutine runs")
+		default:
+		}
+		close(hold)
+		if !<-was {
+			t.Error("not quiet, though nothing is left")
+		}
+	})
+}
+
+func TestQuietEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(1)
+		o.Drain()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if o.Quiet(ctx) {
+			t.Error("quiet, though something is left")
+		}
+		o.end()
+		if !o.Quiet(t.Context()) {
+			t.Error("not quiet, though nothing is left")
+		}
+	})
+}
+
+func TestCloseEndsTheWaitForQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(1)
+		o.Drain()
+		was := quiet(t.Context(), o)
+		synctest.Wait()
+		o.Close()
+		if !<-was {
+			t.Error("what has been cut short is waited for")
+		}
+	})
+}
+
+func TestEmptyWaitsForALimitedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwner(1)
+		o.Drain()
+		began := time.Now()
+		o.Empty(time.Second)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("waited for %v, want the limit of 1s", took)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			o.end()
+		}()
+		o.Empty(time.Hour)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("waited until %v, want until the last has ended", took)
+		}
+	})
+}
+
+func TestAClosedTrackerBeginsNothing(t *testing.T) {
+	o := newOwner(0)
+	o.Close()
+	if o.Go(func(context.Context) { t.Error("it runs") }) {
+		t.Error("a goroutine was begun")
+	}
+	o.Wait()
+}
+
+func TestGoroutinesAreCountedHoweverTheyEnd(t *testing.T) {
+	o := newOwner(0)
+	hold := make(chan struct{})
+	o.Go(func(context.Context) { <-hold })
+	o.Go(func(context.Context) {
+		<-hold
+		runtime.Goexit()
+	})
+	if n := o.tasks(); n != 2 {
+		t.Errorf("%d run, want 2", n)
+	}
+	close(hold)
+	o.Wait()
+	if n := o.tasks(); n != 0 {
+		t.Errorf("%d run, want none", n)
+	}
+}
