@@ -18,28 +18,28 @@ import (
 // first found the lock taken before that: a waiter must be reachable. Until then it
 // asks again and again without queueing: nobody else would tell it that the lock is
 // free.
-func (w *waiting) ask(a *acquisition, ticket int64) (room.Answer, error) {
+func (w *waiting) ask(a *acquisition, ticket int64) error {
 	c, listener := w.keeper.c, w.keeper.listener
 	if listener.Inbox != nil && !listener.Up() {
 		listener.Inbox.Start()
 	}
 	if err := c.permit(w); err != nil {
-		return room.Answer{}, &requestError{err}
+		return &requestError{err}
 	}
 	if w.once {
 		return w.attempt(a)
 	}
 	for deaf := false; !listener.Up(); deaf = true {
-		said, err := w.request(a, room.PlaceNone)
+		err := w.request(a, room.PlaceNone)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return room.Answer{}, w.overOr(&requestError{listener.Subscribing(listener.Down())})
+			return w.overOr(&requestError{listener.Subscribing(listener.Down())})
 		}
-		if err != nil || said.Code != room.Busy {
-			return said, err
+		if err != nil || w.said.Code != room.Busy {
+			return err
 		}
 		w.waitingHook()
 		if err := w.reachable(min(w.lock.terms.TTL/3, time.Second)); err != nil {
-			return room.Answer{}, err
+			return err
 		}
 	}
 	w.listen()
@@ -64,11 +64,11 @@ func (c *Client) permit(w *waiting) error {
 // attempt makes one request that does not queue. Of a semaphore it asks again where so many
 // of those who held are dead that one script could not forget them all: their permits,
 // which it counts as used, are free.
-func (w *waiting) attempt(a *acquisition) (said room.Answer, err error) {
-	for again := true; again; again = err == nil && said.Code == room.Busy && said.More && a.Terms.Permits.Of > 0 {
-		said, err = w.request(a, room.PlaceNone)
+func (w *waiting) attempt(a *acquisition) (err error) {
+	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More && a.Terms.Permits.Of > 0 {
+		err = w.request(a, room.PlaceNone)
 	}
-	return said, err
+	return err
 }
 
 // reachable waits until messages for the lock are heard, but no longer than limit.
@@ -94,14 +94,14 @@ func (w *waiting) reachable(limit time.Duration) error {
 
 // request sends until it is answered. Every copy has its own number; Redis
 // takes copies of one nonce for one request.
-func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err error) {
+func (w *waiting) request(a *acquisition, ticket int64) error {
 	tries, again, sent := 0, false, w.keeper.c.clock.Now()
 	var trouble error // what was the matter with Redis, while the call had time to see
 	// Nothing cuts a pause short when Redis can be reached again, so none is long.
-	err = transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
+	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
-		said, err = w.sendOnce(a, ticket)
-		useless := err == nil && (said.Code == room.Late || said.Code == room.QueueKey)
+		err := w.sendOnce(a, ticket)
+		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
 		switch {
 		case err == nil && !useless, errors.Is(err, ErrReplicas):
 			return false, err
@@ -120,71 +120,77 @@ func (w *waiting) request(a *acquisition, ticket int64) (said room.Answer, err e
 	})
 	switch {
 	case err == nil:
-		w.taken = w.taken || said.Code != room.OfKind && said.Code != room.Upgrade
-		return said, nil
+		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
+		return nil
 	case errors.Is(err, ErrReplicas):
-		return room.Answer{}, err
+		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
-		return room.Answer{}, ErrClosed
+		return ErrClosed
 	}
-	return room.Answer{}, w.overOr(trouble)
+	return w.overOr(trouble)
 }
 
 // sendOnce makes one try, and tells the room what its answer says.
-func (w *waiting) sendOnce(a *acquisition, ticket int64) (said room.Answer, err error) {
+func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 	k, c := a.keeper, a.keeper.c
-	at := k.begin()
-	if !a.Waits() || a.Entry.Queued() {
-		// A message overtook the answer to an earlier copy.
-		k.end(&at)
-		return room.Answer{Code: room.Queued}, nil
+	q, call, block, echo := w.next(a, ticket)
+	if q.Entry == nil {
+		w.said = room.Answer{Code: room.Queued}
+		return nil
 	}
-	c.register(a) // not when it is over: nobody would take it off again
-	at.Server = k.serverNow()
-	echo := wire.Quiet
-	if ticket >= room.PlaceNew {
-		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
-	}
-	q := a.Entry.Send(&at)
-	call, block := w.call(q, ticket, echo), a.Entry.Block()
-	k.end(&at)
-
 	need := a.Terms.Replicas
 	raw, acks, err := c.do(w.ctx, need.Within(a.Terms.TTL), need, call)
-	var reply wire.AcquireReply
+	var now int64
 	if err == nil {
-		reply, err = wire.DecodeAcquire(raw, 1, block, a.Terms.TTL)
+		now, w.said, err = wire.DecodeAnswer(raw, block, a.Terms.TTL)
 	}
 	if err != nil {
-		at = k.begin()
+		at := k.begin()
 		defer k.end(&at)
 		ran := need.N > 0 && transport.Hopeless(err) // only its WAIT may have been refused
 		q.Unanswered(failure(err), transport.TryAgain(err), ran)
-		return said, err
+		return err
 	}
-	k.sample(reply.Now)
-	if reply.More {
-		reply.Answers[0].More = true
+	k.sample(now)
+	if w.said.More {
 		c.settle(k.keys())
 	}
-	return w.answered(q, reply.Answers[0], acks, echo)
+	return w.answered(q, acks, echo)
+}
+
+// next is the next request, if no message has overtaken the answer to an earlier copy: what it
+// says, and of that the block of tokens and the echo.
+func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo) {
+	k, c := a.keeper, a.keeper.c
+	at := k.begin()
+	defer k.end(&at)
+	if !a.Waits() || a.Entry.Queued() {
+		return q, call, 0, echo
+	}
+	c.register(a) // not when it is over: nobody would take it off again
+	at.Server = k.serverNow()
+	if ticket >= room.PlaceNew {
+		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+	}
+	q = a.Entry.Send(&at)
+	return q, w.call(q, ticket, echo), a.Entry.Block(), echo
 }
 
 // answered tells the room what was answered. Where that is a grant, the call has its hold.
-func (w *waiting) answered(q room.Request, said room.Answer, acks int, echo wire.Echo) (room.Answer, error) {
+func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
 	k, need := w.keeper, q.Terms.Replicas
 	at := k.begin()
 	defer k.end(&at)
-	said, short := q.Answered(said, acks, &at)
+	short := q.Answered(&w.said, acks, &at)
 	switch {
 	case short:
-		return said, tooFew(need, acks)
-	case said.Code == room.Held && !q.Session.ToConfirm():
+		return tooFew(need, acks)
+	case w.said.Code == room.Held && !q.Session.ToConfirm():
 		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
-	case said.Code == room.Queued && echo != wire.Quiet:
+	case w.said.Code == room.Queued && echo != wire.Quiet:
 		k.c.listeners.Expect(k.listener, q.Sent)
 	}
-	return said, nil
+	return nil
 }
 
 // failure is how a request went unanswered.
@@ -224,9 +230,6 @@ func wireRequest(q room.Request, place int64) wire.Request {
 		TTL: a.Terms.TTL, Rest: rest, Block: q.Block(), Place: place, Writes: q.Writes(), Permits: a.Terms.Permits,
 	}
 }
-
-// isRefused says that Redis answered with an error that is not a passing one.
-func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
 
 // over is the error of a call whose context ends while it stands in line, or while
 // the acquisition waits for which it has asked. It says what was the matter with Redis.

@@ -277,10 +277,10 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	k.mu.Lock()
 	a := k.newEntry(owner, w.lock, false)
 	k.mu.Unlock()
-	said, err := w.request(a, room.PlaceNone)
+	err := w.request(a, room.PlaceNone)
 	switch {
 	case err != nil || w.hold != nil:
-	case said.Code != room.Held:
+	case w.said.Code != room.Held:
 		err = errUsed
 	default: // to a request that was sent again
 		if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {

@@ -239,13 +239,13 @@ func (h *Hold) end() error {
 	}
 	ending := h.Hold.End(&at)
 	cancel := h.cancelAll(ErrNotHeld)
-	var last *releasing
+	var last releasing
 	if ending == room.Last {
-		last = a.releasing()
+		last.begin(a)
 	}
 	k.end(&at)
 	runAll(cancel)
-	err = a.finish(ending, last)
+	err = a.finish(ending, &last)
 	h.releasedHook(err, at.Now)
 	return err
 }

@@ -212,3 +212,6 @@ func (s *scan) tell(info Info, err error) error {
 	}
 	return s.over()
 }
+
+// isRefused says that Redis answered with an error that is not a passing one.
+func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }

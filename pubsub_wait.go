@@ -23,15 +23,16 @@ type waiting struct {
 	owner  string // "" for a new one
 	manner
 	began    clock.Instant
-	told     bool   // the Waiting hook has been called
-	hint     string // what the caller's own handle has to do with a long wait
-	gone     int    // grants that had ended before they could be used
-	joins    bool   // the acquisition holds, and has reserved a hold for the call
-	hold     *Hold  // made as soon as the answer came; nil: it is yet to be made
-	taken    bool   // told that the lock is taken
-	occupied bool   // the wait ended at the handle: a lost hold is in the way
-	ticket   string // what the call has to resume; "": it asks for the lock
-	leave    func() // ends what listen began; nil: it has not
+	told     bool        // the Waiting hook has been called
+	hint     string      // what the caller's own handle has to do with a long wait
+	gone     int         // grants that had ended before they could be used
+	joins    bool        // the acquisition holds, and has reserved a hold for the call
+	said     room.Answer // what Redis said to the latest request
+	hold     *Hold       // made as soon as the answer came; nil: it is yet to be made
+	taken    bool        // told that the lock is taken
+	occupied bool        // the wait ended at the handle: a lost hold is in the way
+	ticket   string      // what the call has to resume; "": it asks for the lock
+	leave    func()      // ends what listen began; nil: it has not
 }
 
 // acquire returns a hold, or errGone if it was lost at once.
@@ -154,21 +155,21 @@ func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err e
 			a.giveUp()
 		}
 	}()
-	said, err := w.ask(a, ticket)
+	err = w.ask(a, ticket)
 	switch {
 	case err != nil:
 		return nil, err
-	case said.Code == room.Held:
+	case w.said.Code == room.Held:
 		return a, nil
-	case said.Code == room.Queued:
+	case w.said.Code == room.Queued:
 		mine = false // await gives it up, and then it may become another's
 		return w.await(a)
 	}
-	return nil, w.refused(a, said)
+	return nil, w.refused(a, &w.said)
 }
 
 // refused is the error of an answer that ends the call.
-func (w *waiting) refused(a *acquisition, said room.Answer) error {
+func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	switch said.Code {
 	case room.Busy:
 		return ErrNotAcquired
@@ -240,7 +241,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	case !a.Over():
 		return a, nil
 	case refused:
-		return nil, w.refused(a, refusal.Answer)
+		return nil, w.refused(a, &refusal.Answer)
 	case why == nil, a.Session != nil && !w.keeper.c.tracker.Draining():
 		return nil, errGone
 	case a.Session != nil:

@@ -59,7 +59,14 @@ type releasing struct {
 
 // releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
-	r := &releasing{a: a, note: a.note()}
+	r := new(releasing)
+	r.begin(a)
+	return r
+}
+
+// begin is releasing in a place that the caller has for it: for most holds that is its stack.
+func (r *releasing) begin(a *acquisition) {
+	r.a, r.note = a, a.note()
 	var served []string
 	for _, with := range a.Session.Served() {
 		r.also = append(r.also, &releasing{a: acquired(with), note: acquired(with).note()})
@@ -67,7 +74,6 @@ func (a *acquisition) releasing() *releasing {
 	}
 	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.Owner, Permits: a.Terms.Permits}
 	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.Lasts(), r.note.Undone, served...)
-	return r
 }
 
 // forget has a release remembered that was sent, answered or not.
@@ -116,7 +122,8 @@ func (r *releasing) soon(by time.Time) error {
 		r.forget(false)
 		return fmt.Errorf("%w, and will not be: %w; the lease ends it", ErrUnconfirmed, err)
 	}
-	r.later()
+	late := *r // r may be on the stack of its Unlock
+	late.later()
 	return c.unconfirmed(err)
 }
 

@@ -38,15 +38,15 @@ type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call a
 func (r *Refusal) Error() string { return "the request is refused" }
 
 // Answered takes the answer to a request of its own call, which so many replicas have
-// acknowledged. What it has come to here may be another answer. short: Redis has granted
-// it, and too few replicas have that: it is to be given up.
-func (q Request) Answered(said Answer, acks int, at *Step) (_ Answer, short bool) {
+// acknowledged, and makes of it what it has come to here, which may be another one. short:
+// Redis has granted it, and too few replicas have that: it is to be given up.
+func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	e, a := q.Entry, q.Acquisition
 	a.settled(nil)
 	e.OneKey = e.OneKey && said.Code != QueueKey
 	if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() {
 		a.keepDoubt(q.NotAfter) // it is to be released
-		return said, true
+		return true
 	}
 	q.apply(said, acks, at)
 	if said.Code == Held && !a.Held() {
@@ -54,7 +54,7 @@ func (q Request) Answered(said Answer, acks int, at *Step) (_ Answer, short bool
 		said.Code = Ended
 		a.keepDoubt(q.NotAfter)
 	}
-	return said, false
+	return false
 }
 
 // Unanswered notes that a request failed. oneKey: the next is to name the hash alone.
@@ -68,7 +68,7 @@ func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 }
 
 // apply notes an answer that so many replicas have acknowledged.
-func (q Request) apply(said Answer, acks int, at *Step) {
+func (q Request) apply(said *Answer, acks int, at *Step) {
 	e, a := q.Entry, q.Acquisition
 	switch {
 	case a.Entry != nil && a.Entry != e:
@@ -132,7 +132,7 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	case said.Code == Late:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
 	default:
-		q.apply(said, 0, at)
+		q.apply(&said, 0, at)
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted

@@ -84,7 +84,7 @@ func (e *Entry) Parted(doubted bool, at *Step) {
 		return // it holds again
 	}
 	e.Room.handClaim(e.Acquisition, PlaceNew, at)
-	e.queue(e.Await.Op, Answer{Code: Awaits}, at)
+	e.queue(e.Await.Op, &Answer{Code: Awaits}, at)
 	if doubted {
 		e.Kick(at)
 	}

@@ -122,7 +122,7 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 }
 
 // queue notes that the request op was answered "queued".
-func (e *Entry) queue(op int64, said Answer, at *Step) {
+func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
 	if !e.Waits() || op < e.answered || !ok {
 		return

@@ -71,10 +71,14 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 // DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens
 // and a lease of ttl.
 func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireReply, error) {
-	cur := scriptAcquire.Read(raw)
-	if requests == 1 && len(raw) <= 2 {
-		return decodeTaken(cur, block, ttl)
+	if requests == 1 {
+		now, a, err := DecodeAnswer(raw, block, ttl)
+		if err != nil {
+			return AcquireReply{}, err
+		}
+		return AcquireReply{Now: now, More: a.More, Answers: []room.Answer{a}}, nil
 	}
+	cur := scriptAcquire.Read(raw)
 	reply := AcquireReply{Now: serverTime(cur), More: yes(cur, "more")}
 	for len(reply.Answers) < requests {
 		a, ofAll := decodeAnswer(cur)
@@ -88,6 +92,19 @@ func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireRe
 		return AcquireReply{}, err
 	}
 	return reply, nil
+}
+
+// DecodeAnswer is DecodeAcquire of a call with one request, which has its answer alone.
+func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.Answer, err error) {
+	cur := scriptAcquire.Read(raw)
+	if len(raw) <= 2 {
+		return decodeTaken(cur, block, ttl)
+	}
+	now = serverTime(cur)
+	more := yes(cur, "more")
+	a, _ = decodeAnswer(cur)
+	a.More = more
+	return now, a, cur.End()
 }
 
 // decodeAnswer reads one answer, or the one that is said once for all requests.
@@ -120,14 +137,14 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 
 // decodeTaken reads the answer of a lock that was free. The lease is all that was
 // asked for, though the session may have had a longer one before.
-func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (AcquireReply, error) {
+func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (now int64, held room.Answer, err error) {
 	high := cur.Within("token", 1000, maxCount)
 	if cur.More() {
 		block = int(cur.Within("block", 1, int64(block)))
 	}
 	if err := cur.End(); err != nil {
-		return AcquireReply{}, err
+		return 0, held, err
 	}
-	held := room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
-	return AcquireReply{Now: high / 1000, Answers: []room.Answer{held}}, nil
+	held = room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
+	return high / 1000, held, nil
 }

@@ -64,6 +64,9 @@ func TestALockAndUnlockAllocateLittle(t *testing.T) {
 	if got := testing.AllocsPerRun(500, func() { pairs(t, l, 1) }); got > 33 {
 		t.Errorf("%v allocations for a lock and unlock, want at most 33", got)
 	}
+	if got := bytesOf(func() { pairs(t, l, 1000) }) / 1000; got > 2200 {
+		t.Errorf("%d bytes for a lock and unlock, want at most 2200", got)
+	}
 	ctx := relock.WithOwner(context.Background(), "me")
 	local := c.NewLock("local", relock.LocalReentry())
 	rig.Must(t, local.Lock(ctx))
@@ -75,6 +78,15 @@ func TestALockAndUnlockAllocateLittle(t *testing.T) {
 		t.Errorf("%v allocations for a local re-entry, want the hold alone", nested)
 	}
 	rig.Must(t, local.Unlock())
+}
+
+// bytesOf returns how many bytes fn allocates.
+func bytesOf(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // Fails when what hooks are told is made anew each time: the lock's name is a part of its key.

@@ -149,7 +149,7 @@ func (c *roomCall) answered(reply []any, ok bool, block int) {
 		return
 	}
 	said := m.decode(reply, block, a.Terms.TTL)
-	said, _ = c.request.Answered(said, 0, at)
+	_ = c.request.Answered(&said, 0, at)
 	switch said.Code {
 	case room.Held:
 		c.hold(a, at)

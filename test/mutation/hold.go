@@ -60,7 +60,7 @@ var holdRules = []Rule{
 	},
 	{
 		"what a heartbeat finds is not acknowledged", "internal/room/answer.go",
-		"q.apply(said, 0, at)", "q.apply(said, 99, at)",
+		"q.apply(&said, 0, at)", "q.apply(&said, 99, at)",
 		[]string{"TestGrantThatAHeartbeatFindsCountsWhenReplicasHaveIt"},
 	},
 	{

@@ -49,7 +49,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"what one call leaves over is settled", "ask.go",
-		"if reply.More {", "if false {",
+		"if w.said.More {", "if false {",
 		[]string{"TestReadersBeyondOneCallAreLetInAtOnce"},
 	},
 	{

@@ -176,7 +176,7 @@ var Safety = []Rule{
 	},
 	{
 		"a refusal tells the server's time", "ask.go",
-		"k.sample(reply.Now)", "",
+		"k.sample(now)", "_ = now",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
 	},
 	{
