@@ -55,9 +55,15 @@ const replies = "+OK\r\n:1795000000000123\r\n-NOSCRIPT No matching script\r\n$-1
 	"*4\r\n:1\r\n$0\r\n\r\n*2\r\n-ERR x\r\n$-1\r\n*1\r\n*1\r\n+deep\r\n:-7\r\n"
 
 var values = []reply{
-	{val: "OK"}, {val: int64(1795000000000123)}, {err: answerError("NOSCRIPT No matching script")}, {err: redis.Nil}, {val: "he\r\nl"},
-	{val: []any{}}, {err: redis.Nil},
-	{val: []any{int64(1), "", []any{answerError("ERR x"), nil}, []any{[]any{"deep"}}}}, {val: int64(-7)},
+	{val: "OK"},
+	{val: int64(1795000000000123)},
+	{err: answerError("NOSCRIPT No matching script")},
+	{err: redis.Nil},
+	{val: "he\r\nl"},
+	{val: []any{}},
+	{err: redis.Nil},
+	{val: []any{int64(1), "", []any{answerError("ERR x"), nil}, []any{[]any{"deep"}}}},
+	{val: int64(-7)},
 }
 
 // Fails when what has come of a reply is lost where its rest comes later.
