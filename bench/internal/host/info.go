@@ -14,6 +14,7 @@ type Counts struct {
 	Usec  map[string]float64 // time spent in them; a script's includes its commands'
 	In    int64              // bytes from the network
 	Out   int64
+	CPU   float64 // us of its process, sockets and all
 }
 
 // wire are the commands that no script can call, so that each is a message of its own.
@@ -37,6 +38,17 @@ func (s *Server) Counts(ctx context.Context) (Counts, error) {
 	}
 	c.In, _ = strconv.ParseInt(stats["total_net_input_bytes"], 10, 64)
 	c.Out, _ = strconv.ParseInt(stats["total_net_output_bytes"], 10, 64)
+	cpu, err := s.info(ctx, "cpu")
+	if err != nil {
+		return c, err
+	}
+	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(cpu[part], 64)
+		if err != nil {
+			return c, fmt.Errorf("statistics of %s: %w", part, err)
+		}
+		c.CPU += 1e6 * seconds
+	}
 	commands, err := s.info(ctx, "commandstats")
 	if err != nil {
 		return c, err
@@ -91,7 +103,7 @@ func (s *Server) Version(ctx context.Context) string {
 
 // Since returns what was done after before.
 func (c Counts) Since(before Counts) Counts {
-	d := Counts{Calls: maps.Clone(c.Calls), Usec: maps.Clone(c.Usec), In: c.In - before.In, Out: c.Out - before.Out}
+	d := Counts{Calls: maps.Clone(c.Calls), Usec: maps.Clone(c.Usec), In: c.In - before.In, Out: c.Out - before.Out, CPU: c.CPU - before.CPU}
 	for name, n := range before.Calls {
 		d.Calls[name] -= n
 	}

@@ -49,11 +49,12 @@ func (b *Bench) hot(ctx context.Context, f *fleet, h Hot, s *Sample) error {
 	if err != nil {
 		return err
 	}
-	a := &arena{}
+	a, cpu := &arena{}, cpuTime()
 	r := h.start(ctx, f, b.name("hot"), a)
 	if err := r.finish(2 * b.Window); err != nil {
 		return err
 	}
+	cpu = cpuTime() - cpu
 	after, err := b.Server.Counts(ctx)
 	if err != nil {
 		return err
@@ -63,6 +64,7 @@ func (b *Bench) hot(ctx context.Context, f *fleet, h Hot, s *Sample) error {
 	s.Values["commands/grant"] = float64(did.Commands(f.rival.Sends)) / grants
 	s.Values["bytes/grant"] = float64(did.In+did.Out) / grants
 	s.Values["server us/grant"] = did.ServerUsec(f.rival.Sends) / grants
+	s.Values["server CPU us/grant"], s.Values["client CPU us/grant"] = did.CPU/grants, micros(cpu)/grants
 	return nil
 }
 

@@ -45,8 +45,9 @@ var sections = []section{
 		workload: "hot", title: "One hot lock",
 		text: "`4 x 16` are 4 clients with connections of their own, as 4 processes would have, with 16 goroutines each. `tight` does nothing while it holds, `2ms` sleeps for that time. " +
 			"A gap is the time from the call of `Unlock` by one holder to the return of `Lock` to the next, whoever that is. The longest wait includes the waits that the end of the window cut short, " +
-			"so it cannot exceed the window by much: a wait as long as that means that somebody never got the lock. Jain's index over the goroutines' grants is 1 where all have the same, and 1/n where one has all.",
-		metrics: []string{"grants/s", "gap p50 us", "gap p99 us", "wait p50 ms", "longest wait ms", "Jain", "commands/grant", "bytes/grant", "server us/grant"},
+			"so it cannot exceed the window by much: a wait as long as that means that somebody never got the lock. Jain's index over the goroutines' grants is 1 where all have the same, and 1/n where one has all. " +
+			"`server us/grant` is the time in scripts and commands, CPU that of the processes, sockets and all.",
+		metrics: []string{"grants/s", "gap p50 us", "gap p99 us", "wait p50 ms", "longest wait ms", "Jain", "commands/grant", "bytes/grant", "server us/grant", "server CPU us/grant", "client CPU us/grant"},
 		plots:   []string{"hot-grants.svg", "hot-wait.svg", "hot-gap.svg", "hot-commands.svg"},
 	},
 	{
