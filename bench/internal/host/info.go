@@ -38,16 +38,8 @@ func (s *Server) Counts(ctx context.Context) (Counts, error) {
 	}
 	c.In, _ = strconv.ParseInt(stats["total_net_input_bytes"], 10, 64)
 	c.Out, _ = strconv.ParseInt(stats["total_net_output_bytes"], 10, 64)
-	cpu, err := s.info(ctx, "cpu")
-	if err != nil {
+	if c.CPU, err = s.cpu(ctx); err != nil {
 		return c, err
-	}
-	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
-		seconds, err := strconv.ParseFloat(cpu[part], 64)
-		if err != nil {
-			return c, fmt.Errorf("statistics of %s: %w", part, err)
-		}
-		c.CPU += 1e6 * seconds
 	}
 	commands, err := s.info(ctx, "commandstats")
 	if err != nil {
@@ -72,6 +64,22 @@ func (s *Server) Counts(ctx context.Context) (Counts, error) {
 		}
 	}
 	return c, nil
+}
+
+// cpu is what the server's process has used, in us.
+func (s *Server) cpu(ctx context.Context) (us float64, err error) {
+	used, err := s.info(ctx, "cpu")
+	if err != nil {
+		return 0, err
+	}
+	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(used[part], 64)
+		if err != nil {
+			return 0, fmt.Errorf("statistics of %s: %w", part, err)
+		}
+		us += 1e6 * seconds
+	}
+	return us, nil
 }
 
 func (s *Server) info(ctx context.Context, section string) (map[string]string, error) {
