@@ -66,7 +66,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   if ends > now and held ~= '0' and writes == '1' and not is_named(owner) and not own[1] then
     local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     local ticket, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
-    -- Numbers go as text: Lua and Redis would each make a fraction of them, at several times the cost.
+    -- Numbers are passed as text: as numbers Lua would write them, and Redis read them, in floating point, which takes several times as long.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
     redis.call('ZADD', KEYS[2], text(ticket), nonce, '-' .. deadline, '-' .. nonce)
     if redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT') == 0 then

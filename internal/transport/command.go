@@ -98,8 +98,7 @@ func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(),
 // deliver sends a call, through the client's hooks if it has any.
 func (t *Transport) deliver(ctx context.Context, w way, verb string, c *Call) answer {
 	if f, ok := w.(*flight); ok && t.own.hooks.none.Load() {
-		f.cmd = c.bare(verb)
-		val, err := f.send(ctx)
+		val, err := f.send(ctx, c.bare(verb))
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)

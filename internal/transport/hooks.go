@@ -34,8 +34,7 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 // process sends a command that has come through the hooks.
 func (f *flight) process(ctx context.Context, cmd once) error {
-	f.cmd = bare{args: cmd.Args()}
-	val, err := f.send(ctx)
+	val, err := f.send(ctx, bare{args: cmd.Args()})
 	if err == nil {
 		cmd.SetVal(val)
 	}

@@ -93,18 +93,18 @@ func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 	return s
 }
 
-// send sends its command, and waits for the reply until ctx or the call's time ends.
-func (f *flight) send(ctx context.Context) (any, error) {
+// send sends a command, and waits for its reply until ctx or the call's time ends.
+func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 	f.gone = nil
 	if ctx.Err() != nil {
 		f.gone = notSent(ctx)
 		return nil, f.gone
 	}
-	if !encodable(f.cmd.args) {
+	if !encodable(cmd.args) {
 		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
-	for ; ; f.cmd.usual = nil {
-		todo, err := f.s.enter(f)
+	for ; ; cmd.usual = nil {
+		todo, err := f.s.enter(f, &cmd)
 		if err == nil {
 			err = f.s.fly(ctx, f, todo)
 			f.gone = err
@@ -133,19 +133,19 @@ const (
 	returns
 )
 
-// enter queues a flight, whose caller writes if nobody does. It also takes the place of one
+// enter queues a flight with its command, whose caller writes if nobody does. It also takes the place of one
 // who lets others come, once half of them have: the server works on these meanwhile.
-func (s *stream) enter(f *flight) (todo, error) {
+func (s *stream) enter(f *flight, cmd *bare) (todo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.dead:
 		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
-	case f.left: // a hook sends it again
+	case f.left: // a hook sends it again; what it sent before may be being written
 		return 0, fmt.Errorf("%w: the call has ended", errNotSent)
 	}
 	f.calls++
-	f.queued, f.cut = true, false
+	f.cmd, f.queued, f.cut = *cmd, true, false
 	s.queue = append(s.queue, f)
 	switch {
 	case s.writer == nil && s.yields():

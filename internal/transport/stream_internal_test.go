@@ -21,7 +21,7 @@ func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 	come := func(i int, want todo) {
 		t.Helper()
 		crowd[i] = aFlight(s)
-		if do, err := s.enter(crowd[i]); do != want || err != nil {
+		if do, err := s.enter(crowd[i], &bare{}); do != want || err != nil {
 			t.Fatalf("call %d is to do %d, %v; want %d", i, do, err, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestWhoIsCutShortAsItGathersLeavesTheWritingToAnother(t *testing.T) {
 	s.pace.half = 8
 	first, second := aFlight(s), aFlight(s)
 	for _, f := range []*flight{first, second} {
-		if _, err := s.enter(f); err != nil {
+		if _, err := s.enter(f, &bare{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,12 +154,15 @@ func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
 }
 
 // Fails when a hook that sends a call again, whose first end was its context's, waits for a
-// reply that is dropped.
+// reply that is dropped, or changes what is being written.
 func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
 	s := &stream{}
 	f := aFlight(s)
-	f.left = true
-	if do, err := s.enter(f); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
+	f.cmd.verb, f.left = evalsha, true
+	if do, err := s.enter(f, &bare{verb: eval}); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
 		t.Errorf("it is to do %d, %v, with %d queued; want that it is not sent", do, err, len(s.queue))
+	}
+	if f.cmd.verb != evalsha {
+		t.Errorf("what was sent before is %q by now", f.cmd.verb)
 	}
 }

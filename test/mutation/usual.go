@@ -145,6 +145,11 @@ var usualRules = []Rule{
 		[]string{"TestACallThatHasEndedIsNotSentAgain"},
 	},
 	{
+		"a hook that sends a call again changes nothing that is being written", "internal/transport/stream.go",
+		"	switch {\n	case s.dead:", "	f.cmd = *cmd\n	switch {\n	case s.dead:",
+		[]string{"TestACallThatHasEndedIsNotSentAgain"},
+	},
+	{
 		"the faster of two ways to write is taken", "internal/transport/pace.go",
 		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
 		[]string{"TestPaceTakesTheFasterWay"},
