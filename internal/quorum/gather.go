@@ -187,23 +187,15 @@ func (h *Majority) seek(primary int, wait time.Duration) {
 // adopt takes what a primary has answered. What comes after the end goes back; what
 // comes after the token has been made counts when the primary knows that.
 func (h *Majority) adopt(primary int, hold Hold, err error) {
-	token, _ := h.Token()
-	var own int64
-	var owner string
-	counts := false
+	said := member{err: err, answered: err == nil || errors.Is(err, h.lock.Errors.Taken)}
 	if err == nil {
-		own, owner = hold.Token(), hold.Owner()
-		counts = token != 0 && h.raise(hold, own, token)
+		said.hold, said.token, said.owner = hold, hold.Token(), hold.Owner()
 	}
-	h.mu.Lock()
-	m := &h.members[primary]
-	m.asking, m.err = false, err
-	m.answered = err == nil || errors.Is(err, h.lock.Errors.Taken)
-	kept := err == nil && h.err == nil && (token != 0) == (h.token != 0) && (counts || token == 0)
-	if kept {
-		m.hold, m.token, m.owner, m.raised = hold, own, owner, counts
+	kept, token := h.note(primary, said, 0)
+	for token != 0 { // it is not noted: the primary is to know that token first
+		said.raised = h.raise(hold, said.token, token)
+		kept, token = h.note(primary, said, token)
 	}
-	h.mu.Unlock()
 	switch {
 	case err == nil && !kept:
 		_ = hold.Forgo()
@@ -211,4 +203,21 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
 	signal(h.votes)
+}
+
+// note is what is known of a primary from now on, and says whether its hold is kept; unless that
+// has been told of another token than the hold's, which it returns then.
+func (h *Majority) note(primary int, said member, told int64) (kept bool, token int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if said.hold != nil && h.err == nil && h.token != told {
+		return false, h.token
+	}
+	m := &h.members[primary]
+	m.asking, m.err, m.answered = false, said.err, said.answered
+	kept = said.hold != nil && h.err == nil && (said.raised || told == 0)
+	if kept {
+		m.hold, m.token, m.owner, m.raised = said.hold, said.token, said.owner, said.raised
+	}
+	return kept, 0
 }

@@ -46,6 +46,56 @@ func TestWhatIsGrantedAfterTheEndGoesBack(t *testing.T) {
 	})
 }
 
+// A lateHold is taken note of when the majority has its token, which it was asked for before.
+type lateHold struct {
+	*fakeHold
+	made func()
+}
+
+func (h lateHold) Owner() string {
+	h.made()
+	return h.fakeHold.Owner()
+}
+
+// A latePrimary grants such a hold.
+type latePrimary struct {
+	*fakePrimary
+	made func()
+}
+
+func (p latePrimary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
+	h, err := p.fakePrimary.Try(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	return lateHold{h.(*fakeHold), p.made}, nil
+}
+
+// Fails when a grant that comes as the token is made goes back: without renewals nobody
+// asks for it again, and the hold is lost with the next primary.
+func TestAGrantThatComesAsTheTokenIsMadeCounts(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(7, 0, 0)
+		made := make(chan struct{})
+		l := lockOn(all)
+		l.Fixed = true
+		l.Primaries[2] = latePrimary{all[2], func() { <-made }}
+		h := gather(t, l)
+		close(made)
+		wantHeld(t, all, 0, 1, 2)
+		if token, _ := h.Token(); all[2].counter != token {
+			t.Errorf("the late primary has counted to %d, want the token %d", all[2].counter, token)
+		}
+		all[0].lose(errLost)
+		synctest.Wait()
+		wantIs(t, h.Err(), nil)
+		if err := h.Release(); err != nil {
+			t.Error(err)
+		}
+		wantHeld(t, all)
+	})
+}
+
 func TestTooFewAnswersAreNoContention(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0, 0, 0)

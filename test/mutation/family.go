@@ -108,6 +108,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumSettlesSplitVotesInFiveRoundTrips"},
 	},
 	{
+		"a grant that comes as the token is made counts", "internal/quorum/gather.go",
+		"		return false, h.token\n", "		return false, 0\n",
+		[]string{"TestAGrantThatComesAsTheTokenIsMadeCounts"},
+	},
+	{
 		"too few answers of a quorum are no contention", "internal/quorum/gather.go",
 		"	case answered >= need:\n", "	default:\n",
 		[]string{"TestQuorumOutlivesAMinority"},
