@@ -18,3 +18,10 @@ func Fair() LockOption {
 		return nil
 	})
 }
+
+// apart has a primary's grant be of one hold: what that has raised the counter to is not of
+// the lock's own tokens, which a next hold would have.
+var apart = lockOption(func(t *terms) error {
+	t.Apart = true
+	return nil
+})

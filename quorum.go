@@ -66,13 +66,6 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// apart has a primary's grant be of one hold: what that has raised the counter to is not of
-// the lock's own tokens, which a next hold would have.
-var apart = lockOption(func(t *terms) error {
-	t.Apart = true
-	return nil
-})
-
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
@@ -174,19 +167,26 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	if err := l.waitsForItself(ctx); err != nil {
 		return nil, lockError(l.name, err)
 	}
-	for try := 1; ctx.Err() == nil; try++ {
+	if ctx.Err() != nil {
+		return nil, lockError(l.name, unasked(ctx))
+	}
+	var said error
+	for try := 1; ; try++ {
 		got, err := l.majority.Attempt(ctx, m.once)
 		if err == nil {
 			h := &QuorumHold{l, got}
 			l.register.Add(h, m.unlock)
 			return h, nil
 		}
-		final := m.once || !errors.Is(err, ErrNotAcquired) && !errors.Is(err, quorum.ErrFewAnswer)
-		if final || ctx.Err() != nil || !transport.Pause(ctx, nil, transport.Backoff(min(try, 5))) {
-			return nil, lockError(l.name, explain(ctx, err))
+		few := errors.Is(err, quorum.ErrFewAnswer)
+		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short
+			said = err
+		}
+		final := m.once || !few && !errors.Is(err, ErrNotAcquired)
+		if final || !transport.Pause(ctx, nil, transport.Backoff(min(try, 5))) || ctx.Err() != nil {
+			return nil, lockError(l.name, explain(ctx, said))
 		}
 	}
-	return nil, lockError(l.name, unasked(ctx))
 }
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a

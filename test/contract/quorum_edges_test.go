@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -76,6 +77,30 @@ func TestQuorumGivesUpWhenItsContextEnds(t *testing.T) {
 			t.Errorf("TryLock = %v, %v: those who gave up have left something", got, err)
 		}
 	})
+}
+
+// The wait ends in the very instant in which the pause between two attempts does, of which the
+// first was told by a majority that the lock is taken.
+// Fails when that call says that Redis has not answered.
+func TestQuorumThatWasTakenSaysSoThoughTheWaitEndsInAPause(t *testing.T) {
+	const patience = 500 * time.Millisecond // of an attempt that has the first primary
+	for range 20 {
+		pause := time.Duration(0) // of a bubble, whose clock begins where every other's does
+		for range 2 {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				p := newPrimaries(x, 3)
+				for _, srv := range p.all[1:] {
+					rig.Must(t, x.ClientOver(srv.Client(t)).NewLock("a", relock.Fair()).Lock(t.Context()))
+				}
+				wait := patience + pause
+				time.AfterFunc(patience, func() { pause = transport.Backoff(1) })
+				got, err := p.lock("a").TryLock(t.Context(), wait)
+				if got || err != nil {
+					t.Errorf("TryLock for %v = %v, %v; want that it is taken", wait, got, err)
+				}
+			})
+		}
+	}
 }
 
 // Without a watchdog no primary is taken again.

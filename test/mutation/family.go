@@ -113,6 +113,11 @@ var familyRules = []Rule{
 		[]string{"TestAGrantThatComesAsTheTokenIsMadeCounts"},
 	},
 	{
+		"what a quorum has said is not forgotten as its wait ends", "quorum.go",
+		"if said == nil || !few || ctx.Err() == nil {", "if true {",
+		[]string{"TestQuorumThatWasTakenSaysSoThoughTheWaitEndsInAPause"},
+	},
+	{
 		"too few answers of a quorum are no contention", "internal/quorum/gather.go",
 		"	case answered >= need:\n", "	default:\n",
 		[]string{"TestQuorumOutlivesAMinority"},

@@ -68,7 +68,7 @@ var runRules = []Rule{
 		[]string{"TestACallThatLeavesAsItIsGivenTheLockGivesItToTheNext"},
 	},
 	{
-		"run: a Quorum's primaries pass nothing on", "quorum.go",
+		"run: a Quorum's primaries pass nothing on", "fair.go",
 		"	t.Apart = true\n", "",
 		[]string{"TestQuorumPassesNothingOnWithinAProcess"},
 	},
