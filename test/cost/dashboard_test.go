@@ -38,7 +38,7 @@ func TestDashboardAndTopCostTheServerLittleAmongTenThousandWaiters(t *testing.T)
 	const pulse = waiting / 3
 	idle := share(t, rdb, pulse, func(time.Time) {})
 	little := func(t *testing.T, looking func(end time.Time) (slowest time.Duration)) {
-		thrice(t, "an answer takes more than a second, or the server spends more than 5 % of a core", func() bool {
+		repeatedly(t, "an answer takes more than a second, or the server spends more than 5 % of a core", func(minima) bool {
 			var slowest time.Duration
 			busy := share(t, rdb, pulse, func(end time.Time) { slowest = looking(end) })
 			t.Logf("%.1f %% of a core beside the %.1f %% without; the slowest answer took %v", 100*(busy-idle), 100*idle, slowest)

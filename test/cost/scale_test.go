@@ -60,9 +60,11 @@ func (s *scale) stats() (calls, micros int64) {
 	return 0, 0
 }
 
-// crowded is a fair lock that is held, with n waiters behind.
+// crowded is a fair lock that is held, with n waiters behind. Without a watchdog the lock is not
+// passed on among them: each of them is granted it by a script.
 func (s *scale) crowded(n int) (holder *relock.Hold, next <-chan *relock.Hold, stop func()) {
-	name, terms := fmt.Sprint("crowd of ", n), []relock.LockOption{relock.Fair(), relock.TTL(time.Hour)}
+	s.round++
+	name, terms := fmt.Sprint("crowd of ", n, " in round ", s.round), []relock.LockOption{relock.Fair(), relock.TTL(time.Hour), relock.NoWatchdog()}
 	holder, err := s.new().NewLock(name, terms...).Acquire(s.t.Context())
 	rig.Must(s.t, err)
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -84,6 +86,7 @@ func (s *scale) crowded(n int) (holder *relock.Hold, next <-chan *relock.Hold, s
 		for h := range granted {
 			_ = h.Release()
 		}
+		s.waitFor(holder.Name(), 0) // what those say who leave is not to be counted in the next measurement
 	}
 }
 
@@ -129,20 +132,38 @@ func TestScriptsCostTheSameAmongTenThousandWaiters(t *testing.T) {
 	}
 	// Among ten, Redis keeps a hash and a sorted set in one piece of memory; from 512 on it
 	// does not, and that step is Redis' own: it is seen here at most as a factor of four.
-	thrice(t, "a script costs more in the longer queue", func() bool {
-		ten, thousand, tenThousand := measure(10), measure(1_000), measure(10_000)
+	repeatedly(t, "a script costs more in the longer queue", func(best minima) bool {
+		of := func(n int) costs {
+			m := measure(n)
+			return costs{best.least(fmt.Sprint("cancel ", n), m.cancel), best.least(fmt.Sprint("hand-off ", n), m.handOff)}
+		}
+		ten, thousand, tenThousand := of(10), of(1_000), of(10_000)
 		t.Logf("microseconds of server time a script: enqueue and cancel %.1f among 10, %.1f among 1,000, %.1f among 10,000; hand-off %.1f, %.1f and %.1f",
 			ten.cancel, thousand.cancel, tenThousand.cancel, ten.handOff, thousand.handOff, tenThousand.handOff)
 		return tenThousand.cancel <= min(2*thousand.cancel, 4*ten.cancel) && tenThousand.handOff <= min(2*thousand.handOff, 4*ten.handOff)
 	})
 }
 
-// thrice fails unless one of three measurements is as it ought to be: a machine that is
-// busy with something else for one of two figures makes their ratio any, and does not each time.
-func thrice(t *testing.T, otherwise string, so func() bool) {
+// minima are the least of each figure that has been measured several times.
+type minima map[string]float64
+
+// least notes a figure, and returns the least of that name.
+func (m minima) least(name string, figure float64) float64 {
+	if before, is := m[name]; is {
+		figure = min(figure, before)
+	}
+	m[name] = figure
+	return figure
+}
+
+// repeatedly fails unless a few measurements together, by the best of each figure, are as
+// they ought to be. What a machine does beside can only add to a figure, for seconds at a
+// time: so it may spoil one of two figures of each measurement, and not all of one figure.
+func repeatedly(t *testing.T, otherwise string, so func(best minima) bool) {
 	t.Helper()
-	for range 3 {
-		if so() {
+	best := minima{}
+	for range 6 {
+		if so(best) {
 			return
 		}
 	}
@@ -167,8 +188,8 @@ func TestReadUnlockCostsTheSameAmongFiveThousandReaders(t *testing.T) {
 			}
 		})
 	}
-	thrice(t, "a read lock or unlock costs more than twice as much among many readers", func() bool {
-		few, many := measure(10), measure(5_000)
+	repeatedly(t, "a read lock or unlock costs more than twice as much among many readers", func(best minima) bool {
+		few, many := best.least("few", measure(10)), best.least("many", measure(5_000))
 		t.Logf("microseconds of server time a script: %.1f among 10 readers, %.1f among 5,000", few, many)
 		return many <= 2*few
 	})

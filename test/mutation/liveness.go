@@ -245,6 +245,11 @@ var Liveness = []Rule{
 		[]string{"TestALockAndUnlockAllocateLittle"},
 	},
 	{
+		"a hand-off reads no more of the queue than it needs", "lua/release.lua",
+		"'LIMIT', 0, 2 + #served)", "'LIMIT', 0, 100000)",
+		[]string{"TestScriptsCostTheSameAmongTenThousandWaiters"},
+	},
+	{
 		"silence on one connection is asked of all", "internal/transport/transport.go",
 		"t.probe(c.Keys[0])", "_ = 0",
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
