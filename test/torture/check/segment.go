@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	segmentSize = 64              // operations, and those up to the next instant at which none is open
-	patience    = 5 * time.Second // for one segment, which takes microseconds unless it is illegal
+	segmentSize = 64 // operations, and those up to the next instant at which none is open
+
+	// patience is for one segment: most take microseconds, and one of many joins in one
+	// second a second with the race detector, which on a busy machine was over five.
+	patience = time.Minute
 )
 
 // model checks a lock against the specification, with porcupine, in segments:
