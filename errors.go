@@ -91,7 +91,7 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
 	case bounded && err != ctx.Err(): //nolint:errorlint // which may also be a part of what was the matter
 		return err
-	case errors.Is(err, ctx.Err()):
+	case errors.Is(err, ctx.Err()), errors.Is(err, ErrNotAcquired): // the latter is told of a wait that has been as long as its caller said
 		return ended(ctx)
 	}
 	return fmt.Errorf("%w; until then: %w", ended(ctx), err)

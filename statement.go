@@ -268,6 +268,11 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
 	}
+	if held && err == nil {
+		a.keeper.mu.Lock()
+		h.Session.Raise(token)
+		a.keeper.mu.Unlock()
+	}
 	return held && err == nil
 }
 

@@ -34,12 +34,18 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 		if had || err == nil {
 			err = h.gather(ctx, l.patience())
 		}
+		if err != nil && ctx.Err() != nil { // which has cut this short, but not what a majority has said before
+			err = l.Errors.Taken
+		}
 	}
 	if err == nil {
 		err = h.elect(ctx)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if l.MaxHold > 0 { // what was waited is no part of it, and a primary that is taken again begins none
+		h.until = time.Now().Add(l.MaxHold + l.TTL)
 	}
 	go h.keep() // until it has ended
 	return h, nil
@@ -146,29 +152,24 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 			err := of.Probe(asks)
 			done()
 			if err != nil {
-				cancel(ErrFewAnswer)
+				cancel(err)
 				return
 			}
 		}
 	})
 	hold, err := of.Queue(waits)
 	h.adopt(at, hold, err)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return h.lock.Errors.Taken // which has been said before
-	case errors.Is(context.Cause(waits), ErrFewAnswer):
+	if err != nil { // also one that is final: that is for a majority to say
 		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
 	}
-	return err
+	return nil
 }
 
 // seek asks one primary, beside the caller.
 func (h *Majority) seek(primary int, wait time.Duration) {
 	h.mu.Lock()
 	m := &h.members[primary]
-	idle := !m.asking && h.err == nil
+	idle := !m.asking && m.hold == nil && h.err == nil // it may have been granted since it was looked at
 	m.asking = m.asking || idle
 	h.mu.Unlock()
 	if !idle {

@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,52 @@ func TestAGrantThatComesAsTheTokenIsMadeCounts(t *testing.T) {
 			t.Error(err)
 		}
 		wantHeld(t, all)
+	})
+}
+
+// A hook is a primary, with what comes first when something is done for it, and how often
+// it is asked.
+type hook struct {
+	*fakePrimary
+	before func(spawned int)
+	spawns int
+	asked  atomic.Int32
+}
+
+func (p *hook) Spawn(fn func()) bool {
+	p.spawns++
+	p.before(p.spawns)
+	return p.fakePrimary.Spawn(fn)
+}
+
+func (p *hook) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
+	p.asked.Add(1)
+	return p.fakePrimary.Try(ctx, wait)
+}
+
+// The first of three is had, the second is taken, and the third answers as the others are
+// asked once more.
+// Fails when it is asked a second time: a named owner would have two holds there, and give back one.
+func TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[1].holder = &fakeHold{of: all[1], ended: make(chan struct{})}
+		all[2].silence()
+		l, last := lockOn(all), &hook{fakePrimary: all[2], before: func(int) {}}
+		l.Primaries[1] = &hook{fakePrimary: all[1], before: func(spawned int) {
+			if spawned > 1 {
+				all[2].heal()
+				synctest.Wait()
+			}
+		}}
+		l.Primaries[2] = last
+		h := gather(t, l)
+		wantHeld(t, all, 0, 1, 2)
+		if asked := last.asked.Load(); asked != 1 {
+			t.Errorf("the last primary was asked %d times, want once", asked)
+		}
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all, 1)
 	})
 }
 

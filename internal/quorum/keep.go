@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -29,7 +30,7 @@ func (h *Majority) elect(ctx context.Context) error {
 	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return fmt.Errorf("%w: its context ended before a majority had the token", ErrFewAnswer)
 	case h.trust().IsZero():
 		return fmt.Errorf("%w: a majority was lost before it had the token", ErrFewAnswer)
 	}
@@ -63,10 +64,13 @@ func (h *Majority) keep() {
 	l := h.lock
 	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
 	for h.Err() == nil {
-		if !l.Fixed && (l.MaxHold == 0 || time.Since(h.began) < l.MaxHold) {
+		if !l.Fixed && (h.until.IsZero() || time.Until(h.until) > l.TTL) {
 			h.renew()
 		}
 		pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
+	}
+	if errors.Is(h.Err(), l.Errors.Lost) { // who has lost it may hang: what is left of it would be renewed
+		_ = h.release(context.Background(), Hold.Release)
 	}
 }
 

@@ -61,7 +61,7 @@ type Lock struct {
 	Primaries []Primary     // in the order in which all contenders take them
 	TTL       time.Duration // of what a primary grants
 	Fixed     bool          // nothing is renewed, so no primary is taken again
-	MaxHold   time.Duration // for how long it is; 0: without end
+	MaxHold   time.Duration // for how long primaries renew it; 0: without end
 	Errors    Errors
 }
 

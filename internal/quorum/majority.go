@@ -13,7 +13,7 @@ import (
 // methods may be called from any goroutine.
 type Majority struct {
 	lock  *Lock
-	began time.Time
+	until time.Time       // by MaxHold; zero: without end. It is set before anybody has it
 	end   context.Context // with the values of the call's, ends with the hold, which is the cause
 	stop  context.CancelCauseFunc
 	votes chan struct{} // a primary has answered, or a member has changed; one place
@@ -39,7 +39,7 @@ type member struct {
 }
 
 func (l *Lock) begin(ctx context.Context) *Majority {
-	h := &Majority{lock: l, began: time.Now(), votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
+	h := &Majority{lock: l, votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
 	h.members = make([]member, len(l.Primaries))
 	h.end, h.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	return h
@@ -99,7 +99,14 @@ func (h *Majority) trust() time.Time {
 			untils = append(untils, m.hold.TrustedUntil())
 		}
 	}
-	return Trust(h.lock.need(), untils)
+	until := Trust(h.lock.need(), untils)
+	switch {
+	case h.until.IsZero() || until.Before(h.until):
+		return until
+	case time.Now().Before(h.until):
+		return h.until
+	}
+	return time.Time{}
 }
 
 // TrustedUntil returns until when it is certain as things stand; the zero time once it

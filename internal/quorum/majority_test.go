@@ -139,10 +139,55 @@ func TestNothingIsTakenAgainAfterTheLongestHold(t *testing.T) {
 		l := lockOn(all)
 		l.MaxHold = time.Minute
 		h := gather(t, l)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(l.MaxHold)
 		all[0].lose(errLost)
-		time.Sleep(time.Minute)
+		time.Sleep(lease / 2)
 		wantHeld(t, all, 1, 2)
+		wantIs(t, h.Err(), nil)
+		wantIs(t, h.Release(), nil)
+	})
+}
+
+// Fails when a primary that is taken again begins a longest hold of its own, and when what
+// is left of a lost hold stays held for a holder that hangs.
+func TestTheLongestHoldIsTheMajoritys(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		l := lockOn(all)
+		l.MaxHold = time.Minute
+		h := gather(t, l)
+		wantHeld(t, all, 0, 1, 2)
+		began := time.Now()
+		for _, p := range all[:2] {
+			time.Sleep(20 * time.Second)
+			p.lose(errLost)
+		}
+		<-h.Lost()
+		if lasted := time.Since(began); lasted != l.MaxHold+lease {
+			t.Errorf("it was held for %v, want %v and a lease of %v", lasted, l.MaxHold, lease)
+		}
+		wantIs(t, h.Err(), errLost)
+		wantHeld(t, all)
+		wantIs(t, h.Release(), errLost)
+	})
+}
+
+// Fails when the longest hold begins with the wait: primaries that come back are not taken.
+func TestTheLongestHoldBeginsWithTheHold(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		first, l := gather(t, lockOn(all)), lockOn(all)
+		l.MaxHold = time.Minute
+		wantHeld(t, all, 0, 1, 2)
+		time.AfterFunc(2*l.MaxHold, func() { wantIs(t, first.Release(), nil) })
+		h := gather(t, l)
+		for _, p := range all {
+			time.Sleep(time.Second)
+			p.lose(errLost)
+		}
+		time.Sleep(time.Second)
+		wantIs(t, h.Err(), nil)
+		wantHeld(t, all, 0, 1, 2)
 		wantIs(t, h.Release(), nil)
 	})
 }

@@ -43,6 +43,10 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	}
 }
 
+// Raise has the holds that follow have no smaller token than that, which Redis' counter
+// has now. Those that are made keep theirs.
+func (s *Session) Raise(token int64) { s.token = max(s.token, token) }
+
 // End ends a hold by its holder.
 func (h *Hold) End(at *Step) Ending {
 	s := h.Session

@@ -209,6 +209,31 @@ func TestQuorumTokensGrowThoughClocksDiffer(t *testing.T) {
 	})
 }
 
+// The primary whose token the outer hold has does not answer the nested call.
+// Fails when the others give a nested hold the token that they gave at first.
+func TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		p.all[2].StepClock(time.Hour)
+		q, links := p.process()
+		links[1].Latency(10 * time.Millisecond)
+		outer, err := q.NewLock("a").Acquire(x.By("me"))
+		rig.Must(t, err)
+		time.Sleep(time.Second)
+		links[1].Latency(0)
+		heal := links[2].Hole()
+		inner, err := q.NewLock("a").Acquire(x.By("me"))
+		rig.Must(t, err)
+		if inner.Token() < outer.Token() {
+			t.Errorf("the nested hold's token is %d, and the outer one's %d", inner.Token(), outer.Token())
+		}
+		heal()
+		rig.Must(t, inner.Release())
+		rig.Must(t, outer.Err())
+		rig.Must(t, outer.Release())
+	})
+}
+
 // Fails when a counter that is raised lengthens the lease that was counted from it.
 func TestLeaseOfADeadQuorumHolderEndsThoughClocksDiffer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -118,6 +118,46 @@ var familyRules = []Rule{
 		[]string{"TestQuorumThatWasTakenSaysSoThoughTheWaitEndsInAPause"},
 	},
 	{
+		"what a quorum has said is not forgotten after the queue", "internal/quorum/gather.go",
+		"		if err != nil && ctx.Err() != nil {", "		if false {",
+		[]string{"TestQuorumThatWasTakenSaysSoThoughTheWaitEndsAfterTheQueue"},
+	},
+	{
+		"a wait that its caller cancels was not as long as it was to be", "errors.go",
+		", errors.Is(err, ErrNotAcquired): //", ": //",
+		[]string{"TestQuorumCallWhoseContextIsCancelledSaysSo"},
+	},
+	{
+		"one primary ends no call that queues there", "internal/quorum/gather.go",
+		"		return fmt.Errorf(\"%w: primary %d: %w\", ErrFewAnswer, at, err)\n", "		return err\n",
+		[]string{"TestQuorumCallOutlivesTheClientThatItQueuesWith"},
+	},
+	{
+		"a primary that is had is not asked again", "internal/quorum/gather.go",
+		"!m.asking && m.hold == nil && h.err == nil", "!m.asking && h.err == nil",
+		[]string{"TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain"},
+	},
+	{
+		"a nested hold of a quorum has no smaller token", "statement.go",
+		"		h.Session.Raise(token)\n", "",
+		[]string{"TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer"},
+	},
+	{
+		"a quorum's longest hold is the majority's", "internal/quorum/majority.go",
+		"case h.until.IsZero() || until.Before(h.until):", "case true:",
+		[]string{"TestTheLongestHoldIsTheMajoritys"},
+	},
+	{
+		"a quorum's longest hold begins with the hold", "internal/quorum/gather.go",
+		"	h := l.begin(ctx)\n	defer", "	h, began := l.begin(ctx), time.Now()\n	defer func() {\n		if h.until = began.Add(l.MaxHold + l.TTL); l.MaxHold == 0 {\n			h.until = time.Time{}\n		}\n	}()\n	defer",
+		[]string{"TestTheLongestHoldBeginsWithTheHold"},
+	},
+	{
+		"what is left of a lost majority goes back", "internal/quorum/keep.go",
+		"if errors.Is(h.Err(), l.Errors.Lost) {", "if errors.Is(h.Err(), l.Errors.Lost) && false {",
+		[]string{"TestTheLongestHoldIsTheMajoritys"},
+	},
+	{
 		"too few answers of a quorum are no contention", "internal/quorum/gather.go",
 		"	case answered >= need:\n", "	default:\n",
 		[]string{"TestQuorumOutlivesAMinority"},

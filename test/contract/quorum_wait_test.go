@@ -1,0 +1,81 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Fails when the end of the caller's context is told as that of the wait that it gave:
+// that the lock was taken all the time is not true then, and no error.
+func TestQuorumCallWhoseContextIsCancelledSaysSo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		h := take(t, p.lock("a"))
+		for what, call := range map[string]func(ctx context.Context, l *relock.QuorumLock) error{
+			"TryLock": func(ctx context.Context, l *relock.QuorumLock) error {
+				_, err := l.TryLock(ctx, time.Minute)
+				return err
+			},
+			"TryDo": func(ctx context.Context, l *relock.QuorumLock) error {
+				_, err := l.TryDo(ctx, time.Minute, func(context.Context) error { return nil })
+				return err
+			},
+			"Lock": func(ctx context.Context, l *relock.QuorumLock) error { return l.Lock(ctx) },
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			err := call(ctx, p.lock("a"))
+			if rig.WantIs(t, err, context.Canceled); errors.Is(err, relock.ErrNotAcquired) {
+				t.Errorf("%s: %v; want no word of a wait that has been as long as it was to be", what, err)
+			}
+		}
+		rig.Must(t, h.Release())
+	})
+}
+
+// The call has queued, and the primary where it did is its own when its wait ends.
+// Fails when it says that Redis has not answered: a majority has, before.
+func TestQuorumThatWasTakenSaysSoThoughTheWaitEndsAfterTheQueue(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		first := x.ClientOver(p.all[0].Client(t)).NewLock("a", relock.Fair())
+		rig.Must(t, first.Lock(t.Context()))
+		for _, srv := range p.all[1:] {
+			rig.Must(t, x.ClientOver(srv.Client(t)).NewLock("a", relock.Fair()).Lock(t.Context()))
+		}
+		q, links := p.process()
+		for _, link := range links {
+			link.Latency(time.Millisecond)
+		}
+		time.AfterFunc(time.Second, func() { _ = first.Unlock() })
+		got, err := q.NewLock("a").TryLock(t.Context(), time.Second+2*time.Millisecond)
+		if got || err != nil {
+			t.Errorf("TryLock = %v, %v; want that it is taken", got, err)
+		}
+	})
+}
+
+// Fails when a call that queues ends with the client of the primary where it does, though the others
+// make a majority.
+func TestQuorumCallOutlivesTheClientThatItQueuesWith(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		var clients []*relock.Client
+		for _, srv := range p.all {
+			clients = append(clients, x.ClientOver(srv.Client(t)))
+		}
+		q, err := relock.NewQuorum(clients...)
+		rig.Must(t, err)
+		h := take(t, p.lock("a"))
+		time.AfterFunc(time.Second, func() { rig.Must(t, clients[0].Close()) })
+		time.AfterFunc(time.Minute, func() { rig.Must(t, h.Release()) })
+		l := q.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+	})
+}
