@@ -271,7 +271,7 @@ func (w *awaiting) resume(ctx context.Context) error {
 func (w *awaiting) lose(why error) error {
 	k := w.a.keeper
 	at := k.begin()
-	w.a.Session.Lose(why, &at)
+	w.a.Session.LoseHeld(why, &at)
 	k.end(&at)
 	w.attach()
 	return w.failed(why)

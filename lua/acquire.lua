@@ -109,7 +109,9 @@ local function join(request, grant)
   end
   leave_queue(request)
   if grant.mode == 'r' and request.mode == 'w' then
-    -- Its client waits no longer: what it leaves in the queue would be granted to nobody.
+    -- Its client waits no longer: what it leaves in the queue would be granted to nobody,
+    -- and a signal that it was given is another's.
+    owe(request.nonce)
     return { -6, 0, 0, 0, '' }
   end
   request.low, request.high, request.deadline = grant.low, grant.high, now + request.ttl

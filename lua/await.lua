@@ -3,7 +3,8 @@
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it
--- ARGV[2] op number of this statement, larger than any before it; its copies have the same
+-- ARGV[2] op number of this statement, larger than any before it; its copies have the same,
+--   and no statement has the next
 -- ARGV[3] writes holds for writing that it is to have when it holds again
 -- ARGV[4] ttl ms that its entry lasts without a heartbeat, and its lease then
 -- ARGV[5] condition the name of what it waits on
@@ -30,9 +31,21 @@ local session = find(waiter.nonce, waiter.client, waiter.owner)
 if not session or session.deadline <= now then
   return { now, 0, 0 }
 end
+
+-- Why its owner cannot give up the lock, or nil.
+local function refusal()
+  if session.reads > 0 then
+    return -1
+  end
+  local grant = shared_grant(session.owner)
+  if grant and grant.sessions > 1 then
+    return -2
+  end
+end
+
 if op <= session.op then
-  -- A copy: it has waited, and holds again.
-  return { now, 0, 1 }
+  -- A copy: it has been refused, or has waited, and holds again.
+  return { now, 0, op + 1 == session.op and (refusal() or -2) or 1 }
 end
 if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   -- Its lease was over, and a late copy of its acquire has been granted the lock since:
@@ -43,16 +56,21 @@ if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   close()
   return { now, more, 0 }
 end
-if session.reads > 0 then
-  return { now, 0, -1 }
-end
-local grant = shared_grant(session.owner)
-if grant and grant.sessions > 1 then
-  return { now, 0, -2 }
-end
 
 touch(ttl, tonumber(ARGV[6]))
 sweep_sessions()
+local why = refusal()
+if why then
+  -- A copy that comes later, when nothing is against it any more, is not to be carried out:
+  -- its client holds on. The number behind its own says so.
+  change(session, op + 1, session.writes, session.reads, 0)
+  local more = 0
+  if unsettled() then
+    more = settle()
+  end
+  close()
+  return { now, more, why }
+end
 -- What it was signalled for it has seen: it waits anew.
 forget_condition(waiter.nonce)
 drop(session)

@@ -55,9 +55,10 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	case n.Writes == 0:
 		return nil, NotHeld
 	}
-	s.op++
-	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: s.op, Writes: n.Writes, Token: s.token}}
-	e.sent = append(e.one[:0], stamp{s.op, at.Now})
+	op := s.op + 1
+	s.op += 2 // the second stands for a refusal of the first
+	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
+	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	s.dismiss(at)
 	s.Room.sessions.remove(s)

@@ -145,9 +145,7 @@ func (s *Session) Check(at *Step) {
 	if s.lost != nil {
 		why = &expired{s.lost}
 	}
-	// A renewal that went unanswered may keep it in Redis for another lease.
-	at.do(Effect{Do: Release, Of: s.Acquisition})
-	s.Lose(why, at)
+	s.LoseHeld(why, at) // a renewal that went unanswered may keep it in Redis for another lease
 }
 
 // Lose ends a session that no unlock ended.
@@ -173,6 +171,14 @@ func (s *Session) Lose(why error, at *Step) {
 		h.lost = true
 		at.do(Effect{Do: Lose, Of: s.Acquisition, Hold: h})
 	}
+}
+
+// LoseHeld is Lose for what Redis may go on having: it is to hear of that.
+func (s *Session) LoseHeld(why error, at *Step) {
+	if !s.over && s.Entry == nil {
+		at.do(Effect{Do: Release, Of: s.Acquisition})
+	}
+	s.Lose(why, at)
 }
 
 // Gone is Lose for what Redis says it no longer has. A copy of a request that went

@@ -93,6 +93,36 @@ var conditionRules = []Rule{
 		[]string{"TestAWaitThatWasLostBeforeItBeganMissesNoSignal"},
 	},
 	{
+		"condition: a wait that was refused is refused for good", "lua/await.lua",
+		"  change(session, op + 1, session.writes, session.reads, 0)\n", "",
+		[]string{"TestLateCopyOfARefusedWaitGivesUpNothing"},
+	},
+	{
+		"condition: the copy of a wait that was refused is refused", "lua/await.lua",
+		"op + 1 == session.op and (refusal() or -2) or 1", "1",
+		[]string{"TestWaitThatIsRefusedWithoutAnAnswerIsRefusedAgain"},
+	},
+	{
+		"condition: the number behind that of a wait is kept for its refusal", "internal/room/condition.go",
+		"	s.op += 2 ", "	s.op++ ",
+		[]string{"TestWaitThatIsRefusedWithoutAnAnswerIsRefusedAgain"},
+	},
+	{
+		"condition: the dead do not hold elsewhere", "lua/await.lua",
+		"sweep_sessions()\nlocal why", "local why",
+		[]string{"TestOwnerWhoseOtherProcessHasDiedCanWait"},
+	},
+	{
+		"condition: a wait that is not confirmed gives the lock back", "condwait.go",
+		"w.a.Session.LoseHeld(why, &at)", "w.a.Session.Lose(why, &at)",
+		[]string{"TestWaitThatReplicasDoNotConfirmPassesItsSignalOn"},
+	},
+	{
+		"condition: who reads when its turn comes passes its signal on", "lua/acquire.lua",
+		"    owe(request.nonce)\n", "",
+		[]string{"TestWaiterWhoseOwnerReadsPassesItsSignalOn"},
+	},
+	{
 		"condition: an owner that holds elsewhere gives up nothing", "lua/await.lua",
 		"if grant and grant.sessions > 1 then", "if false then",
 		[]string{"TestOwnerThatHoldsElsewhereOrReadsCannotWait"},

@@ -155,7 +155,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a lost hold is released", "internal/room/session.go",
-		"\tat.do(Effect{Do: Release, Of: s.Acquisition})\n\ts.Lose(", "\ts.Lose(",
+		"\ts.LoseHeld(why, at) //", "\ts.Lose(why, at) //",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
 	},
 	{
