@@ -31,8 +31,12 @@ func (k *checker) findGhosts(s *story) {
 		if c.acquired != 0 && !s.robbed(c) && !k.unheard(s, c) {
 			continue
 		}
-		if to != never && (c.acquired == 0 || k.delayed(c)) {
+		switch {
+		case to == never:
+		case c.acquired == 0 || k.delayed(c):
 			to += int64(notAfter) + int64(c.ttl)
+		case s.relieved(c):
+			to += int64(c.ttl)
 		}
 		s.ghosts[c.owner] = append(s.ghosts[c.owner], ghost{reign{from: c.began, to: to}, c.token})
 	}
@@ -42,6 +46,15 @@ func (k *checker) findGhosts(s *story) {
 // returned: it makes its hold anew where the data is lost that told of it.
 func (k *checker) delayed(c *call) bool {
 	return slices.ContainsFunc(between(k.byWorker[c.worker], k.longest, c.began, c.over()), func(f *fault) bool { return f.kind == history.Delay })
+}
+
+// relieved says that a primary may have relieved another while the call waited: the one has
+// granted it the lock, and the other has it in the queue until its lease there ends, and may
+// grant it the lock as well.
+func (s *story) relieved(c *call) bool {
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.kind == history.Failover && f.t <= c.acquired && f.until >= c.began
+	})
 }
 
 // robbed says that a fault that takes holds came while the call waited.

@@ -76,6 +76,15 @@ func unwaited(kind string) *tale {
 }
 
 // parted is a hold of an owner, one of another owner beside it, and a re-entry of
+// otherPrimary is an owner's call that one primary granted at 110. The other one granted it the lock,
+// too, when it was over, and that grant's token is what the owner has again, from then on.
+func otherPrimary(then int64) *tale {
+	return plain().brief(9, 1, 10).
+		hold(held{w: 1, id: 5, owner: "a", token: 3, call: 20, queued: 25, got: 110, releasing: 114, released: 115}).
+		hold(held{w: 2, id: 6, owner: "b", token: 6, call: then - 40, got: then - 39, releasing: then - 30, released: then - 29}).
+		hold(held{w: 3, id: 7, owner: "a", token: 5, call: then, got: then + 1, releasing: then + 10, released: then + 11})
+}
+
 // the first when the second has ended.
 func parted() *tale {
 	return plain().hold(held{w: 1, id: 1, owner: "a", token: 1, call: 11, got: 12, releasing: 50, released: 51}).
@@ -178,6 +187,9 @@ var passingTales = []judged{
 	{"a hold of a grant that a waiter kept and did not hear of", "", deaf(1100).fault(5, 90, history.HalfOpen, "link 2")},
 	{"a hold of a grant that a waiter kept, with a lease that had not ended", TokenRepeated, deaf(300).fault(5, 90, history.HalfOpen, "link 2")},
 	{"a hold of a grant that a waiter kept which heard", TokenRepeated, deaf(1100).fault(5, 90, history.HalfOpen, "link 1")},
+	{"a nested hold in a grant that the other primary made of a call that was over", "", otherPrimary(330).fault(5, 5000, history.Failover, "one")},
+	{"the same without another primary", TokenFell, otherPrimary(330)},
+	{"the same when the lease of that grant was over", TokenFell, otherPrimary(1400).fault(5, 5000, history.Failover, "one")},
 	{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 	{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 14, history.FlushAll, "one")},
 	{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},

@@ -35,11 +35,12 @@ func (k *checker) signalled(s *story) {
 			continue
 		}
 		k.report.Awaits++
-		if c.failed != 0 || c.died != 0 || c.parted.token == 0 {
+		back := c.acquired != 0 && (c.died == 0 || c.releasing != 0) // who died as it unlocked may have done so
+		if c.failed != 0 || c.died != 0 && !back || c.parted.token == 0 {
 			continue // it may have been signalled, or not
 		}
 		conditions[c.awaits] = append(conditions[c.awaits], onto{token: c.parted.token, at: c.began, waits: c})
-		if c.acquired != 0 {
+		if back {
 			conditions[c.awaits] = append(conditions[c.awaits], onto{token: c.token, at: c.acquired, waits: c, back: true})
 		}
 	}

@@ -9,6 +9,7 @@ type waited struct {
 	at, back, died, over int64 // over: when its time has passed; 0: 9 s
 	newer                int64 // the token that it comes back with
 	why                  string
+	cut                  bool // its process dies as it unlocks
 }
 
 func (x *tale) wait(v waited) *tale {
@@ -31,6 +32,9 @@ func (x *tale) wait(v waited) *tale {
 	x.add(v.back, e)
 	e = history.Event{Worker: v.w, Lock: lock, ID: v.token + 100, What: history.Releasing}
 	x.add(v.back+5, e)
+	if v.cut {
+		return x.add(v.back+6, history.Event{What: history.Died, Worker: v.w})
+	}
 	e.What = history.Released
 	return x.add(v.back+6, e)
 }
@@ -78,6 +82,10 @@ var signalTales = []judged{
 	{
 		"a signal that the dead have got goes to nobody", LostSignal,
 		plain().wait(waited{w: 1, token: 1, at: 10, died: 40}).wait(waited{w: 2, token: 2, at: 20}).signals(3, 3, 30).ends(8000),
+	},
+	{
+		"a signal for one that dies as it unlocks", "",
+		plain().wait(waited{w: 1, token: 1, at: 10, back: 60, newer: 4, cut: true}).wait(waited{w: 2, token: 2, at: 20}).signals(3, 3, 30).ends(8000),
 	},
 	{"a signal for one that dies", "", plain().wait(waited{w: 1, token: 1, at: 10, died: 40}).signals(3, 3, 30).ends(8000)},
 	{"a wait that ends by its time", "", plain().wait(waited{w: 1, token: 1, at: 10, over: 25, back: 60, newer: 3, why: "time"}).signals(2, 2, 30).ends(8000)},
