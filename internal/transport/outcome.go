@@ -75,10 +75,19 @@ func classify(err error) Outcome {
 
 // TryAgain reports whether a Cluster refused a call of several keys because
 // their slot is migrating. A call of one key would be served.
-func TryAgain(err error) bool {
+func TryAgain(err error) bool { return says(err, "TRYAGAIN") }
+
+// says reports whether err is one that Redis sent with this code.
+func says(err error, word string) bool {
+	if err == nil {
+		return false // before answer costs an allocation
+	}
 	var answer redis.Error
-	return errors.As(err, &answer) && code(inner(answer.Error())) == "TRYAGAIN"
+	return errors.As(err, &answer) && code(inner(answer.Error())) == word
 }
+
+// mayHaveRun reports whether err leaves open what became of the script.
+func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
 // classifyAnswer is for errors that Redis sent, or a proxy in between. Those that
 // pass come from checks before a script's first write; a script that has written

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,6 +99,10 @@ func (o *own) take(timeout time.Duration) way {
 	}
 	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()
 	idle := age - time.Duration(s.used.Load())
+	if most := o.opt.ConnMaxLifetime; most > 0 && age >= most {
+		s.giveUp()
+		return o.open()
+	}
 	switch {
 	case !alone && reads == s.heard.Load():
 		if idle > stall {
@@ -105,7 +110,7 @@ func (o *own) take(timeout time.Duration) way {
 		}
 	case alone && o.rdb.PoolStats().TotalConns == 0:
 		return nil
-	case alone && idle >= checkAfter && !s.good(now, idle):
+	case alone && idle >= checkAfter && !s.good(idle):
 		return o.open()
 	default:
 		s.heard.Store(reads)
@@ -134,15 +139,15 @@ func (s *stream) flight(now time.Time, timeout time.Duration) *flight {
 }
 
 // good says that a stream that has been idle can be used, and ends it otherwise.
-func (s *stream) good(now time.Time, idle time.Duration) bool {
+func (s *stream) good(idle time.Duration) bool {
 	if !s.begin() {
 		return false
 	}
 	defer s.end()
-	opt := s.own.opt
+	most := s.own.opt.ConnMaxIdleTime
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := opt.ConnMaxIdleTime > 0 && idle >= opt.ConnMaxIdleTime || opt.ConnMaxLifetime > 0 && now.Sub(s.made) >= opt.ConnMaxLifetime
+	old := most > 0 && idle >= most
 	if s.reader == nil && (old || len(s.flying.all()) == 0 && !quiet(s.conn)) {
 		s.retire()
 	}
@@ -164,11 +169,8 @@ func (o *own) close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	if s := o.stream.Load(); s != nil && s.begin() {
-		s.mu.Lock()
-		s.retire()
-		s.mu.Unlock()
-		s.end()
+	if s := o.stream.Load(); s != nil {
+		s.giveUp()
 	}
 }
 
@@ -181,13 +183,26 @@ func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *
 	defer f.s.end()
 	r := t.run(ctx, f, c)
 	switch {
+	case r.Err == nil && f.gone != nil: // a hook has a reply of its own, and the flight may be under way
 	case r.Err == nil:
 		f.cmd = bare{}
 		f.s.free.Put(f)
-	case f.gone != nil:
-		r.Err = named(c, f.gone)
-	case ctx.Err() != nil && Classify(r.Err) == Unknown: // it was interrupted as it wrote
+	case f.gone != nil: // whatever a hook makes of it
+		r.Err = named(c, f.why(ctx))
+	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook has given up
 		r.Err = named(c, ended(ctx))
 	}
 	return r
+}
+
+// why is what the caller, whose context is ctx, is told of a call that has had no reply. A
+// hook may have sent it with another context, whose end is not the caller's.
+func (f *flight) why(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil || errors.Is(f.gone, ErrNoReply):
+		return ours(f.gone)
+	case mayHaveRun(f.gone):
+		return ended(ctx)
+	}
+	return notSent(ctx)
 }

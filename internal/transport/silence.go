@@ -28,6 +28,8 @@ var noScript = strings.Repeat("0", 40)
 func (t *Transport) probe(key string) {
 	name, at := "", t.single
 	switch {
+	case t.many != nil && !t.routed.Load():
+		return // the client would ask for the layout first, and wait for it
 	case t.many != nil:
 		master, err := t.many.MasterForKey(context.Background(), key)
 		if err != nil {

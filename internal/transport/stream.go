@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +66,7 @@ type flight struct {
 	done  atomic.Bool   // it has its reply
 	reply reply         // before done
 	again bool          // before done: it was made with others in vain, and is to be made by itself
-	gone  error         // why its caller left
+	gone  error         // why it has had no reply; stays where it may have run
 
 	// Guarded by stream.mu:
 
@@ -95,7 +94,12 @@ func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
 
 // send sends a command, and waits for its reply until ctx or the call's time ends.
 func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
-	f.gone = nil
+	if mayHaveRun(f.gone) {
+		return nil, f.gone // a hook sends it again
+	}
+	if !f.left {
+		f.gone = nil
+	}
 	if ctx.Err() != nil {
 		f.gone = notSent(ctx)
 		return nil, f.gone
@@ -115,6 +119,9 @@ func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 		r, again := f.reply, f.again
 		f.reply, f.again = reply{}, false
 		f.done.Store(false)
+		if mayHaveRun(r.err) {
+			f.gone = r.err
+		}
 		if !again {
 			return r.val, r.err
 		}
@@ -284,12 +291,5 @@ func (s *stream) passReader(f *flight) {
 	}
 	if s.reader = g; g != nil {
 		g.signal()
-	}
-}
-
-// unqueue takes back what has not been sent. It needs s.mu.
-func (s *stream) unqueue(f *flight) {
-	if i := slices.Index(s.queue, f); i >= 0 {
-		s.queue = slices.Delete(s.queue, i, i+1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -36,6 +37,13 @@ func (s *stream) leave(ctx context.Context, f *flight) error {
 	s.passWriter(f)
 	s.passReader(f)
 	return leaving(ctx, sent)
+}
+
+// unqueue takes back what has not been sent. It needs s.mu.
+func (s *stream) unqueue(f *flight) {
+	if i := slices.Index(s.queue, f); i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+	}
 }
 
 // past is a deadline that is over.
@@ -124,6 +132,17 @@ func (s *stream) close() {
 	}
 	s.mu.Unlock()
 	_ = s.rdb.Close()
+}
+
+// giveUp lets no call begin any more, and those under way end.
+func (s *stream) giveUp() {
+	if !s.begin() {
+		return
+	}
+	s.mu.Lock()
+	s.retire()
+	s.mu.Unlock()
+	s.end()
 }
 
 // retire lets no call begin any more. It needs s.mu.

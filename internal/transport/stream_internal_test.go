@@ -6,6 +6,10 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/script"
 )
 
 func aFlight(s *stream) *flight { return &flight{s: s, wake: make(chan struct{}, 1)} }
@@ -165,4 +169,84 @@ func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
 	if f.cmd.verb != evalsha {
 		t.Errorf("what was sent before is %q by now", f.cmd.verb)
 	}
+}
+
+// Fails when a hook that sends a call again, whose time was over before it was sent, hides that
+// from the caller, or has the flight used for another call.
+func TestACallThatEndedUnsentStaysEnded(t *testing.T) {
+	f := aFlight(&stream{})
+	f.left, f.gone = true, leaving(t.Context(), false)
+	if _, err := f.send(t.Context(), bare{}); !errors.Is(err, errNotSent) || !errors.Is(f.gone, ErrNoReply) {
+		t.Errorf("the hook is told %v, and the caller %v; want that it was not sent in time", err, f.gone)
+	}
+}
+
+// Fails when calls begin on a connection to a server that takes no writes, or when a reply that
+// it owes is lost.
+func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
+	for what, group := range map[string]int{"alone": 0, "made together": 2} {
+		t.Run(what, func(t *testing.T) {
+			here, there := net.Pipe()
+			defer func() { _, _ = here.Close(), there.Close() }()
+			s := newStream(&own{}, nil, here)
+			s.own.stream.Store(s)
+			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
+			for _, f := range flights {
+				s.flying.push(f)
+			}
+			flights[0].group = group
+			s.got = []reply{{err: answerError("READONLY You can't write against a read only replica.")}}
+			for len(s.got) < len(flights)-max(group-1, 0) {
+				s.got = append(s.got, reply{val: int64(7)})
+			}
+			s.deliver(flights[0])
+			if !s.over.Load() || s.own.stream.Load() != nil {
+				t.Error("calls begin on it")
+			}
+			if last := flights[2]; !last.done.Load() || last.reply != (reply{val: int64(7)}) || s.dead {
+				t.Errorf("the last call has %v, want 7; the connection is lost: %t", last.reply, s.dead)
+			}
+		})
+	}
+}
+
+// A hook has a reply of its own for a call that was left. Fails when the flight, which may be
+// on the wire still, is used for another call.
+func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
+	defer func() { _ = rdb.Close() }()
+	here, there := net.Pipe()
+	defer func() { _, _ = here.Close(), there.Close() }()
+	var f *flight
+	rdb.AddHook(hookOf(func(cmd *led) {
+		f.gone = ErrNoReply
+		cmd.SetVal(int64(1))
+	}))
+	tr := New(rdb)
+	s := newStream(tr.own, rdb, here)
+	s.load.Add(1)
+	f = aFlight(s)
+	r := tr.alone(t.Context(), 0, f, &Call{Script: &script.Script{}})
+	if r.Err != nil || r.Reply[0] != int64(1) {
+		t.Errorf("%v, want the hook's reply", r)
+	}
+	if s.free.Get() != nil {
+		t.Error("it is there for the next call")
+	}
+}
+
+// hookOf is a hook that has a command's reply by itself.
+type hookOf func(cmd *led)
+
+func (f hookOf) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f hookOf) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		f(cmd.(*led))
+		return nil
+	}
+}
+
+func (f hookOf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

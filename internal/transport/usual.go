@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/relock-go/relock/internal/script"
@@ -125,27 +126,30 @@ func appendArgs(b []byte, cmd bare, which []int) []byte {
 }
 
 // deliverGroup gives out the reply to calls that were made together, of which g is the
-// first. An error says that none of them was run: its script lets nothing fail that it
-// has begun. It appends to others who is to be woken beside f's caller, and needs s.mu.
+// first. An error of the script says that none of them was run: it lets nothing fail that
+// it has begun. One of a proxy may leave that open. It appends to others who is to be
+// woken beside f's caller, and needs s.mu.
 func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) []*flight {
 	n := g.group
 	values, _ := r.val.([]any)
-	var torn error
+	var lost error // why nobody knows what became of them
 	switch {
 	case unknownScript(r.err):
 		s.group.cold = true
+	case mayHaveRun(r.err):
+		lost, s.group.apart = r.err, apart
 	case r.err != nil:
 		s.group.apart = apart
 	case len(values) != n:
-		torn = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), n)
+		lost = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), n)
 	}
 	for i := range n {
 		if i > 0 {
 			g = s.flying.pop()
 		}
 		g.group = 0
-		own, again := reply{err: torn}, r.err != nil
-		if !again && torn == nil {
+		own, again := reply{err: lost}, r.err != nil && lost == nil
+		if !again && lost == nil {
 			own.val = values[i]
 			if again = own.val == int64(0); again {
 				s.group.apart = apart
@@ -160,8 +164,8 @@ func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) [
 			others = append(others, g)
 		}
 	}
-	if torn != nil {
-		s.fail(torn)
+	if errors.Is(lost, errOrder) {
+		s.fail(lost)
 	}
 	return others
 }

@@ -154,4 +154,54 @@ var usualRules = []Rule{
 		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
 		[]string{"TestPaceTakesTheFasterWay"},
 	},
+	{
+		"a connection to a server that takes no writes is left", "internal/transport/stream_io.go",
+		"if says(r.err, \"READONLY\") {", "if false {",
+		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
+	},
+	{
+		"a call that ends does not ask a Cluster for its layout", "internal/transport/silence.go",
+		"case t.many != nil && !t.routed.Load():", "case false:",
+		[]string{"TestACallOfAClusterThatSaysNothingEndsInTime"},
+	},
+	{
+		"what may have run is not sent again for a hook", "internal/transport/stream.go",
+		"if mayHaveRun(f.gone) {", "if false {",
+		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
+	},
+	{
+		"a reply that is lost is remembered", "internal/transport/stream.go",
+		"if mayHaveRun(r.err) {", "if false {",
+		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
+	},
+	{
+		"what may have run is told whatever a hook makes of it", "internal/transport/own.go",
+		"r.Err = named(c, f.why(ctx))", "_ = f.why(ctx)",
+		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
+	},
+	{
+		"a call that ended unsent stays ended", "internal/transport/stream.go",
+		"if !f.left {", "if true {",
+		[]string{"TestACallThatEndedUnsentStaysEnded"},
+	},
+	{
+		"a flight that was left is not used again", "internal/transport/own.go",
+		"case r.Err == nil && f.gone != nil:", "case false:",
+		[]string{"TestAFlightThatWasLeftIsNotUsedAgain"},
+	},
+	{
+		"the end of a hook's context is not that of the caller's", "internal/transport/own.go",
+		"return ours(f.gone)", "return f.gone",
+		[]string{"TestAHooksOwnDeadlineIsNotTheCallersContexts"},
+	},
+	{
+		"a connection that is busy ends with its lifetime", "internal/transport/own.go",
+		"most > 0 && age >= most", "false && age >= most",
+		[]string{"TestAConnectionThatIsBusyEndsWithItsLifetime", "TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds"},
+	},
+	{
+		"calls made together that may have run are not made again", "internal/transport/usual.go",
+		"case mayHaveRun(r.err):", "case false:",
+		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
+	},
 }

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"testing"
@@ -132,4 +133,42 @@ func newTwoNodes(t *testing.T, sent *traffic) *twoNodes {
 		}
 	}
 	return n
+}
+
+// silent is a server that takes connections, and says nothing on any of them.
+func silent(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	return func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		return here, nil
+	}
+}
+
+// Fails when who ends a call asks a Cluster for its layout, which nobody has told yet.
+func TestACallOfAClusterThatSaysNothingEndsInTime(t *testing.T) {
+	for name, row := range map[string]struct{ cancel, timeout, read time.Duration }{
+		"context":              {time.Second, time.Minute, 3 * time.Second},
+		"timeout":              {time.Minute, time.Second, 3 * time.Second},
+		"the client's timeout": {time.Second, 0, 900 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, do way) {
+				defer time.Sleep(time.Minute) // go-redis asks for the layout on goroutines of its own
+				rdb := redis.NewClusterClient(&redis.ClusterOptions{
+					Addrs: []string{"192.0.2.1:6379"}, Dialer: silent(t), ReadTimeout: row.read, MaxRetries: -1,
+				})
+				defer rdb.Close()
+				tr := newTransport(t, rdb)
+				ctx, cancel := context.WithTimeout(t.Context(), row.cancel)
+				defer cancel()
+				begin := time.Now()
+				_, err := do(ctx, tr, row.timeout, call("k"))
+				if took := time.Since(begin); took > time.Second || err == nil {
+					t.Errorf("returned %v after %v, want an error within 1s", err, took)
+				}
+			})
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,4 +137,94 @@ func TestEndOfACallEndsNoOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An address leads to another server once its own is a primary no more, as a name does that
+// follows the primary. Fails when calls stay on the connection to the old one.
+func TestACallAfterADemotionIsMadeOnANewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, now := newLink(t), newLink(t)
+		var at atomic.Pointer[link]
+		at.Store(old)
+		tr := newTransport(t, old.client(t, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return at.Load().dial(ctx, network, addr)
+			}
+		}))
+		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+			t.Fatal(err)
+		}
+		old.srv.SetError("READONLY You can't write against a read only replica.")
+		at.Store(now)
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err == nil || transport.Classify(err) != transport.NotExecuted {
+			t.Errorf("the old server: %v, want not executed", err)
+		}
+		if reply, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil || reply[0] != int64(1) {
+			t.Errorf("the new server: %v, %v, want a first run", reply, err)
+		}
+		synctest.Wait()
+		if got := old.srv.CurrentConnectionCount(); got != 1 {
+			t.Errorf("%d connections to the old server, want the client's own", got)
+		}
+	})
+}
+
+// aging is a client whose connections are not to be used for longer than a second.
+func aging(t *testing.T, l *link) *redis.Client {
+	t.Helper()
+	return l.client(t, func(o *redis.Options) { o.ConnMaxLifetime = time.Second })
+}
+
+// Fails when a connection that is never idle is used beyond its lifetime, or is left open.
+func TestAConnectionThatIsBusyEndsWithItsLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		tr := newTransport(t, aging(t, l))
+		before := l.dialled()
+		for range 2600 {
+			if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if got := l.dialled() - before; got != 3 {
+			t.Errorf("%d connections in 2.6 s, want one for each second", got)
+		}
+		synctest.Wait()
+		if got := l.srv.CurrentConnectionCount(); got != 2 {
+			t.Errorf("%d connections, want one of the client's and one beside", got)
+		}
+	})
+}
+
+// Fails when a call that is under way as the lifetime ends loses its reply, or when the
+// connection is closed before that or not at all.
+func TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		c := newCrowd(newTransport(t, aging(t, l)))
+		if _, err := c.tr.Do(t.Context(), 0, call("warm")); err != nil {
+			t.Fatal(err)
+		}
+		before := l.dialled()
+		open := l.close()
+		time.Sleep(995 * time.Millisecond)
+		c.call(t.Context(), time.Minute, "old", call("old"))
+		time.Sleep(5 * time.Millisecond)
+		c.call(t.Context(), time.Minute, "new", call("new"))
+		if got := l.dialled() - before; got != 1 {
+			t.Errorf("%d more connections, want one", got)
+		}
+		open()
+		c.wg.Wait()
+		for name, r := range c.results {
+			if r.Err != nil || l.count(t, name) != 1 {
+				t.Errorf("%s: %v after %d runs, want a reply after one", name, r, l.count(t, name))
+			}
+		}
+		synctest.Wait()
+		if got := l.srv.CurrentConnectionCount(); got != 2 {
+			t.Errorf("%d connections, want one of the client's and one beside", got)
+		}
+	})
 }
