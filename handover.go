@@ -69,6 +69,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 		k.end(&at)
 		return "", err
 	}
+	t.Read = h.Read // which a Downgrade may have changed until now
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
@@ -165,11 +166,11 @@ type ticket struct {
 	Permits  int           `json:"a,omitempty"`
 }
 
-// ticket is a new one for the hold.
+// ticket is a new one for the hold, but for whether that reads.
 func (h *Hold) ticket() ticket {
 	a, terms := h.acquisition(), h.Hold.Terms
 	return ticket{
-		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.owner(), Read: h.reads(), Nonce: wire.NewNonce().String(),
+		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.owner(), Nonce: wire.NewNonce().String(),
 		TTL: terms.TTL, MaxHold: terms.MaxHold, Fixed: terms.Fixed, Local: terms.Local, Replicas: terms.Replicas.N, Within: terms.Replicas.Timeout,
 		Weight: a.Terms.Permits.Weight, Permits: a.Terms.Permits.Of,
 	}

@@ -155,7 +155,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return h.Session.Until().Time()
+	return k.c.clock.Time(h.Session.Until())
 }
 
 // Token returns the fencing token: larger than that of every earlier grant of

@@ -33,7 +33,7 @@ func (s *session) arm(now clock.Instant) {
 		}
 		at := h.term.Until
 		if h.renewable(now) && !s.renewing {
-			due, _ := h.term.Due(h.terms.ttl)
+			due := h.term.Due(h.terms.ttl)
 			at = h.term.Within(clock.Max(due, s.retry))
 		}
 		if next.IsZero() || next.Until(at) < 0 {
@@ -56,8 +56,8 @@ func (s *session) lease(now clock.Instant) (lease time.Duration) {
 			continue
 		}
 		lease = max(lease, h.terms.ttl)
-		at, worth := h.term.Due(h.terms.ttl)
-		due = due || worth && now.Reached(clock.Max(at, s.retry))
+		at := h.term.Due(h.terms.ttl)
+		due = due || now.Reached(clock.Max(at, s.retry))
 	}
 	if !due || s.renewing || s.gone {
 		return 0

@@ -104,6 +104,17 @@ func (i Instant) IsZero() bool { return i == Instant{} }
 // Awake returns the time from j to i on the monotonic clock alone.
 func (i Instant) Awake(j Instant) time.Duration { return i.mono - j.mono }
 
+// Time returns i as a [time.Time], as Instant.Time does, for who waits for it from now on: where
+// the machine has been suspended since i was made, it comes as much sooner.
+func (c *Clock) Time(i Instant) time.Time {
+	now := c.Now()
+	t := i.Time()
+	if slept := i.Awake(now) - now.Until(i); slept > time.Millisecond { // less may lie between two readings of the clocks
+		return t.Add(-slept)
+	}
+	return t
+}
+
 // Time returns i as a [time.Time], with its monotonic reading. Its wall clock
 // reading is by the wall clock as it goes now.
 func (i Instant) Time() time.Time {

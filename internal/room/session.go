@@ -84,10 +84,8 @@ func (s *Session) schedule(at *Step) {
 	s.ends = false
 	if _, renew := s.renewal(at.Now); renew && !s.busy {
 		lease := s.leased()
-		if due, renew := s.term.Due(lease); renew {
-			at.timer(s.Acquisition, due, trust.Grain(lease))
-			return
-		}
+		at.timer(s.Acquisition, s.term.Due(lease), trust.Grain(lease))
+		return
 	}
 	s.ends = true
 	at.timer(s.Acquisition, s.term.Until, 0)

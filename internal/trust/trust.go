@@ -41,12 +41,11 @@ func (t *Term) Fresh(now clock.Instant, lease time.Duration) bool {
 }
 
 // Due returns when to renew a lease: a third of it after the last time, so that two
-// more renewals may fail. Where the term is over before that, it is then, and not worth it.
-func (t *Term) Due(lease time.Duration) (at clock.Instant, renew bool) {
-	if next := t.Renewed.Add(lease / 3); next.Until(t.Until) > 0 {
-		return next, true
-	}
-	return t.Until, false
+// more renewals may fail. It goes by what is left as well: an answer may have moved the
+// last time and not the end, and a lease may have been told of when most of it was over.
+func (t *Term) Due(lease time.Duration) clock.Instant {
+	whole := lease - Margin(lease)
+	return clock.Min(t.Renewed.Add(lease/3), t.Until.Add(lease/3-whole))
 }
 
 // Within returns soon, or the end of the term where that is earlier.

@@ -54,19 +54,30 @@ func TestALeaseIsFreshWhileAThirdIsLeft(t *testing.T) {
 }
 
 func TestARenewalIsDueAfterAThird(t *testing.T) {
-	term := trust.Term{Until: at(29 * time.Second), Renewed: start}
-	if due, renew := term.Due(30 * time.Second); !renew || due != at(10*time.Second) {
-		t.Errorf("due at %v, %v", start.Until(due), renew)
+	term := trust.Term{Until: trust.Until(start, 30*time.Second), Renewed: start}
+	if due := term.Due(30 * time.Second); due != at(10*time.Second) {
+		t.Errorf("due at %v", start.Until(due))
 	}
 	term.Until = at(9 * time.Second)
-	if due, renew := term.Due(30 * time.Second); renew || due != at(9*time.Second) {
-		t.Errorf("a term that is over before: due at %v, %v", start.Until(due), renew)
-	}
 	if got := term.Within(at(10 * time.Second)); got != at(9*time.Second) {
 		t.Errorf("a retry at %v, after the end", start.Until(got))
 	}
 	if got := term.Within(at(time.Second)); got != at(time.Second) {
 		t.Errorf("a retry at %v", start.Until(got))
+	}
+}
+
+// Fails when a lease that was told of late is not renewed, or when an answer that leaves it as
+// it is puts its renewal off.
+func TestARenewalIsDueWhenTwoThirdsOfTheLeaseAreLeft(t *testing.T) {
+	const lease = 30 * time.Second
+	term := trust.Term{Until: trust.Until(start, lease), Renewed: at(21 * time.Second)}
+	if due := term.Due(lease); due != at(10*time.Second) {
+		t.Errorf("due at %v, though the lease began at 0", start.Until(due))
+	}
+	term = trust.Term{Until: at(9 * time.Second), Renewed: start}
+	if due := term.Due(lease); !start.Reached(due) {
+		t.Errorf("due at %v, though less than a third is left", start.Until(due))
 	}
 }
 

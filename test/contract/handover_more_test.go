@@ -51,6 +51,20 @@ func TestAnAnonymousHoldIsAnonymousOnceItIsResumed(t *testing.T) {
 	})
 }
 
+// Fails when the ticket says that its hold writes, as it did before: who resumes it would write
+// beside readers, until its renewal finds that out.
+func TestATicketOfADowngradedHoldReads(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		rw := c.NewRWLock("l")
+		h := x.Take(rw.WLocker())
+		rig.Must(t, rw.Downgrade(t.Context()))
+		again := resume(t, c, detach(t, h, time.Minute))
+		time.Sleep(time.Minute)
+		rig.End(t, again)
+	})
+}
+
 // The server hears of it too late: the lease has ended, another has held since, and then
 // a late copy of the request that had got it was granted the lock.
 // Fails when that grant is handed over in the place of the one that was lost.

@@ -58,6 +58,21 @@ func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
 	}
 }
 
+// Fails when the machine's sleep is not taken off: who plans by that time works on when
+// somebody else holds.
+func TestSuspensionShortensTheTimeThatIsTold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := rig.MustAcquire(t, x.Lock("a", relock.NoWatchdog()))
+		before := h.TrustedUntil()
+		x.Suspend(20 * time.Second)
+		rig.Must(t, h.Err())
+		if after := h.TrustedUntil(); before.Sub(after) != 20*time.Second {
+			t.Errorf("trusted until %v, after a sleep of 20 s until %v", before, after)
+		}
+		rig.End(t, h)
+	})
+}
+
 func wantHolds(t testing.TB, l *relock.Lock, want int) {
 	t.Helper()
 	if got := l.HoldCount(); got != want {

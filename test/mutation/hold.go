@@ -154,6 +154,21 @@ var holdRules = []Rule{
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
 	{
+		"a renewal is due by what is left", "internal/trust/trust.go",
+		"return clock.Min(t.Renewed.Add(lease/3), t.Until.Add(lease/3-whole))", "return t.Renewed.Add(lease/3 + 0*whole)",
+		[]string{"TestNestedUnlocksPutNoRenewalOff", "TestGrantThatIsToldLateIsRenewed", "TestARenewalIsDueWhenTwoThirdsOfTheLeaseAreLeft"},
+	},
+	{
+		"a suspension shortens the time that is told", "internal/clock/clock.go",
+		"return t.Add(-slept)", "return t",
+		[]string{"TestSuspensionShortensTheTimeThatIsTold"},
+	},
+	{
+		"a ticket says what the hold is when it is handed over", "handover.go",
+		"	t.Read = h.Read ", "	t.Read = false ",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken", "TestATicketOfADowngradedHoldReads"},
+	},
+	{
 		"a lost hold is released", "internal/room/session.go",
 		"\ts.LoseHeld(why, at) //", "\ts.Lose(why, at) //",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},

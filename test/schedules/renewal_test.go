@@ -76,3 +76,65 @@ func TestTrustNeverMovesBack(t *testing.T) {
 		rig.Must(t, h.Release())
 	})
 }
+
+// Others hold as well, so that each statement is answered with what is left of the lease: also
+// one that leaves it as it is, as an unlock of a nested hold does.
+// Fails when such an answer puts the renewal off, until it comes too late.
+func TestNestedUnlocksPutNoRenewalOff(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a := s.Actor()
+		s.Take(s.Actor().NewRWLock("l").RLocker())
+		l := a.NewRWLock("l", relock.Owner("me")).RLocker()
+		outer := s.Take(l)
+		for _, at := range []time.Duration{5 * time.Second, 13 * time.Second, 21 * time.Second} {
+			nested := s.Take(l)
+			s.Until(at)
+			rig.End(t, nested)
+		}
+		s.Until(time.Minute)
+		rig.End(t, outer)
+	})
+}
+
+// The server does not hear of the waiter for 20 s, and grants it the lock meanwhile; or it
+// does, and its answers are lost. What the call returns with at last has little left.
+// Fails when it is not renewed, and lost on a server that has answered everything since.
+func TestGrantThatIsToldLateIsRenewed(t *testing.T) {
+	t.Run("message", func(t *testing.T) {
+		rig.Play(t, func(t *testing.T, s *rig.Lab) {
+			b := s.Actor()
+			held := s.Take(s.Actor().NewLock("l"))
+			s.Until(100 * time.Millisecond)
+			waiter := s.Begin(b.NewLock("l"))
+			s.Until(time.Second)
+			heal := b.Link.Hole()
+			s.Until(2 * time.Second)
+			rig.End(t, held)
+			s.Until(21 * time.Second)
+			heal()
+			keeps(t, s, waiter.Returns())
+		})
+	})
+	t.Run("answer", func(t *testing.T) {
+		rig.Play(t, func(t *testing.T, s *rig.Lab) {
+			a := s.Actor()
+			a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+				if rig.ScriptSent(cmd.Args) == "acquire" && s.Now() < 21*time.Second {
+					return redistest.SwallowReply
+				}
+				return redistest.Pass
+			})
+			keeps(t, s, s.Begin(a.NewLock("l")).Returns())
+		})
+	})
+}
+
+// keeps fails the test unless a hold is there a minute later that had little of its lease left.
+func keeps(t *testing.T, s *rig.Lab, h *relock.Hold) {
+	t.Helper()
+	if left := time.Until(h.TrustedUntil()); left > 10*time.Second {
+		t.Errorf("%v of the lease are left: this shows nothing", left)
+	}
+	s.Until(time.Minute)
+	rig.End(t, h)
+}
