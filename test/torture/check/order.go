@@ -98,7 +98,16 @@ func (s *story) turnLost(k *checker, a, b *call) bool {
 			until = min(until, a.acquired)
 		}
 	}
-	return k.touched(s, a.worker, a.began-int64(a.ttl), until, func(f *fault) bool {
+	from := a.began - int64(a.ttl)
+	return s.silent(from, until, a.ttl/2) || k.touched(s, a.worker, from, until, func(f *fault) bool {
 		return f.disconnects() || f.lasted() >= a.ttl/2 || f.kind == history.StopServer
+	})
+}
+
+// silent says that the lock's server did not answer for so long, whatever the reason: as a
+// release shows that was not confirmed.
+func (s *story) silent(from, to int64, least time.Duration) bool {
+	return slices.ContainsFunc(s.calls, func(c *call) bool {
+		return c.unanswered && c.releasing <= to && c.released >= from && c.released-c.releasing >= int64(least)
 	})
 }

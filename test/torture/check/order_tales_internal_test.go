@@ -21,12 +21,21 @@ func three(k string, first, second int64) *tale {
 		hold(held{w: 2, id: 6, token: b, call: 40, queued: 45, got: second, releasing: second + 10, released: second + 11})
 }
 
+// unanswered is the same with a turn that is taken, and a holder whose release is not answered until then.
+func unanswered(until int64) *tale {
+	return kind("fair").hold(held{w: 9, token: 1, call: 10, got: 11, releasing: 99, released: until, why: "unconfirmed"}).
+		hold(held{w: 1, id: 5, token: 3, call: 20, queued: 25, got: 130, releasing: 140, released: 141}).
+		hold(held{w: 2, id: 6, token: 2, call: 40, queued: 45, got: 110, releasing: 120, released: 121})
+}
+
 var orderTales = []judged{
 	{"turns in order", "", three("fair", 110, 130)},
 	{"a turn that is taken", Overtaken, three("fair", 130, 110)},
 	{"a turn that is taken on a fair read/write lock", Overtaken, three("fair rw", 130, 110)},
 	{"a turn that is taken on a plain lock", "", three("plain", 130, 110)},
 	{"a turn that is taken from one who was cut off", "", three("fair", 130, 110).fault(50, 60, history.Cut, "link 1")},
+	{"a turn that is taken while the server does not answer", "", unanswered(700)},
+	{"a turn that is taken while the server does not answer for a moment", Overtaken, unanswered(200)},
 	{"a turn that is taken while another was cut off", Overtaken, three("fair", 130, 110).fault(50, 60, history.Cut, "link 2")},
 	{"a turn that is taken from one whose link was slow for a moment", Overtaken, three("fair", 130, 110).fault(50, 60, history.Slow, "link 1")},
 	{"a turn that is taken after a flush", "", three("fair", 130, 110).fault(50, 51, history.FlushAll, "one")},

@@ -242,7 +242,7 @@ func (in *input) progress(e *history.Event, file string) {
 	case history.Releasing:
 		c.releasing, c.unspent = earlier(c.releasing, e.T), e.Err == "unspent"
 	case history.Released:
-		c.released, c.confirmed = e.T, e.Err == ""
+		c.released, c.confirmed, c.unanswered = e.T, e.Err == "", e.Err == "unconfirmed"
 	case history.Downgrade:
 		c.downgraded = earlier(c.downgraded, e.T)
 	default:

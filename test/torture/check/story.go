@@ -40,6 +40,7 @@ type call struct {
 	releasing, released, died         int64
 	token                             int64
 	confirmed                         bool // Released without an error
+	unanswered                        bool // Released, and nobody knows whether it was
 	why                               string
 	stale                             time.Duration // how long before its return the hold was lost
 	met                               bool          // by a later grant, after a fault for which that may be

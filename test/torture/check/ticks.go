@@ -20,7 +20,7 @@ func (k *checker) ticks(s *story) {
 	ran, last := map[int64]*call{}, int64(0)
 	for _, c := range runs {
 		behind := c.token/us == last/us+1 // what is issued where the clock has stepped back
-		if last = c.token; c.unspent || behind {
+		if last = c.token; c.unspent || behind || s.steppedBack(c) {
 			continue
 		}
 		interval := c.token / c.every
@@ -43,6 +43,14 @@ func (k *checker) ticks(s *story) {
 		}
 		k.missed(s, runs, covers, c)
 	}
+}
+
+// steppedBack says that the server's clock may have been behind the last token, which another
+// call may have been given that nobody knows of: it had been set back, and not caught up yet.
+func (s *story) steppedBack(c *call) bool {
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.kind == history.ClockBack && f.t <= c.acquired && c.acquired <= f.until+f.by
+	})
 }
 
 // forgotten says that what told of a run may have been lost before another.

@@ -20,6 +20,13 @@ func ticking(all ...held) *tale {
 	return x
 }
 
+// setBack is two runs whose tokens follow each other but for one, the second at that time. The
+// clock was set back by a second at 10.1 s.
+func setBack(second int64) *tale {
+	return ticking(ran(1, 7_000_000, 10_000, ""), ran(2, 7_000_002, second, "")).
+		add(10_100, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockBack, On: "one", By: 1e9})
+}
+
 var tickTales = []judged{
 	{"a run in each interval", "", ticking(ran(1, 7_000_000, 10_000, ""), ran(2, 8_000_000, 11_000, ""), ran(2, 9_999_999, 12_900, ""))},
 	{"two runs in one interval", TickTwice, ticking(ran(1, 7_000_000, 10_000, ""), ran(2, 7_999_999, 10_900, ""))},
@@ -32,6 +39,8 @@ var tickTales = []judged{
 		"runs by a clock that is behind the last token", "",
 		ticking(ran(1, 7_000_000, 10_000, ""), ran(2, 7_000_001, 10_900, ""), ran(1, 7_000_002, 11_900, "")).fault(10_100, 10_101, history.ClockBack, "one"),
 	},
+	{"runs by a clock that is behind a token that nobody knows of", "", setBack(10_900)},
+	{"two runs in one interval when the clock has caught up", TickTwice, setBack(12_900)},
 	{
 		"two runs in one interval with a clock that steps", TickTwice,
 		ticking(ran(1, 7_000_000, 10_000, ""), ran(2, 7_900_000, 10_900, "")).fault(10_100, 10_101, history.ClockForward, "one"),
