@@ -80,8 +80,8 @@ func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
 // Waiters reads from Redis who waits on the condition, the longest first. It needs no lock.
 func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
-	if c.err != nil {
-		return nil, c.fail(c.err)
+	if err := c.bad(); err != nil {
+		return nil, c.fail(err)
 	}
 	for from := ""; ; {
 		raw, err := c.lock.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call {
@@ -104,6 +104,9 @@ func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 }
 
 func (c *Cond) fail(err error) error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", err)
+	}
 	return lockError(c.lock.Name(), fmt.Errorf("condition %.512q: %w", c.name, err))
 }
 
@@ -113,9 +116,10 @@ var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
 // caller checks all that can be said without Redis, and says by which session it is called;
 // and by which hold, where the session may be another's after it.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
+	bad := c.bad()
 	switch {
-	case c.err != nil:
-		return nil, nil, c.err
+	case bad != nil:
+		return nil, nil, bad
 	case ctx == nil:
 		return nil, nil, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 	case ctx.Err() != nil:

@@ -148,8 +148,9 @@
 // number of its locks; renewals and heartbeats run on goroutines of their own. Anonymous
 // calls of one process that wait for the same plain lock stand in Redis' queue as
 // one: such a lock may be passed on within the process, without any command, at most 128
-// times and for 10 ms before the queue gets its turn. Holds of fair and read/write
-// locks and of semaphores are all granted by Redis.
+// times and for 10 ms before the queue gets its turn. A fair one is passed on so to calls
+// whose turn is next, see [Fair]; holds of read/write locks and of semaphores are all
+// granted by Redis.
 //
 // # Further reading
 //

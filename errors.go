@@ -132,11 +132,13 @@ func isFinal(err error) bool {
 var (
 	errUnmadeClient = fmt.Errorf("%w: the Client was not made by relock.New; look at the error that New has returned", ErrInvalidOption)
 	errUnmadeLock   = fmt.Errorf("%w: the lock was not made by Client.NewLock, NewRWLock or NewSemaphore", ErrInvalidOption)
+	errUnmadeCond   = fmt.Errorf("%w: the Cond was not made by Lock.NewCond", ErrInvalidOption)
 	errUnmadeHold   = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned", ErrInvalidOption, ErrNotHeld)
 )
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 func (l *Lock) unmade() bool   { return l == nil || l.spec == nil }
+func (c *Cond) unmade() bool   { return c == nil || c.lock == nil && c.err == nil } // of a nil lock it has that error
 func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
 
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
@@ -158,6 +160,14 @@ func (l *Lock) bad() error {
 		return errUnmadeLock
 	}
 	return l.err
+}
+
+// bad is what every call on the condition returns, or nil.
+func (c *Cond) bad() error {
+	if c.unmade() {
+		return errUnmadeCond
+	}
+	return c.err
 }
 
 // endedContext returns a context that has ended, for that reason.

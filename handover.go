@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -279,18 +280,18 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	a := k.newEntry(owner, w.lock, false)
 	k.mu.Unlock()
 	err := w.request(a, room.PlaceNone)
-	switch {
-	case err != nil || w.hold != nil:
-	case w.said.Code != room.Held:
-		err = errUsed
-	default: // to a request that was sent again
-		if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {
-			err = errUsed
+	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
+		w.hold, err = w.confirmed(a)
+		switch {
+		case errors.Is(err, errGone):
+			return nil, errUsed
+		case err != nil:
+			return nil, err // it has been given up
 		}
 	}
-	if err != nil {
+	if err != nil || w.hold == nil {
 		a.giveUp()
-		return nil, err
+		return nil, cmp.Or(err, errUsed)
 	}
 	if err := w.lock.hand(w, w.hold); err != nil {
 		return nil, errUsed

@@ -64,6 +64,7 @@ type Client struct {
 	replayTask  renewal.Task    // the next round of what is released again
 	onlyOne     atomic.Bool     // a script may name one lock only
 	ending      atomic.Bool     // Close has been called: nothing is granted any more
+	ended       chan struct{}   // closed when it has done what it does
 
 	tracker *shutdown.Tracker // goroutines, and the stages of the end; mu guards it too
 	ctx     context.Context   // ends with Close; for what goes on without a caller
@@ -100,6 +101,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		transport: tr,
 		clock:     clock.System(),
+		ended:     make(chan struct{}),
 		rooms:     make(map[string]map[string]*keeper),
 		sessions:  make(map[wire.Nonce]*acquisition),
 	}
@@ -224,34 +226,33 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
 	}
-	c.tracker.Drain()
-	if !c.tracker.Quiet(ctx) {
+	if c.tracker.Drain(); !c.tracker.Quiet(ctx) {
 		return fmt.Errorf("relock: shutdown: %w", ended(ctx))
 	}
 	return c.Close()
 }
 
-// closeGrace is how long Close goes on leaving queues and releasing what its
-// callers have unlocked.
+// closeGrace is how long Close goes on leaving queues and releasing what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
 // Close ends the client now: holds are lost, with ErrLost and ErrClosed as
 // their error, and waiters get ErrClosed. Their leases in Redis run out by
-// themselves. What has been unlocked before, and the places of waiters, it
-// goes on telling Redis for a quarter of a second at most. It returns when the
-// client's goroutines have ended; one that waits for a silent server ends by the redis
-// client's own timeouts. So it must not be called from a hook. Closing again does nothing.
+// themselves. What has been unlocked before, and the places of waiters, it goes on
+// telling Redis for a quarter of a second at most. It returns when the client's
+// goroutines have ended; one that waits for a silent server ends by the redis client's
+// own timeouts. So it must not be called from a hook. Closing again does nothing.
 func (c *Client) Close() error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
 	}
 	c.tracker.Drain()
-	again := c.ending.Swap(true)
-	c.loseAll()
-	if !again {
-		// An entry that nobody waits for holds up others for up to a lease.
-		c.tracker.Empty(closeGrace)
+	if c.ending.Swap(true) {
+		<-c.ended // who calls at once waits, and cuts nothing short
+		return nil
 	}
+	defer close(c.ended)
+	c.loseAll()
+	c.tracker.Empty(closeGrace) // an entry that nobody waits for holds up others for up to a lease
 	c.tracker.Close()
 	c.loseAll() // what was granted meanwhile
 	c.tracker.Cancel()
@@ -264,7 +265,6 @@ func (c *Client) Close() error {
 
 // loseAll ends what is held.
 func (c *Client) loseAll() {
-	why := errors.Join(ErrLost, ErrClosed)
 	var todo []func()
 	c.mu.Lock()
 	known := slices.Collect(maps.Values(c.sessions))
@@ -272,7 +272,7 @@ func (c *Client) loseAll() {
 	for _, a := range known {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
-			a.Session.Lose(why, &at)
+			a.Session.Lose(errors.Join(ErrLost, ErrClosed), &at)
 		}
 		todo = append(todo, a.keeper.endFirst(&at)...)
 	}

@@ -142,7 +142,9 @@ func (s *scan) found(keys []string) error {
 		sum := maphash.String(s.seed, name)
 		if _, again := s.seen[sum]; is && !again && s.match.Name(name) {
 			s.seen[sum] = struct{}{}
-			locks = append(locks, s.c.NewLock(name))
+			if l := s.c.NewLock(name); l.err == nil { // else relock has not made this key
+				locks = append(locks, l)
+			}
 		}
 		if len(locks) == locksPage {
 			if err := s.look(locks); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -111,9 +112,19 @@ func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 // TryAcquire is TryLock, but returns the holds, which are to be ended by their
 // Release, or ErrNotAcquired.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
+	wait = max(wait, 0) // the least Duration less any is the largest
 	began := time.Now()
-	return m.acquire(ctx, func(l *Lock) (*Hold, error) { return l.TryAcquire(ctx, wait-time.Since(began)) })
+	bounded := ctx
+	if ctx != nil {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, min(wait, math.MaxInt64-undoTime)+undoTime)
+		defer cancel()
+	}
+	return m.acquire(bounded, func(l *Lock) (*Hold, error) { return l.TryAcquire(ctx, wait-time.Since(began)) })
 }
+
+// undoTime is for how long after its wait a try that has failed stays for what it gives back.
+const undoTime = 100 * time.Millisecond
 
 // acquire asks anew when a lock was lost while the next was waited for: what is
 // not held whole is not a result.

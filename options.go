@@ -121,6 +121,9 @@ func (c config) suits(t *transport.Transport) error {
 	if c.sharded && !t.Knows() {
 		return unknownClient("ShardedPubSub") // channels of several servers would share a connection
 	}
+	if err := fits(c.terms.Replicas, c.terms.TTL, t.ReadTimeout()); err != nil {
+		return err
+	}
 	return c.terms.suits(t)
 }
 

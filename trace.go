@@ -33,7 +33,7 @@ type Hooks struct {
 	// GaveUp: the call has ended without a hold, after Event.Waited, for the reason in
 	// Event.Err, which is what it returns: the lock was taken all the time, its context has
 	// ended, or Redis could not be asked. It is not called where the call was refused before
-	// it asked for the lock, nor where a hook did not return.
+	// it came to the handle (a name or an option, a deadlock), nor where a hook did not return.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended.
 	Renewed func(Event)

@@ -1,9 +1,11 @@
 package key
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Match is a pattern of names, as Redis has them of keys.
@@ -13,7 +15,8 @@ type Match struct {
 }
 
 // NewMatch reads a pattern: * stands for any text, ? for one character, [a-z] for one of
-// these and [^a-z] for any other, and \ takes the meaning from what follows. "" is "*".
+// these and [^a-z] for any other, and \ takes the meaning from what follows, also in [ ].
+// "" is "*".
 func NewMatch(pattern string) (Match, error) {
 	if pattern == "" {
 		pattern = "*"
@@ -33,7 +36,7 @@ func NewMatch(pattern string) (Match, error) {
 	}
 	of, err := regexp.Compile(`(?s)^` + expr.String() + `$`)
 	if err != nil {
-		return Match{}, fmt.Errorf("pattern %.512q: a range goes backwards, or there is no end", pattern)
+		return Match{}, fmt.Errorf("pattern %.512q: it is not UTF-8, or too long", pattern)
 	}
 	return Match{of, literal.String()}, nil
 }
@@ -47,28 +50,63 @@ func nextOf(pattern string) (expr, stands, after string, err error) {
 	case '?':
 		return `.`, "", pattern[1:], nil
 	case '[':
-		set, after, closed := strings.Cut(pattern[1:], "]")
-		if !closed || set == "" || set == "^" {
-			return "", "", "", fmt.Errorf("a [ without its ], or with nothing in it")
-		}
-		not := ""
-		if set[0] == '^' {
-			not, set = "^", set[1:]
-		}
-		return "[" + not + inSet.Replace(set) + "]", "", after, nil
+		expr, after, err = classOf(pattern[1:])
+		return expr, "", after, err
 	case '\\':
 		if pattern = pattern[1:]; pattern == "" {
 			return "", "", "", fmt.Errorf("a \\ with nothing behind it")
 		}
 	}
-	for i, r := range pattern {
-		stands, after = pattern[:i+len(string(r))], pattern[i+len(string(r)):]
-		break
-	}
+	stands, after = first(pattern)
 	return regexp.QuoteMeta(stands), stands, after, nil
 }
 
-var inSet = strings.NewReplacer(`[`, `\[`, `^`, `\^`, `&`, `\&`, `~`, `\~`, `\`, `\\`)
+// classOf returns a class as a regular expression, from what is behind its [, and what comes
+// after its ]. As in Redis, \ takes the meaning from what follows, but not within a range:
+// any character may be its end, also a ], and either end the larger one.
+func classOf(pattern string) (expr, after string, err error) {
+	not := ""
+	if rest, is := strings.CutPrefix(pattern, "^"); is {
+		not, pattern = "^", rest
+	}
+	var set strings.Builder
+	for pattern != "" {
+		from, rest := first(pattern)
+		end, _ := first(strings.TrimPrefix(rest, "-"))
+		switch {
+		case from == `\` && rest != "":
+			from, rest = first(rest)
+			set.WriteString(inSet(from))
+		case from == "]" && set.Len() == 0:
+			return "", "", errClass
+		case from == "]":
+			return "[" + not + set.String() + "]", rest, nil
+		case strings.HasPrefix(rest, "-") && end != "":
+			set.WriteString(inSet(min(from, end)) + "-" + inSet(max(from, end))) // UTF-8 sorts as its characters do
+			rest = rest[len("-")+len(end):]
+		default:
+			set.WriteString(inSet(from))
+		}
+		pattern = rest
+	}
+	return "", "", errClass
+}
+
+var errClass = errors.New("a [ without its ] (which is none behind a - or a \\), or with nothing in it")
+
+// inSet quotes a character of a class.
+func inSet(char string) string {
+	if char == "-" {
+		return `\-`
+	}
+	return regexp.QuoteMeta(char)
+}
+
+// first cuts the first character off.
+func first(text string) (char, after string) {
+	_, size := utf8.DecodeRuneInString(text)
+	return text[:size], text[size:]
+}
 
 // Name says whether a name matches.
 func (m Match) Name(name string) bool { return m.of.MatchString(name) }

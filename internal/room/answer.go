@@ -90,9 +90,11 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	}
 }
 
-// Beat is the heartbeat of an entry that is due; false: one is under way.
+// Beat is the heartbeat of an entry that is due; false: one is under way, or the entry is of a
+// session that is about to wait on a condition. The watchdog may have taken up that session's
+// renewal before: asked for now, the lock is the session's still, and it would hold again.
 func (e *Entry) Beat(at *Step) (q Request, due bool) {
-	if e.busy {
+	if e.busy || !e.queued {
 		return q, false
 	}
 	e.busy, e.again = true, false

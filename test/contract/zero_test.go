@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"iter"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -23,13 +24,14 @@ var zeros = map[string]any{
 	"Client": &relock.Client{}, "Lock": &relock.Lock{}, "RWLock": &relock.RWLock{}, "Hold": &relock.Hold{},
 	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{}, "Election": &relock.Election{},
 	"Quorum": &relock.Quorum{}, "QuorumLock": &relock.QuorumLock{}, "QuorumHold": &relock.QuorumHold{},
+	"Cond": &relock.Cond{}, "Hooks": relock.Hooks{}, "Ticket": relock.Ticket(""),
 }
 
 // exportedMethods reads from the code which methods each exported type has: those
 // that only tests see are not users'.
 func exportedMethods(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob(filepath.Join(rig.Root(t), "*.go"))
 	rig.Must(t, err)
 	methods := map[string][]string{}
 	for _, file := range files {
@@ -52,13 +54,22 @@ func exportedMethods(t *testing.T) map[string][]string {
 			}
 		}
 	}
+	if len(methods) == 0 {
+		t.Fatal("no exported method of any type in the module's folder")
+	}
 	return methods
 }
 
 // A zero value, or a nil pointer, is used: each method dereferenced nil.
 // Fails without the fix: each says what is wrong, or has a zero result.
 func TestEveryMethodOfAZeroValueSaysWhatIsWrong(t *testing.T) {
-	for name, methods := range exportedMethods(t) {
+	all := exportedMethods(t)
+	for name := range zeros {
+		if all[name] == nil {
+			t.Errorf("%s has a zero value here, and no method", name)
+		}
+	}
+	for name, methods := range all {
 		zero := zeros[name]
 		if zero == nil {
 			t.Errorf("%s has methods, and no zero value here", name)
@@ -112,14 +123,19 @@ func wantUseless(t *testing.T, result reflect.Value) {
 		rig.WantIs(t, got.Lock(t.Context()), relock.ErrInvalidOption)
 	case *relock.RWLock:
 		rig.WantIs(t, got.RLock(t.Context()), relock.ErrInvalidOption)
+	case *relock.Cond:
+		rig.WantIs(t, got.Wait(t.Context()), relock.ErrInvalidOption)
+	case *relock.Election:
+		rig.WantIs(t, got.Run(t.Context(), nobody(t)), relock.ErrInvalidOption)
+	case slog.Value: // what the log shows of a ticket, whatever it is
 	case context.Context: // of a hold that nobody has: whoever asks it stops
 		if !rig.IsShut(got.Done()) || !errors.Is(context.Cause(got), relock.ErrNotHeld) {
 			t.Errorf("context %v with cause %v, want one that has ended as the hold is not held", got.Err(), context.Cause(got))
 		}
 	case iter.Seq2[relock.Holder, error]:
-		for _, err := range got {
-			rig.WantIs(t, err, relock.ErrInvalidOption)
-		}
+		wantOnlyRefusals(t, got)
+	case iter.Seq2[relock.Info, error]:
+		wantOnlyRefusals(t, got)
 	case <-chan struct{}:
 		if got != nil && !rig.IsShut(got) {
 			t.Error("an open channel that nobody will close")
@@ -128,6 +144,19 @@ func wantUseless(t *testing.T, result reflect.Value) {
 		if !result.IsZero() {
 			t.Errorf("result %v, want a zero one", got)
 		}
+	}
+}
+
+// wantOnlyRefusals looks at a loop over what a zero value has: it says why there is nothing.
+func wantOnlyRefusals[T any](t *testing.T, all iter.Seq2[T, error]) {
+	t.Helper()
+	said := 0
+	for _, err := range all {
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		said++
+	}
+	if said == 0 {
+		t.Error("a loop that ends and says nothing")
 	}
 }
 
@@ -140,6 +169,10 @@ func plausible(t *testing.T, of reflect.Type) reflect.Value {
 		return reflect.ValueOf(time.Second)
 	case reflect.TypeFor[string]():
 		return reflect.ValueOf("a")
+	case reflect.TypeFor[int]():
+		return reflect.ValueOf(1)
+	case reflect.TypeFor[relock.Ticket]():
+		return reflect.ValueOf(relock.Ticket("a"))
 	case reflect.TypeFor[func(context.Context) error]():
 		return reflect.ValueOf(func(context.Context) error { t.Error("fn ran"); return nil })
 	}
@@ -148,4 +181,30 @@ func plausible(t *testing.T, of reflect.Type) reflect.Value {
 	}
 	t.Fatalf("no argument of type %v", of)
 	return reflect.Value{}
+}
+
+// Fails without the guards: each of these dereferenced nil, or spoke of another value.
+func TestAConditionThatNobodyMadeSaysWhatToDo(t *testing.T) {
+	var unmade *relock.Lock
+	for _, row := range []struct {
+		what string
+		c    *relock.Cond
+		say  string
+	}{
+		{"nil", nil, "the Cond was not made by Lock.NewCond"},
+		{"zero", new(relock.Cond), "the Cond was not made by Lock.NewCond"},
+		{"of a nil lock", unmade.NewCond("a"), "the lock was not made by Client.NewLock"},
+		{"of a zero lock", new(relock.Lock).NewCond("a"), "the lock was not made by Client.NewLock"},
+	} {
+		_, forErr := row.c.WaitFor(t.Context(), time.Second)
+		_, listErr := row.c.Waiters(t.Context())
+		for call, err := range map[string]error{
+			"Wait": row.c.Wait(t.Context()), "WaitFor": forErr, "Signal": row.c.Signal(t.Context()),
+			"Broadcast": row.c.Broadcast(t.Context()), "Waiters": listErr,
+		} {
+			if !errors.Is(err, relock.ErrInvalidOption) || !strings.Contains(err.Error(), row.say) {
+				t.Errorf("%s condition, %s: %v, want an error that says %q", row.what, call, err, row.say)
+			}
+		}
+	}
 }

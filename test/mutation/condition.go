@@ -93,6 +93,11 @@ var conditionRules = []Rule{
 		[]string{"TestAWaitThatWasLostBeforeItBeganMissesNoSignal"},
 	},
 	{
+		"condition: no heartbeat leaves before the wait is told", "internal/room/answer.go",
+		"if e.busy || !e.queued {", "if e.busy {",
+		[]string{"TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits"},
+	},
+	{
 		"condition: a wait that was refused is refused for good", "lua/await.lua",
 		"  change(session, op + 1, session.writes, session.reads, 0)\n", "",
 		[]string{"TestLateCopyOfARefusedWaitGivesUpNothing"},

@@ -58,6 +58,21 @@ var familyRules = []Rule{
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
 	{
+		"a try for several locks ends with its wait", "multi.go",
+		"	return m.acquire(bounded, func", "	return m.acquire(ctx, func",
+		[]string{"TestMultiTriesForNoLongerThanItsWait"},
+	},
+	{
+		"the least wait is none", "multi.go",
+		"	wait = max(wait, 0) ", "	wait += 0 ",
+		[]string{"TestMultiTriesForNoLongerThanItsWait"},
+	},
+	{
+		"replicas that take as long as a read are refused at once", "options.go",
+		"fits(c.terms.Replicas, c.terms.TTL, t.ReadTimeout())", "fits(c.terms.Replicas, c.terms.TTL, 0)",
+		[]string{"TestReplicasThatTakeAsLongAsAReadAreRefusedAtOnce"},
+	},
+	{
 		"a quorum's trust is the least of its best majority", "internal/quorum/several.go",
 		"return untils[need-1]", "return untils[0]",
 		[]string{"TestQuorumOutlivesAMinority"},

@@ -79,8 +79,13 @@ var handoverRules = []Rule{
 	},
 	{
 		"a fixed lease is resumed by a request that was sent again", "handover.go",
-		"if w.hold, err = w.confirmed(a); errors.Is(err, errGone) {", "if err = errUsed; false {",
+		"		w.hold, err = w.confirmed(a)\n", "		err = errUsed\n",
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
+	},
+	{
+		"a resumption that is not confirmed is given up once", "handover.go",
+		"			return nil, err // it has been given up\n", "			a.giveUp()\n			return nil, err\n",
+		[]string{"TestAResumptionThatIsNotConfirmedIsGivenUpOnce"},
 	},
 	{
 		"what is handed over is the grant of its token", "lua/detach.lua",

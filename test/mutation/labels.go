@@ -78,6 +78,31 @@ var labelRules = []Rule{
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{
+		"a \\ in a class takes the meaning from what follows", "internal/key/match.go",
+		"case from == `\\` && rest != \"\":", "case false:",
+		[]string{"TestMatchIsThatOfRedis", "TestShortPatternsMatchAsInRedis"},
+	},
+	{
+		"a range goes either way", "internal/key/match.go",
+		"inSet(min(from, end)) + \"-\" + inSet(max(from, end))", "inSet(from) + \"-\" + inSet(end)",
+		[]string{"TestMatchIsThatOfRedis", "TestShortPatternsMatchAsInRedis"},
+	},
+	{
+		"a - that was escaped makes no range", "internal/key/match.go",
+		"\t\treturn `\\-`\n", "\t\treturn `-`\n",
+		[]string{"TestMatchIsThatOfRedis", "TestShortPatternsMatchAsInRedis"},
+	},
+	{
+		"a ] may end a range", "internal/key/match.go",
+		"&& end != \"\":", "&& end != \"\" && end != \"]\":",
+		[]string{"TestMatchIsThatOfRedis", "TestShortPatternsMatchAsInRedis"},
+	},
+	{
+		"a condition that nobody made says so", "errors.go",
+		"\t\treturn errUnmadeCond\n", "\t\treturn nil\n",
+		[]string{"TestEveryMethodOfAZeroValueSaysWhatIsWrong", "TestAConditionThatNobodyMadeSaysWhatToDo"},
+	},
+	{
 		"a call that gave up is told of", "obtain.go",
 		"\t\t\tw.gaveUpHook(err)\n", "",
 		[]string{"TestGaveUpHookIsToldOfEachCallWithoutItsLock", "TestGaveUpHookIsToldOfTheLineAndOfClose"},

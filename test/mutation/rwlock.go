@@ -64,7 +64,12 @@ var rwlockRules = []Rule{
 	},
 	{
 		"Close leaves the queue", "locker.go",
-		"if !again {", "if false && again {",
+		"	c.tracker.Empty(closeGrace)", "	_ = closeGrace",
 		[]string{"TestCloseLeavesTheQueue"},
+	},
+	{
+		"a second Close cuts nothing short", "locker.go",
+		"		<-c.ended ", "		c.tracker.Close()\n		c.tracker.Cancel() ",
+		[]string{"TestTwoCallsOfCloseLeaveTheQueue"},
 	},
 }
