@@ -204,6 +204,9 @@ end
 -- The session that held alone becomes one of several.
 local function spread()
   local s = state.alone
+  -- All that is older is over. Where the queue's key expired before the hash, the grants of
+  -- the dead are here still: they are not to be taken for what their owners hold.
+  state.since = math.max(state.since, s.low)
   local grant = { low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
   save(s, grant, true)
   state.used = s.weight

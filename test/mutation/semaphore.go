@@ -3,6 +3,11 @@ package mutation
 // semaphoreRules are those of semaphores.
 var semaphoreRules = []Rule{
 	{
+		"semaphore: permits of the dead are given back once", "lua/shared_sessions.lua",
+		"  state.since = math.max(state.since, s.low)\n", "",
+		[]string{"TestPermitsOfTheDeadAreGivenBackOnce"},
+	},
+	{
 		"no more permits are used than there are", "lua/shared_settle.lua",
 		"return used() + request.weight <= request.permits", "return true",
 		[]string{"TestSoManyHoldASemaphoreAtATime", "TestSemaphoreIsNeverOverdrawnThoughProcessesDie"},
