@@ -45,7 +45,7 @@ func (w *waiting) obtain() error {
 	if err != nil || w.hold != nil {
 		return err
 	}
-	if w.once {
+	if w.once || w.as != nil { // a write hold that keeps its own reads out is not there
 		return relock.ErrNotAcquired
 	}
 	seat := c.join(w.channel())

@@ -88,6 +88,8 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		same := owner != "" && h.s.named && h.s.owner.key.name == owner
 		shared := l.kind == reading && h.lock.kind == reading
 		switch {
+		case l.kind.ofLock() != h.lock.kind.ofLock():
+			return fmt.Errorf("%w: the call's context is of a hold of this name as a %v; one name is for one kind of lock", relock.ErrKind, h.lock.kind)
 		case l.kind == writing && h.lock.kind == reading:
 			return fmt.Errorf("%w: the call's context is of a read hold of this lock; end that first", relock.ErrUpgrade)
 		case !same && !shared:

@@ -10,6 +10,8 @@
 //   - A token of a lock that is not Fenced. What such a lock protects cannot tell a late
 //     write of a holder that has lost it.
 //   - Writers that are not starved by readers.
+//   - Read holds with a long lease: any reader in Java may cut it to its lockWatchdogTimeout,
+//     of which WatchdogTimeout tells this package.
 //   - Holds that outlast a failover: what a replica has not got when it is promoted is lost.
 //     This package does not wait for replicas.
 //   - Owners across clients: who is named (relock.WithOwner) re-enters in its Client only,

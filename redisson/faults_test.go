@@ -19,10 +19,10 @@ import (
 )
 
 // linked returns a client with a network of its own.
-func linked(t *testing.T, x *rig.Lab) (*redisson.Client, *redistest.Link) {
+func linked(t *testing.T, x *rig.Lab, opts ...redisson.Option) (*redisson.Client, *redistest.Link) {
 	t.Helper()
 	link := redistest.NewLink(t, x.Server.Dial)
-	c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+	c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }), opts...)
 	rig.Must(t, err)
 	redisson.SetClock(c, clock.New(time.Now, nil))
 	t.Cleanup(func() { rig.Must(t, c.Close()) })

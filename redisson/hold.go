@@ -26,6 +26,7 @@ type Hold struct {
 
 	term     trust.Term
 	released bool
+	told     bool  // Redis has been told of its end, or is being told
 	lost     error // why
 	lostc    chan struct{}
 	contexts map[*holdContext]struct{}
@@ -140,7 +141,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	}
 	h.lock.c.mu.Lock()
 	defer h.lock.c.mu.Unlock()
-	return h.term.Until.Time()
+	return h.lock.c.clock.Time(h.term.Until)
 }
 
 // Token returns the fencing token of a Fenced lock, larger than that of every earlier
@@ -173,7 +174,8 @@ func (h *Hold) end() error {
 		c.mu.Unlock()
 		return was
 	}
-	h.released = true
+	told := h.told
+	h.released, h.told = true, true
 	todo = append(todo, h.cancel(relock.ErrNotHeld)...)
 	h.lock.drop(h)
 	c.tasks++ // a Shutdown waits for it
@@ -181,7 +183,7 @@ func (h *Hold) end() error {
 	defer c.finished()
 	run(todo)
 	if was != nil { // whatever is left in Redis is ended beside the caller
-		if !c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
+		if !told && !c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
 			s.forget(h)
 		}
 		return was
@@ -198,6 +200,20 @@ func (h *Hold) end() error {
 		return fmt.Errorf("%w: somebody has removed it from Redis", relock.ErrLost)
 	}
 	return nil
+}
+
+// missed takes note that Redis has not got the hold. One whose end has found that is on
+// its handle again: it is yet to be unlocked, as every hold that was lost.
+func (h *Hold) missed(why error, ended bool) {
+	c := h.lock.c
+	c.mu.Lock()
+	if ended {
+		h.released = false
+		h.lock.holds = append(h.lock.holds, h)
+	}
+	todo := append(h.s.lose(why), h.lose(why)...)
+	c.mu.Unlock()
+	run(todo)
 }
 
 // forget takes a released hold out of its session, and says how many are left, and the

@@ -23,6 +23,14 @@ func (k kind) String() string {
 
 func (k kind) rw() bool { return k == reading || k == writing }
 
+// ofLock is the same for both modes of a read/write lock.
+func (k kind) ofLock() kind {
+	if k.rw() {
+		return writing
+	}
+	return k
+}
+
 // The scripts of each kind.
 var (
 	acquireScripts = [...]*script.Script{load("acquire"), load("fair_acquire"), load("acquire"), load("read_acquire"), load("write_acquire")}

@@ -55,6 +55,8 @@ func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
 		l.kind = fair
 	case l.terms.fenced:
 		l.kind = fenced
+	case k == reading && l.err == nil:
+		l.terms, l.err = l.terms.toRead(c.cfg.readLease)
 	}
 	return l
 }

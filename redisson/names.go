@@ -46,17 +46,23 @@ func (n names) channel(k kind) string {
 	return "redisson_lock__channel:" + n.tag
 }
 
-// check refuses names that would be no lock, or one whose keys lie in several slots.
+// check refuses names that would be no lock, or one whose keys lie in several slots: on one
+// server they would do, and fail when that becomes a cluster.
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name):
 		return fmt.Errorf("%w: a name has 1 to %d bytes of UTF-8, this one has %d bytes", relock.ErrInvalidName, maxName, len(name))
-	case !strings.Contains(name, "{"):
-		return nil
-	}
-	_, after, _ := strings.Cut(name, "{")
-	if inner, _, closed := strings.Cut(after, "}"); !closed || inner == "" {
+	case hashed(namesOf(name).queue()) != hashed(name):
 		return fmt.Errorf("%w: %q has a brace and no hash tag: Redisson would spread its keys over a cluster", relock.ErrInvalidName, name)
 	}
 	return nil
+}
+
+// hashed is the part of a key that says which slot of a cluster it lies in.
+func hashed(key string) string {
+	_, after, _ := strings.Cut(key, "{")
+	if tag, _, closed := strings.Cut(after, "}"); closed && tag != "" {
+		return tag
+	}
+	return key
 }

@@ -18,7 +18,8 @@ type config struct {
 	terms          terms // of locks that say nothing else
 	releaseTimeout time.Duration
 	fairWait       time.Duration
-	sharded        *bool // nil: as Redisson decides
+	readLease      time.Duration // the longest of a read hold
+	sharded        *bool         // nil: as Redisson decides
 }
 
 // terms are what a handle asks for.
@@ -32,7 +33,12 @@ type terms struct {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{terms: terms{ttl: 30 * time.Second}, releaseTimeout: 5 * time.Second, fairWait: 5 * time.Minute}
+	c := config{
+		terms:          terms{ttl: 30 * time.Second},
+		releaseTimeout: 5 * time.Second,
+		fairWait:       5 * time.Minute,
+		readLease:      30 * time.Second,
+	}
 	for _, o := range opts {
 		if o == nil {
 			return c, fmt.Errorf("%w: an Option is nil; leave it out", relock.ErrInvalidOption)
@@ -56,6 +62,15 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	if t.fair && t.fenced {
 		return t, fmt.Errorf("%w: Fair and Fenced: Redisson has no fair lock with tokens; choose one", relock.ErrInvalidOption)
 	}
+	return t, nil
+}
+
+// toRead are the terms of a read hold, whose lease Java may cut to most at any time.
+func (t terms) toRead(most time.Duration) (terms, error) {
+	if t.fixed && t.ttl > most {
+		return t, fmt.Errorf("%w: a read lease of %v with NoWatchdog: readers in Java cut it to their lockWatchdogTimeout, which is taken to be %v; ask for no more, leave NoWatchdog out, or tell New their WatchdogTimeout", relock.ErrInvalidOption, t.ttl, most)
+	}
+	t.ttl = min(t.ttl, most)
 	return t, nil
 }
 
@@ -105,6 +120,17 @@ func FairWait(d time.Duration) Option {
 	}
 }
 
+// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config, 30 s unless set, from
+// 100 ms to 24 h; where that of Java's processes differs, the shortest. It bounds the lease
+// of read holds: whenever a reader in Java renews its own, it cuts that of all readers to this
+// time, and may die then. Locks of other kinds have the lease that their TTL says.
+func WatchdogTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		c.readLease = d
+		return between("WatchdogTimeout", d, 100*time.Millisecond, 24*time.Hour)
+	}
+}
+
 // ShardedPubSub says whether unlocks are told over sharded pub/sub. Left out, it is as
 // Redisson decides by default: in a Cluster whose servers know it (Redis 7). It is
 // the shardedSubscriptionMode of Redisson's config: who publishes the other way is not heard.
@@ -150,7 +176,8 @@ func checkOwner(id string) error {
 
 // TTL is the lease of a hold: how long it lasts when its process dies, 30 s by default,
 // as Redisson's lockWatchdogTimeout, from 100 ms to 24 h. The watchdog renews it
-// every third of that.
+// every third of that. A read hold has the WatchdogTimeout where that is shorter, or is
+// refused with NoWatchdog.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d

@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 //
 // Readers share it, or one owner writes. A writer may also read; an owner that reads cannot
 // write, and gets ErrUpgrade. Readers overtake writers that wait: the layout has no queue.
+// The lease of a read hold is bounded by the WatchdogTimeout.
 type RWLock struct{ w, r *Lock }
 
 var _ relock.Locker = (*RWLock)(nil)
@@ -54,11 +56,17 @@ func (rw *RWLock) WLocker() *Lock { return rw.w }
 // Downgrade makes the newest write hold of this handle a read hold, to be ended by RUnlock,
 // without a gap: the owner reads before it writes no more, and readers that wait may join
 // if it was its last write hold. It returns ErrNotHeld where there is no hold, and ErrLost
-// where it was lost.
+// where it was lost, or is found to be: it is yet to be unlocked then, and there is no read
+// hold.
+//
+// ErrUnconfirmed means that Redis has not answered, within the ReleaseTimeout, that the write
+// hold has ended. The caller reads from then on, until RUnlock; other readers join when Redis
+// has been told, which the client goes on with. If somebody has removed the write hold, there
+// may have been a gap.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	h := rw.w.newest()
-	if err := rw.w.bad(ctx); err != nil {
-		return rw.w.wrap(err)
+	if err := rw.r.bad(ctx); err != nil {
+		return rw.r.wrap(err)
 	}
 	if h == nil {
 		return rw.w.wrap(fmt.Errorf("%w for writing by this handle", relock.ErrNotHeld))
@@ -74,8 +82,29 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err == nil {
 		err = w.take()
 	}
+	switch {
+	case errors.Is(err, relock.ErrNotAcquired):
+		err = fmt.Errorf("%w: somebody else holds by now", relock.ErrLost)
+		h.missed(err, false)
+	case err == nil:
+		err = h.handOver(w.hold)
+	}
 	if err != nil {
 		return rw.w.wrap(err)
 	}
-	return h.Release()
+	return nil
+}
+
+// handOver ends a write hold whose owner has come to read. Where there was none to be ended
+// the read has been had of a lock that was free, and is given back.
+func (h *Hold) handOver(read *Hold) error {
+	err := h.end()
+	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
+		return err
+	}
+	if errors.Is(err, relock.ErrLost) {
+		h.missed(err, true)
+	}
+	_ = read.end() // what is left of it ends with its lease
+	return err
 }

@@ -109,7 +109,7 @@ func TestShortReadsDoNotCutAWritersLease(t *testing.T) {
 // each of its holds, and the one that goes is not the one that was made for it.
 func TestALongLeaseSurvivesTheUnlockOfAShorterOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c := client(t, x)
+		c := client(t, x, redisson.WatchdogTimeout(time.Minute))
 		short := c.NewRWLock("a", redisson.TTL(time.Second), redisson.NoWatchdog()).RLocker()
 		long := c.NewRWLock("a", redisson.TTL(time.Minute), redisson.NoWatchdog()).RLocker()
 		me := x.By("me")

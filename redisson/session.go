@@ -14,11 +14,15 @@ import (
 // mostHolds bounds the holds of one owner: a reader has a key for each.
 const mostHolds = 1000
 
-type ownerKey struct{ lock, name string }
+type ownerKey struct {
+	lock, name string
+	lockKind   kind
+}
 
 // An owner is who holds, as Redisson writes it: our client's ID and a number that looks
 // like a thread's. No number is used again, so what arrives late for one that has gone
-// meets nobody.
+// meets nobody. Who takes one name as two kinds of lock has two numbers: what it says of the
+// one, as it unlocks what it has lost, is not believed of the other.
 type owner struct {
 	field string
 	key   ownerKey // of a named one
@@ -76,7 +80,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	l, name := w.lock, w.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := sessionKey{l.kind, ownerKey{l.names.key, name}}
+	key := sessionKey{l.kind, ownerKey{l.names.key, name, l.kind.ofLock()}}
 	if s := c.named[key]; s != nil && name != "" {
 		if c.closed || c.draining && len(s.holds) == 0 {
 			return nil, relock.ErrClosed

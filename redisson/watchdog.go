@@ -147,6 +147,9 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		todo = s.lose(fmt.Errorf("%w: it is not in Redis any more", relock.ErrLost))
 	default:
 		left, _ := got.Reply[1].(int64)
+		if s.kind == reading { // a reader in Java may cut it to that from now on
+			left = min(left, s.c.cfg.readLease.Milliseconds())
+		}
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !h.term.Over(now) {

@@ -99,6 +99,32 @@ func (x *lab) inherits(whose string, had func()) {
 	}
 }
 
+// TestAKilledReaderOfJavasTakesNoReadThatIsTrusted: its watchdog has cut the lease of ours,
+// which has asked for more, to its own.
+// Fails when the lease of a read hold here is not bounded by WatchdogTimeout.
+func TestAKilledReaderOfJavasTakesNoReadThatIsTrusted(t *testing.T) {
+	onOneServer(t, func(x *lab) {
+		c, link := x.linked()
+		h, err := handle(c, "read", "rw", redisson.TTL(10*watchdog)).Acquire(x.Context())
+		must(x, err)
+		java, dead := x.java("j"), startJVM(x.T)
+		victim := &lab{T: x.T, driver: dead, addr: x.addr, setup: x.setup}
+		victim.tell(victim.java("v"), 1, "lock", "read", "rw").ok()
+		<-time.After(watchdog) // which renews
+		must(x, h.Err())
+		heal := link.Hole()
+		dead.Kill()
+		x.inherits("read of both", func() { x.tell(java, 1, "lock", "write", "rw").ok() })
+		if h.Err() == nil {
+			x.Error("Java writes, and ours is trusted to read")
+		}
+		heal()
+		x.tell(java, 1, "unlock", "write", "rw").ok()
+		_ = h.Release() // it was lost
+		x.leaves("write", "rw")
+	})
+}
+
 // TestAKilledWaiterAtTheHeadOfAFairQueueIsPassedByItsDeadline: nobody overtakes it before
 // that, and the others get the lock then.
 func TestAKilledWaiterAtTheHeadOfAFairQueueIsPassedByItsDeadline(t *testing.T) {

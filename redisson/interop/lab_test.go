@@ -76,7 +76,7 @@ func (x *lab) linked() (*redisson.Client, *redistest.Link) {
 
 func (x *lab) over(rdb redis.UniversalClient) *redisson.Client {
 	x.Helper()
-	c, err := redisson.New(rdb, redisson.Defaults(redisson.TTL(watchdog)), redisson.FairWait(fairWait))
+	c, err := redisson.New(rdb, redisson.Defaults(redisson.TTL(watchdog)), redisson.FairWait(fairWait), redisson.WatchdogTimeout(watchdog))
 	must(x, err)
 	x.Cleanup(func() { must(x, c.Close()) })
 	return c

@@ -12,6 +12,9 @@ if late(ARGV[4]) then
   return {-1, 0, now, 0}
 end
 local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+  return {-2, 0, now, 0}
+end
 if not again and redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return {-2, 0, now, 0}

@@ -19,6 +19,9 @@ local owner, wait = ARGV[1], tonumber(ARGV[5])
 local dropped = drop()
 local head = redis.call('LINDEX', KEYS[2], 0)
 local free = redis.call('EXISTS', KEYS[1]) == 0
+if not free and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+  return {-2, 0, now, 0}
+end
 local again = redis.call('HEXISTS', KEYS[1], owner) == 1
 if not again and tonumber(ARGV[2]) > 1 then
   return {-3, 0, now, 0}
@@ -29,9 +32,6 @@ if again or free and (not head or head == owner) then
   end
   redis.call('HSET', KEYS[1], owner, ARGV[2])
   return {1, extend(KEYS[1], tonumber(ARGV[3])), now, 0}
-end
-if not free and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-  return {-2, 0, now, 0}
 end
 local left = math.max(redis.call('PTTL', KEYS[1]), 0)
 if ARGV[6] == '1' then

@@ -4,7 +4,8 @@
 -- ARGV[1] owner the field of the owner
 -- ARGV[2] lease ms
 -- RETURNS 1 and the lease that is left, or 0, 0: the owner does not hold. A reader's is that
---   of its own keys: the hash lives for as long as any reader, and for less when that one goes
+--   of its own keys, as the hash lives for as long as any reader, and for less when that one
+--   goes; but not more than the hash has, which readers of Redisson's cut
 -- uses: lease reads
 local count = redis.call('HGET', KEYS[1], ARGV[1])
 if not count then
@@ -13,4 +14,4 @@ end
 local lease = tonumber(ARGV[2])
 local left = extend(KEYS[1], lease)
 keep(2, tonumber(count), lease)
-return {1, KEYS[2] and redis.call('PTTL', KEYS[2]) or left}
+return {1, KEYS[2] and math.min(left, redis.call('PTTL', KEYS[2])) or left}

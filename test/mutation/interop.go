@@ -3,6 +3,11 @@ package mutation
 // Interop are rules that a real Redisson shows to be needed. Their tests need a JVM.
 var Interop = []Rule{
 	{
+		"java: a read hold lasts no longer than readers in Java let it", "redisson/options.go",
+		"	t.ttl = min(t.ttl, most)\n", "",
+		[]string{"TestAKilledReaderOfJavasTakesNoReadThatIsTrusted"},
+	},
+	{
 		"java: an unlock wakes Java", "redisson/lua/release.lua",
 		"redis.call('DEL', KEYS[1])\nredis.call(ARGV[3], ARGV[4], '0')", "redis.call('DEL', KEYS[1])",
 		[]string{"TestEachIsWokenByTheOthersUnlock/server"},

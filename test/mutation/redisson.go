@@ -114,7 +114,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a reader trusts its own lease, not that of all readers", "redisson/lua/renew.lua",
-		"KEYS[2] and redis.call('PTTL', KEYS[2]) or left", "left",
+		"math.min(left, redis.call('PTTL', KEYS[2]))", "left",
 		[]string{"TestAReaderTrustsItsOwnLeaseOnly"},
 	},
 	{
@@ -126,5 +126,75 @@ var redissonRules = []Rule{
 		"redisson: an owner's next session waits for the unlock of the one before", "redisson/session.go",
 		"s.succession = s.owner.succession(s.kind)", "s.succession = &succession{turn: make(chan struct{}, 1)}",
 		[]string{"TestAnUnlockThatIsMadeAgainEndsNoLaterRead"},
+	},
+	{
+		"redisson: a read hold lasts no longer than readers in Java let it", "redisson/options.go",
+		"	t.ttl = min(t.ttl, most)\n", "",
+		[]string{"TestAReaderTrustsNoMoreThanAReaderInJavaLeavesIt"},
+	},
+	{
+		"redisson: a read lease that Java might cut is refused where nobody renews it", "redisson/options.go",
+		"if t.fixed && t.ttl > most {", "if false {",
+		[]string{"TestAReadLeaseThatJavaMightCutIsRefused"},
+	},
+	{
+		"redisson: a renewal is trusted for the shortest watchdog in Java", "redisson/watchdog.go",
+		"if s.kind == reading {", "if false {",
+		[]string{"TestARenewalIsTrustedForNoMoreThanTheShortestWatchdogInJava"},
+	},
+	{
+		"redisson: a renewal is trusted for what the hash has", "redisson/lua/renew.lua",
+		"math.min(left, redis.call('PTTL', KEYS[2]))", "redis.call('PTTL', KEYS[2])",
+		[]string{"TestARenewalIsTrustedForNoMoreThanTheHashHas"},
+	},
+	{
+		"redisson: a field in a read/write lock is no plain lock", "redisson/lua/acquire.lua",
+		"if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
+		[]string{"TestAFieldInAReadWriteLockIsNoHoldOfAnotherKind"},
+	},
+	{
+		"redisson: a field in a read/write lock is no fair lock", "redisson/lua/fair_acquire.lua",
+		"if not free and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
+		[]string{"TestAFieldInAReadWriteLockIsNoHoldOfAnotherKind"},
+	},
+	{
+		"redisson: an owner has a field for each kind of lock", "redisson/session.go",
+		"ownerKey{l.names.key, name, l.kind.ofLock()}", "ownerKey{l.names.key, name, plain}",
+		[]string{"TestAnOwnerThatReadsGetsNoLockOfAnotherKind", "TestAnUnlockAfterALossEndsNoLockOfAnotherKind", "TestAnOwnerHoldsTheKindsOfOneNameApart"},
+	},
+	{
+		"redisson: a call does not wait for a hold of its own of another kind", "redisson/context.go",
+		"case l.kind.ofLock() != h.lock.kind.ofLock():", "case false:",
+		[]string{"TestAnOwnerHoldsTheKindsOfOneNameApart"},
+	},
+	{
+		"redisson: a downgrade that finds no write hold reads nothing", "redisson/rwlock.go",
+		"	_ = read.end()", "	_ = read",
+		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader", "TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader"},
+	},
+	{
+		"redisson: a downgrade that is not answered reads", "redisson/rwlock.go",
+		"err == nil || errors.Is(err, relock.ErrUnconfirmed)", "err == nil",
+		[]string{"TestADowngradeThatRedisDoesNotAnswerReads"},
+	},
+	{
+		"redisson: a write hold that a downgrade finds lost is yet to be unlocked", "redisson/rwlock.go",
+		"		h.missed(err, true)\n", "",
+		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader"},
+	},
+	{
+		"redisson: Redis is told once of a hold's end", "redisson/hold.go",
+		"if !told && !c.spawn(", "if _ = told; !c.spawn(",
+		[]string{"TestTheUnlockAfterALostDowngradeEndsNoLaterHold"},
+	},
+	{
+		"redisson: a downgrade does not wait", "redisson/ask.go",
+		"w.once || w.as != nil", "w.once",
+		[]string{"TestADowngradeDoesNotWaitForWhoHasTakenTheLock"},
+	},
+	{
+		"redisson: a name keeps its keys in one slot", "redisson/names.go",
+		"hashed(namesOf(name).queue()) != hashed(name)", "false",
+		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused"},
 	},
 }

@@ -39,6 +39,11 @@ var dashboardRules = []Rule{
 		[]string{"TestForceSparesWhoHoldsSince"},
 	},
 	{
+		"who has forced is led back under every prefix", "relockweb/force.go",
+		`w.Header().Set("Location", "lock?name="`, `w.Header().Set("Location", "/lock?name="`,
+		[]string{"TestForceLeadsBackToTheLockUnderAPrefix"},
+	},
+	{
 		"Match hides locks by their addresses too", "relockweb/serve.go",
 		"!s.allowed.Name(name)", "false && !s.allowed.Name(name)",
 		[]string{"TestMatchHidesOtherLocks"},
@@ -95,8 +100,43 @@ var commandRules = []Rule{
 	},
 	{
 		"a run waits for no run that it is a part of", "cmd/relock/run.go",
-		"if h.Token == outer && ", "if outer < 0 && ",
+		"if slices.Contains(outer, h.Token) && ", "if h.Token < 0 && ",
 		[]string{"TestRunInsideARunIsToldThatItWouldWaitForEver"},
+	},
+	{
+		"a run knows every run that it is a part of", "cmd/relock/run.go",
+		"append(outerRuns(j.env), oneRun(j.name, token))", "[]string{oneRun(j.name, token)}",
+		[]string{"TestRunInsideOfSeveralIsRefusedTheNameOfEach"},
+	},
+	{
+		"a run is told apart whatever its name", "cmd/relock/outer.go",
+		`":" + url.QueryEscape(name)`, `":" + name`,
+		[]string{"TestRunInsideOfSeveralIsRefusedTheNameOfEach"},
+	},
+	{
+		"an older relock's run is one too", "cmd/relock/outer.go",
+		"err == nil && !slices.Contains(all, innermost)", "err != nil && !slices.Contains(all, innermost)",
+		[]string{"TestRunInsideOfAnOlderRelocksRunIsRefusedItsName"},
+	},
+	{
+		"no error of a parser is passed on", "cmd/relock/address.go",
+		"return nil, a.refused(err)", "return nil, err",
+		[]string{"TestNoErrorShowsAPartOfAPassword"},
+	},
+	{
+		"what stands behind a slash of a password is no path", "cmd/relock/address.go",
+		"if behind || ", "if false && behind || ",
+		[]string{"TestNoErrorShowsAPartOfAPassword"},
+	},
+	{
+		"what stands behind a # of a password is nothing to leave out", "cmd/relock/address.go",
+		` || strings.Contains(raw, "#") {`, " {",
+		[]string{"TestNoErrorShowsAPartOfAPassword"},
+	},
+	{
+		"what go-redis leaves out is refused", "cmd/relock/address.go",
+		" || malformed != nil ||", " || malformed != nil && false ||",
+		[]string{"TestNoErrorShowsAPartOfAPassword"},
 	},
 	{
 		"a shell runs no name that it completes", "cmd/relock/bash.go",

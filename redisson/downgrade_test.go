@@ -1,0 +1,146 @@
+package redisson_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/redisson"
+	"github.com/relock-go/relock/redisson/lua"
+)
+
+// wantHolds fails unless the handle has so many live holds for writing and for reading.
+func wantHolds(t *testing.T, rw *redisson.RWLock, writes, reads int) {
+	t.Helper()
+	if w, r := rw.WLocker().HoldCount(), rw.RLocker().HoldCount(); w != writes || r != reads {
+		t.Errorf("%d write holds and %d read holds, want %d and %d", w, r, writes, reads)
+	}
+}
+
+// TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader: the lock was free, so the read was had.
+// The write hold is yet to be unlocked, by one Unlock.
+// Fails when the read hold is left, or the Unlock would end what another call has got.
+func TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		for _, me := range []context.Context{x.By("me"), t.Context()} {
+			rw := c.NewRWLock("a")
+			rig.Must(t, rw.Lock(me))
+			if ok, err := client(t, x).NewRWLock("a").WLocker().ForceUnlock(t.Context()); !ok || err != nil {
+				t.Fatalf("ForceUnlock = %v, %v", ok, err)
+			}
+			rig.WantIs(t, rw.Downgrade(me), relock.ErrLost)
+			wantHolds(t, rw, 0, 0)
+			bare(t, x)
+			rig.WantIs(t, rw.RUnlock(), relock.ErrNotHeld)
+			rig.WantIs(t, rw.Unlock(), relock.ErrLost)
+			rig.WantIs(t, rw.Unlock(), relock.ErrNotHeld)
+			rig.Must(t, rw.Lock(me))
+			rig.Must(t, rw.Downgrade(me))
+			rig.Must(t, rw.RUnlock())
+			bare(t, x)
+		}
+	})
+}
+
+// TestTheUnlockAfterALostDowngradeEndsNoLaterHold of the same owner, which has the same
+// field in Redis.
+// Fails when Redis is told a second time of the hold that has ended.
+func TestTheUnlockAfterALostDowngradeEndsNoLaterHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, me := client(t, x), x.By("me")
+		rw := c.NewRWLock("a")
+		rig.Must(t, rw.Lock(me))
+		x.Redis.Del(t.Context(), "a")
+		reads, err := rw.RLocker().Acquire(me) // keeps the owner's field
+		rig.Must(t, err)
+		rig.WantIs(t, rw.Downgrade(me), relock.ErrLost)
+		x.Redis.Del(t.Context(), "a")
+		h, err := c.NewRWLock("a").WLocker().Acquire(me)
+		rig.Must(t, err)
+		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
+		time.Sleep(time.Minute)
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+		rig.WantIs(t, reads.Release(), relock.ErrLost)
+	})
+}
+
+// TestADowngradeDoesNotWaitForWhoHasTakenTheLock: that it is taken says that the write hold
+// is gone.
+// Fails when Downgrade waits as RLock does.
+func TestADowngradeDoesNotWaitForWhoHasTakenTheLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, other := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a")
+		rig.Must(t, rw.Lock(t.Context()))
+		x.Redis.Del(t.Context(), "a")
+		rig.Must(t, other.Lock(t.Context()))
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		rig.WantIs(t, rw.Downgrade(ctx), relock.ErrLost)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		wantHolds(t, rw, 0, 0)
+		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
+		time.Sleep(time.Minute)
+		rig.Must(t, other.Unlock())
+		bare(t, x)
+	})
+}
+
+// TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader: another goroutine has ended it.
+// Fails when the read hold is left.
+func TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		c, link := linked(t, x)
+		rw := c.NewRWLock("a")
+		rig.Must(t, rw.Lock(t.Context()))
+		link.Latency(20 * time.Millisecond)
+		down := rig.Beside(func() error { return rw.Downgrade(t.Context()) })
+		time.Sleep(5 * time.Millisecond)
+		rig.Must(t, rw.Unlock())
+		rig.WantIs(t, <-down, relock.ErrNotHeld)
+		wantHolds(t, rw, 0, 0)
+		bare(t, x)
+	})
+}
+
+// TestADowngradeThatRedisDoesNotAnswerReads, and others join when Redis has been told.
+// Fails when the read hold is dropped, or nobody goes on telling Redis.
+func TestADowngradeThatRedisDoesNotAnswerReads(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		c, link := linked(t, x)
+		rw := c.NewRWLock("a")
+		rig.Must(t, rw.Lock(t.Context()))
+		sha := script.MustLoad(lua.FS, "write_release").SHA
+		var heals atomic.Bool
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha") && cmd.Args[1] == sha && !heals.Load() {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		rig.WantIs(t, rw.Downgrade(t.Context()), relock.ErrUnconfirmed)
+		wantHolds(t, rw, 0, 1)
+		other := client(t, x).NewRWLock("a")
+		if ok, err := other.TryRLock(t.Context(), 0); ok || err != nil {
+			t.Errorf("a reader before Redis was told: %v, %v", ok, err)
+		}
+		heals.Store(true)
+		rig.Must(t, other.RLock(t.Context()))
+		wantHolds(t, rw, 0, 1)
+		rig.Must(t, rw.RUnlock())
+		rig.Must(t, other.RUnlock())
+		time.Sleep(10 * time.Second)
+		bare(t, x)
+	})
+}
