@@ -3,6 +3,7 @@ package otelrelock_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -178,4 +179,24 @@ func TestAlertsAreOfWhatIsTold(t *testing.T) {
 		t.Errorf("%d rules, want three and more", len(queries))
 	}
 	checkQueries(t, queries, false)
+}
+
+// Fails when an alert does not fire as testdata/alerts.yml says: the first loss of all among them.
+func TestAlertsFireAsPrometheusReadsThem(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("left out: there is no promtool")
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "testdata/alerts.yml").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Fails when the alert of losses goes by increase() alone, which is 0 for a series that begins at 1.
+func TestAlertOfLossesHeedsASeriesThatIsNew(t *testing.T) {
+	text, err := os.ReadFile("alerts.yml")
+	rig.Must(t, err)
+	if !strings.Contains(string(text), "unless last_over_time(relock_lock_lost_total[1h] offset 5m) == relock_lock_lost_total) > 0") {
+		t.Error("a series that begins with a loss is no alert")
+	}
 }

@@ -25,6 +25,7 @@ type measures struct {
 	groups sync.Map // by what they are told by: groupKey
 	recent sync.Map // the same by name, kind and mode, of the locks that were used of late
 	size   atomic.Int64
+	modes  modes
 }
 
 // newMeasures makes the instruments.
@@ -69,7 +70,7 @@ func (m *measures) hooks() relock.Hooks {
 			g := m.of(e)
 			m.waited.Record(ctx, e.Waited.Seconds(), g.acquired...)
 			g.used.Store(true)
-			g.held.Add(1)
+			m.count(e, g, 1)
 		},
 		GaveUp: func(ctx context.Context, e relock.Event) {
 			outcome, kind := ofWait(e.Err)
@@ -79,7 +80,7 @@ func (m *measures) hooks() relock.Hooks {
 		RenewalFailed: func(e relock.Event) { m.of(e).add(ctx, m.failed, "") },
 		Released: func(e relock.Event) {
 			g := m.of(e)
-			g.held.Add(-1)
+			m.count(e, g, -1)
 			if e.Err == nil {
 				m.lasted.Record(ctx, e.Held.Seconds(), g.released...)
 				return
@@ -89,12 +90,21 @@ func (m *measures) hooks() relock.Hooks {
 		},
 		Lost: func(e relock.Event) {
 			g := m.of(e)
-			g.held.Add(-1)
+			m.count(e, g, -1)
 			outcome, kind := ofHold(e.Err)
 			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
 			g.add(ctx, m.lost, kind)
 		},
 	}
+}
+
+// count counts a hold that begins, or with -1 one that ends, by the group that counted it.
+func (m *measures) count(e relock.Event, g *group, by int64) {
+	if read := m.modes.count(e, by); read != e.Read {
+		e.Read = read
+		g = m.of(e)
+	}
+	g.held.Add(by)
 }
 
 // ofWait says how a call ended that has no lock, and by what error.
@@ -158,7 +168,9 @@ func (m *measures) of(e relock.Event) *group {
 	k := groupKey{m.name(e.Name), e.Kind, e.Read}
 	of, known := m.groups.Load(k)
 	if !known {
-		of, _ = m.groups.LoadOrStore(k, newGroup(k))
+		g := newGroup(k)
+		m.lost.Add(context.Background(), 0, g.with("", "lost")) // Prometheus sees an increase only of what it has seen before
+		of, _ = m.groups.LoadOrStore(k, g)
 	}
 	if m.size.Add(1) > mostRecent {
 		m.recent.Clear()

@@ -101,6 +101,23 @@ func TestMetricsTellOfLossesAndFailures(t *testing.T) {
 	})
 }
 
+// Fails when the first loss is the first that is told of losses: Prometheus sees no increase then.
+func TestLossesAreToldAsNoneBeforeTheFirst(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		c := x.Client(s.hooks)
+		rig.Must(t, c.NewRWLock("a").RLock(t.Context()))
+		for range 2 {
+			rig.Must(t, c.NewLock("b").Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		rig.Must(t, x.Lock("c").Lock(t.Context()))
+		_, err := c.NewLock("c").TryLock(t.Context(), 0)
+		rig.Must(t, err)
+		s.want("relock.lock.lost", "error.type=lost kind=plain mode=write name=b: 0", "error.type=lost kind=plain mode=write name=c: 0",
+			"error.type=lost kind=rw mode=read name=a: 0")
+	})
+}
+
 // Names that are made for each order or user are one series, and no names are too many.
 func TestNamesAreCollapsed(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -13,7 +13,7 @@
 //	relock.lock.waits             counter, {call}      calls that found the lock taken
 //	relock.lock.hold.duration     histogram, s         each hold that has ended, by its outcome
 //	relock.lock.held              up-down counter, {hold}
-//	relock.lock.lost              counter, {hold}      holds that ended before they were released
+//	relock.lock.lost              counter, {hold}      holds that ended before they were released; told as 0 before the first
 //	relock.lock.renewals          counter, {renewal}   leases that were extended
 //	relock.lock.renewal.failures  counter, {renewal}   tries to extend one that failed
 //
@@ -21,7 +21,8 @@
 // "semaphore") and relock.lock.mode ("read" or "write"); of durations relock.lock.outcome as
 // well: of a wait "acquired", "taken" (TryLock and its like), "timeout" or "canceled" (the
 // context's end), "closed" or "error"; of a hold "released", "unconfirmed" or "lost".
-// What went wrong has error.type too.
+// What went wrong has error.type too. A hold that Downgrade has made one for reading stays among
+// those that are held for writing until it ends: no hook tells of it before.
 //
 // # Names
 //

@@ -153,13 +153,15 @@ func TestHooksOfAShortHoldAllocateNothing(t *testing.T) {
 	traced, parent := tracers.Tracer("program").Start(t.Context(), "request")
 	defer parent.End()
 	for what, ctx := range map[string]context.Context{"no span": t.Context(), "a span": traced} {
-		e := relock.Event{Name: "told/1", Owner: "~abcdefgh:1", Kind: "plain", Waited: 30 * time.Microsecond, Held: 30 * time.Microsecond}
-		if got := testing.AllocsPerRun(1000, func() {
-			e.Token++
-			hooks.Acquired(ctx, e)
-			hooks.Released(e)
-		}); got > 0 {
-			t.Errorf("%v allocations for the hooks of a pair below %s, want none", got, what)
+		for _, kind := range []string{"plain", "rw"} {
+			e := relock.Event{Name: "told/1", Owner: "~abcdefgh:1", Kind: kind, Waited: 30 * time.Microsecond, Held: 30 * time.Microsecond}
+			if got := testing.AllocsPerRun(1000, func() {
+				e.Token++
+				hooks.Acquired(ctx, e)
+				hooks.Released(e)
+			}); got > 0 {
+				t.Errorf("%v allocations for the hooks of a pair of the kind %s below %s, want none", got, kind, what)
+			}
 		}
 	}
 }

@@ -40,7 +40,9 @@ func (s *site) force(w http.ResponseWriter, r *http.Request) {
 		p.Status, p.Problem, p.Removed = s.end(r)
 	}
 	if p.Problem == "" {
-		http.Redirect(w, r, "lock?name="+url.QueryEscape(p.Removed), http.StatusSeeOther)
+		// http.Redirect would make it absolute, by the path that StripPrefix has shortened.
+		w.Header().Set("Location", "lock?name="+url.QueryEscape(p.Removed))
+		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
 	show(w, "force.html", p)

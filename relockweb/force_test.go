@@ -2,6 +2,7 @@ package relockweb_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -59,12 +60,45 @@ func TestForceEndsWhatWasShown(t *testing.T) {
 		h := b.hold("x", "a?b&c")
 		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), `href="force?name=a%3fb%26c"`, "End this grant")
 		w := b.post(b.asked("a?b&c"), nil)
-		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/lock?name=a%3Fb%26c" {
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "lock?name=a%3Fb%26c" {
 			t.Fatalf("status %d to %q: %s", w.Code, w.Header().Get("Location"), w.Body)
 		}
 		<-h.Lost()
 		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), "Nobody holds it")
 		b.lacks(b.get("/", http.StatusOK), "<bdi>a?b&amp;c</bdi>")
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+	}, relockweb.AllowForce(anybody))
+}
+
+// A tripper is a handler as a client reaches it.
+type tripper struct{ *board }
+
+func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp := t.do(r).Result()
+	resp.Request = r
+	return resp, nil
+}
+
+// Fails when the answer to the POST leads to where the dashboard would be without its prefix.
+func TestForceLeadsBackToTheLockUnderAPrefix(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a?b&c")
+		form := b.asked("a?b&c")
+		mux := http.NewServeMux()
+		mux.Handle("/ops/locks/", http.StripPrefix("/ops/locks", b.Handler))
+		b.Handler = mux
+		browser := &http.Client{Transport: tripper{b}}
+		resp, err := browser.PostForm("http://example.com/ops/locks/force", form)
+		rig.Must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		rig.Must(t, err)
+		if at := resp.Request.URL.RequestURI(); resp.StatusCode != http.StatusOK || at != "/ops/locks/lock?name=a%3Fb%26c" {
+			t.Errorf("status %d at %s, want the lock's page", resp.StatusCode, at)
+		}
+		b.has(string(body), "Nobody holds it")
+		<-h.Lost()
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 	}, relockweb.AllowForce(anybody))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -21,28 +22,66 @@ type address struct {
 	hosts string // as the user wrote them
 }
 
+// forms are those of URLs, by kind.
+var forms = map[string]string{
+	"":         "redis://[user:password@]host:port[/db]",
+	"cluster":  "redis+cluster://[user:password@]host:port,...",
+	"sentinel": "redis+sentinel://[user:password@]sentinel:port,.../master[/db]",
+}
+
+// wrong says what is the matter with a URL, and what is wanted. It is given nothing of the
+// URL to say: where a password is not written as it has to be, any part may be of it.
+func (a address) wrong(what string) error {
+	return fmt.Errorf("the URL of Redis: %s; want %s, with / # ? @ %% in a password written as %%2F %%23 %%3F %%40 %%25", what, forms[a.kind])
+}
+
+// ownWords are those with which a complaint of go-redis begins; the URL may follow.
+var ownWords = regexp.MustCompile(`^redis: (unexpected option|invalid [A-Za-z_]+ (?:number|duration|boolean|scheme|path)): `)
+
+// refused is wrong for what a parser has said, of which it passes on no more.
+func (a address) refused(err error) error {
+	if own := ownWords.FindStringSubmatch(err.Error()); own != nil {
+		return a.wrong(own[1])
+	}
+	return a.wrong(unreadable)
+}
+
+const unreadable = "it cannot be read"
+
 // parseAddress reads redis://, rediss:// and unix:// as go-redis does, and with +cluster
 // or +sentinel behind the scheme several hosts with commas between them. Its errors
 // never show the URL, which may hold a password.
 func parseAddress(raw string) (a address, err error) {
-	scheme, rest, _ := strings.Cut(raw, "://")
-	scheme, a.kind, _ = strings.Cut(scheme, "+")
-	switch a.kind {
-	case "":
-		a.url = raw
-		return a, nil
-	case "cluster", "sentinel":
-	default:
-		return a, fmt.Errorf("redis+%s:// is unknown: redis+cluster:// and redis+sentinel:// are known", a.kind)
+	scheme, rest, is := strings.Cut(raw, "://")
+	scheme, kind, _ := strings.Cut(scheme, "+")
+	if !is || forms[kind] == "" {
+		return a, a.wrong("it begins with none of redis://, rediss:// and unix://, nor with +cluster or +sentinel in the first two")
 	}
+	a.kind = kind
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	user, hosts := "", authority
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, hosts = authority[:at+1], authority[at+1:]
 	}
+	// Where a password ends at its first slash, or # or ?, what it begins with is a host, and shown as one.
+	_, malformed := url.ParseQuery(query) // go-redis leaves out what is
+	behind := strings.Contains(path, "@") && (scheme != "unix" || hosts != "")
+	if behind || malformed != nil || strings.Contains(raw, "#") {
+		return a, a.wrong(unreadable)
+	}
+	if a.kind == "" {
+		a.url = raw
+		return a, nil
+	}
 	a.hosts = hosts
-	first, others, _ := strings.Cut(hosts, ",")
+	err = a.rewrite(scheme+"://"+user, path, query)
+	return a, err
+}
+
+// rewrite makes the URL that go-redis reads of one with several hosts.
+func (a *address) rewrite(before, path, query string) error {
+	first, others, _ := strings.Cut(a.hosts, ",")
 	var more []string
 	for host := range strings.SplitSeq(others, ",") {
 		if host != "" {
@@ -55,12 +94,12 @@ func parseAddress(raw string) (a address, err error) {
 	if a.kind == "sentinel" {
 		master, db, _ := strings.Cut(path, "/")
 		if master == "" {
-			return a, errors.New("want redis+sentinel://sentinel:port,.../master: the name of the master is missing")
+			return a.wrong("the name of the master is missing")
 		}
 		path, more = db, append(more, "master_name="+url.QueryEscape(master))
 	}
-	a.url = scheme + "://" + user + a.ported(first) + "/" + path + "?" + strings.Join(more, "&")
-	return a, nil
+	a.url = before + a.ported(first) + "/" + path + "?" + strings.Join(more, "&")
+	return nil
 }
 
 // ported adds the usual port where a host has none.
@@ -77,37 +116,35 @@ func (a address) ported(host string) string {
 // dial returns a link without its locks, and has asked nothing yet.
 func (s *server) dial() (*link, error) {
 	a, err := parseAddress(s.url)
+	if err != nil {
+		return nil, err
+	}
 	var config *tls.Config
 	var client func() redis.UniversalClient
 	l := &link{addr: a.hosts}
-	if err == nil {
-		// Without ContextTimeoutEnabled a server that hangs is waited for longer than is asked.
-		switch a.kind {
-		case "cluster":
-			var o *redis.ClusterOptions
-			if o, err = redis.ParseClusterURL(a.url); err == nil {
-				o.ContextTimeoutEnabled, config = true, o.TLSConfig
-				client = func() redis.UniversalClient { return redis.NewClusterClient(o) }
-			}
-		case "sentinel":
-			var o *redis.FailoverOptions
-			if o, err = redis.ParseFailoverURL(a.url); err == nil {
-				o.ContextTimeoutEnabled, config = true, o.TLSConfig
-				client = func() redis.UniversalClient { return redis.NewFailoverClient(o) }
-			}
-		default:
-			var o *redis.Options
-			if o, err = redis.ParseURL(a.url); err == nil {
-				o.ContextTimeoutEnabled, config, l.addr = true, o.TLSConfig, o.Addr
-				client = func() redis.UniversalClient { return redis.NewClient(o) }
-			}
+	// Without ContextTimeoutEnabled a server that hangs is waited for longer than is asked.
+	switch a.kind {
+	case "cluster":
+		var o *redis.ClusterOptions
+		if o, err = redis.ParseClusterURL(a.url); err == nil {
+			o.ContextTimeoutEnabled, config = true, o.TLSConfig
+			client = func() redis.UniversalClient { return redis.NewClusterClient(o) }
+		}
+	case "sentinel":
+		var o *redis.FailoverOptions
+		if o, err = redis.ParseFailoverURL(a.url); err == nil {
+			o.ContextTimeoutEnabled, config = true, o.TLSConfig
+			client = func() redis.UniversalClient { return redis.NewFailoverClient(o) }
+		}
+	default:
+		var o *redis.Options
+		if o, err = redis.ParseURL(a.url); err == nil {
+			o.ContextTimeoutEnabled, config, l.addr = true, o.TLSConfig, o.Addr
+			client = func() redis.UniversalClient { return redis.NewClient(o) }
 		}
 	}
-	if bad, is := errors.AsType[*url.Error](err); is {
-		err = bad.Err // its message would show the URL, with the password in it
-	}
 	if err != nil {
-		return nil, fmt.Errorf("the URL of Redis: %w", err)
+		return nil, a.refused(err)
 	}
 	if err := s.certify(config); err != nil {
 		return nil, err

@@ -30,6 +30,81 @@ func TestAddressesAreReadAsGoRedisReadsThem(t *testing.T) {
 	}
 }
 
+// The parts of a password that is written as it is, where a URL has other marks for it.
+var unescaped = []string{
+	"redis://:s3cret/more@host:6379", "redis://u:s3cret#more@host:6379", "redis://u:s3cret?more@host:6379", "redis://:s3cret%more@host:6379", "redis://:s3cret more@host:6379",
+	"redis://u:p@s3cret/more@host:6379", "redis://u:4711/s3cret@host:6379", "redis://u:4711/s3cret/more@host:6379/0", "redis://u:4711#more@host:6379",
+	"redis://u:4711?more@host", "redis://u:4711?db=s3cret@host", "redis://u:4711?read_timeout=s3cret@host", "redis://u:4711?s3cret;@host",
+	"redis+cluster://:s3cret/more@host", "redis+cluster://u:4711/more@host", "redis+cluster://u:4711#more@host", "redis+cluster://u:4711?s3cret@host", "redis+cluster://:s3cret%more@host,b:1",
+	"redis+sentinel://:s3cret/more@host/main", "redis+sentinel://u:4711/s3cret@host/main", "redis+sentinel://u:4711/s3cret@host/0", "redis+sentinel://u:4711#more@host/main",
+	"redis+sentinel://u:4711?s3cret@host/main", "redis+sentinel://:s3cret%more@host/main",
+	"unix://:s3cret/more@/run/redis.sock", "unix://:4711/s3cret@/run/redis.sock", "unix://u:p@4711/s3cret@/run/redis.sock",
+	"s3cret", "user:more+s3cret@host:6379", "redis+s3cret://host", "s3cret://host", "redis:s3cret@host", "redis://host/s3cret", "redis://host/0/s3cret", "redis://host?s3cret=more",
+}
+
+// Fails when an error shows what stands in the URL: a parser's own says what it has met.
+func TestNoErrorShowsAPartOfAPassword(t *testing.T) {
+	w := worldAt(t, "")
+	for _, raw := range unescaped {
+		status, out, complaint := w.relockEnv([]string{"REDIS_URL=" + raw}, "info", "x", "-json")
+		for _, part := range []string{"s3cret", "more", "4711", "host:6379", "@host"} {
+			if strings.Contains(out+complaint, part) {
+				t.Errorf("%s: %s shows %q", raw, complaint, part)
+			}
+		}
+		if status != exitUsage || !strings.Contains(complaint, "want redis") || !strings.Contains(complaint, "%2F %23 %3F %40 %25") {
+			t.Errorf("%s: status %d, %q, want the form that is wanted", raw, status, complaint)
+		}
+	}
+}
+
+// Fails when a URL that is written as the errors say is refused, or read otherwise.
+func TestPasswordWithMarksOfAURLIsReadAsTheErrorsSay(t *testing.T) {
+	const written, password = "a%2Fb%23c%3Fd%40e%25f", "a/b#c?d@e%f"
+	l, err := (&server{url: "redis://u:" + written + "@h:1/2?client_name=x"}).dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.rdb.Close()
+	if o := l.rdb.(*redis.Client).Options(); o.Password != password || o.Addr != "h:1" || o.DB != 2 {
+		t.Errorf("%q at %s, %d, want %q at h:1, 2", o.Password, o.Addr, o.DB, password)
+	}
+	a, err := parseAddress("redis+cluster://u:" + written + "@h,i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := redis.ParseClusterURL(a.url); err != nil || o.Password != password || len(o.Addrs) != 2 || a.hosts != "h,i" {
+		t.Errorf("a Cluster: %+v, %v", o, err)
+	}
+	if a, err = parseAddress("redis+sentinel://u:" + written + "@h/main?password=p@q"); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := redis.ParseFailoverURL(a.url); err != nil || o.SentinelPassword != password || o.MasterName != "main" || o.Password != "p@q" {
+		t.Errorf("by Sentinel: %+v, %v", o, err)
+	}
+	for _, raw := range []string{"unix:///run/a@b.sock", "unix://u:" + written + "@/run/redis.sock?db=1", "rediss://[::1]", "redis://h?protocol=2"} {
+		l, err := (&server{url: raw}).dial()
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		l.rdb.Close()
+	}
+}
+
+// Fails when an error says no more than that something is wrong, though what go-redis says has a part without the URL.
+func TestErrorSaysWhatOfTheURLIsWrong(t *testing.T) {
+	for raw, want := range map[string]string{
+		"redis://h/x": "invalid database number", "redis://h?x=1": "unexpected option", "redis://h?read_timeout=x": "invalid read_timeout duration",
+		"http://h": "invalid URL scheme", "h:6379": "it begins with none of", "redis+sentinel://h": "the name of the master", "redis://h:x": unreadable,
+	} {
+		_, err := (&server{url: raw}).dial()
+		if err == nil || !strings.HasPrefix(err.Error(), "the URL of Redis: "+want) {
+			t.Errorf("%s: %v, want %q", raw, err, want)
+		}
+	}
+}
+
 // everyCommand runs, holds names in several slots, and lists them.
 func everyCommand(t *testing.T, flags ...string) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	manDate   = "2026-11-22" // of the page's newest part
+	manDate   = "2026-11-25" // of the page's newest part
 	roffWidth = 64           // before dashes are escaped; what is longer is hard to compare
 )
 
@@ -41,6 +41,7 @@ var variables = [][2]string{
 	{"RELOCK_PREFIX", "what begins every key in Redis, unless -prefix says so"},
 	{"NO_COLOR", "where it is set, nothing is colored"},
 	{"RELOCK_NAME, RELOCK_TOKEN, RELOCK_OWNER", "set for the command that run runs"},
+	{"RELOCK_RUNS", "set for it too: the runs that it is a part of, for a relock run in it that would wait for one of them"},
 }
 
 func (t *tool) man(*flags) action {

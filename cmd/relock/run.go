@@ -33,7 +33,7 @@ Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is no
 renewed meanwhile, and where its lease has ended the command is ended too.
 
 Exit status: the command's; 128+n when signal n ended it, or ended the wait;
-64 usage, or NAME is held by the run that this one is a part of; 69 Redis cannot be
+64 usage, or NAME is held by a run that this one is a part of; 69 Redis cannot be
 reached or refuses, or NAME is in use as another kind of lock (plain, fair, rw, fair rw,
 semaphore); 75 not acquired within -wait; 76 the lock
 was lost; 126 the command cannot be started; 127 it was not found.
@@ -162,17 +162,17 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	return lock.Acquire(ctx)
 }
 
-// within refuses a wait without an end for the very run that this one is a part of.
+// within refuses a wait without an end for a run that this one is a part of.
 func (j *job) within(ctx context.Context, lock *relock.Lock) error {
-	outer, _ := strconv.ParseInt(lookup(j.env, "RELOCK_TOKEN"), 10, 64)
-	if outer == 0 || j.bounded || j.runs > 0 || lookup(j.env, "RELOCK_NAME") != j.name {
+	outer := outerTokens(j.env, j.name)
+	if len(outer) == 0 || j.bounded || j.runs > 0 {
 		return nil
 	}
 	info, _ := lock.Info(ctx) // asking for the lock says what is the matter
 	for _, h := range info.Holders {
 		reenters, beside := j.owner != "" && h.Owner == j.owner, h.Read && j.read
-		if h.Token == outer && !reenters && !beside {
-			return fmt.Errorf("%q is held by the run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
+		if slices.Contains(outer, h.Token) && !reenters && !beside {
+			return fmt.Errorf("%q is held by a run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
 		}
 	}
 	return nil
@@ -209,9 +209,10 @@ func (j *job) interruptible(ctx context.Context, signals <-chan os.Signal, fn fu
 func (j *job) environ(token int64) []string {
 	env := slices.DeleteFunc(slices.Clone(j.env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return name == "RELOCK_NAME" || name == "RELOCK_TOKEN" || name == "RELOCK_OWNER"
+		return slices.Contains([]string{"RELOCK_NAME", "RELOCK_TOKEN", "RELOCK_OWNER", runsVariable}, name)
 	})
-	env = append(env, "RELOCK_NAME="+j.name, "RELOCK_TOKEN="+strconv.FormatInt(token, 10))
+	runs := append(outerRuns(j.env), oneRun(j.name, token))
+	env = append(env, "RELOCK_NAME="+j.name, "RELOCK_TOKEN="+strconv.FormatInt(token, 10), runsVariable+"="+strings.Join(runs, " "))
 	if j.owner != "" {
 		env = append(env, "RELOCK_OWNER="+j.owner)
 	}

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +37,51 @@ func TestRunInsideARunIsToldThatItWouldWaitForEver(t *testing.T) {
 	// What an outer run said once is no hold.
 	if status, out, complaint := w.relockEnv([]string{"RELOCK_NAME=x", "RELOCK_TOKEN=5"}, "run", "x", "echo", "started"); status != 0 || out != "started\n" {
 		t.Errorf("a free lock: status %d, %q, complaint %q", status, out, complaint)
+	}
+}
+
+// Fails when a run knows of the innermost of the runs alone that it is a part of: it waits for ever then.
+func TestRunInsideOfSeveralIsRefusedTheNameOfEach(t *testing.T) {
+	w := newWorld(t)
+	nested := func(runs ...string) (status int, out string) {
+		ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+		defer cancel()
+		var args []string
+		for i, of := range runs {
+			if i > 0 {
+				args = append(args, self(t))
+			}
+			args = append(append(args, "run"), append(strings.Split(of, ","), "--")...)
+		}
+		var stdout, stderr strings.Builder
+		status = run(ctx, append(args, "echo", "started"), w.env(beRelock), strings.NewReader(""), &stdout, &stderr)
+		return status, stdout.String()
+	}
+	for want, all := range map[string][][]string{
+		"":          {{"a", "b", "a"}, {"a: b", "c d:", "e", "a: b"}, {"-owner,me,a", "b", "-owner,you,a"}, {"a", "-owner,me,b", "a"}, {"-read,a", "b", "-write,a"}},
+		"started\n": {{"a", "b", "c"}, {"-owner,me,a", "b", "-owner,me,a", "-owner,me,a"}, {"-read,a", "b", "-read,a"}},
+	} {
+		for _, runs := range all {
+			if status, out := nested(runs...); out != want || (status == exitUsage) != (want == "") {
+				t.Fatalf("%q: status %d, output %q, want %q", runs, status, out, want)
+			}
+		}
+	}
+}
+
+// Fails when the outer run of a relock that keeps no list of runs is not known.
+func TestRunInsideOfAnOlderRelocksRunIsRefusedItsName(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	defer cancel()
+	h := w.hold("x")
+	var out strings.Builder
+	env := w.env("RELOCK_RUNS=5:y nonsense", "RELOCK_NAME=x", fmt.Sprint("RELOCK_TOKEN=", h.Token()))
+	if status := run(ctx, []string{"run", "x", "echo", "started"}, env, strings.NewReader(""), &out, &out); status != exitUsage {
+		t.Errorf("status %d, %q, want that it is refused", status, out.String())
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
 	}
 }
 
