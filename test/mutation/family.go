@@ -59,7 +59,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a try for several locks ends with its wait", "multi.go",
-		"	return m.acquire(bounded, func", "	return m.acquire(ctx, func",
+		"	return m.acquire(bounded, func", "	_ = bounded\n	return m.acquire(ctx, func",
 		[]string{"TestMultiTriesForNoLongerThanItsWait"},
 	},
 	{
