@@ -78,7 +78,8 @@ func (m *Multi) Lock(ctx context.Context) error {
 
 // TryLock is Lock for at most the given time, which is for all the locks together.
 // It returns (false, nil) when one of them was not to be had within it. With a wait
-// of zero or less it makes one attempt for each.
+// of zero or less it makes one attempt for each. For what it gives back then it stays a
+// tenth of a second more, at most.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return had(m.noted(m.TryAcquire(ctx, wait)))
 }
@@ -117,7 +118,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 	bounded := ctx
 	if ctx != nil {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, min(wait, math.MaxInt64-undoTime)+undoTime)
+		bounded, cancel = context.WithTimeoutCause(ctx, min(wait, math.MaxInt64-undoTime)+undoTime, waitError(wait))
 		defer cancel()
 	}
 	return m.acquire(bounded, func(l *Lock) (*Hold, error) { return l.TryAcquire(ctx, wait-time.Since(began)) })
@@ -138,7 +139,9 @@ func (m *Multi) acquire(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 			return h, err
 		}
 		h.giveBack(ctx)
-		transport.Pause(ctx, nil, transport.Backoff(try)) // its end is the next attempt's error
+		if !transport.Pause(ctx, nil, transport.Backoff(try)) {
+			return nil, fmt.Errorf("relock: %w", explain(ctx, ErrNotAcquired))
+		}
 	}
 }
 

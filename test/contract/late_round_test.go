@@ -91,6 +91,24 @@ func TestMultiTriesForNoLongerThanItsWait(t *testing.T) {
 	}
 }
 
+// Fails when a try whose locks are lost before it has them all goes on without an end.
+func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		far, link := x.Linked()
+		link.Latency(200 * time.Millisecond)
+		m := relock.NewMulti(x.Lock("a", relock.TTL(100*time.Millisecond), relock.NoWatchdog()), far.NewLock("b"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, wait := range []time.Duration{0, time.Second} {
+			began := x.Now()
+			got, err := m.TryLock(ctx, wait)
+			if took := x.Now() - began; got || err != nil || took > wait+2*time.Second {
+				t.Errorf("TryLock = %v, %v after %v, for a wait of %v", got, err, took, wait)
+			}
+		}
+	})
+}
+
 // Fails when New makes a client of whose locks each is refused.
 func TestReplicasThatTakeAsLongAsAReadAreRefusedAtOnce(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

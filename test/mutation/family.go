@@ -63,6 +63,11 @@ var familyRules = []Rule{
 		[]string{"TestMultiTriesForNoLongerThanItsWait"},
 	},
 	{
+		"a try for several locks that are lost ends with its wait", "multi.go",
+		"		if !transport.Pause(ctx, nil, transport.Backoff(try)) {", "		if transport.Pause(ctx, nil, transport.Backoff(try)); false {",
+		[]string{"TestMultiTriesForNoLongerThoughItsLocksAreLost"},
+	},
+	{
 		"the least wait is none", "multi.go",
 		"	wait = max(wait, 0) ", "	wait += 0 ",
 		[]string{"TestMultiTriesForNoLongerThanItsWait"},
