@@ -48,7 +48,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	if h.terms.fixed {
 		rest = min(rest, h.terms.ttl)
 	}
-	h.term.Extend(sent, trust.Until(sent, rest))
+	h.term.Extend(trust.Until(sent, rest))
 	if h.term.Over(now) { // the answer took all of the lease: it is asked for again
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")

@@ -153,7 +153,7 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !h.term.Over(now) {
-				h.term.Extend(sent, trust.Until(sent, time.Duration(left)*time.Millisecond))
+				h.term.Extend(trust.Until(sent, time.Duration(left)*time.Millisecond))
 			}
 		}
 	}

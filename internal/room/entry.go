@@ -152,7 +152,7 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 // many replicas have acknowledged. False: the lease has already run out, as
 // after a pause.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
-	term := trust.Term{Until: e.trusted(sent, remaining), Renewed: sent}
+	term := trust.Term{Until: e.trusted(sent, remaining)}
 	if !e.Waits() || term.Over(at.Now) {
 		return false
 	}

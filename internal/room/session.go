@@ -67,11 +67,11 @@ func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledge
 
 // extend moves trust, never backwards: an older answer may arrive later. It
 // rests on what enough replicas have, and on nothing else.
-func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
+func (s *Session) extend(until clock.Instant, acks int) (done bool) {
 	if s.over || s.Away() || acks < s.Need().N {
 		return false
 	}
-	s.term.Extend(sent, until)
+	s.term.Extend(until)
 	s.unproven, s.lost = false, nil
 	return true
 }

@@ -98,7 +98,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 		s.fails = 0
 	case reply.Remaining < st.Lease.Truncate(time.Millisecond): // a later statement overtook it
 		return Overtaken
-	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
+	case s.extend(s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)
 	default:
@@ -168,7 +168,7 @@ func (st *Statement) Renewed(at *Step) (extended bool) {
 	}
 	s.busy = false
 	s.Check(at)
-	extended = !s.over && s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)
+	extended = !s.over && s.extend(trust.Until(st.Sent, st.Lease), 0)
 	switch {
 	case extended:
 		s.fails = 0

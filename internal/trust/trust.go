@@ -10,8 +10,7 @@ import (
 
 // A Term is how long nobody else can hold what is held here. Its zero value is over.
 type Term struct {
-	Until   clock.Instant // nobody else can hold before that
-	Renewed clock.Instant // when the latest request left on which that rests
+	Until clock.Instant // nobody else can hold before that
 }
 
 // Margin is what is taken off a lease before it is trusted: clocks that run at
@@ -26,10 +25,7 @@ func Until(sent clock.Instant, remaining time.Duration) clock.Instant {
 }
 
 // Extend moves the end, never backwards: an older answer may arrive later.
-func (t *Term) Extend(sent, until clock.Instant) {
-	t.Until = clock.Max(t.Until, until)
-	t.Renewed = clock.Max(t.Renewed, sent)
-}
+func (t *Term) Extend(until clock.Instant) { t.Until = clock.Max(t.Until, until) }
 
 // Over says that somebody else may hold by now.
 func (t *Term) Over(now clock.Instant) bool { return now.Reached(t.Until) }
@@ -40,12 +36,11 @@ func (t *Term) Fresh(now clock.Instant, lease time.Duration) bool {
 	return now.Until(t.Until) >= lease/3
 }
 
-// Due returns when to renew a lease: a third of it after the last time, so that two
-// more renewals may fail. It goes by what is left as well: an answer may have moved the
-// last time and not the end, and a lease may have been told of when most of it was over.
+// Due returns when to renew a lease: when a third of it is over, so that two more renewals
+// may fail. It goes by what is left: an answer that leaves the lease as it is puts nothing off,
+// and one that comes when most of it is over is followed at once.
 func (t *Term) Due(lease time.Duration) clock.Instant {
-	whole := lease - Margin(lease)
-	return clock.Min(t.Renewed.Add(lease/3), t.Until.Add(lease/3-whole))
+	return t.Until.Add(lease/3 + Margin(lease) - lease)
 }
 
 // Within returns soon, or the end of the term where that is earlier.
