@@ -164,8 +164,8 @@ local function ask(request)
       return { 2, 0, 0, 0, '' }
     end
   end
-  local session = find(request.nonce, request.client, request.owner)
-  if session and session.deadline > now then
+  local session = found_live(request.nonce, request.client, request.owner)
+  if session then
     return held(session)
   end
   local grant = request.named and grant_of(request.owner)

@@ -329,6 +329,18 @@ local function drop(s)
   settle_mode(s.owner, grant)
 end
 
+-- The session of that nonce while its lease runs. One that is over is forgotten: its owner's
+-- grant counts it, and is not to count twice who asks again by its nonce.
+local function found_live(nonce, client, owner)
+  local s = find(nonce, client, owner)
+  if s and s.deadline > now then
+    return s
+  end
+  if s and KEYS[2] then
+    drop(s)
+  end
+end
+
 -- Forgets those of several that are past their deadline, as many as the budget allows.
 local function sweep_sessions()
   if not state.several or not KEYS[2] then

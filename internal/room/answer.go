@@ -130,7 +130,7 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	switch {
 	case !e.Waits(): // it has been granted while the heartbeat was under way, or given up
 	case said.Code == OfKind, said.Code == Upgrade, said.Code == Ended:
-		e.Fail(&Refusal{said}, at)
+		e.refuse(said, at)
 	case said.Code == Late:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
 	default:

@@ -246,3 +246,12 @@ func (e *Entry) Fail(why error, at *Step) {
 	e.finished(at)
 	at.do(Effect{Do: Forget, Of: e.Acquisition})
 }
+
+// refuse is Fail by Redis' own answer. A copy of an earlier request that was not answered
+// may yet come there, and would be granted to nobody: its nonce is ended.
+func (e *Entry) refuse(said Answer, at *Step) {
+	e.Fail(&Refusal{said}, at)
+	if e.Session == nil && e.doubt != 0 {
+		at.do(Effect{Do: Release, Of: e.Acquisition})
+	}
+}

@@ -1,10 +1,13 @@
 package contract_test
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -34,5 +37,34 @@ func TestPermitsOfTheDeadAreGivenBackOnce(t *testing.T) {
 		if held != 2 {
 			t.Errorf("%d hold 2 permits", held)
 		}
+	})
+}
+
+// A copy of a request comes when its own session is dead and not forgotten yet, as so many others died
+// later, and its owner holds by another session.
+// Fails when the session is counted twice: its permits stay taken while anybody holds.
+func TestPermitsOfASessionThatComesBackAreCountedOnce(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		acquire := func(c *relock.Client, owner string, weight int, ttl time.Duration) *relock.Hold {
+			h, err := c.NewSemaphore("gpu", 1000, relock.Weight(weight), relock.TTL(ttl), relock.NoWatchdog()).TryAcquire(x.By(owner), 0)
+			rig.Must(t, err)
+			return h
+		}
+		a, crowd, late := x.Actor(), x.Actor(), make(chan struct{})
+		a.Fate("acquire", 1, redistest.Duplicate(late))
+		acquire(a.Client, "me", 500, 250*time.Millisecond)
+		other := acquire(x.Client(), "me", 500, 5*time.Second)
+		acquire(x.Client(), "you", 100, time.Minute)
+		for i := range 300 { // more than one script forgets
+			acquire(crowd.Client, fmt.Sprint(i), 1, 270*time.Millisecond)
+		}
+		a.Link.Cut()
+		crowd.Link.Cut()
+		time.Sleep(350 * time.Millisecond)
+		close(late)
+		synctest.Wait()
+		time.Sleep(300 * time.Millisecond)
+		rig.End(t, other)
+		rig.End(t, acquire(x.Client(), "next", 500, time.Second))
 	})
 }

@@ -169,6 +169,11 @@ var holdRules = []Rule{
 		[]string{"TestWhoResumesHoldsUnderTheSameToken", "TestATicketOfADowngradedHoldReads"},
 	},
 	{
+		"who is refused has the copies of its requests ended", "internal/room/entry.go",
+		"	if e.Session == nil && e.doubt != 0 {", "	if false {",
+		[]string{"TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing"},
+	},
+	{
 		"a lost hold is released", "internal/room/session.go",
 		"\ts.LoseHeld(why, at) //", "\ts.Lose(why, at) //",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},

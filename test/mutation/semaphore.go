@@ -3,6 +3,11 @@ package mutation
 // semaphoreRules are those of semaphores.
 var semaphoreRules = []Rule{
 	{
+		"semaphore: a session that comes back is counted once", "lua/shared_sessions.lua",
+		"  if s and KEYS[2] then\n    drop(s)\n  end\n", "",
+		[]string{"TestPermitsOfASessionThatComesBackAreCountedOnce"},
+	},
+	{
 		"semaphore: permits of the dead are given back once", "lua/shared_sessions.lua",
 		"  state.since = math.max(state.since, s.low)\n", "",
 		[]string{"TestPermitsOfTheDeadAreGivenBackOnce"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -148,5 +149,28 @@ func TestF11WaitersOwnersAreReadBackAsGiven(t *testing.T) {
 			<-waiter.Done
 			s.Until(s.Now() + 101*time.Millisecond)
 		}
+	})
+}
+
+// A heartbeat that was not answered comes to Redis when another has been answered that the name
+// is of another kind, and when it is free again.
+// Fails when it is granted to nobody: the lock is taken for a lease.
+func TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b, r := s.Actor(), s.Actor(), s.Actor()
+		held := s.Take(a.NewLock("l"))
+		waiter := s.Begin(b.NewLock("l"))
+		gate := make(chan struct{})
+		b.Fate("acquire", 1, redistest.Hold(gate))
+		s.Until(11 * time.Second) // its heartbeat is under way
+		s.Server.FlushAll()
+		other := s.Take(rig.OfKind(r.NewLock("l"), "rw"))
+		<-waiter.Done
+		rig.WantIs(t, waiter.Err, relock.ErrKind)
+		rig.WantIs(t, held.Release(), relock.ErrLost)
+		rig.End(t, other)
+		close(gate)
+		s.Until(s.Now() + time.Second)
+		s.Frees("l")
 	})
 }
