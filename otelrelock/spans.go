@@ -12,16 +12,15 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// holdKey is what holds are told apart by; those of a named owner that has re-entered share it.
-type holdKey struct {
-	name, owner string
-	token       int64
-}
+// holdKey is whose holds they are, and of what. The token tells more, but is another when a wait on a
+// condition has ended.
+type holdKey struct{ name, owner string }
 
-func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner, e.Token} }
+func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner} }
 
 // An open is a hold that is live, below the span in which it was acquired.
 type open struct {
+	token  int64
 	parent trace.Span
 	failed []failure // renewals
 	older  *open     // with the same key
@@ -67,7 +66,7 @@ func (s *spans) acquired(ctx context.Context, e relock.Event) {
 		return
 	}
 	s.asked(ctx, e)
-	k, o := keyOf(e), open{parent: parent}
+	k, o := keyOf(e), open{token: e.Token, parent: parent}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if newest, several := s.live[k]; several {
@@ -93,7 +92,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 
 // ended is the span of a hold that is over.
 func (s *spans) ended(e relock.Event, lost bool) {
-	o, known := s.take(keyOf(e))
+	o, known := s.take(keyOf(e), e.Token)
 	if !known || e.Err == nil && e.Held < s.from {
 		return
 	}
@@ -113,19 +112,27 @@ func (s *spans) ended(e relock.Event, lost bool) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// take takes the newest hold off those that are live.
-func (s *spans) take(k holdKey) (o open, known bool) {
+// take takes a hold off those that are live: the newest with that token, else the newest.
+func (s *spans) take(k holdKey, token int64) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o, known = s.live[k]; !known {
+	newest, known := s.live[k]
+	if !known {
 		return open{}, false
 	}
-	if o.older == nil {
+	for at := &newest; newest.token != token && at.older != nil; at = at.older {
+		if o = *at.older; o.token == token {
+			at.older = o.older
+			s.live[k] = newest
+			return o, true
+		}
+	}
+	if newest.older == nil {
 		delete(s.live, k)
 	} else {
-		s.live[k] = *o.older
+		s.live[k] = *newest.older
 	}
-	return o, true
+	return newest, true
 }
 
 func fail(span trace.Span, err error, outcome, kind string) {

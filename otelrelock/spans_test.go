@@ -136,3 +136,45 @@ func TestSpansAreOfWhatLasts(t *testing.T) {
 		})
 	}
 }
+
+// Fails when a hold is remembered by its token alone, which is another after a wait: it has no span then.
+func TestHoldThatHasWaitedOnAConditionHasASpan(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		l, other := x.Client(s.hooks).NewLock("a"), x.Lock("a")
+		ctx, parent := s.tracer.Start(relock.WithOwner(t.Context(), "me"), "request")
+		defer parent.End()
+		rig.Must(t, l.Lock(ctx))
+		asleep := x.Sleeps(ctx, l.NewCond("c"), 0)
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.NewCond("c").Signal(t.Context()))
+		rig.Must(t, other.Unlock())
+		asleep.Woken()
+		time.Sleep(time.Second)
+		rig.Must(t, l.Unlock())
+		if n := len(s.named("relock.hold")); n != 1 {
+			t.Errorf("%d spans, want one", n)
+		}
+	})
+}
+
+// Fails when the span of a hold is below that of another of its owner.
+func TestHoldsOfTwoTokensHaveTheSpansOfTheirOwnCalls(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		parents := map[int64]string{}
+		for token := int64(1); token <= 3; token++ {
+			ctx, parent := s.tracer.Start(t.Context(), "request")
+			defer parent.End()
+			s.all.Acquired(ctx, relock.Event{Name: "a", Owner: "me", Token: token})
+			parents[token] = parent.SpanContext().SpanID().String()
+		}
+		for _, token := range []int64{2, 1, 3} {
+			s.all.Released(relock.Event{Name: "a", Owner: "me", Token: token, Held: time.Minute})
+			all := s.named("relock.hold")
+			if got := all[len(all)-1].Parent().SpanID().String(); got != parents[token] {
+				t.Errorf("the hold with token %d is below %s, want %s", token, got, parents[token])
+			}
+		}
+	})
+}
