@@ -143,6 +143,26 @@ func TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain(t *testing.T) {
 	})
 }
 
+// A primary falls silent as it has granted the lock: it cannot be told of the token.
+// Fails when the attempt ends with the error of its context, which its caller may not have.
+func TestAnAttemptThatEndsAsTheTokenIsMadeSaysSo(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(7, 0, 0)
+		all[2].silence()
+		l := lockOn(all)
+		l.Primaries[1] = latePrimary{all[1], all[1].silence}
+		ctx, cancel := context.WithTimeout(t.Context(), patience/5)
+		defer cancel()
+		_, err := l.Attempt(ctx, false)
+		if wantIs(t, err, quorum.ErrFewAnswer); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		all[1].heal()
+		all[2].heal()
+		wantHeld(t, all)
+	})
+}
+
 func TestTooFewAnswersAreNoContention(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0, 0, 0)

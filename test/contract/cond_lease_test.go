@@ -77,10 +77,8 @@ func TestForgottenWaiterTrustsNoLongerThanItHasAskedFor(t *testing.T) {
 // The renewal of a session is about to be sent when its owner is to wait, and may not.
 func TestSessionThatMayNotWaitIsRenewedOn(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
-		a, b := x.Actor(), x.Actor()
-		la, lb := a.NewLock("l", relock.Owner("me")), b.NewLock("l", relock.Owner("me"))
-		h := rig.MustAcquire(t, la)
-		other := rig.MustAcquire(t, lb)
+		a := x.Actor()
+		la, h, other := byTwo(x, a)
 		gate := make(chan struct{})
 		a.Fate("await", 1, redistest.Hold(gate))
 		var wait rig.Going

@@ -10,6 +10,13 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
+// byTwo has an owner hold a lock in the actor's process and in another.
+func byTwo(x *rig.Lab, a *rig.Actor) (l *relock.Lock, h, other *relock.Hold) {
+	x.T.Helper()
+	l = a.NewLock("l", relock.Owner("me"))
+	return l, rig.MustAcquire(x.T, l), rig.MustAcquire(x.T, x.Lock("l", relock.Owner("me")))
+}
+
 // The first copy of the statement arrives when it has been refused by another, and when what
 // it was refused for is over: the owner has unlocked in its other process.
 // Fails when it is carried out: its client was told that nothing has been given up, and holds on.
@@ -18,8 +25,7 @@ func TestLateCopyOfARefusedWaitGivesUpNothing(t *testing.T) {
 		a := x.Actor()
 		gate := make(chan struct{})
 		a.Fate("await", 1, redistest.Hold(gate))
-		la, lb := a.NewLock("l", relock.Owner("me")), x.Lock("l", relock.Owner("me"))
-		h, other := rig.MustAcquire(t, la), rig.MustAcquire(t, lb)
+		la, h, other := byTwo(x, a)
 		waiter := x.Begin(x.Lock("l"))
 		rig.WantIs(t, la.NewCond("c").Wait(t.Context()), relock.ErrOwnerMismatch)
 		rig.End(t, other)
@@ -39,8 +45,7 @@ func TestWaitThatIsRefusedWithoutAnAnswerIsRefusedAgain(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		a := x.Actor()
 		a.Fate("await", 1, redistest.CutReply)
-		la, lb := a.NewLock("l", relock.Owner("me")), x.Lock("l", relock.Owner("me"))
-		h, other := rig.MustAcquire(t, la), rig.MustAcquire(t, lb)
+		la, h, other := byTwo(x, a)
 		rig.End(t, rig.MustAcquire(t, la)) // it knows then that it is not alone
 		rig.WantIs(t, la.NewCond("c").Wait(t.Context()), relock.ErrOwnerMismatch)
 		rig.Must(t, h.Err())

@@ -153,6 +153,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumCallOutlivesTheClientThatItQueuesWith"},
 	},
 	{
+		"an attempt that is cut short as its token is made says so", "internal/quorum/keep.go",
+		"		return fmt.Errorf(\"%w: its context ended before a majority had the token\", ErrFewAnswer)", "		return ctx.Err()",
+		[]string{"TestAnAttemptThatEndsAsTheTokenIsMadeSaysSo"},
+	},
+	{
 		"a primary that is had is not asked again", "internal/quorum/gather.go",
 		"!m.asking && m.hold == nil && h.err == nil", "!m.asking && h.err == nil",
 		[]string{"TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain"},
