@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,5 +110,28 @@ func TestShardedChannelOfACallInItsHookEndsWithClose(t *testing.T) {
 		rig.WantIs(t, rig.Returned(t, first), relock.ErrClosed)
 		close(goOn)
 		rig.WantIs(t, rig.Returned(t, second), relock.ErrClosed)
+	})
+}
+
+// Fails when the second call cuts short what the first tells Redis at last.
+func TestTwoCallsOfCloseLeaveTheQueue(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l")
+		rig.Must(t, l.Lock(t.Context()))
+		c, link := x.Linked()
+		call := x.Begin(c.NewLock("l"))
+		synctest.Wait()
+		link.Latency(20 * time.Millisecond)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { rig.Must(t, c.Close()) })
+		}
+		both.Wait()
+		<-call.Done
+		rig.WantIs(t, call.Err, relock.ErrClosed)
+		time.Sleep(time.Second)
+		if info := x.Info(l); info.Waiters != 0 {
+			t.Errorf("%d wait", info.Waiters)
+		}
 	})
 }

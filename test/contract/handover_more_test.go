@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,4 +99,31 @@ func TestAHoldThatWasLostBeforeItIsHandedOverIsLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when it gives up its hold twice: Redis is told that there are four billion.
+func TestAResumptionThatIsNotConfirmedIsGivenUpOnce(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		b, never, cut := x.Actor(), make(chan struct{}), false
+		defer close(never)
+		h, err := x.Lock("l", relock.NoWatchdog()).Acquire(x.By("me"))
+		rig.Must(t, err)
+		ticket := detach(t, h, 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		b.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch name := rig.ScriptSent(cmd.Args); {
+			case name == "resume" && !cut:
+				cut = true
+				return redistest.CutReply
+			case name == "hold" && ctx.Err() == nil:
+				return redistest.Hold(never)
+			}
+			return redistest.Pass
+		})
+		_, err = b.Resume(ctx, ticket)
+		rig.WantIs(t, err, context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		x.Free(x.Lock("l"))
+	})
 }

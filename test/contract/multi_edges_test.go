@@ -3,8 +3,10 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
@@ -124,5 +126,49 @@ func TestMultiOverTwoServersTakesNothingWhereOneIsSilent(t *testing.T) {
 		}
 		synctest.Wait()
 		x.Frees("a")
+	})
+}
+
+// Fails when a try stays until what it gives back is confirmed, and when the least wait
+// becomes the longest.
+func TestMultiTriesForNoLongerThanItsWait(t *testing.T) {
+	for what, wait := range map[string]time.Duration{"no wait": math.MinInt64, "a wait": 300 * time.Millisecond} {
+		t.Run(what, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				far, link := x.Linked()
+				near := x.Client()
+				rig.Must(t, x.Lock("b").Lock(t.Context()))
+				link.Latency(time.Millisecond)
+				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if rig.Runs(cmd, "release") {
+						return redistest.Lose
+					}
+					return redistest.Pass
+				})
+				began := x.Now()
+				got, err := relock.NewMulti(far.NewLock("a"), near.NewLock("b")).TryLock(t.Context(), wait)
+				if took := x.Now() - began; got || err != nil || took > max(wait, 0)+150*time.Millisecond {
+					t.Errorf("TryLock = %v, %v after %v, for a wait of %v", got, err, took, wait)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a try whose locks are lost before it has them all goes on without an end.
+func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		far, link := x.Linked()
+		link.Latency(200 * time.Millisecond)
+		m := relock.NewMulti(x.Lock("a", relock.TTL(100*time.Millisecond), relock.NoWatchdog()), far.NewLock("b"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, wait := range []time.Duration{0, time.Second} {
+			began := x.Now()
+			got, err := m.TryLock(ctx, wait)
+			if took := x.Now() - began; got || err != nil || took > wait+2*time.Second {
+				t.Errorf("TryLock = %v, %v after %v, for a wait of %v", got, err, took, wait)
+			}
+		}
 	})
 }

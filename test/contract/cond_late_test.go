@@ -127,3 +127,26 @@ func TestWaiterWhoseOwnerReadsPassesItsSignalOn(t *testing.T) {
 		rig.WantBare(t, x.Redis, "l")
 	})
 }
+
+// The watchdog has taken up the renewal of a session just before that waits on a condition.
+// Fails when it asks for the lock in its name then: before the wait is told, it holds still,
+// and goes on holding when another does.
+func TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 2)
+		h := x.Take(p[0].l)
+		other := x.Begin(p[1].l)
+		other.Waits()
+		p[0].Fate("await", 1, redistest.CutBefore) // its second copy comes 5 to 10 ms later
+		s := x.Sleeps(h.Context(t.Context()), p[0].c, 0)
+		rig.RenewAround(p[0].Client, true, func() {})
+		synctest.Wait()
+		time.Sleep(50 * time.Millisecond)
+		s.Waits()
+		rig.End(t, other.Holds())
+		p[1].signals(x)
+		rig.Must(t, p[1].l.Unlock())
+		s.Woken()
+		rig.End(t, h)
+	})
+}
