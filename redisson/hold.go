@@ -24,7 +24,7 @@ type Hold struct {
 
 	// Guarded by the client's mu:
 
-	term     trust.Term
+	trust    trust.Trust
 	released bool
 	told     bool  // Redis has been told of its end, or is being told
 	lost     error // why
@@ -48,8 +48,8 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	if h.terms.fixed {
 		rest = min(rest, h.terms.ttl)
 	}
-	h.term.Extend(trust.Until(sent, rest))
-	if h.term.Over(now) { // the answer took all of the lease: it is asked for again
+	h.trust.Extend(trust.Until(sent, rest))
+	if h.trust.Over(now) { // the answer took all of the lease: it is asked for again
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")
 	}
@@ -73,7 +73,7 @@ func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:re
 	switch {
 	case h.released:
 		return relock.ErrNotHeld, nil
-	case h.lost == nil && h.term.Over(now):
+	case h.lost == nil && h.trust.Over(now):
 		todo = h.lose(fmt.Errorf("%w: its lease could not be renewed in time, or has a fixed end", relock.ErrLost))
 	}
 	return h.lost, todo
@@ -141,7 +141,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	}
 	h.lock.c.mu.Lock()
 	defer h.lock.c.mu.Unlock()
-	return h.lock.c.clock.Time(h.term.Until)
+	return h.lock.c.clock.Time(h.trust.Until)
 }
 
 // Token returns the fencing token of a Fenced lock, larger than that of every earlier

@@ -31,10 +31,10 @@ func (s *session) arm(now clock.Instant) {
 		if h.released || h.lost != nil {
 			continue
 		}
-		at := h.term.Until
+		at := h.trust.Until
 		if h.renewable(now) && !s.renewing {
-			due := h.term.Due(h.terms.ttl)
-			at = h.term.Within(clock.Max(due, s.retry))
+			due := h.trust.Due(h.terms.ttl)
+			at = h.trust.Within(clock.Max(due, s.retry))
 		}
 		if next.IsZero() || next.Until(at) < 0 {
 			next = at
@@ -56,7 +56,7 @@ func (s *session) lease(now clock.Instant) (lease time.Duration) {
 			continue
 		}
 		lease = max(lease, h.terms.ttl)
-		at := h.term.Due(h.terms.ttl)
+		at := h.trust.Due(h.terms.ttl)
 		due = due || now.Reached(clock.Max(at, s.retry))
 	}
 	if !due || s.renewing || s.gone {
@@ -152,8 +152,8 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		}
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
-			if !h.released && h.lost == nil && !h.term.Over(now) {
-				h.term.Extend(trust.Until(sent, time.Duration(left)*time.Millisecond))
+			if !h.released && h.lost == nil && !h.trust.Over(now) {
+				h.trust.Extend(trust.Until(sent, time.Duration(left)*time.Millisecond))
 			}
 		}
 	}

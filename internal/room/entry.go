@@ -152,8 +152,8 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 // many replicas have acknowledged. False: the lease has already run out, as
 // after a pause.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
-	term := trust.Term{Until: e.trusted(sent, remaining)}
-	if !e.Waits() || term.Over(at.Now) {
+	trusted := trust.Trust{Until: e.trusted(sent, remaining)}
+	if !e.Waits() || trusted.Over(at.Now) {
 		return false
 	}
 	s := e.Session
@@ -164,7 +164,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	} else {
 		s.wake(e.Await, low, at)
 	}
-	s.term, s.token, s.left = term, low, uint8(min(high-low, maxPasses))
+	s.trust, s.token, s.left = trusted, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < s.Need().N
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)

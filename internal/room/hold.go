@@ -95,7 +95,7 @@ func (h *Hold) GiveBack(at *Step) {
 // Unnest is End where Redis need not hear of it; false: it has to, or it is lost.
 func (h *Hold) Unnest(at *Step) bool {
 	s := h.Session
-	if !h.local || s.over || h.released || s.term.Over(at.Now) {
+	if !h.local || s.over || h.released || s.trust.Over(at.Now) {
 		return false
 	}
 	s.drop(h)

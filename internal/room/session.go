@@ -41,7 +41,7 @@ type Session struct {
 	Used     int32 // holds that calls have had, where the name is to rest after them
 	longest  int32 // lease that any hold has asked for, in ms: Redis may keep it so long
 
-	term   trust.Term    // until when nobody else can hold
+	trust  trust.Trust   // until when nobody else can hold
 	token  int64         // of the next local hold
 	holds  lone[Hold]    // that are not unlocked
 	Ledger ledger.Ledger // what Redis knows of them, and is to know
@@ -51,7 +51,7 @@ type Session struct {
 }
 
 // Until is when its trust ends, as things stand.
-func (s *Session) Until() clock.Instant { return s.term.Until }
+func (s *Session) Until() clock.Instant { return s.trust.Until }
 
 // Newest is its newest hold, or nil.
 func (s *Session) Newest() *Hold {
@@ -71,7 +71,7 @@ func (s *Session) extend(until clock.Instant, acks int) (done bool) {
 	if s.over || s.Away() || acks < s.Need().N {
 		return false
 	}
-	s.term.Extend(until)
+	s.trust.Extend(until)
 	s.unproven, s.lost = false, nil
 	return true
 }
@@ -84,11 +84,11 @@ func (s *Session) schedule(at *Step) {
 	s.ends = false
 	if _, renew := s.renewal(at.Now); renew && !s.busy {
 		lease := s.leased()
-		at.timer(s.Acquisition, s.term.Due(lease), trust.Grain(lease))
+		at.timer(s.Acquisition, s.trust.Due(lease), trust.Grain(lease))
 		return
 	}
 	s.ends = true
-	at.timer(s.Acquisition, s.term.Until, 0)
+	at.timer(s.Acquisition, s.trust.Until, 0)
 }
 
 // retry schedules another renewal soon after one that failed.
@@ -106,7 +106,7 @@ func (s *Session) pause(at *Step) time.Duration {
 
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	s.ends = false
-	at.timer(s.Acquisition, s.term.Within(soon), 0)
+	at.timer(s.Acquisition, s.trust.Within(soon), 0)
 }
 
 // leased is the longest TTL of the session's holds.
@@ -136,7 +136,7 @@ func (s *Session) renewal(now clock.Instant) (time.Duration, bool) {
 // Check judges the session by the clock, before anything is answered from it:
 // a timer that should have ended it may yet have to fire.
 func (s *Session) Check(at *Step) {
-	if s.over || s.Away() || !s.term.Over(at.Now) {
+	if s.over || s.Away() || !s.trust.Over(at.Now) {
 		return
 	}
 	why := ErrExpired

@@ -76,7 +76,7 @@ func (s *Session) statement(at *Step) *Statement {
 // worked of late: a statement that leaves it as it is costs the server half as much.
 func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 	kept, renewed := s.renewal(now)
-	return renewed && kept >= lease && !s.unproven && s.term.Fresh(now, lease)
+	return renewed && kept >= lease && !s.unproven && s.trust.Fresh(now, lease)
 }
 
 // Stated takes the reply to a statement, which so many replicas have acknowledged. One that

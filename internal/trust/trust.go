@@ -8,8 +8,8 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// A Term is how long nobody else can hold what is held here. Its zero value is over.
-type Term struct {
+// A Trust is how long nobody else can hold what is held here. Its zero value is over.
+type Trust struct {
 	Until clock.Instant // nobody else can hold before that
 }
 
@@ -25,26 +25,26 @@ func Until(sent clock.Instant, remaining time.Duration) clock.Instant {
 }
 
 // Extend moves the end, never backwards: an older answer may arrive later.
-func (t *Term) Extend(until clock.Instant) { t.Until = clock.Max(t.Until, until) }
+func (t *Trust) Extend(until clock.Instant) { t.Until = clock.Max(t.Until, until) }
 
 // Over says that somebody else may hold by now.
-func (t *Term) Over(now clock.Instant) bool { return now.Reached(t.Until) }
+func (t *Trust) Over(now clock.Instant) bool { return now.Reached(t.Until) }
 
 // Fresh says that renewals have worked of late: a third of the lease is left at
 // least, so that what is built on it now need not be told to Redis at once.
-func (t *Term) Fresh(now clock.Instant, lease time.Duration) bool {
+func (t *Trust) Fresh(now clock.Instant, lease time.Duration) bool {
 	return now.Until(t.Until) >= lease/3
 }
 
 // Due returns when to renew a lease: when a third of it is over, so that two more renewals
 // may fail. It goes by what is left: an answer that leaves the lease as it is puts nothing off,
 // and one that comes when most of it is over is followed at once.
-func (t *Term) Due(lease time.Duration) clock.Instant {
+func (t *Trust) Due(lease time.Duration) clock.Instant {
 	return t.Until.Add(lease/3 + Margin(lease) - lease)
 }
 
-// Within returns soon, or the end of the term where that is earlier.
-func (t *Term) Within(soon clock.Instant) clock.Instant {
+// Within returns soon, or the end of the trust where that is earlier.
+func (t *Trust) Within(soon clock.Instant) clock.Instant {
 	if soon.Reached(t.Until) {
 		return t.Until
 	}

@@ -174,7 +174,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: a holder knows its loss before Java has the lock", "redisson/hold.go",
-		"	h.term.Extend(trust.Until(sent, rest))", "	h.term.Extend(trust.Until(sent, rest+5*time.Second))",
+		"	h.trust.Extend(trust.Until(sent, rest))", "	h.trust.Extend(trust.Until(sent, rest+5*time.Second))",
 		[]string{"TestOurHolderKnowsItsLossBeforeJavaHasTheLock"},
 	},
 	{
