@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -51,12 +52,14 @@ func (l *Lock) NewCond(name string) *Cond {
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds
 // again: with as many holds, the same ones, under a larger token (but for a failover that
-// loses the wait: docs/guarantees.md). When ctx ends first it
+// loses the wait: docs/guarantees.md). When ctx ends first, or the client is shut down, it
 // waits no more for a signal, but goes on waiting for the lock, without ctx, and returns
-// ctx's error, holding. ErrLost alone says that the lock could not be had again: its holds
-// are to be unlocked as after any loss. A call that fails otherwise has given up nothing:
-// ErrNotHeld without the lock, and an error where the owner also holds in another process,
-// or reads.
+// ctx's error, or ErrClosed, holding: Hold.Err is nil. ErrLost alone says that the lock could
+// not be had again: its holds are to be unlocked as after any loss.
+//
+// A call that is refused has given up nothing: ErrNotHeld without the lock, ErrOwnerMismatch
+// where the owner also holds in another process, ErrUpgrade where it also reads, and ErrClosed
+// on a client that was shutting down before.
 //
 // Meanwhile the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
 // other owners may use the handle.
@@ -116,14 +119,8 @@ var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
 // caller checks all that can be said without Redis, and says by which session it is called;
 // and by which hold, where the session may be another's after it.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
-	bad := c.bad()
-	switch {
-	case bad != nil:
-		return nil, nil, bad
-	case ctx == nil:
-		return nil, nil, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
-	case ctx.Err() != nil:
-		return nil, nil, ended(ctx)
+	if err := cmp.Or(c.bad(), unusable(ctx)); err != nil {
+		return nil, nil, err
 	}
 	owner, err := c.lock.ownerFor(ctx)
 	if err != nil {

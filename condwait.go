@@ -73,7 +73,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	at := k.begin()
 	w.holds = w.a.Session.Holds()
 	e, why := (*room.Entry)(nil), room.NotHeld
-	if w.by == nil || !w.by.Released() { // else the session is the next call's by now
+	if w.by == nil || !w.by.hold.Released() { // else the session is the next call's by now
 		e, why = w.a.Session.Part(&at)
 	}
 	if why == room.Parted {

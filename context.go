@@ -205,7 +205,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		case own:
 			continue
 		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
-			mine.add(h.Session)
+			mine.add(h.hold.Session)
 			continue
 		}
 		who := "an anonymous owner"

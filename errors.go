@@ -12,7 +12,8 @@ import (
 // Errors that callers can tell apart with errors.Is. What a call returns says
 // more: the lock's name, what happened, and what to do.
 var (
-	// ErrNotHeld is returned by an unlock without a hold to end.
+	// ErrNotHeld says that there is no hold: to end, to ask, or to act under; or that
+	// nobody leads.
 	ErrNotHeld = errors.New("not held")
 	// ErrLost says that a hold ended before it was released: its lease could not
 	// be kept, or somebody removed it. Another process may hold the lock since.
@@ -24,10 +25,13 @@ var (
 	// ErrReplicas says that too few replicas have acknowledged a hold in time, as
 	// Replicas demands: it was undone.
 	ErrReplicas = errors.New("too few replicas")
-	// ErrUnconfirmed says that a release was not answered in time. The hold has
-	// ended here; the client goes on releasing it, and its lease ends it at the latest.
+	// ErrUnconfirmed says that Redis has not confirmed a release, a Detach or a Downgrade:
+	// it did not answer in time, or refused. What was released or detached has ended here,
+	// what was downgraded reads on. The client goes on telling Redis, unless that has
+	// refused or the client is closed; the lease ends the hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
-	// ErrClosed is returned by every call on a client that is closed or shutting down.
+	// ErrClosed is returned by calls that want a lock of a client that is closed or shutting
+	// down, but for re-entries until it is closed, and by what asks Redis once it is closed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock says that the call would wait for a hold that its own caller has:
 	// its context descends from it, under another owner. WithOwner makes it a re-entry.
@@ -35,7 +39,8 @@ var (
 	// ErrUpgrade says that the owner reads what it wants to write: it would wait for
 	// itself. Unlock the read hold first, or lock for writing from the start.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch says that handle and context name two different owners.
+	// ErrOwnerMismatch says that owners do not go together: those of handle and context, or
+	// of the holds of one handle; or that the owner of a Cond.Wait also holds elsewhere.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind says that the name is in use as another kind of lock.
 	ErrKind = errors.New("name in use as another kind of lock")
@@ -107,13 +112,23 @@ func lockError(name string, err error) error {
 }
 
 // ended is the error of a context that is done: ctx.Err(), and its cause where
-// that says more.
+// that says more. nil: it is not.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(err, cause) {
+	if err == nil || cause == nil || errors.Is(err, cause) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+
+// unusable says why nothing is done under a context: there is none, or it has ended.
+func unusable(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ended(ctx)
 }
 
 // isFinal says that asking again would get the same answer.
@@ -139,7 +154,7 @@ var (
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 func (l *Lock) unmade() bool   { return l == nil || l.spec == nil }
 func (c *Cond) unmade() bool   { return c == nil || c.lock == nil && c.err == nil } // of a nil lock it has that error
-func (h *Hold) unmade() bool   { return h == nil || h.Session == nil }
+func (h *Hold) unmade() bool   { return h == nil || h.hold.Session == nil }
 
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
 

@@ -34,9 +34,11 @@ func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 // lock between. Until then nobody renews it, and it ends after keep, from 1 ms to 24 h.
 //
 // The hold has ended as by Release: Err and Unlock say ErrNotHeld, its contexts end, Lost
-// stays open. An owner that has further holds in this client gets ErrTooManyHolds, and
-// keeps them all. When Redis does not answer before ctx ends, or refuses, the hold has ended
+// stays open. When Redis does not answer before ctx ends, or refuses, the hold has ended
 // too and the client releases it: ErrUnconfirmed. A hold that was lost is ErrLost.
+//
+// What is refused here leaves the hold as it was, to be released: a keep out of range, a ctx
+// that has ended, and ErrTooManyHolds for an owner that has further holds in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
@@ -49,28 +51,23 @@ func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 }
 
 func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error) {
-	switch err := between("a ticket's time", keep, time.Millisecond, maxTTL); {
-	case err != nil:
+	if err := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx)); err != nil {
 		return "", err
-	case ctx == nil:
-		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
-	case ctx.Err() != nil:
-		return "", ended(ctx)
 	}
 	k := h.keeper()
 	t := h.ticket()
 	at := k.begin()
 	now := at.Now
-	h.Session.Check(&at)
+	h.hold.Session.Check(&at)
 	err := h.state()
-	if err == nil && !h.Hold.Detach(&at) {
+	if err == nil && !h.hold.Detach(&at) {
 		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
 	}
 	if err != nil {
 		k.end(&at)
 		return "", err
 	}
-	t.Read = h.Read // which a Downgrade may have changed until now
+	t.Read = h.hold.Read // which a Downgrade may have changed until now
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
@@ -98,7 +95,7 @@ type detaching struct {
 func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
 	a := h.acquisition()
 	r := a.releasing()
-	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.Hold.Token, h.Read, keep, r.note.Doubt)}
+	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 }
 
 // send hands over, until Redis has answered or ctx ends. What fails is released: first
@@ -169,7 +166,7 @@ type ticket struct {
 
 // ticket is a new one for the hold, but for whether that reads.
 func (h *Hold) ticket() ticket {
-	a, terms := h.acquisition(), h.Hold.Terms
+	a, terms := h.acquisition(), h.hold.Terms
 	return ticket{
 		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.owner(), Nonce: wire.NewNonce().String(),
 		TTL: terms.TTL, MaxHold: terms.MaxHold, Fixed: terms.Fixed, Local: terms.Local, Replicas: terms.Replicas.N, Within: terms.Replicas.Timeout,
@@ -242,14 +239,7 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if err == nil {
 		l, err = what.lock(c)
 	}
-	switch {
-	case err != nil:
-	case ctx == nil:
-		err = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
-	case ctx.Err() != nil:
-		err = ended(ctx)
-	}
-	if err != nil {
+	if err = cmp.Or(err, unusable(ctx)); err != nil {
 		return nil, fmt.Errorf("relock: resume: %w", err)
 	}
 	k := c.enter(l)

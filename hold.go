@@ -13,8 +13,8 @@ import (
 // lost before that; it always knows which, by the clock. Its methods may be
 // called from any goroutine.
 type Hold struct {
-	room.Hold // guarded by the keeper's mu, but for what does not change
-	lock      *Lock
+	hold room.Hold // guarded by the keeper's mu, but for what does not change
+	lock *Lock
 
 	// Guarded by the mu of the handle that has it, whose list in is:
 
@@ -45,12 +45,12 @@ func (h *Hold) extra() *extras {
 // newHold returns a hold of the handle, to be made one of a session.
 func (l *Lock) newHold() *Hold {
 	h := &Hold{lock: l}
-	h.Hold.Of, h.Hold.Terms, h.Hold.Read = h, &l.terms.Terms, l.read
+	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
 	return h
 }
 
 // acquisition is what the hold is of.
-func (h *Hold) acquisition() *acquisition { return acquired(h.Session.Acquisition) }
+func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acquisition) }
 
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
@@ -59,8 +59,8 @@ func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()
 	defer k.end(&at)
-	if !h.Released() {
-		h.Session.Check(&at)
+	if !h.hold.Released() {
+		h.hold.Session.Check(&at)
 	}
 	return h.state()
 }
@@ -78,7 +78,7 @@ func (h *Hold) reads() bool {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return h.Read
+	return h.hold.Read
 }
 
 func (h *Hold) downgraded() *Lock {
@@ -94,11 +94,11 @@ func (h *Hold) downgraded() *Lock {
 // state needs the keeper's mu, after a check.
 func (h *Hold) state() error {
 	switch {
-	case h.Released():
+	case h.hold.Released():
 		return ErrNotHeld
-	case h.Hold.Lost():
-		return lostFor(h.Session.Why())
-	case h.Session.Absent():
+	case h.hold.Lost():
+		return lostFor(h.hold.Session.Why())
+	case h.hold.Session.Absent():
 		return errAbsent
 	}
 	return nil
@@ -138,7 +138,7 @@ func (h *Hold) Lost() <-chan struct{} {
 	x := h.extra()
 	if x.lostc == nil {
 		x.lostc = make(chan struct{})
-		if h.Hold.Lost() {
+		if h.hold.Lost() {
 			close(x.lostc)
 		}
 	}
@@ -155,7 +155,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.c.clock.Time(h.Session.Until())
+	return k.c.clock.Time(h.hold.Session.Until())
 }
 
 // Token returns the fencing token: larger than that of every earlier grant of
@@ -178,7 +178,7 @@ func (h *Hold) tokenOf(owner string) int64 {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return wire.Token(h.Hold.Token, owner)
+	return wire.Token(h.hold.Token, owner)
 }
 
 // Name returns the lock's name.
@@ -222,8 +222,8 @@ func (h *Hold) end() error {
 	a := h.acquisition()
 	k := a.keeper
 	at := k.begin()
-	if !h.Released() {
-		h.Session.Check(&at)
+	if !h.hold.Released() {
+		h.hold.Session.Check(&at)
 	}
 	err := h.state()
 	if err == errAbsent { //nolint:errorlint // made here, never wrapped
@@ -231,13 +231,13 @@ func (h *Hold) end() error {
 		return err
 	}
 	if err != nil {
-		h.Hold.End(&at)
+		h.hold.End(&at)
 		cancel := h.cancelAll(ErrNotHeld)
 		k.end(&at)
 		runAll(cancel)
 		return err
 	}
-	ending := h.Hold.End(&at)
+	ending := h.hold.End(&at)
 	cancel := h.cancelAll(ErrNotHeld)
 	var last releasing
 	if ending == room.Last {
@@ -267,7 +267,7 @@ func (a *acquisition) finish(ending room.Ending, last *releasing) error {
 func (h *Hold) giveBack() {
 	k := h.keeper()
 	at := k.begin()
-	h.GiveBack(&at)
+	h.hold.GiveBack(&at)
 	k.end(&at)
 }
 

@@ -41,7 +41,7 @@ func (p *holdList) count() *tally {
 	newest := p.newest()
 	p.tally = &tally{oldest: newest}
 	if newest != nil {
-		p.holds, p.of = 1, newest.Session
+		p.holds, p.of = 1, newest.hold.Session
 	}
 	return p.tally
 }
@@ -82,14 +82,14 @@ func (p *holdList) add(h *Hold) {
 // add counts a hold that goes above the newest.
 func (t *tally) add(h, newest *Hold) {
 	if newest == nil {
-		t.oldest, t.of, t.others = h, h.Session, 0
+		t.oldest, t.of, t.others = h, h.hold.Session, 0
 	}
 	t.holds++
-	if h.Session != t.of {
+	if h.hold.Session != t.of {
 		t.others++
 	}
 	switch {
-	case newest != nil && newest.Session == h.Session && !newest.dead:
+	case newest != nil && newest.hold.Session == h.hold.Session && !newest.dead:
 		// Its trust is one that the tally knows of, and has only grown since.
 	case newest == nil:
 		t.sure = clock.Instant{}
@@ -124,7 +124,7 @@ func (t *tally) remove(h *Hold) {
 	if h == t.oldest {
 		t.oldest = h.above
 	}
-	if h.Session != t.of {
+	if h.hold.Session != t.of {
 		t.others--
 	}
 	if h.dead {
@@ -170,7 +170,7 @@ func (p *holdList) whole() *room.Session {
 	case p.newest() == nil:
 		return nil
 	case p.tally == nil:
-		return p.newest().Session
+		return p.newest().hold.Session
 	case p.others > 0:
 		return nil
 	}
@@ -185,7 +185,7 @@ func (h *Hold) trusted() clock.Instant {
 	if h.state() != nil {
 		return clock.Instant{}
 	}
-	return h.Session.Until()
+	return h.hold.Session.Until()
 }
 
 // occupied returns a channel to wait on if a lost hold of another owner is in

@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -230,15 +231,12 @@ func (l *Lock) ask(ctx context.Context, q question) ([]any, error) {
 // askAgain runs a script that may be sent again: up to three times, or until ctx
 // ends. It reports whether a try before the one answered may have run.
 func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered bool, err error) {
-	switch {
-	case l.bad() != nil:
-		return nil, false, lockError(l.Name(), l.bad())
-	case ctx == nil:
-		return nil, false, lockError(l.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
-	case ctx.Err() != nil:
-		return nil, false, lockError(l.Name(), ended(ctx))
-	case l.c.ctx.Err() != nil:
-		return nil, false, lockError(l.Name(), ErrClosed)
+	err = cmp.Or(l.bad(), unusable(ctx))
+	if err == nil && l.c.ctx.Err() != nil {
+		err = ErrClosed
+	}
+	if err != nil {
+		return nil, false, lockError(l.Name(), err)
 	}
 	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
 	tries := 0

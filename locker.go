@@ -224,7 +224,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
 	}
 	if ctx == nil {
-		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", ErrInvalidOption)
+		return fmt.Errorf("relock: %w", errNoContext)
 	}
 	if c.tracker.Drain(); !c.tracker.Quiet(ctx) {
 		return fmt.Errorf("relock: shutdown: %w", ended(ctx))

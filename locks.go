@@ -32,7 +32,8 @@ const (
 //
 // What fails comes as an error, and it goes on: beside an Info that has a Name, with that lock,
 // as where its key is not of a lock; without, with a server, whose other locks are then
-// missing. When ctx ends or the client is closed it comes to its end with that error.
+// missing. When ctx ends or the client is closed it comes to its end with that error. A
+// redis client whose type a decorator hides is ErrInvalidOption.
 func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		s := &scan{c: c, ctx: ctx, yield: yield}
@@ -60,7 +61,7 @@ func (s *scan) run(match string) (err error) {
 	case s.c.unmade():
 		return errUnmadeClient
 	case s.ctx == nil:
-		return fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+		return errNoContext
 	case !s.c.transport.Knows():
 		return unknownClient("Locks")
 	}

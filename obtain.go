@@ -89,7 +89,7 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 		case freed != nil:
 			return errOccupied
 		}
-		h.acquiredHook(w.ctx, h.Acquired.Sub(w.began))
+		h.acquiredHook(w.ctx, h.hold.Acquired.Sub(w.began))
 		return nil
 	})
 }
@@ -144,7 +144,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 		return nil, ErrClosed
 	}
 	h := w.lock.newHold()
-	s.First(&h.Hold, at)
+	s.First(&h.hold, at)
 	return h, nil
 }
 
@@ -275,7 +275,7 @@ func (w *waiting) onSelf() time.Duration {
 	if oldest == nil {
 		return 0
 	}
-	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.Acquired))
+	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.hold.Acquired))
 }
 
 // explain adds to an error what else is known of the wait that ended in it.

@@ -42,8 +42,8 @@ func AtLeast(d time.Duration) LockOption {
 // It makes one attempt for the lock of that name, and runs fn under it as Lock.Do does.
 // (false, nil) says that fn has begun in this interval before, or is running still since
 // an earlier one. An error of fn changes nothing about that, unless it is or wraps
-// ErrUnspent: then whoever calls next in the interval runs fn again. So does a call that
-// fails without running it.
+// ErrUnspent: then whoever calls next in the interval runs fn again. A call that fails
+// before it has run fn spends nothing either.
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease
 // ends: a TTL below every keeps it from costing the next one. An owner is of no account:

@@ -229,8 +229,8 @@ func Logger(l *slog.Logger) Option {
 
 // ShardedPubSub has waiters woken over sharded pub/sub. In a Cluster a message
 // then goes to the one server that serves the lock's slot, where plain pub/sub
-// sends it to all. The client keeps a subscription for each lock that somebody
-// waits for here, and one connection for those of a server. Others may have
+// sends it to all. The client keeps a subscription for each lock, or hash tag, that
+// somebody waits for here, and one connection for those of a server. Others may have
 // the option or not: clients of both sorts wake each other.
 //
 // It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that

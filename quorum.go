@@ -36,7 +36,9 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 }
 
 // A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries.
-// It is a Locker, with what a Lock has. A named owner re-enters.
+// It is a Locker with what the methods below say. A named owner re-enters. It has no
+// conditions, and its holds are not detached; FromContext does not find them: what needs the
+// token under Do is given it.
 //
 // Hooks of the clients tell of each primary, on goroutines of their own.
 type QuorumLock struct {
@@ -162,7 +164,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	case err != nil:
 		return nil, err
 	case ctx == nil:
-		return nil, lockError(l.name, fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
+		return nil, lockError(l.name, errNoContext)
 	}
 	if err := l.waitsForItself(ctx); err != nil {
 		return nil, lockError(l.name, err)

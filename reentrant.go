@@ -109,7 +109,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 		return "", err
 	}
 	if ctx == nil {
-		return "", fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
+		return "", errNoContext
 	}
 	if ctx.Err() != nil {
 		return "", unasked(ctx)

@@ -47,7 +47,7 @@ func (l *Lock) join(s *room.Session, at *room.Step) *Hold {
 		return nil
 	}
 	h := l.newHold()
-	s.Join(&h.Hold, at)
+	s.Join(&h.hold, at)
 	return h
 }
 
@@ -65,7 +65,7 @@ func (l *Lock) unnest() *Hold {
 		return nil
 	}
 	at := a.keeper.begin()
-	ended := (h.extras == nil || h.contexts == nil) && h.Unnest(&at)
+	ended := (h.extras == nil || h.contexts == nil) && h.hold.Unnest(&at)
 	a.keeper.end(&at)
 	if !ended {
 		return nil
@@ -93,7 +93,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	switch in {
 	case room.Open:
 		h = w.lock.newHold()
-		s.Hold(&h.Hold, &at)
+		s.Hold(&h.hold, &at)
 	case room.Shut:
 		err = errGone
 	case room.Crowded:
@@ -113,7 +113,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		switch admitted := s.Admit(x, reserved, err == nil, &at); {
 		case admitted:
 			h = w.lock.newHold()
-			s.Hold(&h.Hold, &at)
+			s.Hold(&h.hold, &at)
 		case err == nil:
 			err = errGone
 		}

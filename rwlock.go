@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,14 +99,8 @@ func (rw *RWLock) WLocker() *Lock {
 // hold from now on, and the client goes on telling Redis so.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
-	if err := w.bad(); err != nil {
+	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {
 		return lockError(w.Name(), err)
-	}
-	if ctx == nil {
-		return lockError(w.Name(), fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption))
-	}
-	if ctx.Err() != nil {
-		return lockError(w.Name(), ended(ctx))
 	}
 	for {
 		h := w.newest()
@@ -175,7 +170,7 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	k.mu.Lock()
 	if err = h.state(); err == nil {
 		h.extra().moved = rw.r
-		h.Hold.Downgrade(x)
+		h.hold.Downgrade(x)
 	}
 	k.mu.Unlock()
 	switch {

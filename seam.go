@@ -58,7 +58,7 @@ func seamsOfALock() {
 	}
 	seam.PretendHolds = func(hold any, n int) {
 		h := hold.(*Hold)
-		k, s := h.keeper(), h.Session
+		k, s := h.keeper(), h.hold.Session
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if s.Ledger.Reserved = (ledger.Counts{Writes: uint32(n)}); s.Read {
@@ -141,8 +141,8 @@ func (h *Hold) pretendShort() {
 	k := h.keeper()
 	at := k.begin()
 	defer k.end(&at)
-	h.Session.Unrenewed(ErrReplicas, &at)
-	h.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
+	h.hold.Session.Unrenewed(ErrReplicas, &at)
+	h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
 }
 
 // renewAround is a round of the watchdog that finds every session due, and in which

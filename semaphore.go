@@ -33,8 +33,9 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 	return c.newLock(name, c.shared(specSemaphore, s))
 }
 
-// Weight is how many permits of a semaphore each hold uses, instead of one; never more
-// than it has. Other locks have no permits, and refuse it.
+// Weight is how many permits of a semaphore a hold uses, instead of one; never more than it
+// has. What a named owner takes beside a hold uses none, whatever its Weight. Other locks
+// have no permits, and refuse it.
 func Weight(n int) LockOption {
 	return lockOption(func(t *terms) error {
 		t.Permits.Weight = n

@@ -270,7 +270,7 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 	}
 	if held && err == nil {
 		a.keeper.mu.Lock()
-		h.Session.Raise(token)
+		h.hold.Session.Raise(token)
 		a.keeper.mu.Unlock()
 	}
 	return held && err == nil

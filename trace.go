@@ -167,7 +167,7 @@ func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
 		returned := false
 		defer func() {
 			if !returned { // others that are joined with it have been told of the hold
-				h.releasedHook(nil, h.Acquired)
+				h.releasedHook(nil, h.hold.Acquired)
 			}
 		}()
 		hook(ctx, ev)
@@ -178,7 +178,7 @@ func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
 func (h *Hold) releasedHook(err error, now clock.Instant) {
 	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
 		ev := h.event(err)
-		ev.Held = now.Sub(h.Acquired)
+		ev.Held = now.Sub(h.hold.Acquired)
 		hook(ev)
 	}
 }
@@ -189,7 +189,7 @@ func (h *Hold) lostHook(why error, now clock.Instant) {
 	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
 	if hook := c.cfg.hooks.Lost; hook != nil {
 		ev := h.event(why)
-		ev.Held = now.Sub(h.Acquired)
+		ev.Held = now.Sub(h.hold.Acquired)
 		hook(ev)
 	}
 }

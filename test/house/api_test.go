@@ -171,6 +171,22 @@ func TestStructsOfTheAPIHaveNoOtherFields(t *testing.T) {
 	}
 }
 
+// TestHandlesShowNothingFromWithin: what users get is not made of what they are not to
+// touch, as a Hold was that had the room's hold embedded, with its End and its Session.
+func TestHandlesShowNothingFromWithin(t *testing.T) {
+	for _, of := range []any{
+		relock.Client{}, relock.Lock{}, relock.RWLock{}, relock.Hold{}, relock.Cond{}, relock.Election{},
+		relock.Multi{}, relock.MultiHold{}, relock.Quorum{}, relock.QuorumLock{}, relock.QuorumHold{},
+	} {
+		handle := reflect.TypeOf(of)
+		for _, f := range reflect.VisibleFields(handle) {
+			if f.IsExported() || f.Anonymous && f.Type.NumMethod()+reflect.PointerTo(f.Type).NumMethod() > 0 {
+				t.Errorf("%v shows %s, a %v", handle, f.Name, f.Type)
+			}
+		}
+	}
+}
+
 func TestNewDoesNoIO(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()

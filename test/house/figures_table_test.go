@@ -88,7 +88,7 @@ var figures = []figure{
 	},
 	{
 		what: "the waiters of one heartbeat", file: "watchdog.go", source: `pollSize += (.+)`,
-		says: []string{`up to # waiters`},
+		says: []string{`one heartbeat for up to # of`, `up to # waiters`},
 	},
 	{
 		what: "the rate in the margin", file: "internal/trust/trust.go", source: `return lease/(.+?) \+`, share: true,

@@ -179,7 +179,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: holds are not trusted while their owner waits", "hold.go",
-		"	case h.Session.Absent():\n		return errAbsent\n", "",
+		"	case h.hold.Session.Absent():\n		return errAbsent\n", "",
 		[]string{"TestSignalWakesTheLongestWaiter"},
 	},
 	{

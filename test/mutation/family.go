@@ -164,7 +164,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a nested hold of a quorum has no smaller token", "statement.go",
-		"		h.Session.Raise(token)\n", "",
+		"		h.hold.Session.Raise(token)\n", "",
 		[]string{"TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer"},
 	},
 	{

@@ -45,7 +45,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a lock is passed on with a fresh lease", "internal/room/line.go",
-		" && s.term.Fresh(at.Now, s.Terms.TTL)\n", "\n",
+		" && s.trust.Fresh(at.Now, s.Terms.TTL)\n", "\n",
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},
 	{
@@ -165,7 +165,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a ticket says what the hold is when it is handed over", "handover.go",
-		"	t.Read = h.Read ", "	t.Read = false ",
+		"	t.Read = h.hold.Read ", "	t.Read = false ",
 		[]string{"TestWhoResumesHoldsUnderTheSameToken", "TestATicketOfADowngradedHoldReads"},
 	},
 	{

@@ -84,7 +84,7 @@ var runRules = []Rule{
 	},
 	{
 		"condition: a wait gives up the hold that it was called by", "condwait.go",
-		"w.by == nil || !w.by.Released()", "true",
+		"w.by == nil || !w.by.hold.Released()", "true",
 		[]string{"TestAWaitGivesUpNoOtherCallsHold"},
 	},
 }

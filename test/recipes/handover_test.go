@@ -18,7 +18,11 @@ func accept(ctx context.Context, client *relock.Client, account string, keep tim
 	if err != nil {
 		return "", err
 	}
-	return hold.Detach(ctx, keep) // what goes wrong here releases the lock
+	ticket, err := hold.Detach(ctx, keep)
+	if err != nil && hold.Err() == nil { // refused, as a keep of two days is: it is still held
+		err = errors.Join(err, hold.Release())
+	}
+	return ticket, err
 }
 
 // process is called by the worker that got the message, whichever process it is in.
