@@ -166,8 +166,11 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	}
 	defer func() { <-a.turn }()
 	k.mu.Lock()
-	number := a.Session.Number()
+	number, writes := a.Session.Number(), a.Session.Ledger.Meant().Writes > 0
 	k.mu.Unlock()
+	if !writes { // Redis would say no more than that it does not hold, and the read hold is good
+		return fmt.Errorf("%w for writing, which a condition needs", ErrNotHeld)
+	}
 	call, began := k.c.wire.Signal(k.keys(), a.session(false), number, c.name, most), k.c.clock.Now()
 	held := false
 	err := transport.Try(ctx, k.c.ctx.Done(), func() (again bool, err error) {

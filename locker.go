@@ -272,7 +272,7 @@ func (c *Client) loseAll() {
 	for _, a := range known {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
-			a.Session.Lose(errors.Join(ErrLost, ErrClosed), &at)
+			a.Session.Close(errors.Join(ErrLost, ErrClosed), &at)
 		}
 		todo = append(todo, a.keeper.endFirst(&at)...)
 	}

@@ -140,7 +140,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 		return nil, errGone
 	case w.keeper.c.ending.Load():
 		// Close came while the answer was under way, and has not seen the grant.
-		s.Lose(errors.Join(ErrLost, ErrClosed), at)
+		s.Close(errors.Join(ErrLost, ErrClosed), at)
 		return nil, ErrClosed
 	}
 	h := w.lock.newHold()
@@ -177,6 +177,8 @@ func (w *waiting) want() room.Want {
 // before they can be used; else it returns the error to be told.
 func (w *waiting) anew(err error) (again bool, told error) {
 	switch {
+	case errors.Is(err, errGone) && w.keeper.c.ending.Load():
+		return false, ErrClosed // which is why it is gone
 	case w.once && errors.Is(err, errGone):
 		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
 	case w.once:

@@ -171,6 +171,17 @@ func (s *Session) Lose(why error, at *Step) {
 	}
 }
 
+// Close is Lose as the client ends. What no call has had yet is given back instead: nobody
+// knows of it who would want its lease, nor what its name is to rest for.
+func (s *Session) Close(why error, at *Step) {
+	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
+		s.Lose(why, at)
+		return
+	}
+	s.Ledger.Reserved = ledger.Counts{}
+	s.finishApart(at)
+}
+
 // LoseHeld is Lose for what Redis may go on having: it is to hear of that.
 func (s *Session) LoseHeld(why error, at *Step) {
 	if !s.over && s.Entry == nil {

@@ -158,6 +158,11 @@ var conditionRules = []Rule{
 		[]string{"TestWaitersOnConditionsWakeUpAfterAFailover"},
 	},
 	{
+		"condition: a reader who signals keeps its hold", "cond.go",
+		"	if !writes {", "	if false {",
+		[]string{"TestSignalByAReaderLeavesItsHold"},
+	},
+	{
 		"condition: all holds come back under the new token", "internal/room/condition.go",
 		"		h.Token, h.Acquired = token, at.Now\n", "		h.Token, h.Acquired = token, at.Now\n		break\n",
 		[]string{"TestHoldsOfLocalReentryComeBackAfterAWait"},

@@ -3,6 +3,21 @@ package mutation
 // onceRules are those of names that rest, and of what runs once in an interval.
 var onceRules = []Rule{
 	{
+		"a lock that was had too late to be used is not a run of Once", "once.go",
+		"	case errors.Is(err, errGone):\n", "	case false:\n",
+		[]string{"TestOnceWhoseGrantOutlivesItsLeaseSaysSo"},
+	},
+	{
+		"what no call has had is given back as the client closes", "internal/room/session.go",
+		"	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {\n", "	if true {\n",
+		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack"},
+	},
+	{
+		"what is gone by the end of the client is not taken", "obtain.go",
+		"errors.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
+		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack"},
+	},
+	{
 		"a name rests after its grant", "lua/shared_sessions.lua",
 		"since + request.rest, request.nonce", "now, request.nonce",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired", "TestANameRestsThoughItsHolderDied", "TestOnceRunsOnceInEachInterval"},
