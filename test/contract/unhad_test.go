@@ -49,9 +49,10 @@ func TestGrantThatComesAsTheClientClosesIsGivenBack(t *testing.T) {
 func TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		held := make(chan struct{})
-		waits := func(context.Context, relock.Event) { <-held }
-		c := x.Client(relock.Trace(relock.Hooks{Waiting: waits}))
+		c := x.Client(relock.Trace(relock.Hooks{Waiting: func(context.Context, relock.Event) { <-held }}))
 		first := c.NewLock("a")
+		rig.End(t, x.Take(first))
+		time.Sleep(101 * time.Millisecond) // there are tokens to pass on
 		rig.Must(t, first.Lock(t.Context()))
 		next := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
 		synctest.Wait()
