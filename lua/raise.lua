@@ -22,7 +22,7 @@ if record[4] + 0 < ARGV[3] + 0 then
   if alone and not record[3] then
     -- Its deadline was TTL after its token, which will not be the instant of its grant.
     local ttl = string.match(record[2], ' (%d+) %d+$')
-    redis.call('HSET', KEYS[1], 'until', string.format('%d', math.floor(record[4] / 1000) + ttl))
+    redis.call('HSET', KEYS[1], 'until', string.format('%.0f', math.floor(record[4] / 1000) + ttl))
   end
   redis.call('HSET', KEYS[1], 'token', ARGV[3])
 end

@@ -4,9 +4,9 @@ local micros = clock[1] * 1000000 + clock[2]
 local now = (micros - micros % 1000) / 1000
 
 -- Lua prints 1.8e15 by itself: numbers of more than 14 digits, which are those in
--- microseconds, leave as text through here.
+-- microseconds, leave as text through here. Not by %d, which is of 32 bits on such a server.
 local function text(number)
-  return string.format('%d', number)
+  return string.format('%.0f', number)
 end
 
 -- Tokens come from the past, so that the counter never runs ahead of the clock

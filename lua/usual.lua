@@ -37,7 +37,7 @@ local function take(i, last, identity, field, counts)
     stored = redis.pcall('PEXPIRE', KEYS[i], life)
     stored = type(stored) == 'number' and redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)
     redis.pcall('PEXPIRE', KEYS[i], life)
-  elseif token > last then
+  elseif token - last > 0 then
     -- No two grants share a token: soon after the last one it is a smaller block.
     if block ~= '1' and token - last < block + 0 then
       block = token - last

@@ -24,7 +24,7 @@ var (
 	firstKey    = regexp.MustCompile(`^\s*,\s*KEYS\[\d+\]\s*[,)]`)
 	onlyKeys    = regexp.MustCompile(`^(\s*,\s*KEYS\[\d+\])+\s*\)`)
 	usesLine    = regexp.MustCompile(`(?m)^-- uses:(.*)$`)
-	format      = regexp.MustCompile(`\bformat\(\s*('%d')?`)
+	format      = regexp.MustCompile(`\bformat\(\s*('%\.0f')?`)
 )
 
 // commands says where each command has its keys. A command that is not here
@@ -80,7 +80,7 @@ func checkText(fsys fs.FS, file string) (problems []string) {
 	report(strings.Contains(code, "tostring"), "tostring: it prints a token as 1.8e15")
 	report(strings.Contains(code, "math.random"), "math.random: a script is the same for all who send it")
 	for _, m := range format.FindAllStringSubmatch(code, -1) {
-		report(m[1] == "", "format other than '%d': it loses digits of a token")
+		report(m[1] == "", "format other than '%.0f': it loses digits of a token, %d those above 31 bits on a server of 32")
 	}
 	return append(problems, checkKeys(code)...)
 }

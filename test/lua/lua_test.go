@@ -48,7 +48,7 @@ func TestScriptsKeepTheRules(t *testing.T) {
 
 const goodShared = `-- What all operations read.
 local function text(number)
-  return string.format('%d', number)
+  return string.format('%.0f', number)
 end
 
 local token = redis.call('HGET', KEYS[1], 'token')
@@ -100,6 +100,7 @@ var breaches = []breach{
 	{"redis renamed", "op", "for i", "local r = redis\nfor i", "redis is used other than"},
 	{"tostring", "op", "text(token)", "tostring(token)", "tostring"},
 	{"format loses digits", "op", "text(token)", "string.format('%g', token)", "format other than"},
+	{"format of 31 bits", "op", "text(token)", "string.format('%d', token)", "format other than"},
 	{"random", "op", "text(token)", "math.random()", "math.random"},
 	{"tab", "op", "  redis", "\tredis", "tab"},
 	{"odd indent", "op", "  redis", "   redis", "indent"},

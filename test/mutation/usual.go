@@ -45,7 +45,7 @@ var usualRules = []Rule{
 	},
 	{
 		"together, tokens grow", "lua/usual.lua",
-		"elseif token > last then", "else",
+		"elseif token - last > 0 then", "else",
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
 	},
 	{

@@ -108,6 +108,31 @@ func TestF10TokensGrowThoughTheClockStepsBack(t *testing.T) {
 	})
 }
 
+// A server whose clock has lost its date says a time of 15 digits, where the last token
+// has 16.
+// Fails when tokens are compared as texts.
+func TestTokensGrowThoughTheClockHasLostItsDate(t *testing.T) {
+	for name, opts := range map[string][]relock.LockOption{"passed on": nil, "named": {relock.Owner("me")}, "fair": {relock.Fair()}} {
+		rig.Play(t, func(t *testing.T, s *rig.Lab) {
+			const years = 25 * 365 * 24 * time.Hour // virtual time begins in 2000
+			s.Server.StepClock(years)
+			a := s.Actor()
+			var last int64
+			for range 3 {
+				held := s.Take(a.NewLock("l", opts...))
+				if held.Token() <= last {
+					t.Errorf("%s: token %d after %d", name, held.Token(), last)
+				}
+				last = held.Token()
+				rig.End(t, held)
+				if last > time.Now().UnixMicro()*1000 {
+					s.Server.StepClock(-years)
+				}
+			}
+		})
+	}
+}
+
 // Fails when a ticket is the time alone.
 func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
 	for _, named := range []bool{false, true} {
