@@ -245,6 +245,7 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	k := c.enter(l)
 	defer c.leave(k)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, ticket: what.Nonce, began: c.clock.Now()}
+	c.labels.Keep(l.terms.TTL, w.began)
 	if what.Owner == what.given() { // nobody is told who waits by a made name
 		w.owner = what.Owner
 	}

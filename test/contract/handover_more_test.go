@@ -127,3 +127,19 @@ func TestAResumptionThatIsNotConfirmedIsGivenUpOnce(t *testing.T) {
 		x.Free(x.Lock("l"))
 	})
 }
+
+// Fails when a label lasts as long as the leases of locks alone, and not of what was resumed.
+func TestLabelLastsAsLongAsTheLeaseOfAResumedHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, _ := labelled(x, relock.Label("A"))
+		b, link := labelled(x, relock.Label("B"))
+		rig.End(t, x.Take(b.NewLock("x")))
+		ticket := detach(t, x.Take(a.NewLock("l", relock.TTL(4*time.Hour))), time.Minute)
+		resume(t, b, ticket)
+		link.Hole() // as of a process that dies: its lease goes on
+		time.Sleep(20 * time.Minute)
+		if h := holder(x, "l"); h.Label != "B" {
+			t.Errorf("holder %+v, want the label B", h)
+		}
+	})
+}

@@ -107,4 +107,9 @@ var handoverRules = []Rule{
 		" && a.Name[0] != MadeMark", "",
 		[]string{"TestAnAnonymousHoldIsAnonymousOnceItIsResumed"},
 	},
+	{
+		"a label lives as long as the lease of what was resumed", "handover.go",
+		"	c.labels.Keep(l.terms.TTL, w.began)\n", "",
+		[]string{"TestLabelLastsAsLongAsTheLeaseOfAResumedHold"},
+	},
 }
