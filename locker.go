@@ -200,9 +200,6 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 		s.err = s.terms.rests(plain)
 	}
 	if s.err == nil {
-		s.err = fits(s.terms.Replicas, s.terms.TTL, c.transport.ReadTimeout())
-	}
-	if s.err == nil {
 		s.err = s.terms.suits(c.transport)
 	}
 	return s

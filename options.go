@@ -121,13 +121,14 @@ func (c config) suits(t *transport.Transport) error {
 	if c.sharded && !t.Knows() {
 		return unknownClient("ShardedPubSub") // channels of several servers would share a connection
 	}
-	if err := fits(c.terms.Replicas, c.terms.TTL, t.ReadTimeout()); err != nil {
-		return err
-	}
 	return c.terms.suits(t)
 }
 
+// suits is asked for all terms, wherever they come from: a ticket's are of another redis client.
 func (t terms) suits(tr *transport.Transport) error {
+	if err := fits(t.Replicas, t.TTL, tr.ReadTimeout()); err != nil {
+		return err
+	}
 	if t.Replicas.N > 0 && !tr.Knows() {
 		return unknownClient("Replicas") // WAIT may go to another server than the script
 	}

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
@@ -141,5 +143,18 @@ func TestLabelLastsAsLongAsTheLeaseOfAResumedHold(t *testing.T) {
 		if h := holder(x, "l"); h.Label != "B" {
 			t.Errorf("holder %+v, want the label B", h)
 		}
+	})
+}
+
+// Fails when a hold is resumed whose renewals this redis client cannot wait for, or the ticket
+// is used up by who may not have it.
+func TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, _, _ := follow(x, 1)
+		ticket := detach(t, x.Take(c.NewLock("l", relock.Replicas(1, time.Second))), time.Minute)
+		hasty := x.ClientOver(x.Server.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second }))
+		_, err := hasty.Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		rig.End(t, resume(t, c, ticket))
 	})
 }

@@ -74,8 +74,8 @@ var familyRules = []Rule{
 	},
 	{
 		"replicas that take as long as a read are refused at once", "options.go",
-		"fits(c.terms.Replicas, c.terms.TTL, t.ReadTimeout())", "fits(c.terms.Replicas, c.terms.TTL, 0)",
-		[]string{"TestReplicasThatTakeAsLongAsAReadAreRefusedAtOnce"},
+		"fits(t.Replicas, t.TTL, tr.ReadTimeout())", "fits(t.Replicas, t.TTL, 0)",
+		[]string{"TestReplicasThatTakeAsLongAsAReadAreRefusedAtOnce", "TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused"},
 	},
 	{
 		"a quorum's trust is the least of its best majority", "internal/quorum/several.go",

@@ -112,4 +112,9 @@ var handoverRules = []Rule{
 		"	c.labels.Keep(l.terms.TTL, w.began)\n", "",
 		[]string{"TestLabelLastsAsLongAsTheLeaseOfAResumedHold"},
 	},
+	{
+		"a ticket is for redis clients that suit its terms", "handover.go",
+		"if err := s.terms.suits(c.transport); err != nil {", "if err := error(nil); err != nil {",
+		[]string{"TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused"},
+	},
 }
