@@ -251,6 +251,7 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	}
 	h, err := w.resume(what.Owner)
 	if err != nil {
+		w.gaveUpHook(err)
 		return nil, lockError(l.Name(), err)
 	}
 	return h, nil

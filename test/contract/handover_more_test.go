@@ -158,3 +158,17 @@ func TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused(t *testing.T) {
 		rig.End(t, resume(t, c, ticket))
 	})
 }
+
+// Fails when a Resume that has no hold is not told as each other call is that has none.
+func TestGaveUpHookIsToldOfAResumeWithoutItsHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var told []relock.Event
+		c, ctx := giver(x, &told), context.WithValue(t.Context(), callKey{}, 1)
+		ticket := detach(t, x.Take(x.Lock("a", relock.Owner("me"))), time.Minute)
+		rig.End(t, resume(t, x.Client(), ticket))
+		givesUp(t, "a used ticket", &told, 0, relock.ErrLost, func() error {
+			_, err := c.Resume(ctx, ticket)
+			return err
+		})
+	})
+}

@@ -117,4 +117,9 @@ var handoverRules = []Rule{
 		"if err := s.terms.suits(c.transport); err != nil {", "if err := error(nil); err != nil {",
 		[]string{"TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused"},
 	},
+	{
+		"a resume without a hold is told to the trace", "handover.go",
+		"		w.gaveUpHook(err)\n", "",
+		[]string{"TestGaveUpHookIsToldOfAResumeWithoutItsHold"},
+	},
 }
