@@ -165,12 +165,11 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		return nil, err
 	case ctx == nil:
 		return nil, lockError(l.name, errNoContext)
+	case ctx.Err() != nil:
+		return nil, lockError(l.name, unasked(ctx))
 	}
 	if err := l.waitsForItself(ctx); err != nil {
 		return nil, lockError(l.name, err)
-	}
-	if ctx.Err() != nil {
-		return nil, lockError(l.name, unasked(ctx))
 	}
 	var said error
 	for try := 1; ; try++ {

@@ -79,3 +79,20 @@ func TestQuorumCallOutlivesTheClientThatItQueuesWith(t *testing.T) {
 		rig.Must(t, l.Unlock())
 	})
 }
+
+// Fails when a call under a context that has ended is told of something else that is wrong
+// with it: the context of Do is then that of a lock which the call would wait for.
+func TestQuorumCallUnderADoneContextSaysSoFirst(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		q, _ := newPrimaries(x, 3).process()
+		rig.Must(t, q.NewLock("a").Do(t.Context(), func(ctx context.Context) error {
+			done, cancel := context.WithCancel(ctx)
+			cancel()
+			err := q.NewLock("a").Lock(done)
+			if rig.WantIs(t, err, context.Canceled); errors.Is(err, relock.ErrDeadlock) {
+				t.Errorf("%v; want no word of a wait that is not made", err)
+			}
+			return nil
+		}))
+	})
+}

@@ -193,6 +193,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{
+		"a quorum's call under a done context says so first", "quorum.go",
+		"	case ctx.Err() != nil:\n		return nil, lockError(l.name, unasked(ctx))\n", "",
+		[]string{"TestQuorumCallUnderADoneContextSaysSoFirst"},
+	},
+	{
 		"a quorum whose clients are closed says so", "internal/quorum/majority.go",
 		"	if open < h.lock.need() {\n", "	if false {\n",
 		[]string{"TestQuorumWithClosedClients"},
