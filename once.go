@@ -23,7 +23,8 @@ const maxRest = 366 * 24 * time.Hour
 // re-enters what it holds makes it neither longer nor shorter, and is kept out like
 // everybody else once its last hold has ended. A hold that its call could not return,
 // as where ctx has just ended, leaves no rest; ForceUnlock ends it. Such a lock is not
-// passed on within a process. Only exclusive locks (NewLock) can rest.
+// passed on within a process. Only exclusive locks (NewLock) can rest, so it is not among
+// the options that Defaults takes.
 //
 // Where the server's clock steps back, the name rests longer by the step.
 func AtLeast(d time.Duration) LockOption {
@@ -76,7 +77,7 @@ func (l *Lock) once(every time.Duration, runs bool) error {
 		return fmt.Errorf("%w: the function to run is nil", ErrInvalidOption)
 	case s.terms.owner != "":
 		return fmt.Errorf("%w: Owner with Once: no call may enter what another holds", ErrInvalidOption)
-	case s.terms.Rest != l.c.cfg.terms.Rest:
+	case s.terms.Rest.For > 0:
 		return fmt.Errorf("%w: AtLeast with Once, whose interval says for how long the name is taken", ErrInvalidOption)
 	default:
 		s.anonymous, s.terms.Rest = true, room.Rest{For: every, Even: true}
@@ -102,6 +103,15 @@ func (t terms) rests(kind string) error {
 		return fmt.Errorf("%w: AtLeast on a lock that several may hold; take one of NewLock", ErrInvalidOption)
 	}
 	return nil
+}
+
+// restless refuses a rest for all that a client makes: no handle could unset it, and of those
+// that several may hold each call would fail.
+func (t terms) restless() error {
+	if t.Rest.For == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: AtLeast of %v; only a lock of NewLock can rest, so give it to that", ErrInvalidOption, t.Rest.For)
 }
 
 // use counts the holds that calls have had, where the name is to rest after them.

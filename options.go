@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -162,8 +163,8 @@ func between(what string, d, least, most time.Duration) error {
 }
 
 // Defaults gives options to every lock of the client that does not set them
-// itself. Owner and Weight are not among them: a name shared by all that a process does
-// would switch exclusion off within it.
+// itself. Owner, Weight and AtLeast are not among them: a name shared by all that a process
+// does would switch exclusion off within it, and the others are not of every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -173,7 +174,7 @@ func Defaults(opts ...LockOption) Option {
 		if t.owner != "" {
 			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
 		}
-		if err := t.weightless(); err != nil {
+		if err := cmp.Or(t.weightless(), t.restless()); err != nil {
 			return fmt.Errorf("%w; Defaults are of all kinds", err)
 		}
 		c.terms = t

@@ -243,6 +243,8 @@ func TestWhatCannotRestIsRefused(t *testing.T) {
 		rig.WantIs(t, rw.Lock(t.Context()), relock.ErrInvalidOption)
 		rig.WantIs(t, rw.RLock(t.Context()), relock.ErrInvalidOption)
 		rig.WantIs(t, x.Client().NewSemaphore("l", 2, relock.AtLeast(time.Second)).Lock(t.Context()), relock.ErrInvalidOption)
+		_, err := relock.New(x.Redis, relock.Defaults(relock.AtLeast(time.Second)))
+		rig.WantIs(t, err, relock.ErrInvalidOption)
 		h := x.Take(x.Lock("l", relock.AtLeast(366*24*time.Hour)))
 		rig.End(t, h)
 		rig.WantIs(t, x.Client().NewRWLock("l").Lock(t.Context()), relock.ErrKind)

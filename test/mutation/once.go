@@ -113,6 +113,11 @@ var onceRules = []Rule{
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
+		"not every lock of a client rests", "options.go",
+		", t.restless()); err != nil {", "); err != nil {",
+		[]string{"TestWhatCannotRestIsRefused"},
+	},
+	{
 		"an interval ends by the server's clock", "once.go",
 		"Even: true}", "Even: false}",
 		[]string{"TestOnceRunsOnceInEachInterval", "TestOnceRunsOnceInEachIntervalOverProcesses"},
