@@ -238,7 +238,7 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 	if err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
-	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
+	call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()
 	tries := 0
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {
 		tries++
@@ -252,7 +252,7 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 	case transport.Hopeless(err):
 		err = &requestError{err}
 	case ctx.Err() != nil:
-		err = ended(ctx)
+		err = fmt.Errorf("%w; until then: %w", ended(ctx), failed(ctx, err, l.c.clock.Now(), began))
 	case l.c.ctx.Err() != nil:
 		err = ErrClosed
 	default:

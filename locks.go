@@ -85,18 +85,21 @@ func (s *scan) again(try func() error) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	tries := 0
+	tries, began := 0, s.c.clock.Now()
 	err := transport.Try(s.ctx, s.c.ctx.Done(), func() (bool, error) {
 		tries++
 		err := try()
 		return err != nil && tries < 3, err
 	})
-	if err != nil && s.over() == nil {
-		err = &requestError{err}
-	} else if err != nil {
-		err = s.over()
+	switch over := s.over(); {
+	case err == nil:
+		return nil
+	case s.ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ended(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))
+	case over != nil:
+		return over
 	}
-	return err
+	return &requestError{err}
 }
 
 // over is why the loop has come to its end before it was through.
@@ -119,7 +122,7 @@ func (s *scan) server(at transport.Primary) error {
 			keys, from, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep)
 			return err
 		})
-		if failed, asked := errors.AsType[*requestError](err); asked {
+		if failed, asked := err.(*requestError); asked { //nolint:errorlint // of again, which wraps it where ctx has ended
 			if isRefused(err) {
 				err = fmt.Errorf("%w (needed: scan)", failed)
 			}

@@ -2,6 +2,8 @@ package contract_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +45,31 @@ func TestInspectionThatIsCutShortSaysByWhat(t *testing.T) {
 		rig.StillWaits(t, call)
 		rig.Must(t, c.Close())
 		rig.WantIs(t, rig.Returned(t, call), relock.ErrClosed)
+	})
+}
+
+// Redis refuses connections until ctx ends, during a pause or a dial.
+// Fails without the fix: what was the matter with Redis is told beside the end of ctx.
+func TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		defer link.Cut()()
+		l := c.NewLock("a")
+		for what, ask := range map[string]func(ctx context.Context) error{
+			"Info":         func(ctx context.Context) error { _, err := l.Info(ctx); return err },
+			"Waiters":      func(ctx context.Context) error { _, err := l.Waiters(ctx); return err },
+			"ForceUnlock":  func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err },
+			"Cond.Waiters": func(ctx context.Context) error { _, err := l.NewCond("c").Waiters(ctx); return err },
+			"Locks":        func(ctx context.Context) error { _, err := locksEnd(c, ctx, "", func() {}); return err },
+			"Leader":       func(ctx context.Context) error { _, err := c.NewElection("e").Leader(ctx); return err },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Microsecond)
+			err := ask(ctx)
+			cancel()
+			if rig.WantIs(t, err, context.DeadlineExceeded); !strings.Contains(fmt.Sprint(err), "; until then: redis could not be asked: ") {
+				t.Errorf("%s: %v; want what was the matter until then", what, err)
+			}
+		}
 	})
 }
 

@@ -73,6 +73,16 @@ var labelRules = []Rule{
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{
+		"a list that is cut short says what was the matter", "locks.go",
+		"return fmt.Errorf(\"%w; until then: %w\", ended(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))", "_ = began\n\t\treturn ended(s.ctx)",
+		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
+	},
+	{
+		"an inspection that is cut short says what was the matter", "inspect.go",
+		"err = fmt.Errorf(\"%w; until then: %w\", ended(ctx), failed(ctx, err, l.c.clock.Now(), began))", "_, err = began, ended(ctx)",
+		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
+	},
+	{
 		"the list ends with its client", "locks.go",
 		"\tcase s.c.ctx.Err() != nil:\n\t\treturn ErrClosed\n", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
