@@ -33,6 +33,14 @@ const (
 	eval    = "eval"
 )
 
+// verb is the one of two by which the call is sent, where others go by usual.
+func (c *Call) verb(usual string) string {
+	if c.InFull {
+		return eval
+	}
+	return usual
+}
+
 // body is the script as a verb has it.
 func (c *Call) body(verb string) string {
 	if verb == eval {
@@ -147,7 +155,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	p := t.rdb.Pipeline()
 	cmds := make([]once, len(requests))
 	for i, r := range requests {
-		cmds[i] = command(ctx, verb, &r.call)
+		cmds[i] = command(ctx, r.call.verb(verb), &r.call)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
 	// Its error is only for a command that has neither reply nor error of its own.

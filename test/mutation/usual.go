@@ -204,4 +204,9 @@ var usualRules = []Rule{
 		"case mayHaveRun(r.err):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
 	},
+	{
+		"what is to be sent in full is so beside others", "internal/transport/command.go",
+		"	if c.InFull {", "	if false {",
+		[]string{"TestCallThatIsToBeSentInFullIsSoInAPipelineToo"},
+	},
 }
