@@ -20,6 +20,7 @@ type opening struct {
 	conn net.Conn   // the latest
 	cut  bool       // the call is to end
 	past bool       // it has ended
+	gone error      // why its command has had no reply; stays where it may have run
 }
 
 // open returns an opening, unless there is one.
@@ -48,7 +49,27 @@ func (o *own) open() way {
 	return p
 }
 
-func (p *opening) process(ctx context.Context, cmd once) error { return p.rdb.Process(ctx, cmd) }
+// process sends nothing for a hook that sends again what may have run.
+func (p *opening) process(ctx context.Context, cmd once) error {
+	if err := p.lost(); err != nil {
+		return err
+	}
+	err := p.rdb.Process(ctx, cmd)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = err
+	return err
+}
+
+// lost is the error of a command that may have run.
+func (p *opening) lost() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if mayHaveRun(p.gone) {
+		return p.gone
+	}
+	return nil
+}
 
 // dialled does not fail where the call has ended: the client would dial again.
 func (p *opening) dialled(c net.Conn) {
@@ -93,6 +114,9 @@ func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening
 	p.past = true
 	p.mu.Unlock()
 	whole = !cut
+	if err := p.lost(); err != nil && r.Err != nil {
+		r.Err = named(c, ours(err)) // whatever a hook makes of it
+	}
 	if r.Err == nil || !cut {
 		return r
 	}

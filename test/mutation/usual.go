@@ -209,4 +209,14 @@ var usualRules = []Rule{
 		"	if c.InFull {", "	if false {",
 		[]string{"TestCallThatIsToBeSentInFullIsSoInAPipelineToo"},
 	},
+	{
+		"what may have run as the first of a connection is not sent again for a hook", "internal/transport/opening.go",
+		"	if mayHaveRun(p.gone) {", "	if false {",
+		[]string{"TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun"},
+	},
+	{
+		"what may have run as the first of a connection is told whatever a hook makes of it", "internal/transport/opening.go",
+		"r.Err = named(c, ours(err))", "_ = named(c, ours(err))",
+		[]string{"TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun"},
+	},
 }

@@ -1,8 +1,10 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,5 +125,56 @@ func TestAHooksOwnDeadlineIsNotTheCallersContexts(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// scripted is a connection that tells when a script leaves by it.
+type scripted struct {
+	net.Conn
+	sent func()
+}
+
+func (c scripted) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("evalsha")) {
+		c.sent()
+	}
+	return c.Conn.Write(p)
+}
+
+// Fails when a call that Redis has run, and that had its connection break as it was the
+// first there, runs once more for a hook, or is told not to have run.
+func TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun(t *testing.T) {
+	for name, hook := range map[string]around{"once more": twice, "to another server": func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		err := elsewhere(ctx, cmd, next)
+		cmd.SetErr(err)
+		return err
+	}} {
+		for _, refused := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l, broken := newLink(t), false
+					rdb := l.client(t, func(o *redis.Options) {
+						o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+							if l.set(none); broken && refused {
+								return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+							}
+							c, err := l.dial(ctx, network, addr)
+							return scripted{c, func() { broken = true; l.set(cut) }}, err
+						}
+					})
+					if err := rdb.ScriptLoad(t.Context(), incr.Source).Err(); err != nil {
+						t.Fatal(err)
+					}
+					rdb.AddHook(hook)
+					_, err := newTransport(t, rdb).Do(t.Context(), time.Minute, call("k"))
+					if err == nil || transport.Classify(err) != transport.Unknown {
+						t.Errorf("error %v, want an unknown outcome", err)
+					}
+					if got := l.count(t, "k"); got != 1 {
+						t.Errorf("the script ran %d times, want 1", got)
+					}
+				})
+			})
+		}
 	}
 }
