@@ -37,6 +37,7 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 		}
 		return err
 	}, j.options()...)
+	l.lost = errors.Is(err, relock.ErrLost) // nobody waits to tell a Redis that has not answered
 	switch _, stopped := errors.AsType[interrupted](err); {
 	case err == nil:
 		return status, nil

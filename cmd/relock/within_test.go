@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,12 @@ func (s *bothWrite) Write(b []byte) (int, error) {
 
 // There were two lines for one loss, the second when a Redis that is gone had been waited for.
 func TestLossIsToldOnceAndAtOnce(t *testing.T) {
+	for name, flags := range map[string][]string{"run": {"-ttl", "1"}, "run -every": {"-ttl", "1", "-every", "8000h"}} {
+		t.Run(name, func(t *testing.T) { lossIsToldOnceAndAtOnce(t, flags) })
+	}
+}
+
+func lossIsToldOnceAndAtOnce(t *testing.T, flags []string) {
 	server := redistest.Real(t)
 	w := worldAt(t, "redis://"+server.Addr()+"/?read_timeout=1h&dial_timeout=1h") // what waits for it hangs
 	was := farewell
@@ -111,7 +118,7 @@ func TestLossIsToldOnceAndAtOnce(t *testing.T) {
 	ended := make(chan end, 1)
 	go func() {
 		complaint := &bothWrite{}
-		status := run(t.Context(), []string{"run", "-ttl", "1", "x", "--", "sleep", "60"}, w.env(), strings.NewReader(""), complaint, complaint)
+		status := run(t.Context(), slices.Concat([]string{"run"}, flags, []string{"x", "--", "sleep", "60"}), w.env(), strings.NewReader(""), complaint, complaint)
 		ended <- end{status, complaint.String()}
 	}()
 	for held := ""; !strings.Contains(held, "is held by") && t.Context().Err() == nil; {

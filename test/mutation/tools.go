@@ -99,6 +99,11 @@ var commandRules = []Rule{
 		[]string{"TestLossIsToldOnceAndAtOnce"},
 	},
 	{
+		"nor does a run of an interval", "cmd/relock/every.go",
+		"	l.lost = errors.Is(err, relock.ErrLost) ", "	l.lost = false ",
+		[]string{"TestLossIsToldOnceAndAtOnce"},
+	},
+	{
 		"a run waits for no run that it is a part of", "cmd/relock/run.go",
 		"if slices.Contains(outer, h.Token) && ", "if h.Token < 0 && ",
 		[]string{"TestRunInsideARunIsToldThatItWouldWaitForEver"},
