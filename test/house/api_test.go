@@ -175,8 +175,17 @@ func TestStructsOfTheAPIHaveNoOtherFields(t *testing.T) {
 // touch, as a Hold was that had the room's hold embedded, with its End and its Session.
 func TestHandlesShowNothingFromWithin(t *testing.T) {
 	for _, of := range []any{
-		relock.Client{}, relock.Lock{}, relock.RWLock{}, relock.Hold{}, relock.Cond{}, relock.Election{},
-		relock.Multi{}, relock.MultiHold{}, relock.Quorum{}, relock.QuorumLock{}, relock.QuorumHold{},
+		relock.Client{},
+		relock.Lock{},
+		relock.RWLock{},
+		relock.Hold{},
+		relock.Cond{},
+		relock.Election{},
+		relock.Multi{},
+		relock.MultiHold{},
+		relock.Quorum{},
+		relock.QuorumLock{},
+		relock.QuorumHold{},
 	} {
 		handle := reflect.TypeOf(of)
 		for _, f := range reflect.VisibleFields(handle) {
