@@ -58,7 +58,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	h, err := l.TryAcquire(ctx, 0)
 	switch {
 	case errors.Is(err, errGone):
-		return false, err // the lock was had, too late to be used: the interval is not spent
+		return false, lockError(name, errGone) // had too late to be used, not taken: the interval is not spent
 	case errors.Is(err, ErrNotAcquired):
 		return false, nil
 	case err != nil:

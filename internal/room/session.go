@@ -172,14 +172,15 @@ func (s *Session) Lose(why error, at *Step) {
 }
 
 // Close is Lose as the client ends. What no call has had yet is given back instead: nobody
-// knows of it who would want its lease, nor what its name is to rest for.
+// knows of it who would want its lease, nor what its name is to rest for. What is reserved
+// stays so: the calls it is reserved for take it back, as from any session that is over.
 func (s *Session) Close(why error, at *Step) {
 	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
 		s.Lose(why, at)
 		return
 	}
-	s.Ledger.Reserved = ledger.Counts{}
-	s.finishApart(at)
+	s.end(at)
+	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
 // LoseHeld is Lose for what Redis may go on having: it is to hear of that.

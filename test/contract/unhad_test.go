@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,86 @@ func TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack(t *testing.T) {
 	})
 }
 
+// Waiters that were granted the lock, and have not run yet when their client is closed.
+// Fails when Close loses what no call has had.
+func TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose(t *testing.T) {
+	type handle func(c *relock.Client) *relock.Lock
+	plain := func(c *relock.Client) *relock.Lock { return c.NewLock("a") }
+	fair := func(c *relock.Client) *relock.Lock { return c.NewLock("a", relock.Fair()) }
+	for name, of := range map[string]struct{ before, waits handle }{
+		"plain": {plain, plain},
+		"named": {plain, func(c *relock.Client) *relock.Lock { return c.NewLock("a", relock.Owner("me")) }},
+		"fair":  {fair, fair},
+		"reads": {
+			func(c *relock.Client) *relock.Lock { return c.NewRWLock("a").WLocker() },
+			func(c *relock.Client) *relock.Lock { return c.NewRWLock("a").RLocker() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) { grantIsGivenBackByClose(t, of.before, of.waits) })
+	}
+}
+
+func grantIsGivenBackByClose(t *testing.T, before, waits func(c *relock.Client) *relock.Lock) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		goOn, arrives := make(chan struct{}), make(chan struct{})
+		c, link := x.Linked(relock.Trace(relock.Hooks{Waiting: func(context.Context, relock.Event) { <-goOn }}))
+		held := x.Take(before(x.Client()))
+		call := rig.Beside(func() error { return waits(c).Lock(t.Context()) })
+		rig.StillWaits(t, call)
+		behind := rig.Beside(func() error { return waits(c).Lock(t.Context()) })
+		rig.StillWaits(t, behind)
+		rig.End(t, held)
+		synctest.Wait() // the grant is here
+		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Hold(arrives) })
+		closed := rig.Beside(c.Close)
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		close(arrives)
+		rig.Must(t, <-closed)
+		rig.WantIs(t, rig.Returned(t, call), relock.ErrClosed)
+		rig.WantIs(t, rig.Returned(t, behind), relock.ErrClosed)
+		if info := x.Info(x.Eye.NewLock("a")); len(info.Holders) != 0 {
+			t.Errorf("held by %+v after Close", info.Holders)
+		}
+	})
+}
+
+// A call joins its owner's hold, which is unlocked before the call has run; then the client
+// is closed.
+// Fails when Close loses what no call has had.
+func TestHoldThatACallWasAboutToJoinIsGivenBackByClose(t *testing.T) {
+	type last struct{}
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		goOn := make(chan struct{})
+		c, link := x.Linked(relock.Trace(relock.Hooks{Waiting: func(ctx context.Context, _ relock.Event) {
+			if ctx.Value(last{}) != nil {
+				<-goOn
+			}
+		}}))
+		other := x.Take(x.Lock("a"))
+		l := c.NewLock("a")
+		first := rig.Beside(func() error { return l.Lock(x.By("me")) })
+		synctest.Wait()
+		joins := rig.Beside(func() error { return c.NewLock("a").Lock(context.WithValue(x.By("me"), last{}, true)) })
+		synctest.Wait()
+		rig.End(t, other)
+		rig.Must(t, rig.Returned(t, first))
+		rig.Must(t, l.Unlock())
+		synctest.Wait()
+		arrives := make(chan struct{})
+		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Hold(arrives) })
+		closed := rig.Beside(c.Close)
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		close(arrives)
+		rig.Must(t, <-closed)
+		rig.WantIs(t, rig.Returned(t, joins), relock.ErrClosed)
+		x.Frees("a")
+	})
+}
+
 // The machine is suspended for longer than the lease while the answer is on its way: Redis
 // has granted, so nobody else has run, and the call said that somebody had.
 // Fails when a lock that was had too late to be used counts as one that is taken.
@@ -80,8 +161,8 @@ func TestOnceWhoseGrantOutlivesItsLeaseSaysSo(t *testing.T) {
 			return redistest.Pass
 		})
 		fn := func(context.Context) error { return nil }
-		if ran, err := c.Once(t.Context(), "job", time.Hour, fn, relock.TTL(10*time.Second)); ran || err == nil {
-			t.Errorf("Once = %v, %v, want an error: nobody has run it", ran, err)
+		if ran, err := c.Once(t.Context(), "job", time.Hour, fn, relock.TTL(10*time.Second)); ran || err == nil || errors.Is(err, relock.ErrNotAcquired) {
+			t.Errorf("Once = %v, %v, want an error that does not say it is taken: nobody has run it", ran, err)
 		}
 		time.Sleep(time.Second)
 		if ran, err := c.Once(t.Context(), "job", time.Hour, fn, relock.TTL(10*time.Second)); !ran || err != nil {

@@ -10,7 +10,10 @@ var onceRules = []Rule{
 	{
 		"what no call has had is given back as the client closes", "internal/room/session.go",
 		"	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {\n", "	if true {\n",
-		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack"},
+		[]string{
+			"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack",
+			"TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose", "TestHoldThatACallWasAboutToJoinIsGivenBackByClose",
+		},
 	},
 	{
 		"what is gone by the end of the client is not taken", "obtain.go",
