@@ -138,7 +138,8 @@ func TestLabelLastsAsLongAsTheLeaseOfAResumedHold(t *testing.T) {
 		rig.End(t, x.Take(b.NewLock("x")))
 		ticket := detach(t, x.Take(a.NewLock("l", relock.TTL(4*time.Hour))), time.Minute)
 		resume(t, b, ticket)
-		link.Hole() // as of a process that dies: its lease goes on
+		synctest.Wait() // nobody waits for the label to be stored
+		link.Hole()     // as of a process that dies: its lease goes on
 		time.Sleep(20 * time.Minute)
 		if h := holder(x, "l"); h.Label != "B" {
 			t.Errorf("holder %+v, want the label B", h)
