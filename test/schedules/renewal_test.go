@@ -102,7 +102,8 @@ func TestNestedUnlocksPutNoRenewalOff(t *testing.T) {
 func TestGrantThatIsToldLateIsRenewed(t *testing.T) {
 	t.Run("message", func(t *testing.T) {
 		rig.Play(t, func(t *testing.T, s *rig.Lab) {
-			b := s.Actor()
+			b, looked := s.Actor(), make(chan struct{})
+			b.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict { return renewalsWait(cmd, looked) })
 			held := s.Take(s.Actor().NewLock("l"))
 			s.Until(100 * time.Millisecond)
 			waiter := s.Begin(b.NewLock("l"))
@@ -112,29 +113,39 @@ func TestGrantThatIsToldLateIsRenewed(t *testing.T) {
 			rig.End(t, held)
 			s.Until(21 * time.Second)
 			heal()
-			keeps(t, s, waiter.Returns())
+			keeps(t, s, waiter.Returns(), looked)
 		})
 	})
 	t.Run("answer", func(t *testing.T) {
 		rig.Play(t, func(t *testing.T, s *rig.Lab) {
-			a := s.Actor()
+			a, looked := s.Actor(), make(chan struct{})
 			a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 				if rig.ScriptSent(cmd.Args) == "acquire" && s.Now() < 21*time.Second {
 					return redistest.SwallowReply
 				}
-				return redistest.Pass
+				return renewalsWait(cmd, looked)
 			})
-			keeps(t, s, s.Begin(a.NewLock("l")).Returns())
+			keeps(t, s, s.Begin(a.NewLock("l")).Returns(), looked)
 		})
 	})
 }
 
+// renewalsWait holds renewals back until the lease has been looked at: the first follows a
+// late grant at once.
+func renewalsWait(cmd redistest.Command, looked <-chan struct{}) redistest.Verdict {
+	if rig.ScriptSent(cmd.Args) == "hold" {
+		return redistest.Hold(looked)
+	}
+	return redistest.Pass
+}
+
 // keeps fails the test unless a hold is there a minute later that had little of its lease left.
-func keeps(t *testing.T, s *rig.Lab, h *relock.Hold) {
+func keeps(t *testing.T, s *rig.Lab, h *relock.Hold, looked chan struct{}) {
 	t.Helper()
 	if left := time.Until(h.TrustedUntil()); left > 10*time.Second {
 		t.Errorf("%v of the lease are left: this shows nothing", left)
 	}
+	close(looked)
 	s.Until(time.Minute)
 	rig.End(t, h)
 }
