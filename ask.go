@@ -103,7 +103,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 		err := w.sendOnce(a, ticket)
 		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
 		switch {
-		case err == nil && !useless, errors.Is(err, ErrReplicas):
+		case err == nil && !useless, errors.Is(err, ErrReplicas), errors.Is(err, ErrClosed):
 			return false, err
 		case tries == 1 && (useless || transport.TryAgain(err)):
 			return true, nil // the answer brought what the request lacked
@@ -122,7 +122,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 	case err == nil:
 		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
 		return nil
-	case errors.Is(err, ErrReplicas):
+	case errors.Is(err, ErrReplicas), errors.Is(err, ErrClosed):
 		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed
@@ -133,10 +133,10 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 // sendOnce makes one try, and tells the room what its answer says.
 func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 	k, c := a.keeper, a.keeper.c
-	q, call, block, echo := w.next(a, ticket)
-	if q.Entry == nil {
+	q, call, block, echo, err := w.next(a, ticket)
+	if err != nil || q.Entry == nil {
 		w.said = room.Answer{Code: room.Queued}
-		return nil
+		return err
 	}
 	need := a.Terms.Replicas
 	raw, acks, err := c.do(w.ctx, need.Within(a.Terms.TTL), need, call)
@@ -160,20 +160,22 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 
 // next is the next request, if no message has overtaken the answer to an earlier copy: what it
 // says, and of that the block of tokens and the echo.
-func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo) {
+func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
 	k, c := a.keeper, a.keeper.c
 	at := k.begin()
 	defer k.end(&at)
 	if !a.Waits() || a.Entry.Queued() {
-		return q, call, 0, echo
+		return q, call, 0, echo, nil
 	}
-	c.register(a) // not when it is over: nobody would take it off again
+	if err = c.register(a); err != nil { // not when it is over: nobody would take it off again
+		return q, call, 0, echo, err
+	}
 	at.Server = k.serverNow()
 	if ticket >= room.PlaceNew {
 		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q = a.Entry.Send(&at)
-	return q, w.call(q, ticket, echo), a.Entry.Block(), echo
+	return q, w.call(q, ticket, echo), a.Entry.Block(), echo, nil
 }
 
 // answered tells the room what was answered. Where that is a grant, the call has its hold.

@@ -193,3 +193,53 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	}
 	return nil
 }
+
+// rejoin puts the holds back on their handles. Where a lost hold of somebody else occupies one,
+// that hold's Unlock is still to come, and must not end another. It is waited for no longer
+// than a lease, as nobody else can have the lock meanwhile.
+func (w *awaiting) rejoin() error {
+	limit := time.NewTimer(w.a.Terms.TTL)
+	defer limit.Stop()
+	for _, h := range w.holds {
+		h := h.Of.(*Hold)
+		for freed := w.put(h, false); freed != nil; freed = w.put(h, false) {
+			select {
+			case <-freed:
+			case <-h.Lost():
+				return w.lose(nil)
+			case <-limit.C:
+				return w.lose(errOccupied)
+			}
+		}
+	}
+	return lostFor(w.a.fate())
+}
+
+// attach is rejoin for holds that are lost, or were never given up.
+func (w *awaiting) attach() {
+	for _, h := range w.holds {
+		w.put(h.Of.(*Hold), true)
+	}
+}
+
+// put adds a hold to its handle, lost or not: it is to be unlocked. Unless it must, it returns
+// what is closed when another one, which is in the way, has been unlocked.
+func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
+	l, owner := h.lock, ""
+	if w.a.Named() {
+		owner = w.a.owner()
+	}
+	l.judge() // may call hooks, and so take any time
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
+		return nil
+	}
+	if !must {
+		freed, _ = l.occupied(owner, h.unlock) // an error is of the same owner: any Unlock of its own will do
+	}
+	if freed == nil {
+		l.holds.add(h)
+	}
+	return freed
+}

@@ -263,8 +263,7 @@ func (w *awaiting) resume(ctx context.Context) error {
 	at = k.begin()
 	w.a.Session.Resume(&at)
 	k.end(&at)
-	w.attach()
-	return lostFor(w.a.fate())
+	return w.rejoin()
 }
 
 // lose ends a wait whose lock cannot be had again.
@@ -283,16 +282,4 @@ func (w *awaiting) failed(err error) error {
 		return lost
 	}
 	return err
-}
-
-// attach puts the holds back on their handles, lost ones too: each is to be unlocked.
-func (w *awaiting) attach() {
-	for _, h := range w.holds {
-		h := h.Of.(*Hold)
-		h.lock.mu.Lock()
-		if h.in.Load() == nil && h.peek() != ErrNotHeld { //nolint:errorlint // made here, never wrapped
-			h.lock.holds.add(h)
-		}
-		h.lock.mu.Unlock()
-	}
 }

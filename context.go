@@ -262,15 +262,24 @@ func (c *quorumContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// waitsForItself reports an acquisition under a context of a live hold of the same lock
-// by somebody else.
-func (l *QuorumLock) waitsForItself(ctx context.Context) error {
-	owner, err := l.first.ownerFor(ctx)
+// caller returns who asks. A call under a context of a live hold of the same lock by
+// somebody else would wait for itself.
+func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
+	if err = l.usable(); err != nil {
+		return "", err
+	}
+	switch {
+	case ctx == nil:
+		return "", lockError(l.name, errNoContext)
+	case ctx.Err() != nil:
+		return "", lockError(l.name, unasked(ctx))
+	}
+	owner, err = l.first.ownerFor(ctx)
 	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
 		first := c.hold.lock.first
 		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {
 			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
 		}
 	}
-	return err
+	return owner, lockError(l.name, err)
 }

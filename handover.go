@@ -88,6 +88,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 type detaching struct {
 	*releasing // what is done instead where that fails
 	ticket     string
+	keep       time.Duration
 	call       transport.Call
 }
 
@@ -95,7 +96,7 @@ type detaching struct {
 func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
 	a := h.acquisition()
 	r := a.releasing()
-	return &detaching{r, t.Nonce, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
+	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 }
 
 // send hands over, until Redis has answered or ctx ends. What fails is released: first
@@ -130,19 +131,26 @@ func (d *detaching) send(ctx context.Context) error {
 	return fmt.Errorf("%w: the hold could not be handed over, has ended, and is being released: %w", ErrUnconfirmed, err)
 }
 
-// undo releases what may or may not have been handed over.
+// undo releases what may or may not have been handed over: the session for as long as its
+// lease may last, and the ticket for as long as that may, unless the client shuts down.
 func (d *detaching) undo() {
 	c := d.a.keeper.c
-	c.background(d.a.patience(), func(ctx context.Context) {
-		err := d.run(ctx, nil)
-		if err != nil {
-			c.forget(d.a, d.note, false)
-		}
-		call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
-		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
+	release := func(ctx context.Context) error {
+		return transport.Try(ctx, nil, func() (again bool, err error) {
 			_, err = c.transport.Do(ctx, 2*time.Second, call)
 			return err != nil, err
 		})
+	}
+	c.background(d.a.patience(), func(ctx context.Context) {
+		if err := d.run(ctx, nil); err != nil {
+			c.forget(d.a, d.note, false)
+		}
+		if release(ctx) != nil {
+			late, cancel := context.WithTimeout(c.open, d.keep)
+			defer cancel()
+			_ = release(late)
+		}
 	})
 }
 

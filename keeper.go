@@ -174,14 +174,20 @@ func (c *Client) leaveLocked(k *keeper) {
 	}
 }
 
-// register makes an acquisition known by its nonce, before its first request leaves.
-func (c *Client) register(a *acquisition) {
+// register makes an acquisition known by its nonce, before its first request leaves. A
+// client that drains begins none: Shutdown may have found already that nothing is left.
+func (c *Client) register(a *acquisition) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions[a.nonce] == nil {
-		c.sessions[a.nonce] = a
-		a.keeper.refs++
+	switch {
+	case c.sessions[a.nonce] != nil:
+		return nil
+	case c.tracker.Draining():
+		return ErrClosed
 	}
+	c.sessions[a.nonce] = a
+	a.keeper.refs++
+	return nil
 }
 
 // unregister forgets an acquisition: released, lost, or never known to Redis.

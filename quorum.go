@@ -158,33 +158,30 @@ func (l *QuorumLock) newest() (h *QuorumHold) {
 	return h
 }
 
-// acquire asks until a majority is had.
+// acquire asks until a majority is had, for a handle that nothing occupies.
 func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error) {
-	switch err := l.usable(); {
-	case err != nil:
-		return nil, err
-	case ctx == nil:
-		return nil, lockError(l.name, errNoContext)
-	case ctx.Err() != nil:
-		return nil, lockError(l.name, unasked(ctx))
+	owner, said := l.caller(ctx)
+	if said != nil {
+		return nil, said
 	}
-	if err := l.waitsForItself(ctx); err != nil {
-		return nil, lockError(l.name, err)
-	}
-	var said error
 	for try := 1; ; try++ {
-		got, err := l.majority.Attempt(ctx, m.once)
+		var h *QuorumHold
+		freed, err := l.occupied(owner, nil)
 		if err == nil {
-			h := &QuorumHold{l, got}
-			l.register.Add(h, m.unlock)
-			return h, nil
+			h = &QuorumHold{lock: l}
+			h.majority, err = l.majority.Attempt(ctx, m.once)
 		}
-		few := errors.Is(err, quorum.ErrFewAnswer)
+		if err == nil {
+			l.register.Add(h, m.unlock)
+			if freed, err = l.occupied(owner, h); err == nil {
+				return h, nil
+			}
+		}
+		few, busy := errors.Is(err, quorum.ErrFewAnswer), errors.Is(err, ErrNotAcquired) || errors.Is(err, errOccupied)
 		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short
 			said = err
 		}
-		final := m.once || !few && !errors.Is(err, ErrNotAcquired)
-		if final || !transport.Pause(ctx, nil, transport.Backoff(min(try, 5))) || ctx.Err() != nil {
+		if m.once || !few && !busy || !transport.Pause(ctx, freed, transport.Backoff(min(try, 5))) && ctx.Err() != nil {
 			return nil, lockError(l.name, explain(ctx, said))
 		}
 	}

@@ -14,8 +14,9 @@ type Held interface {
 // A Register has the holds of one handle that are not released, the oldest first. Its
 // zero value has none.
 type Register[H Held] struct {
-	mu  sync.Mutex // guards the following field; nothing is called under it
-	all []entry[H]
+	mu    sync.Mutex // guards the following fields; nothing is called under it
+	all   []entry[H]
+	freed chan struct{} // closed when one is taken off; nil: nobody waits for it
 }
 
 type entry[H Held] struct {
@@ -40,7 +41,28 @@ func (r *Register[H]) Remove(h H) bool {
 		return false
 	}
 	r.all = slices.Delete(r.all, at, at+1)
+	if r.freed != nil {
+		close(r.freed)
+		r.freed = nil
+	}
 	return true
+}
+
+// Lost returns the first of them that is lost, if any is. It was looked for after freed was
+// taken, which is closed when any is taken off.
+func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
+	r.mu.Lock()
+	if r.freed == nil {
+		r.freed = make(chan struct{})
+	}
+	freed = r.freed
+	r.mu.Unlock()
+	for _, e := range r.entries() {
+		if e.hold.Err() != nil {
+			return e.hold, freed, true
+		}
+	}
+	return h, freed, false
 }
 
 // Take takes off the hold that an Unlock is for: what was lost first, else the newest;

@@ -173,3 +173,52 @@ func TestGaveUpHookIsToldOfAResumeWithoutItsHold(t *testing.T) {
 		})
 	})
 }
+
+// A ticket that nobody was given outlives its hold's lease, and the client could not say so
+// until long after that.
+// Fails without the fix: a ticket that may be there is released for as long as it may be.
+func TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		c, link := x.Linked()
+		h := acquire(t, c.NewLock("l"), t.Context())
+		down := false
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch {
+			case down:
+				return redistest.Lose
+			case rig.Runs(cmd, "detach"):
+				down = true
+				return redistest.SwallowReply
+			}
+			return redistest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Detach(ctx, time.Hour)
+		rig.WantIs(t, err, relock.ErrUnconfirmed)
+		time.Sleep(30 * time.Minute)
+		x.Refuses(x.Lock("l"))
+		link.OnCommand(nil)
+		time.Sleep(2 * time.Second)
+		x.Frees("l")
+	})
+}
+
+// Fails when Shutdown waits for a ticket that it cannot release until that ends.
+func TestShutdownWaitsNoLongerForATicketThanForALease(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		h := acquire(t, c.NewLock("l"), t.Context())
+		defer link.Cut()()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Detach(ctx, time.Hour)
+		rig.WantIs(t, err, relock.ErrUnconfirmed)
+		began := x.Now()
+		rig.Must(t, c.Shutdown(t.Context()))
+		if took := x.Now() - began; took > time.Minute {
+			t.Errorf("Shutdown took %v", took)
+		}
+	})
+}

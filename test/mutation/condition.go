@@ -217,4 +217,14 @@ var conditionRules = []Rule{
 		"	s.busy = false // a renewal", "	// a renewal",
 		[]string{"TestSessionThatMayNotWaitIsRenewedOn"},
 	},
+	{
+		"condition: a wait does not return to an occupied handle", "cond.go",
+		"if !must {", "if false {",
+		[]string{"TestWaitReturnsToItsHandleAfterTheUnlockOfALostHold"},
+	},
+	{
+		"condition: an occupied handle does not keep the lock", "cond.go",
+		"case <-limit.C:", "case <-w.a.keeper.c.closing:",
+		[]string{"TestWaitGivesUpALockThatItsHandleCannotHave"},
+	},
 }

@@ -189,17 +189,32 @@ var familyRules = []Rule{
 	},
 	{
 		"a quorum's nested call sees its own hold", "quorum.go",
-		"if err := l.waitsForItself(ctx); err != nil {", "if err := l.waitsForItself(context.Background()); err != nil {",
+		"owner, said := l.caller(ctx)", "owner, said := l.caller(context.Background())",
 		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{
-		"a quorum's call under a done context says so first", "quorum.go",
-		"	case ctx.Err() != nil:\n		return nil, lockError(l.name, unasked(ctx))\n", "",
+		"a quorum's call under a done context says so first", "context.go",
+		"	case ctx.Err() != nil:\n		return \"\", lockError(l.name, unasked(ctx))\n", "",
 		[]string{"TestQuorumCallUnderADoneContextSaysSoFirst"},
 	},
 	{
 		"a quorum whose clients are closed says so", "internal/quorum/majority.go",
 		"	if open < h.lock.need() {\n", "	if false {\n",
 		[]string{"TestQuorumWithClosedClients"},
+	},
+	{
+		"a lost hold of a quorum occupies its handle", "errors.go",
+		"case !is, lost == h:", "case !is, true:",
+		[]string{"TestLostQuorumHoldOccupiesItsHandle"},
+	},
+	{
+		"a quorum's grant for an occupied handle is given back", "quorum.go",
+		"if freed, err = l.occupied(owner, h); err == nil {", "if true {",
+		[]string{"TestQuorumGrantForAnOccupiedHandleIsGivenBack"},
+	},
+	{
+		"an occupied handle of a closed quorum is closed", "errors.go",
+		"case 2*closed >= len(l.majority.Primaries):", "case false:",
+		[]string{"TestOccupiedQuorumWithClosedClientsIsClosed"},
 	},
 }

@@ -54,7 +54,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a ticket that nobody was given is released", "handover.go",
-		"		call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)\n", "		return\n		call := c.wire.ReleaseTicket(d.note.keys, d.ticket)\n",
+		"if release(ctx) != nil {", "if false {",
 		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
@@ -121,5 +121,15 @@ var handoverRules = []Rule{
 		"a resume without a hold is told to the trace", "handover.go",
 		"		w.gaveUpHook(err)\n", "",
 		[]string{"TestGaveUpHookIsToldOfAResumeWithoutItsHold"},
+	},
+	{
+		"a ticket that nobody was given is released however late", "handover.go",
+		"if release(ctx) != nil {", "if release(ctx); false {",
+		[]string{"TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage"},
+	},
+	{
+		"no ticket keeps a shutdown", "handover.go",
+		"context.WithTimeout(c.open, d.keep)", "context.WithTimeout(c.ctx, d.keep)",
+		[]string{"TestShutdownWaitsNoLongerForATicketThanForALease"},
 	},
 }

@@ -73,4 +73,9 @@ var roomRules = []Rule{
 		"\tr.handClaim(a, ticket, at)\n", "\t_ = ticket\n",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
+	{
+		"a client that drains begins nothing", "keeper.go",
+		"case c.tracker.Draining():", "case false:",
+		[]string{"TestCallThatHasNotAskedWhenTheClientShutsDownTakesNothing"},
+	},
 }

@@ -1,0 +1,64 @@
+package contract_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// A waiter is signalled while its handle is occupied by the lost hold of another caller.
+// Its own Unlock said lost, ended nothing of its own, and the other's ended its hold.
+// Fails without the fix: a hold is put on its handle once nobody's Unlock is still to come.
+func TestWaitReturnsToItsHandleAfterTheUnlockOfALostHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, elsewhere := x.Lock("l"), x.Lock("l")
+		occupyWhileItWaits(x, l, elsewhere, func(s *rig.Sleep, mine *relock.Hold) {
+			s.Waits()
+			rig.Must(t, mine.Err())
+			rig.WantIs(t, l.Unlock(), relock.ErrLost) // the other's
+			s.Woken()
+			rig.Must(t, mine.Err())
+			rig.Must(t, l.Unlock())
+			rig.WantIs(t, mine.Err(), relock.ErrNotHeld)
+			x.Free(l)
+		})
+	})
+}
+
+// Fails when the lock is kept for as long as nobody unlocks the lost hold, or its signal is
+// lost with it.
+func TestWaitGivesUpALockThatItsHandleCannotHave(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, elsewhere := x.Lock("l"), x.Lock("l")
+		occupyWhileItWaits(x, l, elsewhere, func(s *rig.Sleep, mine *relock.Hold) {
+			time.Sleep(29 * time.Second)
+			s.Waits()
+			s.Ended(relock.ErrLost)
+			rig.WantIs(t, mine.Err(), relock.ErrLost)
+			synctest.Wait()
+			x.Free(elsewhere)
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		})
+	})
+}
+
+// occupyWhileItWaits has a lost hold on the handle of a waiter that has been signalled.
+func occupyWhileItWaits(x *rig.Lab, l, elsewhere *relock.Lock, then func(s *rig.Sleep, mine *relock.Hold)) {
+	t := x.T
+	t.Helper()
+	mine := rig.MustAcquire(t, l)
+	s := x.Sleeps(mine.Context(t.Context()), l.NewCond("c"), 0)
+	s.Waits()
+	rig.Must(t, l.Lock(t.Context()))
+	_, err := elsewhere.ForceUnlock(t.Context())
+	rig.Must(t, err)
+	by := rig.MustAcquire(t, elsewhere)
+	rig.Must(t, elsewhere.NewCond("c").Signal(by.Context(t.Context())))
+	rig.End(t, by)
+	then(s, mine)
+}
