@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,8 +15,11 @@ import (
 // of one connection, which knows how to greet a server; from then on the connection is
 // the stream's. If the call is to end before that, the connection is closed.
 type opening struct {
-	own *own
-	rdb *redis.Client
+	own    *own
+	rdb    *redis.Client
+	unsent bool // of its caller, afterwards: it has made no connection, and sent no command
+
+	greeted atomic.Bool // the server has let a connection in, on which a command may leave
 
 	mu   sync.Mutex // protects following fields
 	conn net.Conn   // the latest
@@ -30,10 +35,14 @@ func (o *own) open() way {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.opening || o.stream.Load() != nil {
+	if o.closed || o.opening || o.stream.Load() != nil || time.Now().Before(o.rests) {
 		return nil
 	}
 	o.opening = true
+	return newOpening(o)
+}
+
+func newOpening(o *own) *opening {
 	p := &opening{own: o}
 	opt := *o.opt
 	dial := opt.Dialer
@@ -44,6 +53,16 @@ func (o *own) open() way {
 		}
 		p.dialled(c)
 		return c, nil
+	}
+	greet := opt.OnConnect
+	opt.OnConnect = func(ctx context.Context, c *redis.Conn) error {
+		if greet != nil {
+			if err := greet(ctx, c); err != nil {
+				return err
+			}
+		}
+		p.greeted.Store(true)
+		return nil
 	}
 	p.rdb = redis.NewClient(&opt)
 	return p
@@ -57,6 +76,9 @@ func (p *opening) process(ctx context.Context, cmd once) error {
 	err := p.rdb.Process(ctx, cmd)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.cut && !p.greeted.Load() && mayHaveRun(err) {
+		err = fmt.Errorf("%w: %w", errNotSent, err)
+	}
 	p.gone = err
 	return err
 }
@@ -95,8 +117,22 @@ func (p *opening) cutOff(cancel context.CancelFunc) {
 	}
 }
 
-// first runs a call, and makes a stream of its connection.
+// first runs a call, and makes a stream of its connection. Where none can be made the call
+// goes by the client's connections, which may well work.
 func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening, c *Call) Result {
+	begin := time.Now()
+	r := t.opens(ctx, timeout, p, c)
+	if r.Err == nil || !p.unsent {
+		return r
+	}
+	if timeout > 0 {
+		timeout = max(timeout-time.Since(begin), 1)
+	}
+	return t.pooled(ctx, timeout, c)
+}
+
+// opens runs a call on a connection that is made for it.
+func (t *Transport) opens(ctx context.Context, timeout time.Duration, p *opening, c *Call) Result {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	cutOff := func() { p.cutOff(cancel) }
@@ -127,13 +163,22 @@ func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening
 	return r
 }
 
-// opened ends an opening. Where its connection is as the client left it, a stream goes on.
+// opened ends an opening. Where its connection is as the client left it, a stream goes on. Where
+// none could be made none is for a while: each call would wait for it in vain.
 func (o *own) opened(p *opening, whole bool) {
+	good := p.rdb.PoolStats().IdleConns == 1
+	p.mu.Lock()
+	failed := p.cut || !good && p.gone != nil
+	p.unsent = failed && !p.cut && Classify(p.gone) == NotExecuted
+	p.mu.Unlock()
 	o.mu.Lock()
 	o.opening = false
-	whole = whole && !o.closed && p.rdb.PoolStats().IdleConns == 1
+	whole = whole && good && !o.closed
 	if whole {
 		o.stream.Store(newStream(o, p.rdb, p.conn))
+	}
+	if failed {
+		o.rests = time.Now().Add(rest)
 	}
 	o.mu.Unlock()
 	if !whole {

@@ -31,6 +31,7 @@ type own struct {
 
 	mu      sync.Mutex // protects following fields
 	opening bool       // a call makes a connection
+	rests   time.Time  // until then none is made
 	closed  bool
 }
 
@@ -60,8 +61,8 @@ func single(opt redis.Options) *redis.Options {
 	opt.PipelinePoolSize = -1
 	opt.ClientSideCache, opt.ClientSideCacheConfig, opt.AutoPipelineOptions = nil, nil, nil
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opt.MaxRetries = -1
-	opt.Protocol = 2 // which has no messages that nobody has asked for
+	opt.MaxRetries, opt.DialerRetries = -1, 1 // who cannot dial has the client's connections
+	opt.Protocol = 2                          // which has no messages that nobody has asked for
 	opt.ReadTimeout, opt.WriteTimeout = again(opt.ReadTimeout), again(opt.WriteTimeout)
 	return &opt
 }
@@ -86,6 +87,9 @@ const checkAfter = 10 * time.Millisecond
 // stall is for how long a stream may owe replies, and say nothing, until calls take
 // other ways: it may be the connection that is silent.
 const stall = 100 * time.Millisecond
+
+// rest is for how long no connection is made after one could not be.
+const rest = time.Second
 
 // take returns the way of a call, or nil where the client's connections are to be used.
 // A client that has none is used for the first time, or is closed, and says so itself.

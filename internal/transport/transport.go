@@ -105,6 +105,11 @@ func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Resu
 			return t.alone(ctx, timeout, w, c)
 		}
 	}
+	return t.pooled(ctx, timeout, c)
+}
+
+// pooled sends a call on a connection of the client's.
+func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) Result {
 	server, known := t.server(c)
 	if r, ok := t.inline(ctx, timeout, c, server, known); ok {
 		return r

@@ -219,4 +219,19 @@ var usualRules = []Rule{
 		"r.Err = named(c, ours(err))", "_ = named(c, ours(err))",
 		[]string{"TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun"},
 	},
+	{
+		"a connection that cannot be made is left alone for a while", "internal/transport/opening.go",
+		"	if failed {", "	if false {",
+		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade", "TestDialThatHangsIsNotTriedByEachCall"},
+	},
+	{
+		"a call that has met no connection goes by the client's", "internal/transport/opening.go",
+		"r.Err == nil || !p.unsent", "r.Err == nil || p.unsent || !p.unsent",
+		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
+	},
+	{
+		"what the server has not greeted has sent no command", "internal/transport/opening.go",
+		"!p.greeted.Load() && mayHaveRun(err)", "false",
+		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
+	},
 }
