@@ -164,15 +164,18 @@ func (t *Transport) opens(ctx context.Context, timeout time.Duration, p *opening
 }
 
 // opened ends an opening. Where its connection is as the client left it, a stream goes on. Where
-// none could be made none is for a while: each call would wait for it in vain.
+// none could be made none is for a while: each call would wait for it in vain. Where nothing can
+// interrupt it, as through an SSH tunnel, none is ever: a call there could not be ended.
 func (o *own) opened(p *opening, whole bool) {
 	good := p.rdb.PoolStats().IdleConns == 1
+	deaf := whole && good && p.conn.SetDeadline(time.Time{}) != nil // go-redis has set some
 	p.mu.Lock()
 	failed := p.cut || !good && p.gone != nil
 	p.unsent = failed && !p.cut && Classify(p.gone) == NotExecuted
 	p.mu.Unlock()
 	o.mu.Lock()
 	o.opening = false
+	o.closed = o.closed || deaf
 	whole = whole && good && !o.closed
 	if whole {
 		o.stream.Store(newStream(o, p.rdb, p.conn))

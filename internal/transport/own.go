@@ -32,7 +32,7 @@ type own struct {
 	mu      sync.Mutex // protects following fields
 	opening bool       // a call makes a connection
 	rests   time.Time  // until then none is made
-	closed  bool
+	closed  bool       // none is made any more
 }
 
 // newOwn returns nil for a client that is more than its options: one of several

@@ -86,7 +86,6 @@ type reply struct {
 
 // newStream goes on with the connection of a client that has no other.
 func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
-	_ = conn.SetDeadline(time.Time{}) // go-redis has set some
 	s := &stream{own: o, rdb: rdb, conn: conn, made: time.Now()}
 	s.in = newDecoder(newSpinner(conn, &s.load))
 	return s

@@ -234,4 +234,9 @@ var usualRules = []Rule{
 		"!p.greeted.Load() && mayHaveRun(err)", "false",
 		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
 	},
+	{
+		"a connection that nothing interrupts is not shared", "internal/transport/opening.go",
+		"o.closed = o.closed || deaf", "_ = deaf",
+		[]string{"TestCallEndsThoughConnectionsHaveNoDeadlines"},
+	},
 }

@@ -96,3 +96,38 @@ func TestDialThatHangsIsNotTriedByEachCall(t *testing.T) {
 		time.Sleep(10 * time.Second) // go-redis dials on, for nobody
 	})
 }
+
+// deaf is a connection that has no deadlines, as those of SSH tunnels.
+type deaf struct{ net.Conn }
+
+func (deaf) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (deaf) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (deaf) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+
+// Fails when a call stays at a connection that cannot be interrupted.
+func TestCallEndsThoughConnectionsHaveNoDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		tr := newTransport(t, l.client(t, func(o *redis.Options) {
+			o.ReadTimeout, o.WriteTimeout = -2, -2 // go-redis sets no deadlines either
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := l.dial(ctx, network, addr)
+				return deaf{c}, err
+			}
+		}))
+		for range 2 {
+			if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open := l.close()
+		time.AfterFunc(time.Minute, open)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := tr.Do(ctx, 0, call("k"))
+		if took := time.Since(begin); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("returned %v after %v, want the end of the context after 1s", err, took)
+		}
+	})
+}
