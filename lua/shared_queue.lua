@@ -102,6 +102,13 @@ local function drop_named(owner, nonce)
   end
 end
 
+-- The hash may have been lost while the queue was not, which has then some that were never
+-- counted.
+local function recount()
+  state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
+end
+
+-- waiter is nil where the hash has no record of it.
 local function drop_waiter(nonce, waiter)
   if front[1] == nonce then
     table.remove(front, 1)
@@ -111,6 +118,9 @@ local function drop_waiter(nonce, waiter)
   records[nonce] = nil
   if redis.call('ZREM', KEYS[2], nonce, '-' .. nonce) > 0 then
     state.queued = math.max(state.queued - 1, 0)
+  end
+  if not waiter then
+    recount()
   end
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   if waiter and waiter.named then
@@ -141,8 +151,7 @@ local function insert_waiter(waiter, known)
     state.queued = state.queued + 1
   end
   if state.fresh or not known and not new then
-    -- The hash may have been lost while the queue was not.
-    state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
+    recount()
   end
   front = {}
   records[nonce] = pack(waiter)

@@ -34,6 +34,11 @@ var recordRules = []Rule{
 		[]string{"TestACrowdThatDiedDuringALongHoldIsForgottenStepByStep"},
 	},
 	{
+		"who comes after the hash was lost is counted", "lua/shared_queue.lua",
+		"  if not waiter then\n    recount()\n  end\n", "",
+		[]string{"TestWhoQueuesAfterTheHashWasLostIsServed"},
+	},
+	{
 		"crowd says how many wait", "lua/shared_settle.lua",
 		"(state.queued > 0 or more ~= '')", "(more ~= '')",
 		[]string{"TestScriptsDoWhatTheModelSays"},
