@@ -23,13 +23,17 @@ const remembered = 10_000
 // AnyLease is longer than any lease: one that is not known any more may have been long.
 const AnyLease = time.Duration(math.MaxInt64)
 
+// Owing is the doubt of a release of what nobody here knows any more: no copy of its acquire
+// can act, and a signal that it was given has been used by nobody.
+const Owing = -1
+
 // A Release has been sent, and what it ended may come back.
 type Release struct {
 	Keys     key.Keys
 	Nonce    wire.Nonce
 	Owner    string
 	Undone   bool          // the name is not to rest after it
-	Doubt    int64         // server ms until which a copy of its acquire may act; 0: none can
+	Doubt    int64         // server ms until which a copy of its acquire may act; 0: none can; negative: it owes a signal
 	Until    clock.Instant // when its lease would have ended
 	Answered clock.Instant // what was asked before then may have been told that it holds
 	Server   string        // that it was last sent to, by the redis client's word; "": not known

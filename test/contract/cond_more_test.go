@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -142,5 +143,29 @@ func TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal(t *testing.T) {
 		rig.Must(t, p[0].l.Unlock())
 		rig.Must(t, p[0].l.Unlock())
 		rig.WantBare(t, x.Redis, "l")
+	})
+}
+
+// A session that was signalled, and of which its client knows nothing any more, has the lock:
+// the client finds it in the way as it asks, and its journal has no release of it.
+// Fails when it is ended as by an unlock: its signal goes with it, and who waits is not woken.
+func TestASignalledSessionThatNobodyKnowsPassesItsSignalOn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p, a := parties(x, 2), x.Actor()
+		r := rig.Raw{T: t, Redis: x.Redis, ID: rig.ID(a.Client)}
+		nonce := rig.NonceOf('g')
+		r.Ask(nonce, "~g", time.Minute, 1, 0)
+		token := x.Redis.HGet(t.Context(), key.For("relock", "l").Hash, "token").Val()
+		r.Run("await", r.Identity(nonce, "~g"), 2, 1, 60_000, "c", 600_000, key.Inbox("relock", ""), token)
+		second := p[0].sleeps(x)
+		p[1].signals(x)
+		a.Warm()
+		rig.Must(t, p[1].l.Unlock())
+		second.Waits()                 // the session has the signal, and the lock
+		x.Until(x.Now() + time.Second) // its ticket is older than that of who asks now
+		asks := x.Begin(a.NewLock("l"))
+		second.Woken()
+		rig.Must(t, p[0].l.Unlock())
+		rig.End(t, asks.Holds())
 	})
 }

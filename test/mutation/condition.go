@@ -98,6 +98,11 @@ var conditionRules = []Rule{
 		[]string{"TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits"},
 	},
 	{
+		"condition: what nobody knows any more owes its signal", "release.go",
+		"wire.Session{Nonce: name}, replay.Owing,", "wire.Session{Nonce: name}, 0,",
+		[]string{"TestASignalledSessionThatNobodyKnowsPassesItsSignalOn"},
+	},
+	{
 		"condition: a wait that was refused is refused for good", "lua/await.lua",
 		"  change(session, op + 1, session.writes, session.reads, 0)\n", "",
 		[]string{"TestLateCopyOfARefusedWaitGivesUpNothing"},
