@@ -131,7 +131,10 @@ func (f *Fake) Locks() int {
 
 // enter is what fails a call before it waits.
 func (f *Fake) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx == nil:
+		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
+	case ctx.Err() != nil:
 		return ended(ctx)
 	}
 	f.mu.Lock()

@@ -119,3 +119,14 @@ func TestAFakeFailsAsTold(t *testing.T) {
 		t.Error("nobody holds, and loses it")
 	}
 }
+
+func TestAFakeRefusesNoContext(t *testing.T) {
+	var f relocktest.Fake
+	var none context.Context
+	wantError(t, "Lock", f.Lock(none), relock.ErrInvalidOption)
+	_, err := f.TryLock(none, 0)
+	wantError(t, "TryLock", err, relock.ErrInvalidOption)
+	if f.Held() {
+		t.Error("it is held")
+	}
+}
