@@ -235,9 +235,9 @@ func (t ticket) lock(c *Client) (*Lock, error) {
 // for nobody after it. Else, and when the ticket's time is over or somebody has removed it,
 // it returns ErrLost. A text that is no ticket is ErrInvalidOption.
 //
-// The hold is renewed from now on, and ended by its Release. Where it was anonymous it
-// keeps the name that was made for it. When ctx ends before Redis has answered, the ticket
-// may have been used: what it had is then released.
+// The hold is renewed from now on, for a MaxHold that begins now, and ended by its Release.
+// Where it was anonymous it keeps the name that was made for it. When ctx ends before Redis
+// has answered, the ticket may have been used: what it had is then released.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
