@@ -22,11 +22,11 @@ func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 // led is a command that has a way of its own.
 type led struct {
 	once
-	way way
+	*passage
 }
 
 // Clone overrides that of once.
-func (l *led) Clone() redis.Cmder { return &led{once{l.Cmd.Clone().(*redis.Cmd)}, l.way} }
+func (l *led) Clone() redis.Cmder { return &led{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage} }
 
 const (
 	evalsha = "evalsha"
@@ -117,7 +117,9 @@ func (t *Transport) process(ctx context.Context, w way, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	return t.own.hooked.Process(ctx, &led{cmd, w})
+	p := &passage{way: w}
+	defer p.end()
+	return t.own.hooked.Process(ctx, &led{cmd, p})
 }
 
 // send sends a batch and hands out the results: each command's own, so that one

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -22,10 +24,41 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if l, ok := cmd.(*led); ok {
 			r.found.look()
-			return l.way.process(ctx, l.once)
+			return l.process(ctx, l.once)
 		}
 		return r.others.Process(ctx, cmd)
 	}
+}
+
+// A passage is the way of one call through the hooks. One may use it twice at once, as a
+// hedge, or after it has returned.
+type passage struct {
+	way   way
+	using sync.Mutex // held while the way is used; protects the following field
+	over  bool       // the command has been answered, or the call is another's
+}
+
+// errTwice is not known to mean that the command has not run: the first may have.
+var errTwice = errors.New("a hook of the redis client has sent a command of relock that is under way, or over, once more; relock repeats its commands itself")
+
+func (p *passage) process(ctx context.Context, cmd once) error {
+	if !p.using.TryLock() {
+		return errTwice
+	}
+	defer p.using.Unlock()
+	if p.over {
+		return errTwice
+	}
+	err := p.way.process(ctx, cmd)
+	p.over = err == nil
+	return err
+}
+
+// end waits for a use that its hook has not waited for: the way is another call's after this.
+func (p *passage) end() {
+	p.using.Lock()
+	defer p.using.Unlock()
+	p.over = true
 }
 
 func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {

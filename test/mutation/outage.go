@@ -73,4 +73,9 @@ var outageRules = []Rule{
 		"call.Apart = true", "call.Apart = false",
 		[]string{"TestOneUnansweredRenewalBatchDelaysNoOther"},
 	},
+	{
+		"what a hook has had answered is not sent again", "internal/transport/hooks.go",
+		"p.over = err == nil", "p.over = false",
+		[]string{"TestAHookThatSendsACommandTwiceAtOnceHasItRunOnce"},
+	},
 }
