@@ -2,7 +2,6 @@ package contract_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -15,7 +14,7 @@ import (
 func TestWaitReturnsToItsHandleAfterTheUnlockOfALostHold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l, elsewhere := x.Lock("l"), x.Lock("l")
-		occupyWhileItWaits(x, l, elsewhere, func(s *rig.Sleep, mine *relock.Hold) {
+		occupyWhileItWaits(x, l, elsewhere, func() {}, func(s *rig.Sleep, mine *relock.Hold) {
 			s.Waits()
 			rig.Must(t, mine.Err())
 			rig.WantIs(t, l.Unlock(), relock.ErrLost) // the other's
@@ -32,13 +31,21 @@ func TestWaitReturnsToItsHandleAfterTheUnlockOfALostHold(t *testing.T) {
 // lost with it.
 func TestWaitGivesUpALockThatItsHandleCannotHave(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		l, elsewhere := x.Lock("l"), x.Lock("l")
-		occupyWhileItWaits(x, l, elsewhere, func(s *rig.Sleep, mine *relock.Hold) {
+		l, elsewhere, third := x.Lock("l"), x.Lock("l"), x.Lock("l")
+		var next *rig.Sleep
+		behind := func() {
+			rig.MustAcquire(t, third)
+			next = x.Sleeps(t.Context(), third.NewCond("c"), 0)
+			next.Waits()
+		}
+		occupyWhileItWaits(x, l, elsewhere, behind, func(s *rig.Sleep, mine *relock.Hold) {
 			time.Sleep(29 * time.Second)
 			s.Waits()
+			next.Waits()
 			s.Ended(relock.ErrLost)
 			rig.WantIs(t, mine.Err(), relock.ErrLost)
-			synctest.Wait()
+			next.Woken() // by the signal that nobody else has used
+			rig.Must(t, third.Unlock())
 			x.Free(elsewhere)
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
@@ -48,12 +55,13 @@ func TestWaitGivesUpALockThatItsHandleCannotHave(t *testing.T) {
 }
 
 // occupyWhileItWaits has a lost hold on the handle of a waiter that has been signalled.
-func occupyWhileItWaits(x *rig.Lab, l, elsewhere *relock.Lock, then func(s *rig.Sleep, mine *relock.Hold)) {
+func occupyWhileItWaits(x *rig.Lab, l, elsewhere *relock.Lock, behind func(), then func(s *rig.Sleep, mine *relock.Hold)) {
 	t := x.T
 	t.Helper()
 	mine := rig.MustAcquire(t, l)
 	s := x.Sleeps(mine.Context(t.Context()), l.NewCond("c"), 0)
 	s.Waits()
+	behind()
 	rig.Must(t, l.Lock(t.Context()))
 	_, err := elsewhere.ForceUnlock(t.Context())
 	rig.Must(t, err)
