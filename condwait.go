@@ -212,20 +212,24 @@ func (w *awaiting) silence(ctx context.Context) error {
 	return nil
 }
 
-// abandon has the waiter wait for the lock alone, unless it has been signalled.
+// abandon has the waiter wait for the lock alone, unless it has been signalled. One that Redis
+// has on no condition any more has been dropped there, perhaps with a signal: it counts as
+// woken. So does one that an earlier copy may have moved, if it holds before that is answered.
 func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	k := w.a.keeper
 	call := k.c.wire.Abandon(k.keys(), w.a.session(false))
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
+	said, moved := wire.OnNone, false
 	err = transport.Try(patient, nil, func() (again bool, err error) {
 		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
 		if err != nil {
+			moved = moved || transport.Classify(err) == transport.Unknown
 			return true, err
 		}
 		var now int64
 		var more bool
-		if signalled, more, now, err = wire.DecodeAbandon(raw); more {
+		if said, more, now, err = wire.DecodeAbandon(raw); more {
 			k.c.settle(k.keys())
 		}
 		k.sample(now)
@@ -241,7 +245,7 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	case w.a.Waits():
 		w.a.Entry.Kick(&at) // where Redis does not know it any more, it asks anew
 	}
-	return signalled, nil
+	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
 // resume returns with the lock, which the session holds again.

@@ -6,8 +6,8 @@
 -- ARGV[2] keep ms that the hash outlives the last deadline
 -- ARGV[3] prefix of inboxes, which a client's ID completes
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
---   2 (it has been signalled), 1 (it has not, and waits for the lock or holds it), 0 (it is
---   not known, any more: a signal that it had is somebody else's)
+--   2 (it has been signalled), 1 (it was on its condition, and waits for the lock from now
+--   on), 0 (it was on none any more: a signal that it had may be somebody else's)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record run state sessions queue conditions settle
@@ -20,13 +20,10 @@ local who = read_identity(ARGV[1])
 local packed = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. who.nonce)
 local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
 local waiter = packed and read_waiter(packed)
-if not waiter then
-  local session = find(who.nonce, who.client, who.owner)
-  local held = session and session.deadline > now
-  return { now, 0, held and (signalled and 2 or 1) or 0 }
-end
-if waiter.ticket > 0 then
-  return { now, 0, signalled and 2 or 1 }
+local session = not waiter and find(who.nonce, who.client, who.owner)
+if not waiter or waiter.ticket > 0 then
+  local there = waiter or session and session.deadline > now
+  return { now, 0, there and signalled and 2 or 0 }
 end
 waiter.deadline = math.max(waiter.deadline, now + waiter.ttl)
 touch(waiter.ttl, tonumber(ARGV[2]))

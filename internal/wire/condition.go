@@ -48,12 +48,22 @@ func (e *Encoder) Abandon(keys key.Keys, s Session) transport.Call {
 	return call(scriptAbandon, keys, whole, e.keep.Milliseconds(), e.inbox)
 }
 
+// An Abandoned is what Redis says of a waiter that is to leave its condition.
+type Abandoned int64
+
+// What it may say.
+const (
+	OnNone    Abandoned = iota // it was on no condition any more: it may have been signalled
+	Left                       // it has left it now, and was not signalled
+	Signalled                  // it has been
+)
+
 // DecodeAbandon reads its answer.
-func DecodeAbandon(raw []any) (signalled, more bool, now int64, err error) {
+func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) {
 	cur := scriptAbandon.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
-	signalled = cur.Within("state", 0, 2) == 2
-	return signalled, more, now, cur.End()
+	said = Abandoned(cur.Within("state", 0, 2))
+	return said, more, now, cur.End()
 }
 
 // Awaiting asks who waits on a condition: a page of so many, from where

@@ -150,3 +150,33 @@ func TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits(t *testing.T) {
 		rig.End(t, h)
 	})
 }
+
+// A waiter does not hear for a while, is signalled, and its time passes while others have the
+// lock: it was told that nobody had signalled it, and the signal was nobody's.
+// Fails without the fix: who is on its condition no more has been woken.
+func TestWaiterThatWasSignalledWhileItDidNotHearIsWoken(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 3)
+		rig.Must(t, p[0].l.Lock(t.Context()))
+		first := x.Sleeps(t.Context(), p[0].c, time.Minute)
+		first.Waits()
+		p[1].signals(x)
+		p[0].Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("subscribe") {
+				return redistest.CutBefore
+			}
+			return redistest.Pass
+		})
+		p[0].Link.Cut()()
+		synctest.Wait()
+		other := rig.Beside(func() error { return p[2].l.Lock(t.Context()) })
+		rig.StillWaits(t, other)
+		rig.Must(t, p[1].l.Unlock()) // the first does not hear of it
+		rig.Must(t, rig.Returned(t, other))
+		x.Until(2 * time.Minute)
+		first.Waits()
+		rig.Must(t, p[2].l.Unlock())
+		first.Woken()
+		rig.Must(t, p[0].l.Unlock())
+	})
+}

@@ -69,7 +69,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: who was signalled before it was cancelled was signalled", "lua/abandon.lua",
-		"  return { now, 0, signalled and 2 or 1 }", "  return { now, 0, 1 }",
+		"  return { now, 0, there and signalled and 2 or 0 }", "  return { now, 0, there and 1 or 0 }",
 		[]string{"TestSignalAndCancelHaveOneWinner"},
 	},
 	{
@@ -231,5 +231,10 @@ var conditionRules = []Rule{
 		"condition: an occupied handle does not keep the lock", "cond.go",
 		"case <-limit.C:", "case <-w.a.keeper.c.closing:",
 		[]string{"TestWaitGivesUpALockThatItsHandleCannotHave"},
+	},
+	{
+		"condition: who is on none any more has been woken", "condwait.go",
+		"said == wire.Signalled || said == wire.OnNone && !moved", "said == wire.Signalled",
+		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
 }

@@ -22,7 +22,7 @@ func (k *checker) circles(s *story) {
 			continue
 		}
 		if covers == nil {
-			covers = k.coversOfAll(s)
+			covers = k.coversOfAll(s, false)
 		}
 		from, to := uncovered(c.began, end, covers)
 		k.report.LongestAll = max(k.report.LongestAll, time.Duration(to-from))

@@ -25,9 +25,10 @@ type onto struct {
 }
 
 // signalled judges the conditions of a lock. A signal is owed to somebody if more wait on
-// its condition than were signalled before. Who comes back from a wait pays the oldest
-// that is owed; one that nobody pays for too long, without a fault, has been lost. A wait that is
-// said to be over by its time owes what it was signalled.
+// its condition than were signalled before, and can be had only by those who waited when it
+// was given. Who comes back from a wait pays the oldest that it can have had; one that nobody
+// pays for too long, without a fault, has been lost. A wait that is said to be over by its
+// time, and leaves fewer behind than were signalled, owes what it was signalled.
 func (k *checker) signalled(s *story) {
 	conditions := map[string][]onto{}
 	for _, c := range s.calls {
@@ -52,9 +53,9 @@ func (k *checker) signalled(s *story) {
 	if s.fell || len(conditions) == 0 {
 		return
 	}
-	covers := k.coversOfAll(s)
+	covers, deaf := k.coversOfAll(s, false), k.coversOfAll(s, true)
 	for _, steps := range conditions {
-		d := debts{checker: k, story: s, covers: covers, waiting: map[*call]bool{}}
+		d := debts{checker: k, story: s, covers: covers, deaf: deaf, waiting: map[*call]int{}}
 		slices.SortFunc(steps, func(a, b onto) int { return cmp.Or(compare(a.token, b.token), compare(a.at, b.at)) })
 		for _, step := range steps {
 			d.step(step)
@@ -68,12 +69,21 @@ type debts struct {
 	*checker
 	*story
 	covers  []reign
-	waiting map[*call]bool
-	owed    []*signal
+	deaf    []reign // and the times in which somebody does not hear
+	steps   int
+	waiting map[*call]int // since which step
+	owed    []debt        // the oldest first
+}
+
+// A debt is a signal that nobody has paid for yet.
+type debt struct {
+	*signal
+	at int // the step at which it was given
 }
 
 func (d *debts) step(o onto) {
 	d.late(o.at)
+	d.steps++
 	switch {
 	case o.signal != nil:
 		n := 0
@@ -86,26 +96,39 @@ func (d *debts) step(o onto) {
 			d.report.Signals++
 		}
 		if len(d.owed) < n {
-			d.owed = append(d.owed, o.signal)
+			d.owed = append(d.owed, debt{o.signal, d.steps})
 		}
 	case !o.back:
-		d.waiting[o.waits] = true
+		d.waiting[o.waits] = d.steps
 	default:
+		since := d.waiting[o.waits]
 		delete(d.waiting, o.waits)
-		if !o.waits.unwoken {
-			d.owed = d.owed[min(1, len(d.owed)):]
-		} else if len(d.owed) > len(d.waiting) {
-			d.unpaid(o)
+		if o.waits.unwoken {
+			d.leaves(o)
+		} else if i := slices.IndexFunc(d.owed, func(g debt) bool { return g.at > since }); i >= 0 {
+			d.owed = slices.Delete(d.owed, i, i+1)
 		}
 	}
 }
 
-// unpaid is a wait that is said to have ended without a signal, and one was owed to it.
-func (d *debts) unpaid(o onto) {
-	g := d.owed[0]
-	d.owed = d.owed[1:]
-	if !d.touches(g.from, o.at) {
-		d.violation(d.story, LostSignal, g.from, o.at, "%s was told that its time has passed, but %q had been signalled for it", o.waits, g.on)
+// leaves is for a wait that is said to have ended without a signal: those who are left cannot
+// pay for more signals than they are, nor for what was given before they waited.
+func (d *debts) leaves(o onto) {
+	for i, g := range d.owed {
+		can := 0
+		for _, since := range d.waiting {
+			if since < g.at {
+				can++
+			}
+		}
+		if can > i {
+			continue
+		}
+		d.owed = slices.Delete(d.owed, i, i+1)
+		if !d.touches(g.from, o.at) {
+			d.violation(d.story, LostSignal, g.from, o.at, "%s was told that its time has passed, but %q had been signalled for it", o.waits, g.on)
+		}
+		return
 	}
 }
 
@@ -113,12 +136,13 @@ func (d *debts) touches(from, to int64) bool {
 	return slices.ContainsFunc(d.covers, func(r reign) bool { return r.from <= to && r.to >= from })
 }
 
-// late looks whether the oldest signal is owed for too long.
+// late looks whether the oldest signal is owed for too long. Who does not hear has the lock
+// only where that is free as it asks, and so for long not where others always want it.
 func (d *debts) late(now int64) {
 	bound := int64(d.ttl/3 + d.opts.WakeSlack)
 	for len(d.owed) > 0 {
 		g := d.owed[0]
-		from, to := uncovered(g.to, now, d.covers)
+		from, to := uncovered(g.to, now, d.deaf)
 		if to-from <= bound {
 			return
 		}
@@ -128,8 +152,9 @@ func (d *debts) late(now int64) {
 	}
 }
 
-// coversOfAll are the times for which faults answer that befell anybody who uses the lock.
-func (k *checker) coversOfAll(s *story) []reign {
+// coversOfAll are the times for which faults answer that befell anybody who uses the lock;
+// deaf: those as well in which messages do not pass, and commands do.
+func (k *checker) coversOfAll(s *story, deaf bool) []reign {
 	ttl := int64(s.ttl)
 	all := slices.Clone(k.covers(s))
 	seen := map[int]bool{}
@@ -139,7 +164,7 @@ func (k *checker) coversOfAll(s *story) []reign {
 		}
 		seen[c.worker] = true
 		for _, f := range k.byWorker[c.worker] {
-			if f.kind != history.NoSubscribe { // commands pass
+			if deaf || f.kind != history.NoSubscribe {
 				all = append(all, reign{from: f.t, to: f.until + 2*ttl})
 			}
 		}

@@ -93,6 +93,25 @@ var signalTales = []judged{
 		"a wait that was signalled and is said to have ended by its time", LostSignal,
 		plain().wait(waited{w: 1, token: 1, at: 10, over: 50, back: 60, newer: 3, why: "time"}).signals(2, 2, 30).ends(8000),
 	},
+	{
+		"a signal for one that is cut off and comes back by its time is not owed to who comes later", "",
+		plain().wait(waited{w: 1, token: 1, at: 10, over: 1000, back: 1010, newer: 4, why: "time"}).wait(waited{w: 2, token: 3, at: 900, over: 8500}).
+			fault(20, 500, history.Cut, "link 1").signals(3, 2, 600).ends(8000),
+	},
+	{
+		"nor is it paid by them", LostSignal,
+		plain().wait(waited{w: 1, token: 1, at: 10, back: 5000, newer: 9}).signals(3, 2, 30).
+			wait(waited{w: 2, token: 3, at: 50, back: 80, newer: 5}).ends(8000),
+	},
+	{
+		"a signal for one that does not hear, and has the lock much later", "",
+		plain().wait(waited{w: 1, token: 1, at: 10, back: 3000, newer: 3}).signals(2, 2, 30).fault(20, 2500, history.NoSubscribe, "link 1").ends(8000),
+	},
+	{
+		"a signal for one that does not hear, and is said not to have been signalled", LostSignal,
+		plain().wait(waited{w: 1, token: 1, at: 10, over: 50, back: 60, newer: 3, why: "time"}).signals(2, 2, 30).
+			fault(20, 2500, history.NoSubscribe, "link 1").ends(8000),
+	},
 	{"an item that is put and taken", "", plain().brief(1, 1, 10).brief(1, 2, 30).moves(12, 1, "put", 7).moves(32, 2, "take", 7)},
 	{"an item that is taken twice", BufferBroken, plain().brief(1, 1, 10).brief(1, 2, 30).moves(12, 1, "put", 7).moves(32, 2, "take", 7).moves(33, 2, "take", 7)},
 	{"an item that is put twice", BufferBroken, plain().brief(1, 1, 10).moves(12, 1, "put", 7).moves(13, 1, "put", 7)},

@@ -39,7 +39,7 @@ func (k *checker) ticks(s *story) {
 			continue
 		}
 		if covers == nil {
-			covers = k.coversOfAll(s)
+			covers = k.coversOfAll(s, false)
 		}
 		k.missed(s, runs, covers, c)
 	}

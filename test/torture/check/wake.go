@@ -24,7 +24,7 @@ func (k *checker) wakes(s *story) {
 	}
 	covers := k.covers(s)
 	if slices.ContainsFunc(s.calls, (*call).ticket) {
-		covers = k.coversOfAll(s) // a ticket goes on without its process
+		covers = k.coversOfAll(s, false) // a ticket goes on without its process
 	}
 	for _, c := range s.calls {
 		end := k.waitedUntil(c)
