@@ -28,18 +28,24 @@ const busy = 5
 const Control = "control"
 
 // pings returns a function that asks a server how it is, and one that says how
-// often that was. A server that does not answer is another fault's.
+// often that was. A server that does not answer is another fault's. For how long a server
+// was ready to run, and the machine ran something else, is no part of what others waited for
+// its scripts; of that which nobody uses it is what the machine takes.
 func pings(out *history.Writer, on string, r *server.Redis) (ping func(ctx context.Context), end func()) {
 	var count atomic.Int64
 	ping = func(ctx context.Context) {
-		before := history.Now()
+		delayed, before := delay(r), history.Now()
 		if r.RDB.Ping(ctx).Err() != nil && ctx.Err() != nil {
 			return
 		}
 		now := history.Now()
+		until := now
+		if on != Control {
+			until -= max(int64(delay(r)-delayed), 0)
+		}
 		count.Add(1)
-		if now-before > int64(lateAfter) {
-			out.Add(history.Event{T: before, Worker: -1, What: history.Ping, On: on, Until: now})
+		if until-before > int64(lateAfter) {
+			out.Add(history.Event{T: before, Worker: -1, What: history.Ping, On: on, Until: until})
 		}
 		if now-before > int64(history.StallsAfter) {
 			out.Add(history.Event{T: before, Worker: -1, What: history.Fault, Fault: history.Stall, On: on, Until: now})
