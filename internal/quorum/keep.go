@@ -81,8 +81,9 @@ func (h *Majority) renew() {
 			continue
 		}
 		if m.hold != nil {
+			why := m.hold.Err()
 			h.mu.Lock()
-			h.members[i].hold = nil
+			h.members[i].hold, h.members[i].err = nil, why // the majority may be lost before it is answered
 			h.mu.Unlock()
 			h.lock.beside(i, func() { _ = m.hold.Release() }) // of what it may have still
 		}

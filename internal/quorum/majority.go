@@ -35,7 +35,7 @@ type member struct {
 	raised   bool  // its counter has the majority's token: it counts
 	asking   bool  // a request is under way
 	answered bool  // since the attempt began
-	err      error // of the latest request that failed
+	err      error // of the latest request that failed, or why its hold was lost since
 }
 
 func (l *Lock) begin(ctx context.Context) *Majority {

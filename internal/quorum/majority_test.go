@@ -208,6 +208,23 @@ func TestTheLossByClosedClientsSaysSo(t *testing.T) {
 	})
 }
 
+// Fails when it is forgotten that a client was closed, from when its hold is dropped until its
+// primary is known not to be had again.
+func TestTheLossByAClientThatWasClosedWhileItWasAskedSaysSo(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		time.Sleep(time.Second) // all are had
+		all[1].silence()
+		all[1].lose(errClosed)
+		synctest.Wait() // it is asked again
+		all[2].lose(errClosed)
+		<-h.Lost()
+		wantIs(t, h.Err(), errClosed)
+		wantIs(t, h.Release(), errClosed)
+	})
+}
+
 func TestAReleaseIsUnconfirmedWhereNobodyElseCanHoldYet(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)

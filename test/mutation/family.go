@@ -204,17 +204,22 @@ var familyRules = []Rule{
 	},
 	{
 		"a lost hold of a quorum occupies its handle", "errors.go",
-		"case !is, lost == h:", "case !is, true:",
+		"if !is {", "if true {",
 		[]string{"TestLostQuorumHoldOccupiesItsHandle"},
 	},
 	{
 		"a quorum's grant for an occupied handle is given back", "quorum.go",
-		"if freed, err = l.occupied(owner, h); err == nil {", "if true {",
+		"err == nil || lost == h || !l.register.Remove(h)", "true || err == nil || lost == h",
 		[]string{"TestQuorumGrantForAnOccupiedHandleIsGivenBack"},
 	},
 	{
 		"an occupied handle of a closed quorum is closed", "errors.go",
 		"case 2*closed >= len(l.majority.Primaries):", "case false:",
 		[]string{"TestOccupiedQuorumWithClosedClientsIsClosed"},
+	},
+	{
+		"a quorum knows whose client was closed", "internal/quorum/keep.go",
+		"why := m.hold.Err()", "why := m.err",
+		[]string{"TestTheLossByAClientThatWasClosedWhileItWasAskedSaysSo"},
 	},
 }
