@@ -169,16 +169,13 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
-// occupied is why the handle cannot have h, which is given back then, or any hold: one of
-// somebody else is lost, whose Unlock is still to come and must not end another. freed is
-// closed when it has come.
-func (l *QuorumLock) occupied(owner string, h *QuorumHold) (freed <-chan struct{}, err error) {
+// occupied is why the handle can have no further hold, and which hold that is: one of somebody
+// else is lost, whose Unlock is still to come and must not end another. freed is closed when
+// it has come.
+func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
 	lost, freed, is := l.register.Lost()
-	switch {
-	case !is, lost == h:
-		return nil, nil
-	case h != nil && l.register.Remove(h):
-		_ = h.majority.Release()
+	if !is {
+		return nil, nil, nil
 	}
 	closed := 0
 	for _, p := range l.majority.Primaries {
@@ -188,11 +185,13 @@ func (l *QuorumLock) occupied(owner string, h *QuorumHold) (freed <-chan struct{
 	}
 	switch {
 	case owner != "" && lost.Owner() == owner:
-		return freed, fmt.Errorf("%w; unlock that hold first", ErrLost)
+		err = fmt.Errorf("%w; unlock that hold first", ErrLost)
 	case 2*closed >= len(l.majority.Primaries):
-		return freed, ErrClosed
+		err = ErrClosed
+	default:
+		err = errOccupied
 	}
-	return freed, errOccupied
+	return lost, freed, err
 }
 
 // bad is what every call on the handle returns, or nil.

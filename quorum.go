@@ -165,17 +165,18 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		return nil, said
 	}
 	for try := 1; ; try++ {
-		var h *QuorumHold
-		freed, err := l.occupied(owner, nil)
+		h := &QuorumHold{lock: l}
+		_, freed, err := l.occupied(owner)
 		if err == nil {
-			h = &QuorumHold{lock: l}
 			h.majority, err = l.majority.Attempt(ctx, m.once)
 		}
 		if err == nil {
 			l.register.Add(h, m.unlock)
-			if freed, err = l.occupied(owner, h); err == nil {
+			var lost *QuorumHold
+			if lost, freed, err = l.occupied(owner); err == nil || lost == h || !l.register.Remove(h) {
 				return h, nil
 			}
+			_ = h.majority.Release() // nobody has had it
 		}
 		few, busy := errors.Is(err, quorum.ErrFewAnswer), errors.Is(err, ErrNotAcquired) || errors.Is(err, errOccupied)
 		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short

@@ -35,11 +35,11 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 type passage struct {
 	way   way
 	using sync.Mutex // held while the way is used; protects the following field
-	over  bool       // the command has been answered, or the call is another's
+	over  bool       // the call has returned, and the way is another's
 }
 
 // errTwice is not known to mean that the command has not run: the first may have.
-var errTwice = errors.New("a hook of the redis client has sent a command of relock that is under way, or over, once more; relock repeats its commands itself")
+var errTwice = errors.New("a hook of the redis client has sent a command of relock once more that is under way, or over; relock repeats its commands itself")
 
 func (p *passage) process(ctx context.Context, cmd once) error {
 	if !p.using.TryLock() {
@@ -49,9 +49,7 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	if p.over {
 		return errTwice
 	}
-	err := p.way.process(ctx, cmd)
-	p.over = err == nil
-	return err
+	return p.way.process(ctx, cmd)
 }
 
 // end waits for a use that its hook has not waited for: the way is another call's after this.
