@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +24,27 @@ func TestSentinelPromotesAReplicaWhenThePrimaryDies(t *testing.T) {
 	}
 	old.Revive()
 	s.AwaitReplicas(2)
+}
+
+// On a busy machine the replica that a Sentinel has chosen may not answer it in time.
+// Fails when a failover in order is asked for once: the old primary stays.
+func TestSentinelFailsOverInOrderThoughReplicasAreSlow(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	s.AwaitReplicas(2)
+	old := s.Now()
+	s.Failover()
+	for _, r := range s.Replicas {
+		r.Pause()
+	}
+	resume := time.AfterFunc(4*time.Second, func() { // by then it has been given up
+		for _, r := range s.Replicas {
+			r.Resume()
+		}
+	})
+	defer resume.Stop()
+	if s.Promoted(old) == old {
+		t.Error("the old primary stays")
+	}
 }
 
 // setOnReplicas sets k, and waits until n replicas have it.
