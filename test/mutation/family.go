@@ -204,7 +204,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a lost hold of a quorum occupies its handle", "errors.go",
-		"if !is {", "if true {",
+		"if !is {", "if is || !is {",
 		[]string{"TestLostQuorumHoldOccupiesItsHandle"},
 	},
 	{
