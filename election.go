@@ -64,9 +64,13 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 				return err
 			}
 			try = 0
-		case errors.Is(err, ErrReplicas) && transport.Pause(ctx, l.c.closing, transport.Backoff(try)):
-		default:
+		case !errors.Is(err, ErrReplicas):
 			return err
+		case transport.Pause(ctx, l.c.closing, transport.Backoff(try)):
+		case ctx.Err() != nil:
+			return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))
+		default:
+			return lockError(l.Name(), ErrClosed)
 		}
 	}
 }

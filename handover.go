@@ -284,7 +284,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		w.hold, err = w.confirmed(a)
 		switch {
 		case errors.Is(err, errGone):
-			return nil, errUsed
+			return nil, w.used()
 		case err != nil:
 			return nil, err // it has been given up
 		}
@@ -294,7 +294,15 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		return nil, cmp.Or(err, errUsed)
 	}
 	if err := w.lock.hand(w, w.hold); err != nil {
-		return nil, errUsed
+		return nil, w.used()
 	}
 	return w.hold, nil
+}
+
+// used is why there is no hold though Redis had given it.
+func (w *waiting) used() error {
+	if w.keeper.c.ending.Load() {
+		return ErrClosed // what came then went back at once
+	}
+	return errUsed
 }

@@ -176,7 +176,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			if lost, freed, err = l.occupied(owner); err == nil || lost == h || !l.register.Remove(h) {
 				return h, nil
 			}
-			_ = h.majority.Release() // nobody has had it
+			h.majority.GiveBack(ctx) // nobody has had it
 		}
 		few, busy := errors.Is(err, quorum.ErrFewAnswer), errors.Is(err, ErrNotAcquired) || errors.Is(err, errOccupied)
 		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short

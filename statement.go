@@ -264,13 +264,14 @@ func tooFew(r room.Replicas, acks int) error {
 func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
 	a := h.acquisition()
 	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
-	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, token, h.lock.terms.TTL))
+	instant := wire.Instant(token) // the room and Redis know a token without its owner's digits
+	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, instant, h.lock.terms.TTL))
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
 	}
 	if held && err == nil {
 		a.keeper.mu.Lock()
-		h.hold.Session.Raise(token)
+		h.hold.Session.Raise(instant)
 		a.keeper.mu.Unlock()
 	}
 	return held && err == nil

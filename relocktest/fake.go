@@ -60,7 +60,7 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	default:
 	}
 	if wait <= 0 {
-		return false, nil
+		return false, f.inTheWay()
 	}
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -69,7 +69,7 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 		f.note()
 		return true, nil
 	case <-over.C:
-		return false, nil
+		return false, f.inTheWay()
 	case <-ctx.Done():
 		return false, ended(ctx)
 	}
@@ -99,7 +99,7 @@ func (f *Fake) Hold() (release func()) {
 }
 
 // Lose takes the lock from the caller of Lock or TryLock that holds, who hears of it from
-// Unlock. It returns whether there was one.
+// Unlock. Until then nobody else gets it. It returns whether there was one.
 func (f *Fake) Lose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *Fake) Fail(err error) {
 	f.fails = err
 }
 
-// Held says whether a call of Lock or TryLock holds.
+// Held says whether a call of Lock or TryLock has not been unlocked yet, though it has lost the lock.
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,6 +140,16 @@ func (f *Fake) enter(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fails
+}
+
+// inTheWay is why a TryLock has not got the lock: nil, or that it was lost and not unlocked yet.
+func (f *Fake) inTheWay() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost {
+		return fmt.Errorf("%w; a hold that is not unlocked yet", relock.ErrLost)
+	}
+	return nil
 }
 
 // note is called by who has got the lock.

@@ -82,6 +82,14 @@ func lost(t *testing.T, l relock.Locker, hold func() func(), lose func()) (said 
 	began := time.Now()
 	rig.Must(t, l.Lock(t.Context()))
 	lose()
+	for _, wait := range []time.Duration{0, time.Second} { // it is in the way until it is unlocked
+		got, err := l.TryLock(t.Context(), wait)
+		said += say(began, got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := l.Lock(ctx)
+	said += fmt.Sprint(errors.Is(err, relock.ErrLost)) + say(began, true, err)
 	said += say(began, true, l.Unlock())
 	got, err := l.TryLock(t.Context(), 0)
 	said += say(began, got, err)

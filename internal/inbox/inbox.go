@@ -57,6 +57,7 @@ type Inbox struct {
 	base time.Time                      // what heard counts from
 
 	wg    sync.WaitGroup
+	links chan struct{}        // holds a token for each link that is not closed yet
 	turn  chan struct{}        // holds a token while Deliver, Linked or a change of cur runs
 	cur   atomic.Pointer[link] // the acknowledged link; nil while there is none
 	heard atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
@@ -77,6 +78,7 @@ func New(cfg Config) *Inbox {
 	b := &Inbox{
 		cfg:     cfg,
 		base:    time.Now(),
+		links:   make(chan struct{}, maxLinks),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
 	}

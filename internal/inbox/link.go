@@ -14,6 +14,7 @@ const (
 	refusePause = 5 * time.Second       // after a refusal, which only an operator ends
 	dialTimeout = 10 * time.Second      // from the start of an attempt to its subscription
 	ackTimeout  = 2 * time.Second       // from there to the acknowledgement: waiters stand still that long
+	maxLinks    = 3                     // with those that are being closed: where a dial has no timeout, a server that hangs keeps them
 )
 
 var (
@@ -106,6 +107,11 @@ func (o *outage) due(now time.Time) bool {
 // link makes a link and returns when it has ended, never nil, and whether it
 // was ever acknowledged.
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
+	select {
+	case b.links <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	l := &link{
 		ps:      b.open(ctx),
@@ -118,7 +124,10 @@ func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	err = l.wait(ctx)
 	b.retire(l)
 	cancel() // ends a dial
-	b.wg.Go(l.close)
+	b.wg.Go(func() {
+		l.close()
+		<-b.links
+	})
 	select {
 	case <-l.acked:
 		return true, err

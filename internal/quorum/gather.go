@@ -20,14 +20,14 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	h := l.begin(ctx)
 	defer func() {
 		if err != nil {
-			h.giveBack(ctx)
+			h.GiveBack(ctx)
 		}
 	}()
 	err = h.gather(ctx, 0)
 	if !once && errors.Is(err, l.Errors.Taken) {
 		first, had := h.first()
 		if !had {
-			h.giveBack(ctx)
+			h.GiveBack(ctx)
 			h = l.begin(ctx)
 			err = h.queue(ctx, first)
 		}

@@ -7,14 +7,29 @@ import (
 	"time"
 )
 
-// elect makes the majority's largest token the hold's, and has a majority know it.
-func (h *Majority) elect(ctx context.Context) error {
-	h.mu.Lock()
-	for _, m := range h.members {
-		if m.hold != nil && m.token > h.token {
-			h.token, h.owner = m.token, m.owner
+// choose is the token of what a majority has granted: the largest, unless a majority has one
+// already. That is an outer hold's, and stays, though a primary that was granted to it later
+// gave a larger one: a resource that has seen the larger one refuses the outer hold.
+func choose(members []member, need int) (token int64, owner string) {
+	have := map[int64]int{}
+	for _, m := range members {
+		if m.hold == nil {
+			continue
+		}
+		if have[m.token]++; have[m.token] == need {
+			return m.token, m.owner
+		}
+		if m.token > token {
+			token, owner = m.token, m.owner
 		}
 	}
+	return token, owner
+}
+
+// elect makes one of the primaries' tokens the hold's, and has a majority know it.
+func (h *Majority) elect(ctx context.Context) error {
+	h.mu.Lock()
+	h.token, h.owner = choose(h.members, h.lock.need())
 	token := h.token
 	for i := range h.members {
 		m := &h.members[i]

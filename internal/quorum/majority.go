@@ -149,9 +149,12 @@ func (h *Majority) Release() error {
 	return unconfirmed
 }
 
-// giveBack ends what has been gathered in vain.
-func (h *Majority) giveBack(ctx context.Context) {
+// GiveBack ends what has been gathered in vain, for a call that ends with ctx. It waits for
+// no longer than an attempt does: the call may be one that makes one attempt.
+func (h *Majority) GiveBack(ctx context.Context) {
 	_ = h.finish(h.lock.Errors.NotHeld)
+	ctx, cancel := context.WithTimeout(ctx, h.lock.patience())
+	defer cancel()
 	_ = h.release(ctx, Hold.Forgo)
 }
 

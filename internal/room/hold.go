@@ -11,7 +11,7 @@ import (
 type Hold struct {
 	Session  *Session
 	Terms    *Terms
-	Token    int64
+	Token    int64 // the instant of it, without the owner's digits
 	Acquired clock.Instant
 	Of       any // what it is to who drives the room
 
@@ -43,9 +43,9 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	}
 }
 
-// Raise has the holds that follow have no smaller token than that, which Redis' counter
-// has now. Those that are made keep theirs.
-func (s *Session) Raise(token int64) { s.token = max(s.token, token) }
+// Raise gives the holds that follow the token of another server's instant, which is no larger
+// than Redis' counter now. Those that are made keep theirs.
+func (s *Session) Raise(instant int64) { s.token = instant }
 
 // End ends a hold by its holder.
 func (h *Hold) End(at *Step) Ending {

@@ -10,6 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// noSentinel is what go-redis says of a dial for which no Sentinel could name the primary.
+// It has in it what they answered, which is no answer to the script.
+const noSentinel = "all sentinels specified in configuration are unreachable"
+
 // ErrNoReply is the error of a call that was not answered within its timeout,
 // or the client's own.
 var ErrNoReply = errors.New("no reply from redis in time")
@@ -65,7 +69,8 @@ func classify(err error) Outcome {
 	case errors.Is(err, errNotSent),
 		errors.Is(err, redis.ErrPoolTimeout),
 		errors.Is(err, redis.ErrPoolExhausted),
-		errors.As(err, &op) && op.Op == "dial":
+		errors.As(err, &op) && op.Op == "dial",
+		strings.Contains(err.Error(), noSentinel):
 		return NotExecuted
 	case errors.As(err, &answer):
 		return classifyAnswer(answer.Error())

@@ -125,11 +125,11 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	return was, now, more, cur.End()
 }
 
-// Raise makes the counter of a lock at least token, while the session holds it for ttl.
-func (e *Encoder) Raise(s Session, token int64, ttl time.Duration) transport.Call {
+// Raise makes the counter of a lock at least instant, while the session holds it for ttl.
+func (e *Encoder) Raise(s Session, instant int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
-	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, Instant(token), life}}
+	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, instant, life}}
 }
 
 // DecodeRaise says whether the counter is so large, and the session holds.

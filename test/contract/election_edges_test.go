@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 	"weak"
@@ -95,6 +96,27 @@ func TestElectionLeavesNothingOfItsTerms(t *testing.T) {
 			t.Error("an Election keeps the hold of a term that is over")
 		}
 		runtime.KeepAlive(e)
+	})
+}
+
+// Replicas are missing, and the candidate pauses between two attempts.
+func TestElectionThatEndsInAPauseSaysWhy(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		missing := relock.Defaults(relock.Replicas(1, 100*time.Millisecond))
+		e := x.Client(missing).NewElection("e")
+		closed := x.Client(missing)
+		for i := range 10 { // what ends within an attempt says so anyway
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second+time.Duration(i)*37*time.Millisecond, cancel)
+			err := e.Run(ctx, nobody(t))
+			if !errors.Is(err, context.Canceled) || strings.Count(err.Error(), "relock:") != 1 {
+				t.Errorf("Run = %v, want the end of its context, and the lock once", err)
+			}
+		}
+		run := rig.Beside(func() error { return closed.NewElection("f").Run(t.Context(), nobody(t)) })
+		time.Sleep(10*time.Second + 50*time.Millisecond)
+		rig.Must(t, closed.Close())
+		rig.WantIs(t, rig.Returned(t, run), relock.ErrClosed)
 	})
 }
 

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -219,6 +220,34 @@ func TestShutdownWaitsNoLongerForATicketThanForALease(t *testing.T) {
 		rig.Must(t, c.Shutdown(t.Context()))
 		if took := x.Now() - began; took > time.Minute {
 			t.Errorf("Shutdown took %v", took)
+		}
+	})
+}
+
+// Fails when a hold that came while the client closed, and went back at once, is told as one
+// that somebody else has resumed.
+func TestAResumptionThatMeetsCloseSaysSo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		rig.Must(t, c.NewLock("other").Do(t.Context(), func(context.Context) error { return nil }))
+		ticket := detach(t, x.Take(x.Lock("a")), time.Hour)
+		free := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "resume") {
+				return redistest.Hold(free)
+			}
+			return redistest.Pass
+		})
+		call := rig.Beside(func() error { _, err := c.Resume(t.Context(), ticket); return err })
+		synctest.Wait()
+		closed := rig.Beside(c.Close)
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		close(free)
+		rig.Must(t, <-closed)
+		err := rig.Returned(t, call)
+		if rig.WantIs(t, err, relock.ErrClosed); errors.Is(err, relock.ErrLost) {
+			t.Errorf("%v; want no word of a ticket that is gone", err)
 		}
 	})
 }

@@ -90,6 +90,15 @@ func (n *network) deafen() {
 	}
 }
 
+// closeAll ends every connection that exists.
+func (n *network) closeAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		_ = c.Close()
+	}
+}
+
 // deafenThoseThat makes every later connection half-open once it sends cmd.
 func (n *network) deafenThoseThat(cmd string) {
 	n.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 func TestUnreachableServerIsDialledAtAPace(t *testing.T) {
@@ -168,5 +170,25 @@ func TestHangingDialEndsWithItsLink(t *testing.T) {
 		x.net.hang.Store(false)
 		x.ready()
 		x.saw("linked")
+	})
+}
+
+// A server that takes connections and says nothing, and a client that waits for ever for an
+// answer. Fails when each attempt keeps one more connection.
+func TestAServerThatHangsKeepsFewLinksThoughNothingTimesOut(t *testing.T) {
+	bubble(t, func(t *testing.T, x *fixture) {
+		x.rdb = x.srv.Client(t, func(o *redis.Options) { o.Dialer, o.ReadTimeout, o.Protocol = x.net.dial, -1, 3 })
+		x.net.deafenThoseThat("hello")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := x.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Ready = %v, want the end of ctx", err)
+		}
+		if n := x.net.dials.Load(); n < 2 || n > 3 {
+			t.Errorf("%d connections were made, want 2 or 3", n)
+		}
+		x.net.deafenThoseThat("")
+		x.net.closeAll() // as the server's end would
+		x.ready()
 	})
 }

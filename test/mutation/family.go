@@ -104,7 +104,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a quorum's token is its majority's largest", "internal/quorum/keep.go",
-		"m.token > h.token {", "m.token > 0 {",
+		"m.token > token {", "m.token > 0 {",
 		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
 	},
 	{
@@ -164,8 +164,38 @@ var familyRules = []Rule{
 	},
 	{
 		"a nested hold of a quorum has no smaller token", "statement.go",
-		"		h.hold.Session.Raise(token)\n", "",
+		"		h.hold.Session.Raise(instant)\n", "",
 		[]string{"TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer"},
+	},
+	{
+		"one attempt waits for what it gives back no longer than it asks", "internal/quorum/majority.go",
+		"context.WithTimeout(ctx, h.lock.patience())", "context.WithCancel(ctx)",
+		[]string{"TestOneAttemptEndsThoughWhatItHadDoesNot"},
+	},
+	{
+		"a candidate that is cut short in a pause says so", "election.go",
+		"return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))", "return err",
+		[]string{"TestElectionThatEndsInAPauseSaysWhy"},
+	},
+	{
+		"a candidate whose client closes in a pause says so", "election.go",
+		"return lockError(l.Name(), ErrClosed)", "return err",
+		[]string{"TestElectionThatEndsInAPauseSaysWhy"},
+	},
+	{
+		"a token that a majority has stays", "internal/quorum/keep.go",
+		"have[m.token] == need", "false",
+		[]string{"TestATokenThatAMajorityHasStays"},
+	},
+	{
+		"a primary with a larger token is told of the hold's", "internal/room/hold.go",
+		"{ s.token = instant }", "{ s.token = max(s.token, instant) }",
+		[]string{"TestQuorumTokenOfANestedHoldIsTheOuterOnesThoughAnAheadPrimaryCameLater"},
+	},
+	{
+		"a token that is raised is an instant", "statement.go",
+		"h.hold.Session.Raise(instant)", "h.hold.Session.Raise(token)",
+		[]string{"TestQuorumTokenOfANestedHoldIsTheOuterOnesWhateverTheDate", "TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer"},
 	},
 	{
 		"a quorum's longest hold is the majority's", "internal/quorum/majority.go",

@@ -63,6 +63,11 @@ var handoverRules = []Rule{
 		[]string{"TestDetachThatIsCutShortReleases", "TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
+		"a resumption that meets Close says so", "handover.go",
+		"return ErrClosed // what came then went back at once", "return errUsed",
+		[]string{"TestAResumptionThatMeetsCloseSaysSo"},
+	},
+	{
 		"a resume that is given up is released", "handover.go",
 		"		a.giveUp()\n", "",
 		[]string{"TestResumeThatIsCutShortReleases"},

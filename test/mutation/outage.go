@@ -64,6 +64,16 @@ var outageRules = []Rule{
 		[]string{"TestServerThatIsTooOldIsNamedByItsVersion"},
 	},
 	{
+		"what Sentinels say is no answer to a script", "internal/transport/outcome.go",
+		"strings.Contains(err.Error(), noSentinel)", "false",
+		[]string{"TestWhatSentinelsAnswerIsNoAnswerToTheScript"},
+	},
+	{
+		"links of a server that hangs are few", "internal/inbox/link.go",
+		"	case b.links <- struct{}{}:\n", "	default:\n",
+		[]string{"TestAServerThatHangsKeepsFewLinksThoughNothingTimesOut"},
+	},
+	{
 		"a refused subscription is told", "internal/inbox/link.go",
 		`&& b.cfg.Refused(err)`, `&& false`,
 		[]string{"TestRefusedSubscriptionIsToldAtOnce"},

@@ -69,7 +69,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"an attempt asks until the dead are forgotten", "ask.go",
-		"said.More && a.Terms.Permits.Of > 0", "false",
+		"w.said.More && a.Terms.Permits.Of > 0", "false",
 		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce"},
 	},
 	{

@@ -9,9 +9,11 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -33,6 +35,7 @@ func TestClassify(t *testing.T) {
 		{redis.ErrClosed, transport.Closed},
 
 		{dial, transport.NotExecuted},
+		{fmt.Errorf("redis: all sentinels specified in configuration are unreachable: %w", errors.Join(read, redis.Nil)), transport.NotExecuted},
 		{redis.ErrPoolTimeout, transport.NotExecuted},
 		{redis.ErrPoolExhausted, transport.NotExecuted},
 		{answer("MOVED 3999 127.0.0.1:6381"), transport.NotExecuted},
@@ -70,4 +73,20 @@ func TestTryAgainIsOnlyTheClusters(t *testing.T) {
 			t.Errorf("TryAgain(%v) is %v, want %v", err, got, want)
 		}
 	}
+}
+
+// Each Sentinel answers that it knows no such primary. Fails when go-redis says that in
+// other words than Classify looks for.
+func TestWhatSentinelsAnswerIsNoAnswerToTheScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		srv.FailNext(1000, "ERR No such master with that name", func(args []string) bool { return args[0] == "sentinel" })
+		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "m", SentinelAddrs: []string{"one:1", "two:2"}, Dialer: srv.Dial, MaxRetries: -1, DialerRetries: 1,
+		})
+		defer rdb.Close() //nolint:errcheck // it is over
+		if err := rdb.Ping(t.Context()).Err(); err == nil || transport.Classify(err) != transport.NotExecuted {
+			t.Errorf("%v is %v, want %v", err, transport.Classify(err), transport.NotExecuted)
+		}
+	})
 }
