@@ -265,8 +265,6 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	return h, nil
 }
 
-var errUsed = fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
-
 // resume asks for the owner's hold until it is answered.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
@@ -281,28 +279,27 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	k.mu.Unlock()
 	err := w.request(a, room.PlaceNone)
 	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
-		w.hold, err = w.confirmed(a)
-		switch {
-		case errors.Is(err, errGone):
-			return nil, w.used()
-		case err != nil:
-			return nil, err // it has been given up
+		if w.hold, err = w.confirmed(a); err != nil { // it has been given up
+			return nil, w.used(err)
 		}
 	}
 	if err != nil || w.hold == nil {
 		a.giveUp()
-		return nil, cmp.Or(err, errUsed)
+		return nil, cmp.Or(err, w.used(errGone))
 	}
-	if err := w.lock.hand(w, w.hold); err != nil {
-		return nil, w.used()
+	if w.lock.hand(w, w.hold) != nil {
+		return nil, w.used(errGone)
 	}
 	return w.hold, nil
 }
 
-// used is why there is no hold though Redis had given it.
-func (w *waiting) used() error {
-	if w.keeper.c.ending.Load() {
+// used is why there is no hold.
+func (w *waiting) used(err error) error {
+	switch {
+	case !errors.Is(err, errGone):
+		return err
+	case w.keeper.c.ending.Load():
 		return ErrClosed // what came then went back at once
 	}
-	return errUsed
+	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
 }

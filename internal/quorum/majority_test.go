@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,5 +252,33 @@ func TestAReleaseIsUnconfirmedWhereNobodyElseCanHoldYet(t *testing.T) {
 			}
 			wantHeld(t, all)
 		}
+	})
+}
+
+// A mute primary grants, and falls silent.
+type mute struct{ *fakePrimary }
+
+func (p mute) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
+	h, err := p.fakePrimary.Try(ctx, wait)
+	p.silence()
+	return h, err
+}
+
+// The votes of two primaries are split, and that which was had does not hear that it is given back.
+func TestOneAttemptEndsThoughWhatItHadDoesNot(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0)
+		other := gather(t, lockOn(all[1:]))
+		l := lockOn(all)
+		l.Primaries[0] = mute{all[0]}
+		began := time.Now()
+		_, err := l.Attempt(t.Context(), true)
+		wantIs(t, err, errTaken)
+		if took := time.Since(began); took > patience {
+			t.Errorf("one attempt took %v, want %v at most", took, patience)
+		}
+		all[0].heal()
+		wantIs(t, other.Release(), nil)
+		wantHeld(t, all)
 	})
 }

@@ -24,8 +24,8 @@ var wireRules = []Rule{
 		[]string{"TestForceUnlockEndsTheGrantAndTellsItsHolders"},
 	},
 	{
-		"a primary raises its counter to an instant", "internal/wire/statement.go",
-		"field, Instant(token), life", "field, token, life",
+		"a primary raises its counter to an instant", "statement.go",
+		"instant := wire.Instant(token)", "instant := token",
 		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
 	},
 	{
