@@ -131,6 +131,17 @@ func unusable(ctx context.Context) error {
 	return ended(ctx)
 }
 
+// used is why a resumption has no hold.
+func (w *waiting) used(err error) error {
+	switch {
+	case !errors.Is(err, errGone):
+		return err
+	case w.keeper.c.ending.Load():
+		return ErrClosed // what came then went back at once
+	}
+	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
+}
+
 // isFinal says that asking again would get the same answer.
 func isFinal(err error) bool {
 	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {

@@ -292,14 +292,3 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	}
 	return w.hold, nil
 }
-
-// used is why there is no hold.
-func (w *waiting) used(err error) error {
-	switch {
-	case !errors.Is(err, errGone):
-		return err
-	case w.keeper.c.ending.Load():
-		return ErrClosed // what came then went back at once
-	}
-	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
-}

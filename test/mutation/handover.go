@@ -63,8 +63,8 @@ var handoverRules = []Rule{
 		[]string{"TestDetachThatIsCutShortReleases", "TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
-		"a resumption that meets Close says so", "handover.go",
-		"return ErrClosed // what came then went back at once", "return errUsed",
+		"a resumption that meets Close says so", "errors.go",
+		"return ErrClosed // what came then went back at once", "break",
 		[]string{"TestAResumptionThatMeetsCloseSaysSo"},
 	},
 	{
@@ -84,12 +84,12 @@ var handoverRules = []Rule{
 	},
 	{
 		"a fixed lease is resumed by a request that was sent again", "handover.go",
-		"		w.hold, err = w.confirmed(a)\n", "		err = errUsed\n",
+		"if w.hold, err = w.confirmed(a); err != nil {", "if err = errGone; true {",
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
 	},
 	{
 		"a resumption that is not confirmed is given up once", "handover.go",
-		"			return nil, err // it has been given up\n", "			a.giveUp()\n			return nil, err\n",
+		"err != nil { // it has been given up\n", "err != nil {\n			a.giveUp()\n",
 		[]string{"TestAResumptionThatIsNotConfirmedIsGivenUpOnce"},
 	},
 	{
