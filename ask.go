@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -103,7 +104,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 		err := w.sendOnce(a, ticket)
 		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
 		switch {
-		case err == nil && !useless, errors.Is(err, ErrReplicas), errors.Is(err, ErrClosed):
+		case err == nil && !useless, ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 			return false, err
 		case tries == 1 && (useless || transport.TryAgain(err)):
 			return true, nil // the answer brought what the request lacked
@@ -122,7 +123,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 	case err == nil:
 		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
 		return nil
-	case errors.Is(err, ErrReplicas), errors.Is(err, ErrClosed):
+	case ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed
@@ -262,15 +263,14 @@ func (w *waiting) over(a *acquisition) error {
 func (w *waiting) overOr(err error) error {
 	switch {
 	case err == nil:
-		return ended(w.ctx)
+		return ending.Of(w.ctx)
 	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
+		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), err)
 	}
 	return err
 }
 
-// failed is the error of a request that failed: where the context has ended
-// meanwhile it went unanswered, since sent.
+// failed is the error of a request: where ctx has ended meanwhile it went unanswered, since sent.
 func failed(ctx context.Context, err error, now, sent clock.Instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return unanswered(now.Sub(sent))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -185,7 +186,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ended(ctx), failed(ctx, err, k.c.clock.Now(), began))
+		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, k.c.clock.Now(), began))
 	case err != nil:
 		return &requestError{err}
 	case !held:

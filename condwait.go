@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -52,7 +53,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 func (w *awaiting) reason(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return ending.Of(ctx)
 	case w.a.keeper.c.tracker.Draining():
 		return ErrClosed
 	}

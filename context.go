@@ -200,6 +200,8 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		switch {
 		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
 			continue
+		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
+			continue
 		case own && h.lock.kind == wire.KindSemaphore:
 			return nil
 		case own:

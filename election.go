@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -64,7 +65,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 				return err
 			}
 			try = 0
-		case !errors.Is(err, ErrReplicas):
+		case !ending.Is(err, ErrReplicas):
 			return err
 		case transport.Pause(ctx, l.c.closing, transport.Backoff(try)):
 		case ctx.Err() != nil:
@@ -136,10 +137,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 		for told := int64(untold); ; {
 			leader, err := e.Leader(ctx)
 			now := leader.Token
-			if err != nil && !errors.Is(err, ErrNotHeld) {
+			if err != nil && !ending.Is(err, ErrNotHeld) {
 				now = failing
 			}
-			last := now == failing && (ctx == nil || ctx.Err() != nil || errors.Is(err, ErrClosed) || e.usable() != nil)
+			last := now == failing && (ctx == nil || ctx.Err() != nil || ending.Is(err, ErrClosed) || e.usable() != nil)
 			if (now != told || last) && !yield(leader, err) || last {
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -82,7 +83,7 @@ func unasked(ctx context.Context) error {
 	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
 		return unanswered(time.Duration(wait))
 	}
-	return ended(ctx)
+	return ending.Of(ctx)
 }
 
 // explain is what a call returns that has asked again until its context ended, or until
@@ -92,14 +93,14 @@ func explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:
 		return err
-	case bounded && errors.Is(err, ErrNotAcquired):
+	case bounded && ending.Is(err, ErrNotAcquired):
 		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
 	case bounded && err != ctx.Err(): //nolint:errorlint // which may also be a part of what was the matter
 		return err
-	case errors.Is(err, ctx.Err()), errors.Is(err, ErrNotAcquired): // the latter is told of a wait that has been as long as its caller said
-		return ended(ctx)
+	case errors.Is(err, ctx.Err()), ending.Is(err, ErrNotAcquired): // the latter is told of a wait that has been as long as its caller said
+		return ending.Of(ctx)
 	}
-	return fmt.Errorf("%w; until then: %w", ended(ctx), err)
+	return fmt.Errorf("%w; until then: %w", ending.Of(ctx), err)
 }
 
 // lockError puts the lock's name before what happened to it, if anything; of a name that
@@ -111,16 +112,6 @@ func lockError(name string, err error) error {
 	return fmt.Errorf("relock: lock %.512q: %w", name, err)
 }
 
-// ended is the error of a context that is done: ctx.Err(), and its cause where
-// that says more. nil: it is not.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil || cause == nil || errors.Is(err, cause) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 
 // unusable says why nothing is done under a context: there is none, or it has ended.
@@ -128,13 +119,13 @@ func unusable(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
 	}
-	return ended(ctx)
+	return ending.Of(ctx)
 }
 
 // used is why a resumption has no hold.
 func (w *waiting) used(err error) error {
 	switch {
-	case !errors.Is(err, errGone):
+	case !ending.Is(err, errGone):
 		return err
 	case w.keeper.c.ending.Load():
 		return ErrClosed // what came then went back at once
@@ -145,7 +136,7 @@ func (w *waiting) used(err error) error {
 // isFinal says that asking again would get the same answer.
 func isFinal(err error) bool {
 	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
-		if errors.Is(err, one) {
+		if ending.Is(err, one) {
 			return true
 		}
 	}

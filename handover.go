@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
@@ -126,7 +127,7 @@ func (d *detaching) send(ctx context.Context) error {
 	}
 	d.undo()
 	if ctx.Err() != nil {
-		err = errors.Join(ended(ctx), err)
+		err = errors.Join(ending.Of(ctx), err)
 	}
 	return fmt.Errorf("%w: the hold could not be handed over, has ended, and is being released: %w", ErrUnconfirmed, err)
 }

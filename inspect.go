@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -252,7 +253,7 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 	case transport.Hopeless(err):
 		err = &requestError{err}
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w; until then: %w", ended(ctx), failed(ctx, err, l.c.clock.Now(), began))
+		err = fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))
 	case l.c.ctx.Err() != nil:
 		err = ErrClosed
 	default:

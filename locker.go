@@ -15,6 +15,7 @@ import (
 
 	"github.com/relock-go/relock/internal/access"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/listener"
@@ -224,7 +225,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("relock: %w", errNoContext)
 	}
 	if c.tracker.Drain(); !c.tracker.Quiet(ctx) {
-		return fmt.Errorf("relock: shutdown: %w", ended(ctx))
+		return fmt.Errorf("relock: shutdown: %w", ending.Of(ctx))
 	}
 	return c.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"iter"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -95,7 +96,7 @@ func (s *scan) again(try func() error) error {
 	case err == nil:
 		return nil
 	case s.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ended(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))
+		return fmt.Errorf("%w; until then: %w", ending.Of(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))
 	case over != nil:
 		return over
 	}
@@ -106,7 +107,7 @@ func (s *scan) again(try func() error) error {
 func (s *scan) over() error {
 	switch {
 	case s.ctx.Err() != nil:
-		return ended(s.ctx)
+		return ending.Of(s.ctx)
 	case s.c.ctx.Err() != nil:
 		return ErrClosed
 	}

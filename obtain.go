@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
@@ -72,7 +73,7 @@ func (l *Lock) gate(w *waiting) error {
 			w.noteLost()
 		case <-w.ctx.Done():
 			w.occupied = true
-			return ended(w.ctx)
+			return ending.Of(w.ctx)
 		case <-w.keeper.c.closing:
 			return ErrClosed
 		}
@@ -173,19 +174,18 @@ func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
 }
 
-// anew says whether to ask again after an error, after a pause where grants end
-// before they can be used; else it returns the error to be told.
+// anew says whether to ask again after an error, after a pause where grants end too soon; else what is told.
 func (w *waiting) anew(err error) (again bool, told error) {
 	switch {
-	case errors.Is(err, errGone) && w.keeper.c.ending.Load():
+	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
 		return false, ErrClosed // which is why it is gone
-	case w.once && errors.Is(err, errGone):
+	case w.once && ending.Is(err, errGone):
 		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
 	case w.once:
 		return false, err
 	case err == errOccupied: //nolint:errorlint // made here, never wrapped
 		return true, nil // for the handle first
-	case !errors.Is(err, errGone):
+	case !ending.Is(err, errGone):
 		return false, err
 	}
 	w.gone++
@@ -199,7 +199,7 @@ func (w *waiting) anew(err error) (again bool, told error) {
 	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.gone)):
 		return true, nil
 	case w.ctx.Err() != nil:
-		return false, ended(w.ctx)
+		return false, ending.Of(w.ctx)
 	}
 	return false, ErrClosed
 }
@@ -290,7 +290,7 @@ func (w *waiting) explain(err error) error {
 	if w.hint != "" {
 		err = &hintError{err, w.hint}
 	}
-	taken := errors.Is(err, ErrNotAcquired)
+	taken := ending.Is(err, ErrNotAcquired)
 	if w.keeper.c.cfg.whoHolds && w.taken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
 		if who := w.whoHolds(); who != "" {
 			err = &hintError{err, who}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -57,9 +58,9 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	}
 	h, err := l.TryAcquire(ctx, 0)
 	switch {
-	case errors.Is(err, errGone):
+	case ending.Is(err, errGone):
 		return false, lockError(name, errGone) // had too late to be used, not taken: the interval is not spent
-	case errors.Is(err, ErrNotAcquired):
+	case ending.Is(err, ErrNotAcquired):
 		return false, nil
 	case err != nil:
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -45,7 +46,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			return h, nil
 		}
 		if a != nil {
-			if h, err := a.reenter(w, false); !errors.Is(err, errGone) {
+			if h, err := a.reenter(w, false); !ending.Is(err, errGone) {
 				return h, err
 			}
 		}
@@ -250,8 +251,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	return nil, why
 }
 
-// deliver takes a message from the inbox. It runs on the inbox's goroutine and
-// does not wait.
+// deliver takes a message from the inbox. It runs on the inbox's goroutine and does not wait.
 func (c *Client) deliver(payload string) {
 	m, err := wire.ParseMessage(payload)
 	if err != nil {

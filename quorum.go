@@ -3,11 +3,11 @@ package relock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -178,7 +178,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			}
 			h.majority.GiveBack(ctx) // nobody has had it
 		}
-		few, busy := errors.Is(err, quorum.ErrFewAnswer), errors.Is(err, ErrNotAcquired) || errors.Is(err, errOccupied)
+		few, busy := ending.Is(err, quorum.ErrFewAnswer), ending.Is(err, ErrNotAcquired) || ending.Is(err, errOccupied)
 		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short
 			said = err
 		}

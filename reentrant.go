@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 )
 
@@ -172,7 +173,7 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx contex
 // had says whether the call has got what it wanted that made one try: that it was taken
 // all the time is no error.
 func had(err error) (bool, error) {
-	if errors.Is(err, ErrNotAcquired) {
+	if ending.Is(err, ErrNotAcquired) {
 		return false, nil
 	}
 	return err == nil, err

@@ -1,9 +1,9 @@
 package relock
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 )
 
@@ -118,7 +118,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 			err = errGone
 		}
 	}()
-	if _, err = a.tell(w.ctx, x, w.once); errors.Is(err, errTurn) {
+	if _, err = a.tell(w.ctx, x, w.once); ending.Is(err, errTurn) {
 		err = w.overOr(errTurn)
 	}
 	return nil, err

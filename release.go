@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
@@ -170,7 +171,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 		return !done, err
 	})
 	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {
-		return errors.Join(ended(ctx), err)
+		return errors.Join(ending.Of(ctx), err)
 	}
 	return err
 }

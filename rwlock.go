@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -125,10 +126,10 @@ var errTaken = errors.New("another call has taken the hold")
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	a := h.acquisition()
 	switch err := a.takeTurn(ctx); {
-	case errors.Is(err, ErrClosed):
+	case ending.Is(err, ErrClosed):
 		return h.judge() // lost
 	case err != nil:
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 	x := &ledger.Wish{}
 	if err := h.move(rw, x); err != nil {
@@ -141,7 +142,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errGone):
+	case ending.Is(err, errGone):
 		return h.judge()
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)

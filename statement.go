@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
@@ -45,8 +46,8 @@ func (a *acquisition) begin(ctx context.Context) error {
 	a.makeTurn()
 	a.keeper.mu.Unlock()
 	err := a.takeTurn(ctx)
-	if errors.Is(err, errTurn) {
-		return ended(ctx)
+	if ending.Is(err, errTurn) {
+		return ending.Of(ctx)
 	}
 	return err
 }
@@ -83,11 +84,11 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 		if st != nil {
 			again, err = a.state(ctx, st)
 		}
-		if errors.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
+		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
 			err = nil // replicas are what another call's wish in it asks for
 		}
-		final = err == nil || errors.Is(err, errGone) || errors.Is(err, ErrReplicas)
-		return again || !final && (!once || ctx.Err() != nil || errors.Is(err, errOvertaken)), err
+		final = err == nil || ending.Is(err, errGone) || ending.Is(err, ErrReplicas)
+		return again || !final && (!once || ctx.Err() != nil || ending.Is(err, errOvertaken)), err
 	})
 	switch {
 	case final:
@@ -97,7 +98,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	}
 	err = failed(ctx, err, c.clock.Now(), began)
 	if ctx.Err() != nil {
-		err = fmt.Errorf("%w; until then: %w", ended(ctx), err)
+		err = fmt.Errorf("%w; until then: %w", ending.Of(ctx), err)
 	}
 	return nil, err
 }
@@ -125,7 +126,7 @@ func (a *acquisition) state(ctx context.Context, st *room.Statement) (more bool,
 	}
 	more, todo, err := a.stated(st, raw, acks)
 	runAll(todo)
-	if more || err != nil && !errors.Is(err, ErrReplicas) {
+	if more || err != nil && !ending.Is(err, ErrReplicas) {
 		return more, err
 	}
 	a.keeper.mu.Lock()
@@ -184,7 +185,7 @@ func (a *acquisition) tellApart() {
 // not the grant. If it fails the grant goes to the next in the queue.
 func (a *acquisition) confirm(w *waiting) error {
 	err := a.prove(w.ctx, w.once)
-	if errors.Is(err, errTurn) {
+	if ending.Is(err, errTurn) {
 		err = w.overOr(errTurn)
 	}
 	if err != nil {
@@ -242,8 +243,7 @@ func Replicas(n int, timeout time.Duration) LockOption {
 	})
 }
 
-// fits checks the time for replicas against what it is part of: all options
-// have been given, in whatever order.
+// fits checks the time for replicas against what it is part of, once all options have been given.
 func fits(r room.Replicas, ttl, readTimeout time.Duration) error {
 	if r.Timeout > ttl/ackShare {
 		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.Timeout, ttl)

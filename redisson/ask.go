@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 )
@@ -98,7 +99,7 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 		seat.told = true
 	case <-t.C:
 	case <-w.ctx.Done():
-		return ended(w.ctx)
+		return ending.Of(w.ctx)
 	case <-w.lock.c.open.Done():
 		return relock.ErrClosed
 	}
@@ -113,7 +114,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		tries++
 		said, err = w.request()
 		switch {
-		case errors.Is(err, errTurn):
+		case ending.Is(err, errTurn):
 			err = w.again()
 			return err == nil, err
 		case err == nil && said.code == codeLate && tries < 3:
@@ -121,7 +122,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		case err == nil && said.code == codeLate:
 			err = errors.New("redis has answered nothing but that the request came too late")
 		}
-		return err != nil && !w.once && !errors.Is(err, relock.ErrNotHeld), err
+		return err != nil && !w.once && !ending.Is(err, relock.ErrNotHeld), err
 	})
 	if err != nil {
 		return 0, w.failed(err)
@@ -140,9 +141,9 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 func (w *waiting) failed(err error) error {
 	switch {
 	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()):
-		return ended(w.ctx)
+		return ending.Of(w.ctx)
 	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ended(w.ctx), err)
+		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), err)
 	case w.lock.c.open.Err() != nil:
 		return relock.ErrClosed
 	}
@@ -163,7 +164,7 @@ func (s *session) takeTurn(ctx context.Context) error {
 	case s.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 }
 

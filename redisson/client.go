@@ -15,6 +15,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
@@ -170,7 +171,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		select {
 		case <-idle:
 		case <-ctx.Done():
-			return fmt.Errorf("redisson: shutdown: %w", ended(ctx))
+			return fmt.Errorf("redisson: shutdown: %w", ending.Of(ctx))
 		}
 	}
 }
@@ -279,13 +280,4 @@ func run(todo []func()) {
 	for _, f := range todo {
 		f()
 	}
-}
-
-// ended is the error of a context that is done: ctx.Err(), and its cause where that says more.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(err, cause) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

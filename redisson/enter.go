@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // enter checks all that can be said without Redis, and says who locks.
@@ -35,7 +36,7 @@ func (w *waiting) gate() error {
 		select {
 		case <-freed:
 		case <-w.ctx.Done():
-			return fmt.Errorf("%w: a lost hold of this handle is yet to be unlocked: %w", relock.ErrLost, ended(w.ctx))
+			return fmt.Errorf("%w: a lost hold of this handle is yet to be unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
 		}
 	}
 }

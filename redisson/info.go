@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -99,7 +100,7 @@ func (l *Lock) bad(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("%w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 	return nil
 }

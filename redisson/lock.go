@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -80,7 +81,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // attempt. It returns (false, nil) when Redis has said that the lock is taken.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
-	if errors.Is(err, relock.ErrNotAcquired) {
+	if ending.Is(err, relock.ErrNotAcquired) {
 		return false, nil
 	}
 	return err == nil, err

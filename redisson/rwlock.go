@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. It
@@ -83,7 +84,7 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 		err = w.take()
 	}
 	switch {
-	case errors.Is(err, relock.ErrNotAcquired):
+	case ending.Is(err, relock.ErrNotAcquired):
 		err = fmt.Errorf("%w: somebody else holds by now", relock.ErrLost)
 		h.missed(err, false)
 	case err == nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // A Fake is a [relock.Locker] without a Redis: a lock of its own, for code that is given
@@ -44,7 +45,7 @@ func (f *Fake) Lock(ctx context.Context) error {
 		f.note()
 		return nil
 	case <-ctx.Done():
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 }
 
@@ -71,7 +72,7 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	case <-over.C:
 		return false, f.inTheWay()
 	case <-ctx.Done():
-		return false, ended(ctx)
+		return false, ending.Of(ctx)
 	}
 }
 
@@ -135,7 +136,7 @@ func (f *Fake) enter(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("relock: %w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,13 +159,4 @@ func (f *Fake) note() {
 	defer f.mu.Unlock()
 	f.held = true
 	f.locks++
-}
-
-// ended is how a Lock says that its context has ended.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause != err { //nolint:errorlint // whether it is the same error, and not a kind of it
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // noSentinel is what go-redis says of a dial for which no Sentinel could name the primary.
@@ -64,10 +66,13 @@ func classify(err error) Outcome {
 	var answer redis.Error
 	var op *net.OpError
 	switch {
+	case ending.Is(err, errNotSent):
+		return NotExecuted
+	case ending.In(err): // what its cause says is of something else
+		return Unknown
 	case errors.Is(err, redis.ErrClosed):
 		return Closed
-	case errors.Is(err, errNotSent),
-		errors.Is(err, redis.ErrPoolTimeout),
+	case errors.Is(err, redis.ErrPoolTimeout),
 		errors.Is(err, redis.ErrPoolExhausted),
 		errors.As(err, &op) && op.Op == "dial",
 		strings.Contains(err.Error(), noSentinel):
@@ -88,7 +93,7 @@ func says(err error, word string) bool {
 		return false // before answer costs an allocation
 	}
 	var answer redis.Error
-	return errors.As(err, &answer) && code(inner(answer.Error())) == word
+	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
 }
 
 // mayHaveRun reports whether err leaves open what became of the script.
@@ -139,16 +144,7 @@ func code(text string) string {
 
 // notSent is the error of a call whose context had ended before it began.
 func notSent(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", errNotSent, ended(ctx))
-}
-
-// ended is the error of a call whose context ended.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(cause, err) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }
 
 // ours is what the caller gets for an error that go-redis returned. It does

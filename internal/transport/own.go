@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // own is the Transport's own way to a server: a stream, on which a caller's command
@@ -194,7 +196,7 @@ func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *
 	case f.gone != nil: // whatever a hook makes of it
 		r.Err = named(c, f.why(ctx))
 	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook has given up
-		r.Err = named(c, ended(ctx))
+		r.Err = named(c, ending.Of(ctx))
 	}
 	return r
 }
@@ -206,7 +208,7 @@ func (f *flight) why(ctx context.Context) error {
 	case ctx.Err() == nil || errors.Is(f.gone, ErrNoReply):
 		return ours(f.gone)
 	case mayHaveRun(f.gone):
-		return ended(ctx)
+		return ending.Of(ctx)
 	}
 	return notSent(ctx)
 }

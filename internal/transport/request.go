@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // A request is a call that somebody waits for.
@@ -82,7 +84,7 @@ func leaving(ctx context.Context, sent bool) error {
 	case ctx.Err() != nil && !sent:
 		return notSent(ctx)
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return ending.Of(ctx)
 	case !sent:
 		return fmt.Errorf("%w: %w", errNotSent, ErrNoReply)
 	}

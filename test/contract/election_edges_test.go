@@ -150,7 +150,7 @@ func TestElectionThatCannotBeIsRefused(t *testing.T) {
 			rig.WantIs(t, err, relock.ErrInvalidOption)
 		}
 		rig.WantIs(t, x.Eye.NewElection("a\nb").Run(t.Context(), nobody(t)), relock.ErrInvalidName)
-		rig.Must(t, x.Eye.NewLock("e").Do(t.Context(), func(ctx context.Context) error {
+		rig.Must(t, x.Eye.NewLock("e", relock.Fair()).Do(t.Context(), func(ctx context.Context) error {
 			rig.WantIs(t, e.Run(ctx, nobody(t)), relock.ErrDeadlock)
 			return nil
 		}))

@@ -30,7 +30,7 @@ const (
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/access", module + "/internal/clock", module + "/internal/key", module + "/internal/label",
+		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
 		module + "/internal/ledger", module + "/internal/listener", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
@@ -39,6 +39,7 @@ var imports = map[string][]string{
 		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
 	},
 	"internal/clock":     {},
+	"internal/ending":    {},
 	"internal/inbox":     {goredis},
 	"internal/key":       {},
 	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
@@ -60,17 +61,17 @@ var imports = map[string][]string{
 	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
 	"internal/shutdown":  {},
 	"internal/spawn":     {},
-	"internal/transport": {goredis, module + "/internal/script"},
+	"internal/transport": {goredis, module + "/internal/ending", module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},
 	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/room", module + "/internal/script", module + "/internal/transport"},
 	"lua":                {},
 	"redisson": {
 		module, module + "/redisson/lua", goredis, uuid,
-		module + "/internal/clock", module + "/internal/inbox", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
 	},
 	"redisson/lua": {},
 	"relocktest": {
-		module, goredis, "testing", module + "/internal/clock", module + "/internal/redistest", module + "/internal/seam",
+		module, goredis, "testing", module + "/internal/clock", module + "/internal/ending", module + "/internal/redistest", module + "/internal/seam",
 	},
 	"relockweb": {module, module + "/internal/key"},
 }

@@ -39,7 +39,7 @@ var familyRules = []Rule{
 	},
 	{
 		"candidates wait for missing replicas", "election.go",
-		"case !errors.Is(err, ErrReplicas):", "case true:",
+		"case !ending.Is(err, ErrReplicas):", "case true:",
 		[]string{"TestElectionWaitsForMissingReplicas"},
 	},
 	{
@@ -144,7 +144,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a wait that its caller cancels was not as long as it was to be", "errors.go",
-		", errors.Is(err, ErrNotAcquired): //", ": //",
+		", ending.Is(err, ErrNotAcquired): //", ": //",
 		[]string{"TestQuorumCallWhoseContextIsCancelledSaysSo"},
 	},
 	{

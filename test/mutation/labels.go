@@ -69,17 +69,17 @@ var labelRules = []Rule{
 	},
 	{
 		"the list ends with its context", "locks.go",
-		"\tcase s.ctx.Err() != nil:\n\t\treturn ended(s.ctx)\n", "",
+		"\tcase s.ctx.Err() != nil:\n\t\treturn ending.Of(s.ctx)\n", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{
 		"a list that is cut short says what was the matter", "locks.go",
-		"return fmt.Errorf(\"%w; until then: %w\", ended(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))", "_ = began\n\t\treturn ended(s.ctx)",
+		"return fmt.Errorf(\"%w; until then: %w\", ending.Of(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))", "_ = began\n\t\treturn ending.Of(s.ctx)",
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
 	{
 		"an inspection that is cut short says what was the matter", "inspect.go",
-		"err = fmt.Errorf(\"%w; until then: %w\", ended(ctx), failed(ctx, err, l.c.clock.Now(), began))", "_, err = began, ended(ctx)",
+		"err = fmt.Errorf(\"%w; until then: %w\", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))", "_, err = began, ending.Of(ctx)",
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
 	{

@@ -4,7 +4,7 @@ package mutation
 var onceRules = []Rule{
 	{
 		"a lock that was had too late to be used is not a run of Once", "once.go",
-		"	case errors.Is(err, errGone):\n", "	case false:\n",
+		"	case ending.Is(err, errGone):\n", "	case false:\n",
 		[]string{"TestOnceWhoseGrantOutlivesItsLeaseSaysSo"},
 	},
 	{
@@ -17,7 +17,7 @@ var onceRules = []Rule{
 	},
 	{
 		"what is gone by the end of the client is not taken", "obtain.go",
-		"errors.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
+		"ending.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
 		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack"},
 	},
 	{

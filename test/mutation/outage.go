@@ -64,6 +64,21 @@ var outageRules = []Rule{
 		[]string{"TestServerThatIsTooOldIsNamedByItsVersion"},
 	},
 	{
+		"the cause of a context is no answer", "internal/transport/outcome.go",
+		"case ending.In(err): // what", "case false: // what",
+		[]string{"TestGrantOfACallThatWasCutShortIsGivenBackWhateverTheCause"},
+	},
+	{
+		"what is decided does not go by the cause of a context", "internal/ending/ending.go",
+		"return Is(e.err, target)", "return errors.Is(e, target)",
+		[]string{"TestTheCauseIsToldAndDecidesNothing", "TestDowngradeThatIsCutShortSaysSoWhateverTheCause", "TestCallUnderAContextThatATakenLockHasEndedIsNotTaken"},
+	},
+	{
+		"another kind under a hold's context is no deadlock", "context.go",
+		"case h.lock.kind != l.kind:", "case false:",
+		[]string{"TestAnotherKindUnderAHoldsContextIsToldAsThat"},
+	},
+	{
 		"what Sentinels say is no answer to a script", "internal/transport/outcome.go",
 		"strings.Contains(err.Error(), noSentinel)", "false",
 		[]string{"TestWhatSentinelsAnswerIsNoAnswerToTheScript"},
