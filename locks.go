@@ -28,7 +28,7 @@ const (
 //
 // It is for operators. It looks at every key that the servers have, locks or not, some hundred
 // at a time, and goes on with a server, or with the next of a Cluster, when the loop asks for
-// more: who leaves the loop has stopped it. It keeps 8 bytes for each lock that it has found.
+// more: who leaves the loop has stopped it. It keeps some 20 bytes for each lock that it has found.
 // The user needs +scan besides what locks need.
 //
 // What fails comes as an error, and it goes on: beside an Info that has a Name, with that lock,

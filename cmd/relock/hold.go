@@ -14,7 +14,8 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const holdAbout = `It says when it holds, and holds until TERM, INT or HUP, or for as long as -for says.
+const holdAbout = `It says when it holds, and holds until TERM, INT, HUP, QUIT, USR1 or USR2, or for as
+long as -for says.
 `
 
 const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage; 69 Redis
@@ -90,8 +91,8 @@ const waitAbout = `It takes nothing, and stands in no queue: it asks five times 
 there may have the lock when this command ends.
 `
 
-const waitAfter = `Exit status: 0 nobody holds it; 75 somebody does still; 128+n when signal n ended the
-wait; 64 usage; 69 Redis cannot be reached or refuses.
+const waitAfter = `Exit status: 0 it is free; 75 somebody holds it still, or it rests; 128+n when
+signal n ended the wait; 64 usage; 69 Redis cannot be reached or refuses.
 `
 
 // freeEvery is how often wait asks.

@@ -68,14 +68,14 @@ func manual() string {
 	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, or what -fair, -n, and -read or -write, make it.
 A password belongs into REDIS_URL: arguments are seen by everybody on the machine.
 
-Flags may stand in any order, also before the command and behind NAME; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
+Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key, -cacert, -q and -json also before the command; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
 	p.line(".SH COMMANDS")
 	everywhere := commonFlags(new(server), nil)
 	for _, v := range verbs() {
 		p.verb(none, v, everywhere)
 	}
 	p.line(".SH COMMON FLAGS")
-	p.line("Those of every command that asks Redis.")
+	p.line("-q and -json are of every command; the others of those that ask Redis, but that demo has -redis alone.")
 	for _, f := range everywhere.rows() {
 		p.flag(f)
 	}

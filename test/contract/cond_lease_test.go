@@ -44,6 +44,30 @@ func TestHoldsOfTwoLeasesAreKeptAfterAWait(t *testing.T) {
 	}
 }
 
+// A fixed lease, and a waiter that asks for the lock itself, as nothing can be heard: it is
+// granted it for the lease with which its session began.
+func TestALongerFixedLeaseIsHadAfterAWaitThatHeardNothing(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		x.Server.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return args[0] == "subscribe" })
+		a, b := x.Actor(), x.Actor()
+		outer, inner := nested(x, a.Client, relock.NoWatchdog())
+		one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
+		one.Waits()
+		l := b.NewLock("l")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.NewCond("c").Signal(t.Context()))
+		rig.Must(t, l.Unlock())
+		x.Until(x.Now() + 20*time.Second)
+		one.Woken()
+		rig.Must(t, inner.Err())
+		rig.Must(t, outer.Err())
+		x.Refuses(l)
+		rig.End(t, inner)
+		rig.End(t, outer)
+		x.Frees("l")
+	})
+}
+
 // A waiter that was forgotten, as its client was cut off for longer than its lease, finds
 // the lock free: it has it for the lease that it has asked for, and no longer.
 func TestForgottenWaiterTrustsNoLongerThanItHasAskedFor(t *testing.T) {

@@ -205,7 +205,7 @@ var conditionRules = []Rule{
 	{
 		"condition: the longest lease of the holds is asked for after a wait", "internal/room/session.go",
 		" || s.waking && s.leased() > s.Terms.TTL", "",
-		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
+		[]string{"TestALongerFixedLeaseIsHadAfterAWaitThatHeardNothing"},
 	},
 	{
 		"condition: a lease that is not renewed is as long as the longest of the holds", "internal/room/session.go",

@@ -13,7 +13,7 @@ import (
 
 // everyMinute is what each process runs: cleanup, in one of them each minute.
 func everyMinute(ctx context.Context, client *relock.Client, cleanup func(ctx context.Context) error, failed func(error)) {
-	tick := time.NewTicker(time.Minute)
+	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	for {
 		// Asked more often than it runs: a process that dies costs no minute.
