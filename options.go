@@ -207,9 +207,9 @@ func ReleaseTimeout(d time.Duration) Option {
 }
 
 // TokenKeep is how long a lock's token counter stays in Redis after its last
-// lease would have ended, from 1 min to 24 h, 10 min by default. It bounds how far the server's
-// clock may step back without a token being issued that is not larger than all
-// before it, and the memory that many names cost.
+// holder, from 1 min to 24 h, 10 min by default; what is left of that holder's lease
+// comes before. It bounds how far the server's clock may step back without a token
+// being issued that is not larger than all before it, and the memory that many names cost.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d
