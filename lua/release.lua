@@ -102,7 +102,7 @@ elseif state.alone and state.alone.deadline <= now then
 end
 local waiter = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. ended.nonce)
 if waiter then
-  was = 1
+  was = math.max(was, 1)
   drop_gone(ended.nonce, read_waiter(waiter))
 end
 for _, nonce in ipairs(served) do

@@ -131,7 +131,7 @@ local function pass_signals()
     if signal(condition, tonumber(ticket)) == nil then
       return
     end
-    state.conds.owed = string.sub(state.conds.owed, #nonce + 2)
+    clear_owed(nonce)
     save_conds()
     forget_condition(nonce)
   end

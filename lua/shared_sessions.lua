@@ -266,10 +266,19 @@ local function owe(nonce)
   end
 end
 
+-- A nonce owes no signal: it has been passed on, or its receiver has come back.
+local function clear_owed(nonce)
+  local from, to = string.find(state.conds.owed, nonce .. ' ', 1, true)
+  if from then
+    state.conds.owed = string.sub(state.conds.owed, 1, from - 1) .. string.sub(state.conds.owed, to + 1)
+  end
+end
+
 -- A nonce has nothing to do with any condition from now on.
 local function forget_condition(nonce)
   if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then
     state.conds.count = state.conds.count - 1
+    clear_owed(nonce)
     save_conds()
   end
 end

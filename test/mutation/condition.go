@@ -8,6 +8,16 @@ var conditionRules = []Rule{
 		[]string{"TestSignalThatMeetsADeadWaiterGoesToTheNext", "TestSignalThatIsPassedOnKeepsItsPlace"},
 	},
 	{
+		"condition: who comes back with its signal owes none", "lua/shared_sessions.lua",
+		"    clear_owed(nonce)\n", "",
+		[]string{"TestWhoComesBackWithASignalAfterItsLeaseAndWaitsAnewOwesNone"},
+	},
+	{
+		"a hold beside what is left of a place is released", "lua/release.lua",
+		"was = math.max(was, 1)", "was = 1",
+		[]string{"TestWhoWaitedInAQueueThatWasLostReleasesWhatItHolds"},
+	},
+	{
 		"condition: a signal outlives its receiver that holds", "lua/shared_sessions.lua",
 		"local function drop(s)\n  owe(s.nonce)\n", "local function drop(s)\n",
 		[]string{"TestSignalThatMeetsADeadWaiterGoesToTheNext", "TestForceUnlockLeavesWaitersOnConditions"},
