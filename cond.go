@@ -3,11 +3,13 @@ package relock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
@@ -63,7 +65,8 @@ func (l *Lock) NewCond(name string) *Cond {
 // on a client that was shutting down before.
 //
 // Meanwhile the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
-// other owners may use the handle.
+// other owners may use the handle. A Do of the owner in another goroutine that ends meanwhile
+// returns ErrNotHeld, and takes its hold with it; where it was the last, Wait returns ErrLost.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err
@@ -244,3 +247,31 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	}
 	return freed
 }
+
+// leave is Release by who does not come back to try again, as Do: a hold whose owner waits ends
+// as well, and the wait returns without it. It would be held for ever else.
+func (h *Hold) leave() error {
+	err := h.Release()
+	if !errors.Is(err, errAbsent) {
+		return err
+	}
+	k := h.keeper()
+	at := k.begin()
+	now, live := at.Now, !h.hold.Released() && !h.hold.Lost()
+	h.hold.GiveBack(&at)
+	cancel := h.cancelAll(ErrNotHeld)
+	k.end(&at)
+	runAll(cancel)
+	h.lock.detach(h) // the wait may have returned meanwhile
+	if side := h.downgraded(); side != nil {
+		side.detach(h)
+	}
+	if live {
+		h.releasedHook(err, now)
+	}
+	return err
+}
+
+func (h *MultiHold) leave() error { return quorum.EndAll(h.holds, (*Hold).leave) }
+
+func (h *QuorumHold) leave() error { return h.Release() }

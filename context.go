@@ -178,8 +178,20 @@ func (c *holdContext) Err() error {
 // the loss may yet have to do so.
 func (c *holdContext) judge() {
 	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
-		c.cancel(err)
+		c.cancel(c.hold.cause(err))
 	}
+}
+
+// cause is why the contexts of a hold in that state end: of a lost one its loss, though it
+// has been released since.
+func (h *Hold) cause(state error) error {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.hold.Lost() {
+		return lostFor(h.hold.Session.Why())
+	}
+	return state
 }
 
 // Value is also how context.Cause finds the cause: it must not miss a loss either.

@@ -80,7 +80,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
 	e.change(func(terms []*Hold) []*Hold { return append(terms, h) })
 	defer func() {
-		end := h.Release()
+		end := h.leave()
 		e.change(func(terms []*Hold) []*Hold {
 			return slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })
 		})

@@ -232,9 +232,7 @@ func (h *Hold) end() error {
 	}
 	if err != nil {
 		h.hold.End(&at)
-		cancel := h.cancelAll(ErrNotHeld)
-		k.end(&at)
-		runAll(cancel)
+		k.end(&at) // a loss that is found here ends the contexts, as any does: before the hooks
 		return err
 	}
 	ending := h.hold.End(&at)

@@ -102,7 +102,7 @@ func (m *Multi) Unlock() error {
 	if !ok {
 		return fmt.Errorf("relock: %w by this Multi", ErrNotHeld)
 	}
-	return h.Release()
+	return h.leave()
 }
 
 // Acquire is Lock, but returns the holds, which are to be ended by their Release.

@@ -90,7 +90,7 @@ func (l *Lock) once(every time.Duration, runs bool) error {
 
 func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {
-		end := (*Hold).Release
+		end := (*Hold).leave
 		if errors.Is(err, ErrUnspent) {
 			end = (*Hold).forgo
 		}
@@ -125,8 +125,8 @@ func (h *Hold) use(n int32) {
 	}
 }
 
-// forgo is Release for a hold that was had in vain: the name does not rest after it.
+// forgo is leave for a hold that was had in vain: the name does not rest after it.
 func (h *Hold) forgo() error {
 	h.use(-1)
-	return h.Release()
+	return h.leave()
 }

@@ -182,7 +182,7 @@ func had(err error) (bool, error) {
 // A held is a hold of one lock, of several or of a majority.
 type held interface {
 	Context(parent context.Context) context.Context
-	Release() error
+	leave() error
 }
 
 // during is Do, by whichever Acquire.
@@ -204,7 +204,7 @@ func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context
 }
 
 func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = errors.Join(err, h.Release()) }()
+	defer func() { err = errors.Join(err, h.leave()) }()
 	return fn(h.Context(ctx))
 }
 

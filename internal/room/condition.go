@@ -77,6 +77,7 @@ func (e *Entry) Rejoin(at *Step) {
 	s.busy = false // a renewal that was under way has been given up, or is stale
 	s.schedule(at)
 	s.Check(at)
+	s.CatchUp(at) // a hold may have ended meanwhile
 }
 
 // Parted notes that Redis has the waiter. doubted: what has become of it since is to be asked.

@@ -212,7 +212,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	for _, s := range r.sessions.all() {
-		if s.Named() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.trust.Over(at.Now) {
+		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.trust.Over(at.Now) {
 			s.reserve()
 			return Join, nil, s
 		}

@@ -18,7 +18,7 @@ func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
 	}
 	// Freshness as for a hold that is passed on: less than a third of a lease
 	// left says that renewals fail.
-	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Away() ||
+	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Absent() ||
 		told == 0 || meant == 0 || !s.trust.Fresh(now, t.TTL) {
 		return false
 	}
@@ -47,7 +47,7 @@ func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool { return s.joins(t
 // covers says that Redis has been told of all holds, on these terms, and lately: one
 // that is reserved needs no further statement.
 func (s *Session) covers(t *Terms, now clock.Instant) bool {
-	return !s.over && !s.Away() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.trust.Fresh(now, s.Terms.TTL)
+	return !s.over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.trust.Fresh(now, s.Terms.TTL)
 }
 
 // An Entrance is how a call gets into a session of its owner.
@@ -72,7 +72,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	switch {
 	case reserved && s.covers(t, at.Now):
 		in = Open
-	case s.over || s.Away():
+	case s.over || s.Absent(): // a hold that is made now could not be unlocked until the wait returns
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
 		// The last write hold becomes a read hold: once Redis knows, others may read,
@@ -101,7 +101,7 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 		s.unreserve()
 	}
 	switch {
-	case told && (s.over || s.Away() || x.Lease == 0):
+	case told && (s.over || s.Absent() || x.Lease == 0):
 		return false
 	case !told:
 		s.CatchUp(at)
@@ -114,7 +114,7 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 // clock, or nil. Whether one that reads may write, Redis decides.
 func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != owner || s.over || !read && s.Ledger.Meant().Writes == 0 {
+		if s.Name != owner || s.over || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
 			continue
 		}
 		if s.Check(at); s.over {

@@ -14,6 +14,7 @@ import (
 var (
 	ErrExpired = errors.New("its lease could not be renewed in time")
 	ErrRemoved = errors.New("redis no longer has it")
+	ErrLeft    = errors.New("its last hold has ended while its owner waited on a condition")
 )
 
 // expired is ErrExpired with why the latest renewal extended nothing.
@@ -257,8 +258,11 @@ func (s *Session) finish(at *Step) Ending {
 
 // finishApart is finish for a call that has gone: it does not wait for Redis.
 func (s *Session) finishApart(at *Step) {
-	if s.Away() {
-		return // what it needs is stated when it holds again
+	if s.Absent() { // what it needs is stated when it holds again
+		if s.holds.first == nil {
+			s.LoseHeld(ErrLeft, at) // it would hold nothing then, and its signal is for others
+		}
+		return
 	}
 	switch s.finish(at) {
 	case Fewer:

@@ -247,4 +247,29 @@ var conditionRules = []Rule{
 		"said == wire.Signalled || said == wire.OnNone && !moved", "said == wire.Signalled",
 		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
+	{
+		"condition: nobody joins what a wait has until it returns", "internal/room/reentry.go",
+		"s.Absent()", "s.Away()",
+		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
+	},
+	{
+		"condition: no call stands for a hold of what a wait has until it returns", "internal/room/line.go",
+		"!s.Absent() && ", "",
+		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
+	},
+	{
+		"condition: who does not come back ends a hold whose owner waits", "cond.go",
+		"	h.hold.GiveBack(&at)\n", "",
+		[]string{"TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
+	},
+	{
+		"condition: a wait without a hold is lost", "internal/room/session.go",
+		"			s.LoseHeld(ErrLeft, at) //", "			//",
+		[]string{"TestAWaitThatHasNoHoldLeftIsLostAndItsSignalIsTheNextOnes"},
+	},
+	{
+		"condition: what ends before a wait is refused is told", "internal/room/condition.go",
+		"	s.CatchUp(at) // a hold", "	// a hold",
+		[]string{"TestARefusedWaitHasNoHoldThatHasEndedMeanwhile"},
+	},
 }

@@ -188,4 +188,14 @@ var holdRules = []Rule{
 		"cmp.Compare(a.Ticket(), b.Ticket())", "cmp.Compare(b.Ticket(), a.Ticket())",
 		[]string{"TestWaitersOfAProcessKeepTheirOrderThoughRedisLosesItsData"},
 	},
+	{
+		"a loss that its release finds ends the contexts", "hold.go",
+		"		k.end(&at) // a loss", "		cancel := h.cancelAll(ErrNotHeld)\n		k.end(&at)\n		runAll(cancel) // a loss",
+		[]string{"TestALossThatItsReleaseFindsIsTheCauseOfItsContexts", "TestALossThatItsReleaseFindsEndsItsContextsThoughTheHookPanics"},
+	},
+	{
+		"a loss is the cause of contexts though a release has come since", "context.go",
+		"if h.hold.Lost() {", "if false {",
+		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
+	},
 }

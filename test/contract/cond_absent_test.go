@@ -1,0 +1,165 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// signalsAndUnlocks wakes who has waited longest, under the lock.
+func signalsAndUnlocks(t *testing.T, l *relock.Lock) {
+	t.Helper()
+	rig.Must(t, l.Lock(t.Context()))
+	rig.Must(t, l.NewCond("c").Signal(t.Context()))
+	rig.Must(t, l.Unlock())
+}
+
+// A wait has the lock again, and its statement of the longer lease is lost; in its pause another
+// call of the owner locks, and unlocks.
+// Fails when it re-enters what the wait has: that is not to be unlocked until the wait returns,
+// its Unlock ended nothing, and the hold was renewed for ever.
+func TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked(t *testing.T) {
+	for name, opts := range map[string][]relock.LockOption{"redis": nil, "local": {relock.LocalReentry()}} {
+		for way, wait := range map[string]time.Duration{"Lock": time.Minute, "one attempt": 0} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					c, link := x.Linked()
+					outer, inner := nested(x, c, opts...)
+					s := x.Sleeps(x.By("me"), c.NewLock("l").NewCond("c"), 0)
+					lost := false
+					link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+						if !lost && rig.Runs(cmd, "hold") {
+							lost = true
+							return redistest.CutBefore
+						}
+						return redistest.Pass
+					})
+					signalsAndUnlocks(t, x.Lock("l"))
+					s.Waits()
+					third := c.NewLock("l", append(opts, relock.TTL(time.Minute))...)
+					had, err := third.TryLock(x.By("me"), wait)
+					rig.Must(t, err)
+					if !lost || !had || rig.IsShut(s.Done) {
+						t.Fatalf("statement lost %v, locked %v, wait over %v", lost, had, rig.IsShut(s.Done))
+					}
+					rig.Must(t, third.Unlock())
+					s.Woken()
+					rig.WantIs(t, third.Unlock(), relock.ErrNotHeld)
+					rig.End(t, inner)
+					rig.End(t, outer)
+					x.Frees("l")
+				})
+			})
+		}
+	}
+}
+
+// leaving are the calls that end what they have locked, and that nobody else can end; each locks,
+// says so and goes on when it may.
+var leaving = map[string]func(ctx context.Context, l *relock.Lock, locked func()) error{
+	"Do": func(ctx context.Context, l *relock.Lock, locked func()) error {
+		return l.Do(ctx, func(context.Context) error { locked(); return nil })
+	},
+	"TryDo": func(ctx context.Context, l *relock.Lock, locked func()) error {
+		_, err := l.TryDo(ctx, time.Minute, func(context.Context) error { locked(); return nil })
+		return err
+	},
+	"Multi.Do": func(ctx context.Context, l *relock.Lock, locked func()) error {
+		return relock.NewMulti(l).Do(ctx, func(context.Context) error { locked(); return nil })
+	},
+	"Multi.Unlock": func(ctx context.Context, l *relock.Lock, locked func()) error {
+		m := relock.NewMulti(l)
+		err := m.Lock(ctx)
+		if err == nil {
+			locked()
+			err = m.Unlock()
+		}
+		return err
+	},
+}
+
+// An owner waits, and so gives up what another call of it has, which ends meanwhile.
+// Fails when the wait returns with that hold: nobody could unlock it, and it was renewed for ever.
+func TestAWaitReturnsWithoutWhatHasEndedMeanwhile(t *testing.T) {
+	for name, call := range leaving {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				released := 0
+				c := x.Client(relock.Trace(relock.Hooks{Released: func(relock.Event) { released++ }}))
+				l, goOn := c.NewLock("l"), make(chan struct{})
+				rig.Must(t, l.Lock(x.By("me")))
+				other := rig.Beside(func() error { return call(x.By("me"), c.NewLock("l"), func() { <-goOn }) })
+				synctest.Wait()
+				x.Holders(l, "me", 2)
+				s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+				close(goOn)
+				rig.WantIs(t, rig.Returned(t, other), relock.ErrNotHeld)
+				s.Waits()
+				signalsAndUnlocks(t, x.Lock("l"))
+				s.Woken()
+				rig.Must(t, l.Unlock())
+				x.Frees("l")
+				if released != 2 {
+					t.Errorf("%d holds were released, want 2", released)
+				}
+			})
+		})
+	}
+}
+
+// A wait is refused, and a hold of its owner has ended until then.
+// Fails when Redis is not told of that: it has the hold for as long as the others.
+func TestARefusedWaitHasNoHoldThatHasEndedMeanwhile(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a, goOn, gate := x.Actor(), make(chan struct{}), make(chan struct{})
+		l, h, other := byTwo(x, a)
+		do := rig.Beside(func() error {
+			return a.NewLock("l").Do(x.By("me"), func(context.Context) error { <-goOn; return nil })
+		})
+		synctest.Wait()
+		a.Fate("await", 1, redistest.Hold(gate))
+		waits := rig.Beside(func() error { return l.NewCond("c").Wait(t.Context()) })
+		synctest.Wait()
+		close(goOn)
+		rig.WantIs(t, <-do, relock.ErrNotHeld)
+		close(gate)
+		rig.WantIs(t, <-waits, relock.ErrOwnerMismatch)
+		time.Sleep(time.Second)
+		x.Holders(l, "me", 2) // one in each process
+		rig.End(t, h)
+		rig.End(t, other)
+		x.Frees("l")
+	})
+}
+
+// The only hold of an owner that waits ends meanwhile.
+// Fails when the wait goes on: it would return with nothing, and its signal be nobody's.
+func TestAWaitThatHasNoHoldLeftIsLostAndItsSignalIsTheNextOnes(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 3)
+		var first *rig.Sleep
+		err := p[0].l.Do(t.Context(), func(ctx context.Context) error {
+			first = x.Sleeps(ctx, p[0].c, 0)
+			return nil
+		})
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		synctest.Wait()
+		if !rig.IsShut(first.Done) || !errors.Is(first.Err, relock.ErrLost) {
+			t.Fatalf("the wait is over %v, error %v, want it lost", rig.IsShut(first.Done), first.Err)
+		}
+		next := p[1].sleeps(x)
+		signalsAndUnlocks(t, p[2].l)
+		next.Woken()
+		rig.Must(t, p[1].l.Unlock())
+		rig.WantBare(t, x.Redis, "l")
+		if left := rig.Remains(p[0].Client); left != "" {
+			t.Errorf("the client keeps %s", left)
+		}
+	})
+}
