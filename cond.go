@@ -168,7 +168,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { <-a.turn }()
+	defer func() { <-a.turn.place }()
 	k.mu.Lock()
 	number, writes := a.Session.Number(), a.Session.Ledger.Meant().Writes > 0
 	k.mu.Unlock()

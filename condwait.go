@@ -70,7 +70,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	if err := w.a.begin(ctx); err != nil {
 		return err
 	}
-	defer func() { <-w.a.turn }()
+	defer func() { <-w.a.turn.place }()
 	at := k.begin()
 	w.holds = w.a.Session.Holds()
 	e, why := (*room.Entry)(nil), room.NotHeld

@@ -121,9 +121,10 @@ func (d *detaching) send(ctx context.Context) error {
 			c.settle(d.note.Keys)
 		}
 		if !has {
-			return d.a.wasGone()
+			err = d.a.wasGone()
 		}
-		return nil
+		d.settle(err)
+		return err
 	}
 	d.undo()
 	if ctx.Err() != nil {
@@ -144,9 +145,11 @@ func (d *detaching) undo() {
 		})
 	}
 	c.background(d.a.patience(), func(ctx context.Context) {
-		if err := d.run(ctx, nil); err != nil {
+		err := d.run(ctx, nil)
+		if err != nil {
 			c.forget(d.a, d.note, false)
 		}
+		d.settle(d.verdict(err))
 		if release(ctx) != nil {
 			late, cancel := context.WithTimeout(c.open, d.keep)
 			defer cancel()

@@ -223,9 +223,16 @@ type acquisition struct {
 	nonce  wire.Nonce
 	number int64 // of the owner made for it; 0: it has a name
 	task   renewal.Task
-	// turn has one place: who states a new count waits for the statement before. It
-	// is nil where none has been stated, and none can be but by the call that waits.
-	turn chan struct{}
+	// turn is nil where no count has been stated, and none can be but by the call that waits.
+	turn *turn
+}
+
+// A turn is one caller's at a time: who states a new count waits for the statement before.
+type turn struct {
+	place chan struct{} // there is one
+	// end is what comes of the release that ends the session; nil: none has begun. It stands
+	// here as most held locks have no turn. It is guarded by the keeper's mu.
+	end *outcome
 }
 
 // acquired is what a room's acquisition is here.
@@ -239,7 +246,7 @@ func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 		a.number = k.c.owners.Add(1)
 	}
 	if a.Named() || k.room.Shared { // the number of its holds can change
-		a.turn = make(chan struct{}, 1)
+		a.makeTurn()
 	}
 	a.task.Of = a
 	k.room.Enter(&a.Acquisition, first)

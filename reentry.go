@@ -1,10 +1,14 @@
 package relock
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // LocalReentry answers a nested acquisition by the same owner in this client
@@ -147,4 +151,67 @@ func (l *Lock) sessionOf(owner string) *acquisition {
 		return acquired(s.Acquisition)
 	}
 	return nil
+}
+
+// The rest is what an Unlock returns of an owner that may have several holds. The last one
+// sends the session's release; whose own statement was not answered until then returns what
+// comes of that.
+
+// lower tells Redis that a session has fewer holds now, or none.
+func (a *acquisition) lower() error {
+	c := a.keeper.c
+	by := time.Now().Add(c.cfg.releaseTimeout)
+	ctx, cancel := context.WithDeadline(c.ctx, by)
+	defer cancel()
+	last, err := a.tell(ctx, nil, false)
+	switch {
+	case last != nil:
+		return last.soon(by)
+	case err == nil:
+		return nil
+	case errors.Is(err, errGone):
+		return a.verdict(ctx)
+	case transport.Hopeless(err):
+		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
+	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
+		err = nil
+	}
+	a.tellApart()
+	return c.unconfirmed(err)
+}
+
+// An outcome is what comes of a release by which a session ends.
+type outcome struct {
+	known chan struct{} // closed once err is the verdict
+	err   error
+}
+
+// settle notes what has come of a release, for those who wait for that.
+func (r *releasing) settle(verdict error) {
+	if r.end == nil {
+		return
+	}
+	r.end.err = verdict
+	close(r.end.known)
+}
+
+// verdict is that of an Unlock whose session was ended before Redis had answered it.
+func (a *acquisition) verdict(ctx context.Context) error {
+	a.keeper.mu.Lock()
+	lost, over, end := lostFor(a.Why()), a.Over(), a.turn.end
+	a.keeper.mu.Unlock()
+	switch {
+	case lost != nil:
+		return lost
+	case !over: // its owner waits on a condition, and Redis has answered that it holds nothing
+		return nil
+	case end == nil: // the client closes, and releases it
+		end = &outcome{}
+	}
+	select {
+	case <-end.known:
+		return end.err
+	case <-ctx.Done():
+		return a.keeper.c.unconfirmed(nil)
+	}
 }

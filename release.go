@@ -15,31 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// lower tells Redis that a session has fewer holds now, or none.
-func (a *acquisition) lower() error {
-	c := a.keeper.c
-	by := time.Now().Add(c.cfg.releaseTimeout)
-	ctx, cancel := context.WithDeadline(c.ctx, by)
-	defer cancel()
-	last, err := a.tell(ctx, nil, false)
-	switch {
-	case last != nil:
-		return last.soon(by)
-	case err == nil:
-		return nil
-	case errors.Is(err, errGone):
-		return a.fate()
-	case transport.Hopeless(err):
-		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
-	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
-		err = nil
-	}
-	a.tellApart()
-	return c.unconfirmed(err)
-}
-
-// fate is why the session is over, or nil where a release ended it or it is not:
-// another's statement has said it all.
+// fate is why the session is over, or nil where a release ended it or it is not.
 func (a *acquisition) fate() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -56,16 +32,23 @@ type releasing struct {
 	// gone, an unanswered first one may have released.
 	was  bool
 	lost bool // an earlier try went unanswered
+	// end is what comes of it, for others whose holds it ends; nil: there are none.
+	end *outcome
 }
 
 // releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
 	r := new(releasing)
 	r.begin(a)
+	if a.turn != nil && a.Session != nil {
+		r.end = &outcome{known: make(chan struct{})}
+		a.turn.end = r.end
+	}
 	return r
 }
 
-// begin is releasing in a place that the caller has for it: for most holds that is its stack.
+// begin is releasing in a place that the caller has for it: for most holds, which nobody
+// shares, that is its stack.
 func (r *releasing) begin(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string
@@ -114,18 +97,31 @@ func (r *releasing) soon(by time.Time) error {
 		defer cancel()
 		err = r.run(ctx, err)
 	}
+	verdict := r.verdict(err)
+	switch {
+	case err == nil:
+	case transport.Hopeless(err):
+		r.forget(false)
+	default:
+		late := *r // r may be on the stack of its Unlock
+		late.later()
+		return verdict
+	}
+	r.settle(verdict)
+	return verdict
+}
+
+// verdict is what an Unlock returns whose release has ended with err.
+func (r *releasing) verdict(err error) error {
 	switch {
 	case err == nil && r.was:
 		return nil
 	case err == nil:
-		return a.wasGone()
+		return r.a.wasGone()
 	case transport.Hopeless(err):
-		r.forget(false)
 		return fmt.Errorf("%w, and will not be: %w; the lease ends it", ErrUnconfirmed, err)
 	}
-	late := *r // r may be on the stack of its Unlock
-	late.later()
-	return c.unconfirmed(err)
+	return r.a.keeper.c.unconfirmed(err)
 }
 
 // wasGone says why a release found nothing: the hold may have been trusted when it
@@ -144,8 +140,12 @@ func (a *acquisition) wasGone() error {
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	c.background(r.a.patience(), func(ctx context.Context) {
-		if err := r.run(ctx, nil); err != nil {
+		err := r.run(ctx, nil)
+		if err != nil {
 			r.forget(false)
+		}
+		if r.end != nil {
+			r.settle(r.verdict(err))
 		}
 	})
 }

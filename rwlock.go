@@ -155,7 +155,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 // of it. The caller has the session's turn, which it gives back. The handle's list
 // decides between calls that want the same hold: one finds it there.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
-	defer func() { <-h.acquisition().turn }() // also where a hook does not return
+	defer func() { <-h.acquisition().turn.place }() // also where a hook does not return
 	lost := h.judge()
 	if !rw.w.take(h) {
 		return errTaken

@@ -31,7 +31,7 @@ var errTurn = &requestError{errors.New("redis has not answered what another call
 // takeTurn waits until no other call states anything.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
-	case a.turn <- struct{}{}:
+	case a.turn.place <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return errTurn
@@ -78,7 +78,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 			final = true
 			return false, err
 		}
-		defer func() { <-a.turn }() // also where a hook does not return
+		defer func() { <-a.turn.place }() // also where a hook does not return
 		var st *room.Statement
 		st, last, err = a.step(w)
 		if st != nil {
@@ -211,7 +211,7 @@ func (a *acquisition) prove(ctx context.Context, once bool) error {
 // makeTurn has the acquisition state counts. It needs the keeper's mu.
 func (a *acquisition) makeTurn() {
 	if a.turn == nil {
-		a.turn = make(chan struct{}, 1)
+		a.turn = &turn{place: make(chan struct{}, 1)}
 	}
 }
 

@@ -30,8 +30,8 @@ var handleRules = []Rule{
 	},
 	{
 		"a hook that panics keeps no turn", "statement.go",
-		"defer func() { <-a.turn }() // also where a hook does not return",
-		"defer func() {\n\t\t\tif r := recover(); r != nil {\n\t\t\t\tpanic(r)\n\t\t\t}\n\t\t\t<-a.turn\n\t\t}()",
+		"defer func() { <-a.turn.place }() // also where a hook does not return",
+		"defer func() {\n\t\t\tif r := recover(); r != nil {\n\t\t\t\tpanic(r)\n\t\t\t}\n\t\t\t<-a.turn.place\n\t\t}()",
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
@@ -63,5 +63,28 @@ var handleRules = []Rule{
 		"a name that relock made names nobody", "lua/shared_record.lua",
 		"return string.sub(owner, 1, 1) ~= '~'", "return true",
 		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
+	},
+	{
+		"an unlock returns what comes of the release that ends its session", "reentry.go",
+		"return a.verdict(ctx)", "return a.fate()",
+		[]string{
+			"TestTwoUnlocksAreUnconfirmedWhileRedisIsSilent", "TestTwoUnlocksAreConfirmedByOneRelease", "TestTwoUnlocksAfterALossAreBothLost",
+			"TestTwoUnlocksAreUnconfirmedByARefusedRelease", "TestTwoUnlocksAreUnconfirmedWhenTheClientCloses",
+		},
+	},
+	{
+		"what comes of a release is told though nobody waits for it", "release.go",
+		"\t\t\tr.settle(r.verdict(err))\n", "",
+		[]string{"TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor"},
+	},
+	{
+		"what comes of a handover is told to the unlocks beside it", "handover.go",
+		"\t\td.settle(err)\n", "",
+		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
+	},
+	{
+		"what undoes a handover is told to the unlocks beside it", "handover.go",
+		"\t\td.settle(d.verdict(err))\n", "",
+		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 }
