@@ -84,7 +84,7 @@ func TestWhatSentinelsAnswerIsNoAnswerToTheScript(t *testing.T) {
 		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: "m", SentinelAddrs: []string{"one:1", "two:2"}, Dialer: srv.Dial, MaxRetries: -1, DialerRetries: 1,
 		})
-		defer rdb.Close() //nolint:errcheck // it is over
+		defer rdb.Close()
 		if err := rdb.Ping(t.Context()).Err(); err == nil || transport.Classify(err) != transport.NotExecuted {
 			t.Errorf("%v is %v, want %v", err, transport.Classify(err), transport.NotExecuted)
 		}
