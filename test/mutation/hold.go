@@ -50,7 +50,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the loss of a read hold is told to the hook", "trace.go",
-		"if hook := c.cfg.hooks.Lost; hook != nil {", "if hook := c.cfg.hooks.Lost; hook != nil && !h.Read {",
+		"if hook := c.cfg.hooks.Lost; hook != nil {", "if hook := c.cfg.hooks.Lost; hook != nil && !h.reads() {",
 		[]string{"TestLostHookIsCalledForAReadHold"},
 	},
 	{
