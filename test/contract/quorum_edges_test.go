@@ -262,26 +262,3 @@ func TestQuorumTokenOfANestedHoldIsTheOuterOnesWhateverTheDate(t *testing.T) {
 		})
 	}
 }
-
-// The primary whose clock is ahead answers when a majority has been had, and a nested call
-// needs it. Fails when its own token is that call's: what has seen it refuses the outer hold.
-func TestQuorumTokenOfANestedHoldIsTheOuterOnesThoughAnAheadPrimaryCameLater(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		p := newPrimaries(x, 3)
-		p.all[2].StepClock(time.Hour)
-		q, links := p.process()
-		links[2].Latency(10 * time.Millisecond)
-		outer, err := q.NewLock("a").Acquire(x.By("me"))
-		rig.Must(t, err)
-		time.Sleep(time.Second)
-		heal := links[1].Hole()
-		inner, err := q.NewLock("a").Acquire(x.By("me"))
-		rig.Must(t, err)
-		if inner.Token() != outer.Token() {
-			t.Errorf("the nested hold's token is %d, and the outer one's %d", inner.Token(), outer.Token())
-		}
-		heal()
-		rig.Must(t, inner.Release())
-		rig.Must(t, outer.Release())
-	})
-}

@@ -209,19 +209,19 @@ func TestQuorumTokensGrowThoughClocksDiffer(t *testing.T) {
 	})
 }
 
-// The primary whose token the outer hold has does not answer the nested call.
-// Fails when the others give a nested hold the token that they gave at first.
-func TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer(t *testing.T) {
+// nestedTokens has an owner hold twice, of primaries of which the third's clock is ahead: at
+// first that of the link late answers late, then that of the link gone does not.
+func nestedTokens(t *testing.T, late, gone int) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		p := newPrimaries(x, 3)
 		p.all[2].StepClock(time.Hour)
 		q, links := p.process()
-		links[1].Latency(10 * time.Millisecond)
+		links[late].Latency(10 * time.Millisecond)
 		outer, err := q.NewLock("a").Acquire(x.By("me"))
 		rig.Must(t, err)
 		time.Sleep(time.Second)
-		links[1].Latency(0)
-		heal := links[2].Hole()
+		links[late].Latency(0)
+		heal := links[gone].Hole()
 		inner, err := q.NewLock("a").Acquire(x.By("me"))
 		rig.Must(t, err)
 		if inner.Token() != outer.Token() {
@@ -232,6 +232,16 @@ func TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer(t *testing.T) {
 		rig.Must(t, outer.Err())
 		rig.Must(t, outer.Release())
 	})
+}
+
+// The primary whose token the outer hold has does not answer the nested call.
+// Fails when the others give a nested hold the token that they gave at first.
+func TestQuorumTokenOfANestedHoldIsNoSmallerThoughClocksDiffer(t *testing.T) { nestedTokens(t, 1, 2) }
+
+// The primary whose clock is ahead answers when a majority has been had, and a nested call
+// needs it. Fails when its own token is that call's: what has seen it refuses the outer hold.
+func TestQuorumTokenOfANestedHoldIsTheOuterOnesThoughAnAheadPrimaryCameLater(t *testing.T) {
+	nestedTokens(t, 2, 1)
 }
 
 // Fails when a counter that is raised lengthens the lease that was counted from it.
