@@ -20,9 +20,8 @@ type ownerKey struct{}
 // goroutine or process. An owner is one flow of control, such as a run of a
 // workflow: goroutines that share it do not exclude each other. id has 1 to 512
 // bytes of UTF-8, of which the first is not "~": so begin the names of anonymous
-// holds, which nobody re-enters. With any other, every call under the context
-// that asks for a lock fails with ErrInvalidOption, but those that heed no owner: Once and
-// SyncLocker.
+// holds, which nobody re-enters. With any other, every call under the context that asks
+// for a lock fails with ErrInvalidOption, but those that heed no owner: Once and SyncLocker.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }

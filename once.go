@@ -48,10 +48,10 @@ func AtLeast(d time.Duration) LockOption {
 // before it has run fn spends nothing either.
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease
-// ends: a TTL below every keeps it from costing the next one. The owner that ctx
-// names is of no account: no call enters what another holds. The options Owner and AtLeast are
-// ErrInvalidOption. Where the server's clock steps back, fn is not run
-// again in intervals that come again; ForceUnlock ends that wait.
+// ends: a TTL below every keeps it from costing the next one. The owner that ctx names is
+// of no account: no call enters what another holds. The options Owner and AtLeast are
+// ErrInvalidOption. Where the server's clock steps back, fn is not run again in intervals
+// that come again; ForceUnlock ends that wait.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := l.once(every, fn != nil); err != nil {

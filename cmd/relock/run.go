@@ -22,8 +22,9 @@ import (
 
 const runAfter = `The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before,
 but that runs of one -owner share it while they overlap: a resource that refuses
-smaller ones is safe from late writes) and, with -owner, RELOCK_OWNER. Readers overlap, and so do runs with -n: where they write at all, the
-resource must not refuse one for another's larger token.
+smaller ones is safe from late writes) and, with -owner, RELOCK_OWNER. Readers
+overlap, and so do runs with -n: where they write at all, the resource must not
+refuse one for another's larger token.
 
 The command runs in a process group of its own. TERM, INT, HUP, QUIT, USR1 and USR2
 are passed on to the group; the lock is released when the command
