@@ -172,7 +172,7 @@ func (c *Client) unrenewed(st room.Statement, err error) (tells []func()) {
 	}
 	at := k.begin()
 	again := st.Session.Unrenewed(short, &at)
-	if tells = k.endFirst(&at); again && !errors.Is(err, errOvertaken) {
+	if tells = k.endFirst(&at); again {
 		owner := acquired(st.Session.Acquisition).owner()
 		tells = append(tells, func() {
 			c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))

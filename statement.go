@@ -88,7 +88,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 			err = nil // replicas are what another call's wish in it asks for
 		}
 		final = err == nil || ending.Is(err, errGone) || ending.Is(err, ErrReplicas)
-		return again || !final && (!once || ctx.Err() != nil || ending.Is(err, errOvertaken)), err
+		return again || !final && (!once || ctx.Err() != nil), err
 	})
 	switch {
 	case final:
@@ -159,16 +159,11 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 		err = errGone
 	case room.Again:
 		more = true
-	case room.Overtaken:
-		err = errOvertaken
 	case room.Short:
 		err = tooFew(a.Session.Need(), acks)
 	}
 	return more, a.keeper.endFirst(&at), err
 }
-
-// errOvertaken says that a statement has changed nothing: a later one had come before it.
-var errOvertaken = errors.New("a later statement was told first")
 
 // tellApart has Redis told without anybody waiting for it. By the end of its time the
 // lease has ended, and what was asked for with it.

@@ -34,11 +34,10 @@ type Verdict int
 
 // The verdicts.
 const (
-	Known     Verdict = iota // Redis knows it
-	Short                    // it does, and too few replicas: no trust rests on it
-	Again                    // it is to be made once more, at once
-	Over                     // the session is over
-	Overtaken                // it came too late to change anything, and is to be made once more, soon
+	Known Verdict = iota // Redis knows it
+	Short                // it does, and too few replicas: no trust rests on it
+	Again                // it is to be made once more, at once
+	Over                 // the session is over
 )
 
 // Next returns what is to be stated, for w or because needs have changed: none if Redis
@@ -81,7 +80,7 @@ func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 
 // Stated takes the reply to a statement, which so many replicas have acknowledged. One that
 // a later statement has overtaken changed nothing in Redis, its lease included: what is left
-// is less than was asked for, and it is made again under a number that is later still.
+// is all that is trusted, and the next renewal is due by that.
 func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	s.Check(at)
@@ -96,8 +95,6 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 		return Over
 	case reply.Now == 0: // the lease is as it was
 		s.fails = 0
-	case reply.Remaining < st.Lease.Truncate(time.Millisecond): // a later statement overtook it
-		return Overtaken
 	case s.extend(s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)

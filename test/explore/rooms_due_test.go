@@ -82,7 +82,7 @@ func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
 	}
 	s.Tried()
 	v := st.Stated(m.said(reply), 0, at)
-	if v == room.Short || v == room.Overtaken {
+	if v == room.Short {
 		s.Unrenewed(errLost, at)
 	}
 	if v == room.Again {

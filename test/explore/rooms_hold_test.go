@@ -115,11 +115,6 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 		a.turn = false
 		a.m.done(at)
 		switch v {
-		case room.Overtaken:
-			a.m.hall.later(a.m, 20*time.Millisecond, func() {
-				a.tellers = append([]*teller{t}, a.tellers...)
-				a.state()
-			})
 		case room.Again:
 			a.tellers = append([]*teller{t}, a.tellers...)
 		default:

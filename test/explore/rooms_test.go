@@ -88,17 +88,12 @@ func TestSessionOfHoldsOfTwoTermsIsRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewalThatIsOvertakenIsMadeAgain: a later statement of its session, which leaves the
-// lease as it is, arrives before it, and it changes nothing. The exploration found both by
-// these seeds: the hold was lost by itself, and, where many are renewed by one command, it was
-// trusted for a lease that Redis did not know of.
-func TestRenewalThatIsOvertakenIsMadeAgain(t *testing.T) {
-	for what, seed := range map[string]uint64{"alone": 595120, "among many": 15362} {
-		t.Run(what, func(t *testing.T) {
-			if h := exploreRooms(seed, 0, nil); h.wrong != "" {
-				showRooms(t, seed, h.setup.steps)
-			}
-		})
+// TestRenewalThatIsOvertakenIsNotTrusted: a later statement of its session, which leaves the
+// lease as it is, arrives before it, and it changes nothing. The exploration found by this
+// seed that, where many are renewed by one command, it was trusted for a lease that Redis did not know of.
+func TestRenewalThatIsOvertakenIsNotTrusted(t *testing.T) {
+	if h := exploreRooms(15362, 0, nil); h.wrong != "" {
+		showRooms(t, 15362, h.setup.steps)
 	}
 }
 
