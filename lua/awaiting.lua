@@ -13,8 +13,10 @@ local clock = redis.call('TIME')
 -- uses: clock record
 local from, after = string.match(ARGV[2], '^(%S+) (%d+)$')
 local ticket, _, _, condition = condition_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
--- Who has left the chain has nobody after it: those that have waited for less long follow.
-local there = ticket == '0' and condition == ARGV[1]
+local _, since = waiter_parts(from and redis.call('HGET', KEYS[1], 'w:' .. from) or '')
+-- A waiter that has left the chain has nobody after it, and one that waits anew stands at
+-- its end: the page goes on with those that have waited for less long than it had.
+local there = ticket == '0' and condition == ARGV[1] and (since or '0') == after
 local nonce = there and from or string.match(ends or '-', '^%S+')
 after = tonumber(not there and after or 0)
 local reply, left = { now, '' }, tonumber(ARGV[3])

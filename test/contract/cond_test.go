@@ -98,22 +98,14 @@ func TestPagesOfWaitersGoOnWhereSomebodyHasLeft(t *testing.T) {
 			sleeps = append(sleeps, one.sleeps(x))
 			time.Sleep(time.Second)
 		}
-		read := script.MustLoad(lua.FS, "awaiting").Source
-		page := func(from string) (n int, next string) {
-			raw, err := x.Redis.Eval(t.Context(), read, []string{key.For("relock", "l").Hash}, "c", from, 2).Slice()
-			rig.Must(t, err)
-			all, next, err := wire.DecodeAwaiting(raw)
-			rig.Must(t, err)
-			return len(all), next
-		}
-		n, third := page("")
+		n, third := page(x, "", 2)
 		if n != 2 || third == "" {
 			t.Fatalf("the first page has %d, and the next begins at %q", n, third)
 		}
 		sleeps[2].Stop()
 		sleeps[2].Ended(context.Canceled)
 		rig.Must(t, p[2].l.Unlock())
-		if n, next := page(third); n != 2 || next != "" {
+		if n, next := page(x, third, 2); n != 2 || next != "" {
 			t.Errorf("the page after who gave up has %d, and the next begins at %q", n, next)
 		}
 		rig.Must(t, p[5].l.Lock(t.Context()))
@@ -127,4 +119,39 @@ func TestPagesOfWaitersGoOnWhereSomebodyHasLeft(t *testing.T) {
 		rig.Must(t, holds.l.Unlock())
 		rig.WantBare(t, x.Redis, "l")
 	})
+}
+
+// Also where who stood there waits anew, behind all others, by the same hold.
+func TestPagesOfWaitersPassNobodyOverWhereOneWaitsAnew(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 4)
+		sleep := func(one condParty) *rig.Sleep {
+			s := one.sleeps(x)
+			time.Sleep(time.Second)
+			return s
+		}
+		sleeps := []*rig.Sleep{sleep(p[0]), sleep(p[1]), sleep(p[2]), sleep(p[3])}
+		first, second := page(x, "", 1)
+		if first != 1 || second == "" {
+			t.Fatalf("the first page has %d, and the next begins at %q", first, second)
+		}
+		sleeps[1].Stop()
+		sleeps[1].Ended(context.Canceled)
+		sleeps[1] = x.Sleeps(t.Context(), p[1].c, 0)
+		sleeps[1].Waits()
+		if n, next := page(x, second, 3); n != 3 || next != "" {
+			t.Errorf("the page after one that waits anew has %d of the three that wait, and the next begins at %q", n, next)
+		}
+	})
+}
+
+// page reads so many of those who wait on "c" of the lock "l", from where a page before has said.
+func page(x *rig.Lab, from string, size int) (n int, next string) {
+	x.T.Helper()
+	read := script.MustLoad(lua.FS, "awaiting").Source
+	raw, err := x.Redis.Eval(x.T.Context(), read, []string{key.For("relock", "l").Hash}, "c", from, size).Slice()
+	rig.Must(x.T, err)
+	all, next, err := wire.DecodeAwaiting(raw)
+	rig.Must(x.T, err)
+	return len(all), next
 }

@@ -68,6 +68,11 @@ var conditionRules = []Rule{
 		[]string{"TestPagesOfWaitersGoOnWhereSomebodyHasLeft"},
 	},
 	{
+		"condition: a page does not go on at the end of the chain", "lua/awaiting.lua",
+		" and (since or '0') == after", "",
+		[]string{"TestPagesOfWaitersPassNobodyOverWhereOneWaitsAnew"},
+	},
+	{
 		"condition: the copy of a signal moves nobody else", "lua/signal.lua",
 		"state.conds.signaller == by.nonce and number <= state.conds.number", "false",
 		[]string{"TestLostRepliesLoseNoSignalAndNoHold"},
