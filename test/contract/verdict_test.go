@@ -92,6 +92,7 @@ func TestTwoUnlocksAfterALossAreBothLost(t *testing.T) {
 		synctest.Wait()
 		x.Server.FlushAll()
 		rig.Must(t, x.Lock("a").Lock(t.Context()))
+		link.Latency(time.Millisecond) // so that the first looks before the release of the second is answered
 		first, second := unlocks(l)
 		rig.WantIs(t, <-third, context.DeadlineExceeded)
 		rig.WantIs(t, <-first, relock.ErrLost)
