@@ -45,7 +45,8 @@ func AtLeast(d time.Duration) LockOption {
 // (false, nil) says that fn has begun in this interval before, or is running still since
 // an earlier one. An error of fn changes nothing about that, unless it is or wraps
 // ErrUnspent: then whoever calls next in the interval runs fn again. A call that fails
-// before it has run fn spends nothing either.
+// before it has run fn spends nothing either. Where Redis cannot be reached then, the
+// client tells it when it can be, unless it is shut down or closed before.
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease
 // ends: a TTL below every keeps it from costing the next one. The owner that ctx names is

@@ -136,7 +136,7 @@ func (a *acquisition) wasGone() error {
 }
 
 // later releases without anybody waiting for it. When it gives up the lease has
-// ended, and Shutdown must not wait any longer.
+// ended, and Shutdown must not wait any longer: nor for a rest, which goes on without it.
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	c.background(r.a.patience(), func(ctx context.Context) {
@@ -146,6 +146,11 @@ func (r *releasing) later() {
 		}
 		if r.end != nil {
 			r.settle(r.verdict(err))
+		}
+		if err != nil && r.note.Undone {
+			late, cancel := context.WithTimeout(c.open, r.a.Terms.Rest.For)
+			defer cancel()
+			_ = r.run(late, nil)
 		}
 	})
 }

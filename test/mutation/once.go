@@ -135,4 +135,14 @@ var onceRules = []Rule{
 		"if errors.Is(err, ErrUnspent) {", "if err != nil {",
 		[]string{"TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
 	},
+	{
+		"a name whose call failed is not at rest, however late Redis hears of it", "release.go",
+		"if err != nil && r.note.Undone {", "if false {",
+		[]string{"TestOnceThatFailedSpendsNothingThoughRedisIsAwayForLong"},
+	},
+	{
+		"no rest keeps a shutdown", "release.go",
+		"context.WithTimeout(c.open, r.a.Terms.Rest.For)", "context.WithTimeout(context.Background(), r.a.Terms.Rest.For)",
+		[]string{"TestShutdownWaitsNoLongerForARestThanForALease"},
+	},
 }
