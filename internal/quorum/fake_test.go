@@ -118,6 +118,9 @@ func (p *fakePrimary) lose(why error) {
 	})
 }
 
+// forget has the primary forget what it has granted, and nobody hear of that.
+func (p *fakePrimary) forget() { p.change(func() { p.holder = nil }) }
+
 // held says which of the primaries have granted the lock.
 func held(all []*fakePrimary) (of []int) {
 	for i, p := range all {
@@ -259,18 +262,20 @@ func (h *fakeHold) Raise(ctx context.Context, within time.Duration, token int64)
 
 // Release is unconfirmed where the primary does not answer in time, and tells it all the same.
 func (h *fakeHold) Release() error {
-	err := h.of.answer(context.Background(), timeout, func() bool { return true })
+	err, was := h.of.answer(context.Background(), timeout, func() bool { return true }), error(nil)
 	h.of.change(func() {
-		if h.of.holder == h {
+		if was = h.lost; h.of.holder == h {
 			h.of.holder = nil
 			close(h.ended)
+		} else if was == nil {
+			was = errLost // which its client had yet to hear
 		}
 		h.lost = errNotHeld
 	})
-	if err != nil {
+	if err != nil && was == nil {
 		return errUnconfirmed
 	}
-	return nil
+	return was
 }
 
 func (h *fakeHold) Forgo() error { return h.Release() }

@@ -134,19 +134,20 @@ func (h *Majority) Token() (token int64, owner string) {
 	return h.token, h.owner
 }
 
-// Release ends it. It returns nil when it was held until now, else why it had ended; and
-// what is Unconfirmed when so few primaries have confirmed it that nobody else can hold yet.
+// Release ends it. It returns nil when it was held until now, else why it had ended, or what
+// is Lost where the primaries say so; and what is Unconfirmed when so few of them have
+// confirmed it that nobody else can hold yet.
 func (h *Majority) Release() error {
 	before := h.Err()
 	_ = h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
 	h.err = h.lock.Errors.NotHeld // from now on, also after a loss
 	h.mu.Unlock()
-	unconfirmed := h.release(context.Background(), Hold.Release)
+	found := h.release(context.Background(), Hold.Release)
 	if before != nil {
 		return before
 	}
-	return unconfirmed
+	return found
 }
 
 // GiveBack ends what has been gathered in vain, for a call that ends with ctx. It waits for
@@ -159,7 +160,8 @@ func (h *Majority) GiveBack(ctx context.Context) {
 }
 
 // release gives back what the primaries have granted, and waits until somebody else
-// could hold a majority; the rest goes on without the caller.
+// could hold a majority, and until it is known whether one was held; the rest goes on
+// without the caller. A primary that does not answer may have held it.
 func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirmed error) {
 	free, need := len(h.members), h.lock.need()
 	results := make(chan error, free)
@@ -169,19 +171,29 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 			h.lock.beside(i, func() { results <- end(m.hold) })
 		}
 	}
-	for left := len(h.members) - free; left > 0 && free < need; left-- {
+	left := len(h.members) - free
+	held, mayHave := 0, left // had it until now, and may have had it
+	for ; left > 0 && (free < need || held < need && mayHave >= need); left-- {
 		select {
 		case err := <-results:
-			if errors.Is(err, h.lock.Errors.Unconfirmed) {
+			switch {
+			case errors.Is(err, h.lock.Errors.Unconfirmed):
 				unconfirmed = err
-			} else {
-				free++
+				continue
+			case err == nil:
+				held++
+			default: // it no longer had it, and so nobody knew of the loss
+				mayHave--
 			}
+			free++
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	if free >= need {
+	switch {
+	case mayHave < need:
+		return h.lock.Errors.Lost
+	case free >= need:
 		return nil
 	}
 	return unconfirmed

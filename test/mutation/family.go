@@ -252,4 +252,14 @@ var familyRules = []Rule{
 		"why := m.hold.Err()", "why := m.err",
 		[]string{"TestTheLossByAClientThatWasClosedWhileItWasAskedSaysSo"},
 	},
+	{
+		"a primary of a quorum that no longer had the hold has not released it", "internal/quorum/majority.go",
+		"				mayHave--\n", "				held++\n",
+		[]string{"TestAReleaseIsOfALossWhereNoMajorityHadIt", "TestQuorumReleaseSaysThatItsMajorityWasGone"},
+	},
+	{
+		"a quorum's release hears whether a majority had it", "internal/quorum/majority.go",
+		"held < need && mayHave >= need", "held < 0",
+		[]string{"TestAReleaseIsOfALossWhereNoMajorityHadIt", "TestQuorumReleaseHearsWhetherItsMajorityWasGone"},
+	},
 }
