@@ -11,7 +11,7 @@ import (
 // has the first that answers keeps what it has; the others give all back and queue there,
 // unless one attempt is all they want. So one at a time waits for the rest while it holds
 // anything. Callers who do not agree on which primary answers may wait for each other:
-// for no longer than their patience.
+// for no longer than their patience, and until the answers to that are there.
 //
 // It fails with what is Taken where a majority has answered that somebody else holds, and
 // with ErrFewAnswer where too few have answered; other errors are those of primaries, and
@@ -61,7 +61,8 @@ func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 			h.seek(i, wait)
 		}
 	}
-	h.await(ctx, max(wait, h.lock.patience()), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
+	// What a primary says at the end of the wait is on its way for as long as any answer.
+	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
 	return h.tally()
 }
 

@@ -262,4 +262,9 @@ var familyRules = []Rule{
 		"held < need && mayHave >= need", "held < 0",
 		[]string{"TestAReleaseIsOfALossWhereNoMajorityHadIt", "TestQuorumReleaseHearsWhetherItsMajorityWasGone"},
 	},
+	{
+		"what primaries say at the end of a wait is heard", "internal/quorum/gather.go",
+		"wait+h.lock.patience()", "max(wait, h.lock.patience())",
+		[]string{"TestAMajorityThatIsTakenAfterTheQueueIsContention"},
+	},
 }
