@@ -180,12 +180,25 @@ func (o *own) close() {
 	}
 }
 
-// alone runs a call on its caller's goroutine until ctx ends or timeout has passed.
+// alone runs a call on its caller's goroutine until ctx ends or timeout has passed. One that
+// was not sent because others have lost the connection goes by the client's.
 func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *Call) Result {
 	f, ok := w.(*flight)
 	if !ok {
 		return t.first(ctx, timeout, w.(*opening), c)
 	}
+	r := t.shared(ctx, f, c)
+	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted || ctx.Err() != nil {
+		return r
+	}
+	if !f.until.IsZero() {
+		timeout = max(time.Until(f.until), 1)
+	}
+	return t.pooled(ctx, timeout, c)
+}
+
+// shared runs a call on a stream.
+func (t *Transport) shared(ctx context.Context, f *flight, c *Call) Result {
 	defer f.s.end()
 	r := t.run(ctx, f, c)
 	switch {

@@ -48,6 +48,7 @@ type stream struct {
 	lets    bool       // it lets others come first, one of whom may take its place
 	sending bool       // it has a batch
 	dead    bool       // the connection cannot be used
+	mute    bool       // nothing can be written to it any more
 	dated   bool       // who reads is interrupted: the connection has a deadline that is over
 	late    bool       // the same for who writes
 
@@ -65,6 +66,7 @@ type flight struct {
 	wake  chan struct{} // cap 1: it may have its reply, or something to do
 	done  atomic.Bool   // it has its reply
 	reply reply         // before done
+	ends  int           // of who writes: where it ends in stream.out
 	again bool          // before done: it was made with others in vain, and is to be made by itself
 	gone  error         // why it has had no reply; stays where it may have run
 
@@ -75,6 +77,7 @@ type flight struct {
 	queued bool  // it has not been sent
 	left   bool  // its caller has gone
 	cut    bool  // its call is to end
+	lost   bool  // because what was written of it may have been received, or not
 	reads  int64 // those of the stream when it was sent
 }
 
@@ -145,13 +148,13 @@ func (s *stream) enter(f *flight, cmd *bare) (todo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.dead:
+	case s.dead || s.mute:
 		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
 	case f.left: // a hook sends it again; what it sent before may be being written
 		return 0, fmt.Errorf("%w: the call has ended", errNotSent)
 	}
 	f.calls++
-	f.cmd, f.queued, f.cut = *cmd, true, false
+	f.cmd, f.queued, f.cut, f.lost = *cmd, true, false, false
 	s.queue = append(s.queue, f)
 	switch {
 	case s.writer == nil && s.yields():

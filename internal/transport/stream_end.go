@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 )
@@ -28,14 +29,19 @@ func (s *stream) leave(ctx context.Context, f *flight) error {
 	}
 	sent := !f.queued
 	f.left = true
-	if !sent {
+	switch {
+	case !sent:
 		s.unqueue(f)
-	} else if s.reads.Load() == f.reads {
+	case f.lost: // which says nothing of the server
+	case s.reads.Load() == f.reads:
 		s.retire()
 		s.own.slow.Store(true)
 	}
 	s.passWriter(f)
 	s.passReader(f)
+	if f.lost {
+		return errLost
+	}
 	return leaving(ctx, sent)
 }
 
@@ -126,11 +132,15 @@ func (s *stream) end() {
 // close ends what nobody uses any more. Once more does nothing.
 func (s *stream) close() {
 	s.mu.Lock()
+	broken := s.dead || s.mute
 	s.dead = true
 	if s.alarm != nil {
 		s.alarm.Stop()
 	}
 	s.mu.Unlock()
+	if over, ok := s.conn.(interface{ NetConn() net.Conn }); ok && broken {
+		_ = over.NetConn().Close() // TLS would first take leave of a server that may not read, for up to 5 s
+	}
 	_ = s.rdb.Close()
 }
 
@@ -174,10 +184,31 @@ func (s *stream) fail(err error) {
 		}
 	}
 	s.flying = fifo{}
+	s.refuse()
+	s.reader, s.writer = nil, nil
+}
+
+// refuse ends the calls that are queued, for which there is no connection. It needs s.mu.
+func (s *stream) refuse() {
 	for _, f := range s.queue {
 		s.finish(f, reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)})
 		f.signal()
 	}
 	s.queue = nil
-	s.reader, s.writer = nil, nil
+}
+
+// hush is for a connection to which a write was cut short that cannot be gone on with. Nothing
+// more is written, and nobody knows of what is left of the batch. The replies to what was written
+// in full still come. It needs s.mu, and is for who writes.
+func (s *stream) hush() {
+	s.retire()
+	s.mute = true
+	s.out = s.out[:0]
+	s.refuse()
+	for _, f := range s.batch {
+		if !f.left && !f.cut && !f.done.Load() {
+			f.lost = true
+			s.cutOff(f)
+		}
+	}
 }

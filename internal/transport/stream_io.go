@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"time"
@@ -56,11 +57,15 @@ func (s *stream) write(f *flight) todo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sending = false
+	switch {
+	case err == nil || s.dead:
+	case !s.late || !timedOut(err):
+		s.fail(err)
+	case !goesOn(s.conn):
+		s.hush()
+	}
 	clear(s.batch)
 	s.batch = s.batch[:0]
-	if err != nil && (!s.late || !timedOut(err)) {
-		s.fail(err)
-	}
 	if s.late {
 		s.late = s.conn.SetWriteDeadline(time.Time{}) != nil
 	}
@@ -70,22 +75,38 @@ func (s *stream) write(f *flight) todo {
 	return s.next(f)
 }
 
-// send writes the batch, behind what is left of those before.
+// goesOn says that a write to a connection that has timed out can be gone on with. With TLS all
+// further writes fail, and what else is in use may be TLS inside.
+func goesOn(conn net.Conn) bool {
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return true
+	}
+	return false
+}
+
+// send writes the batch, behind what is left of those before. Where that fails, the batch is
+// what was not written in full.
 func (s *stream) send() error {
 	for i := 0; i < len(s.batch); {
-		f := s.batch[i]
-		if f.group > 1 {
-			s.out = s.group.appendTo(s.out, s.batch[i:i+f.group])
-			i += f.group
+		made := s.batch[i : i+max(s.batch[i].group, 1)]
+		if len(made) > 1 {
+			s.out = s.group.appendTo(s.out, made)
 		} else {
-			s.out = appendCommand(s.out, f.cmd)
-			i++
+			s.out = appendCommand(s.out, made[0].cmd)
 		}
+		for _, f := range made {
+			f.ends = len(s.out)
+		}
+		i += len(made)
 	}
 	if len(s.out) == 0 {
 		return nil
 	}
 	n, err := s.conn.Write(s.out)
+	if err != nil {
+		s.batch = slices.DeleteFunc(s.batch, func(f *flight) bool { return f.ends <= n })
+	}
 	s.out = append(s.out[:0], s.out[n:]...)
 	return err
 }

@@ -125,6 +125,26 @@ var usualRules = []Rule{
 		[]string{"TestWhoIsInASystemCallLeavesAConnectionThatIsLost"},
 	},
 	{
+		"TLS is not written to after a write that was cut short", "internal/transport/stream_io.go",
+		"case !goesOn(s.conn):", "case false:",
+		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers", "TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
+	},
+	{
+		"what was written in full is answered though the rest was cut short", "internal/transport/stream_io.go",
+		"return f.ends <= n", "return f.ends < 0*n",
+		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers"},
+	},
+	{
+		"nobody waits for TLS to take leave of who does not read", "internal/transport/stream_end.go",
+		"ok && broken {", "ok && false && broken {",
+		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
+	},
+	{
+		"what was not sent for want of a connection goes by the client's", "internal/transport/own.go",
+		"!errors.Is(r.Err, errLost) ||", "true || !errors.Is(r.Err, errLost) ||",
+		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
+	},
+	{
 		"who leaves in the middle of a reply leaves its rest to another", "internal/transport/stream_io.go",
 		"if err := s.in.fill(); err != nil {", "if err := s.in.fill(); err != nil && len(s.in.open) > 0 {\n\t\t\t\treturn errOrder\n\t\t\t} else if err != nil {",
 		[]string{"TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother"},
@@ -146,7 +166,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a hook that sends a call again changes nothing that is being written", "internal/transport/stream.go",
-		"	switch {\n	case s.dead:", "	f.cmd = *cmd\n	switch {\n	case s.dead:",
+		"	switch {\n	case s.dead ||", "	f.cmd = *cmd\n	switch {\n	case s.dead ||",
 		[]string{"TestACallThatHasEndedIsNotSentAgain"},
 	},
 	{

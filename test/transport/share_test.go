@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,4 +117,65 @@ func TestCallsDoNotFollowASilentOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stuck connection takes no write while stuck is set, until its deadline for that is over.
+type stuck struct {
+	net.Conn
+	stuck *atomic.Bool
+	over  chan struct{}
+}
+
+func (c stuck) Write(p []byte) (int, error) {
+	if c.stuck.Load() {
+		<-c.over
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.Conn.Write(p)
+}
+
+func (c stuck) SetWriteDeadline(by time.Time) error {
+	if !by.IsZero() && by.Before(time.Now()) && c.stuck.CompareAndSwap(true, false) {
+		close(c.over)
+	}
+	return c.Conn.SetWriteDeadline(by)
+}
+
+// One call is on the wire, the next is cut off as it writes, and a third waits to be written.
+// Nobody knows whether more can be written then, as with TLS it cannot. Fails when the third, of
+// which nothing was sent, is not answered, or the first loses its reply.
+func TestCallBehindOneThatIsCutOffAsItWritesIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, full := newLink(t), new(atomic.Bool)
+		tr := newTransport(t, l.client(t, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := l.dial(ctx, network, addr)
+				return stuck{c, full, make(chan struct{})}, err
+			}
+		}))
+		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+			t.Fatal(err)
+		}
+		do := func(ctx context.Context) chan error {
+			ended := make(chan error, 1)
+			go func() { _, err := tr.Do(ctx, time.Minute, call("k")); ended <- err }()
+			synctest.Wait()
+			return ended
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		open := l.close()
+		first := do(t.Context())
+		full.Store(true)
+		second, third := do(ctx), do(t.Context())
+		cancel()
+		synctest.Wait()
+		open()
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("who was cut off: %v, want its context's end", err)
+		}
+		if err := errors.Join(<-first, <-third); err != nil || l.count(t, "k") != 3 {
+			t.Errorf("the others: %v, and %d runs of the script; want replies, and 3", err, l.count(t, "k"))
+		}
+	})
 }
