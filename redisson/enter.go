@@ -37,6 +37,8 @@ func (w *waiting) gate() error {
 		case <-freed:
 		case <-w.ctx.Done():
 			return fmt.Errorf("%w: a lost hold of this handle is yet to be unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
+		case <-w.lock.c.open.Done():
+			return relock.ErrClosed // a hold that Close has lost may never be unlocked
 		}
 	}
 }

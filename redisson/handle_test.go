@@ -86,6 +86,35 @@ func TestALostHoldOfASharedLockOccupiesItsHandle(t *testing.T) {
 	})
 }
 
+// TestAClosedClientLetsNobodyWaitForALostHold: what Close has lost occupies the handle, and
+// may never be unlocked.
+func TestAClosedClientLetsNobodyWaitForALostHold(t *testing.T) {
+	ends := map[string]func(ctx context.Context, c *redisson.Client) error{
+		"Close":    func(_ context.Context, c *redisson.Client) error { return c.Close() },
+		"Shutdown": func(ctx context.Context, c *redisson.Client) error { return c.Shutdown(ctx) },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := client(t, x)
+				l := c.NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
+				rig.Must(t, l.Lock(t.Context()))
+				time.Sleep(2 * time.Second)
+				before := rig.Beside(func() error { return l.Lock(t.Context()) })
+				synctest.Wait()
+				before.Pending(t, "Lock on a handle with a lost hold")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_ = end(ctx, c) // a Shutdown would wait for the hold
+				rig.WantIs(t, rig.Returned(t, before), relock.ErrClosed)
+				after := rig.Beside(func() error { return l.Lock(t.Context()) })
+				rig.WantIs(t, rig.Returned(t, after), relock.ErrClosed)
+				rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			})
+		})
+	}
+}
+
 // TestDoInDoOfASharedLock under one owner, and a loss that a nested call finds.
 func TestDoInDoOfASharedLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -197,4 +197,9 @@ var redissonRules = []Rule{
 		"hashed(namesOf(name).queue()) != hashed(name)", "false",
 		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused"},
 	},
+	{
+		"redisson: who waits for a lost hold hears that the client is closed", "redisson/enter.go",
+		"		case <-w.lock.c.open.Done():\n			return relock.ErrClosed // a hold that Close has lost may never be unlocked\n", "",
+		[]string{"TestAClosedClientLetsNobodyWaitForALostHold"},
+	},
 }
