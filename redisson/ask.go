@@ -122,7 +122,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		case err == nil && said.code == codeLate:
 			err = errors.New("redis has answered nothing but that the request came too late")
 		}
-		return err != nil && !w.once && !ending.Is(err, relock.ErrNotHeld), err
+		return err != nil && !w.once && !decided(err), err
 	})
 	if err != nil {
 		return 0, w.failed(err)
@@ -135,6 +135,11 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	}
 	w.taken = true
 	return said.rest, nil
+}
+
+// decided says that asking again gets the same error for as long as the caller does not unlock.
+func decided(err error) bool {
+	return ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)
 }
 
 // failed is the error of a request that was not answered.

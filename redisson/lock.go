@@ -15,7 +15,8 @@ import (
 // A Lock is a handle on the lock of one name, or on one side of a read/write lock. Any
 // number of handles, in Go and in Java, stand for the same lock. Without an owner, each
 // acquisition excludes every other; named owners (relock.WithOwner, Owner) re-enter what
-// they hold in this client.
+// they hold in this client, to at most 1000 holds at a time: the next is refused with
+// ErrTooManyHolds.
 type Lock struct {
 	c     *Client
 	name  string

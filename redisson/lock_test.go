@@ -120,6 +120,24 @@ func TestNamedOwnersReenter(t *testing.T) {
 	})
 }
 
+// TestAnOwnerWithTooManyHoldsIsToldAtOnce: it would wait for its own Unlock.
+func TestAnOwnerWithTooManyHoldsIsToldAtOnce(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, me := client(t, x).NewLock("a"), x.By("me")
+		for range 1000 {
+			rig.Must(t, l.Lock(me))
+		}
+		call := rig.Beside(func() error { return l.Lock(me) })
+		rig.WantIs(t, rig.Returned(t, call), relock.ErrTooManyHolds)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, l.Lock(me))
+		for range 1000 {
+			rig.Must(t, l.Unlock())
+		}
+		bare(t, x)
+	})
+}
+
 func TestACallThatEndsLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c := client(t, x)

@@ -202,4 +202,9 @@ var redissonRules = []Rule{
 		"		case <-w.lock.c.open.Done():\n			return relock.ErrClosed // a hold that Close has lost may never be unlocked\n", "",
 		[]string{"TestAClosedClientLetsNobodyWaitForALostHold"},
 	},
+	{
+		"redisson: an owner with too many holds waits for none of its own", "redisson/ask.go",
+		"ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)", "ending.Is(err, relock.ErrNotHeld)",
+		[]string{"TestAnOwnerWithTooManyHoldsIsToldAtOnce"},
+	},
 }
