@@ -33,6 +33,15 @@ const slack = time.Second
 // a lock is told by one.
 const pulse = 10 * time.Second
 
+// pulse is how long the call is silent at most. One of a fair lock that is heard of more
+// rarely than its deadline is taken for dead, so it may miss a turn and be in time.
+func (w *waiting) pulse() time.Duration {
+	if w.lock.kind == fair {
+		return min(pulse, w.lock.c.cfg.fairWait/3)
+	}
+	return pulse
+}
+
 // errTurn says that the session has ended: the next has another owner in Redis.
 var errTurn = errors.New("the session has ended")
 
@@ -86,8 +95,8 @@ func (w *waiting) channel() string {
 
 // sleep waits for a message, or until the lease may have ended.
 func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
-	if rest < 0 || rest > pulse {
-		rest = pulse
+	if most := w.pulse(); rest < 0 || rest > most {
+		rest = most
 	}
 	if !seat.room.channel.Up() {
 		rest = min(rest, time.Second) // nobody can tell

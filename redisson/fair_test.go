@@ -132,3 +132,36 @@ func TestAWaiterThatLivesIsNotDroppedAtItsDeadline(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// TestAFairWaiterAsksBeforeItsDeadline, however short FairWait is: who is not heard of until
+// then is dropped, and comes back last.
+func TestAFairWaiterAsksBeforeItsDeadline(t *testing.T) {
+	for _, wait := range []time.Duration{time.Second, 5 * time.Second} {
+		t.Run(wait.String(), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				holder := client(t, x, redisson.FairWait(wait)).NewLock("a", redisson.Fair())
+				rig.Must(t, holder.Lock(t.Context()))
+				var order []int
+				var calls []rig.Going
+				for i := range 2 {
+					l := client(t, x, redisson.FairWait(wait)).NewLock("a", redisson.Fair())
+					calls = append(calls, rig.Beside(func() error {
+						err := l.Lock(t.Context())
+						order = append(order, i)
+						return joined(err, l.Unlock())
+					}))
+					time.Sleep(6 * time.Second)
+				}
+				time.Sleep(25 * time.Second)
+				rig.Must(t, holder.Unlock())
+				for _, call := range calls {
+					rig.Must(t, <-call)
+				}
+				if !slices.Equal(order, []int{0, 1}) {
+					t.Errorf("order %v", order)
+				}
+				bare(t, x)
+			})
+		})
+	}
+}

@@ -69,7 +69,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: a waiter asks again when the lease it was told is over", "redisson/ask.go",
-		"	if rest < 0 || rest > pulse {\n		rest = pulse\n	}", "	rest = time.Hour",
+		"	if most := w.pulse(); rest < 0 || rest > most {\n		rest = most\n	}", "	rest = time.Hour",
 		[]string{"TestDowngradeLetsTheOthersReadersIn/server"},
 	},
 	{

@@ -44,7 +44,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: waiters rely on messages for a pulse", "redisson/ask.go",
-		"rest < 0 || rest > pulse", "rest < 0",
+		"rest < 0 || rest > most", "rest < 0",
 		[]string{"TestAnExpiryThatNobodyPublishesIsFoundWithinAPulse"},
 	},
 	{
@@ -206,5 +206,10 @@ var redissonRules = []Rule{
 		"redisson: an owner with too many holds waits for none of its own", "redisson/ask.go",
 		"ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)", "ending.Is(err, relock.ErrNotHeld)",
 		[]string{"TestAnOwnerWithTooManyHoldsIsToldAtOnce"},
+	},
+	{
+		"redisson: a waiter of a fair lock asks before its deadline", "redisson/ask.go",
+		"	if w.lock.kind == fair {\n		return min(pulse", "	if false {\n		return min(pulse",
+		[]string{"TestAFairWaiterAsksBeforeItsDeadline"},
 	},
 }
