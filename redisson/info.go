@@ -24,7 +24,7 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	case fenced:
 		call.Keys, call.Args = append(call.Keys, l.names.token()), []any{"fenced"}
 	}
-	raw, err := l.ask(ctx, call)
+	raw, _, err := l.ask(ctx, call)
 	if err != nil {
 		return info, err
 	}
@@ -65,10 +65,10 @@ func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.
 	return all
 }
 
-// ForceUnlock takes the lock from whoever holds it, in Go or Java, and says whether anybody
-// did; of a read/write lock only if it is held in the mode of this side. A holder in Go
-// is told by its next renewal, at the latest a third of its TTL later, and one in Java by
-// its unlock.
+// ForceUnlock takes the lock from whoever holds it as it looks, in Go or Java, and says
+// whether anybody did; of a read/write lock only if it is held in the mode of this side. A
+// holder in Go is told by its next renewal, at the latest a third of its TTL later, and one
+// in Java by its unlock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)
@@ -83,12 +83,36 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	case writing:
 		message, mode = messageAll, "write"
 	}
-	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, l.names.channel(l.kind), message, mode}}
+	owners, held, err := l.look(ctx, mode)
+	if err != nil {
+		return false, err
+	}
+	args := append([]any{l.c.publish, l.names.channel(l.kind), message, mode}, owners...)
+	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: args}
 	if l.kind == fair {
 		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
 	}
-	raw, err := l.ask(ctx, call)
-	return err == nil && len(raw) == 1 && raw[0] == int64(1), err
+	raw, unanswered, err := l.ask(ctx, call)
+	// What a second request finds gone, an unanswered first one may have removed.
+	removed := unanswered && held || len(raw) == 1 && raw[0] == int64(1)
+	return err == nil && removed, err
+}
+
+// look reads the fields of those who hold, and whether they do in the given mode.
+func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, err error) {
+	raw, _, err := l.ask(ctx, transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}})
+	if err != nil {
+		return nil, false, err
+	}
+	found := ""
+	for i := 2; i+1 < len(raw); i += 2 {
+		if raw[i] == "mode" {
+			found, _ = raw[i+1].(string)
+			continue
+		}
+		owners = append(owners, raw[i])
+	}
+	return owners, len(owners) > 0 && found == mode, nil
 }
 
 func (l *Lock) bad(ctx context.Context) error {
@@ -105,17 +129,19 @@ func (l *Lock) bad(ctx context.Context) error {
 	return nil
 }
 
-// ask sends what is no acquisition until it is answered.
-func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, err error) {
+// ask sends what is no acquisition until it is answered. It says whether a request before
+// that one may have run.
+func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswered bool, err error) {
 	if err := l.bad(ctx); err != nil {
-		return nil, l.wrap(err)
+		return nil, false, l.wrap(err)
 	}
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
 		raw, err = l.c.transport.Do(ctx, 5*time.Second, call)
+		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
 		return err != nil, err
 	})
 	if err != nil {
-		return nil, l.wrap(err)
+		return nil, unanswered, l.wrap(err)
 	}
-	return raw, nil
+	return raw, unanswered, nil
 }

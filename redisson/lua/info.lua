@@ -10,4 +10,8 @@ if ARGV[1] == 'fair' then
 elseif ARGV[1] == 'fenced' then
   more = tonumber(redis.call('GET', KEYS[2]) or 0)
 end
-return {redis.call('PTTL', KEYS[1]), more, unpack(redis.call('HGETALL', KEYS[1]))}
+local all = {redis.call('PTTL', KEYS[1]), more}
+for i, part in ipairs(redis.call('HGETALL', KEYS[1])) do
+  all[i + 2] = part -- unpack is for some thousands at most
+end
+return all

@@ -212,4 +212,19 @@ var redissonRules = []Rule{
 		"	if w.lock.kind == fair {\n		return min(pulse", "	if false {\n		return min(pulse",
 		[]string{"TestAFairWaiterAsksBeforeItsDeadline"},
 	},
+	{
+		"redisson: a ForceUnlock that is sent again may have done it", "redisson/info.go",
+		"removed := unanswered && held || len(raw)", "_, _ = unanswered, held\n	removed := len(raw)",
+		[]string{"TestAForceUnlockSentAgainSaysThatItTookTheLock"},
+	},
+	{
+		"redisson: a ForceUnlock that is sent again leaves the next holder", "redisson/lua/force.lua",
+		"if redis.call('EXISTS', KEYS[1]) == 1 and not known() then", "if false then",
+		[]string{"TestAForceUnlockSentAgainLeavesTheSuccessor"},
+	},
+	{
+		"redisson: any number of readers is read", "redisson/lua/info.lua",
+		"local all = {redis.call('PTTL', KEYS[1]), more}\n", "local all = {redis.call('PTTL', KEYS[1]), more, unpack(redis.call('HGETALL', KEYS[1]))}\n",
+		[]string{"TestALockWithThousandsOfReadersIsSeenAndForced"},
+	},
 }

@@ -1,0 +1,96 @@
+package redisson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/redisson"
+	"github.com/relock-go/relock/redisson/lua"
+)
+
+// loadForce makes the scripts of a ForceUnlock known to the server, as loadAll does others.
+func loadForce(t *testing.T, x *rig.Lab) {
+	t.Helper()
+	for _, name := range []string{"force", "info"} {
+		rig.Must(t, x.Redis.ScriptLoad(t.Context(), script.MustLoad(lua.FS, name).Source).Err())
+	}
+}
+
+// TestAForceUnlockSentAgainSaysThatItTookTheLock: its second request finds nothing.
+func TestAForceUnlockSentAgainSaysThatItTookTheLock(t *testing.T) {
+	for _, prefix := range []string{"", "fair_", "read_", "write_"} {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadForce(t, x)
+				held := of(client(t, x), prefix)
+				rig.Must(t, held.Lock(t.Context()))
+				operator, link := linked(t, x)
+				fate(link, "force", 1, redistest.CutReply)
+				if ok, err := of(operator, prefix).ForceUnlock(t.Context()); !ok || err != nil {
+					t.Errorf("ForceUnlock = %v, %v, want true", ok, err)
+				}
+				rig.WantIs(t, held.Unlock(), relock.ErrLost)
+				fate(link, "force", 1, redistest.CutReply)
+				if ok, err := of(operator, prefix).ForceUnlock(t.Context()); ok || err != nil {
+					t.Errorf("ForceUnlock of a free lock = %v, %v", ok, err)
+				}
+				time.Sleep(30 * time.Second) // a reader's own key ends with its lease
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// TestAForceUnlockSentAgainLeavesTheSuccessor that has got the lock by the first request.
+func TestAForceUnlockSentAgainLeavesTheSuccessor(t *testing.T) {
+	for _, prefix := range []string{"", "fair_", "write_"} {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadForce(t, x)
+				held, next := of(client(t, x), prefix), of(client(t, x), prefix)
+				rig.Must(t, held.Lock(t.Context()))
+				got := rig.Beside(func() error { return next.Lock(t.Context()) })
+				time.Sleep(time.Second)
+				got.Pending(t, "a second Lock")
+				operator, link := linked(t, x)
+				fate(link, "force", 1, redistest.CutReply)
+				if ok, err := of(operator, prefix).ForceUnlock(t.Context()); !ok || err != nil {
+					t.Errorf("ForceUnlock = %v, %v, want true", ok, err)
+				}
+				rig.Must(t, rig.Returned(t, got))
+				rig.WantIs(t, held.Unlock(), relock.ErrLost)
+				time.Sleep(time.Minute) // beyond a renewal
+				rig.Must(t, next.Unlock())
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// TestALockWithThousandsOfReadersIsSeenAndForced: Lua unpacks no more than 8000 values.
+func TestALockWithThousandsOfReadersIsSeenAndForced(t *testing.T) {
+	srv := redistest.Real(t)
+	rdb := srv.Client(t)
+	fields := []any{"mode", "read"}
+	for i := range 5000 {
+		fields = append(fields, "java:"+string(rune(0x4e00+i)), "1")
+	}
+	rig.Must(t, rdb.HSet(t.Context(), "a", fields...).Err())
+	rig.Must(t, rdb.PExpire(t.Context(), "a", time.Minute).Err())
+	c, err := redisson.New(rdb)
+	rig.Must(t, err)
+	t.Cleanup(func() { rig.Must(t, c.Close()) })
+	l := of(c, "read_")
+	info, err := l.Info(t.Context())
+	rig.Must(t, err)
+	if n := len(info.Holders); n != 5000 {
+		t.Errorf("%d holders", n)
+	}
+	if ok, err := l.ForceUnlock(t.Context()); !ok || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", ok, err)
+	}
+}
