@@ -13,7 +13,6 @@ drop()
 local held = redis.call('HEXISTS', KEYS[1], ARGV[1])
 if ARGV[2] ~= '0' then
   if held == 1 then
-    redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]))
     redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
   end
   return held

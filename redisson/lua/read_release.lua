@@ -14,7 +14,6 @@ end
 local count = tonumber(ARGV[2])
 redis.call('DEL', unpack(KEYS, count + 2))
 if count > 0 then
-  redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]))
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 else
   redis.call('HDEL', KEYS[1], ARGV[1])

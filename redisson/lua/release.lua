@@ -9,7 +9,6 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
 if ARGV[2] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]))
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
   return 1
 end

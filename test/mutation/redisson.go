@@ -227,4 +227,19 @@ var redissonRules = []Rule{
 		"local all = {redis.call('PTTL', KEYS[1]), more}\n", "local all = {redis.call('PTTL', KEYS[1]), more, unpack(redis.call('HGETALL', KEYS[1]))}\n",
 		[]string{"TestALockWithThousandsOfReadersIsSeenAndForced"},
 	},
+	{
+		"redisson: a nested unlock leaves the lease as it is (release)", "redisson/lua/release.lua",
+		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
+		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
+	},
+	{
+		"redisson: a nested unlock leaves the lease as it is (fair_release)", "redisson/lua/fair_release.lua",
+		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
+		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
+	},
+	{
+		"redisson: a nested unlock leaves the lease as it is (write_release)", "redisson/lua/write_release.lua",
+		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
+		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
+	},
 }
