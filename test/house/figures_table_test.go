@@ -11,6 +11,10 @@ var figures = []figure{
 		says: []string{`The list has # locks at most`},
 	},
 	{
+		what: "how many holds an owner has in Redisson's layout", file: "redisson/session.go", source: `mostHolds = (.+)`,
+		says: []string{`to at most # holds at a time`, `an owner has # at most of one lock`},
+	},
+	{
 		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses = (.+)`,
 		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
 	},
