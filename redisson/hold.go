@@ -183,8 +183,8 @@ func (h *Hold) end() error {
 	defer c.finished()
 	run(todo)
 	if was != nil { // whatever is left in Redis is ended beside the caller
-		if !told && !c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
-			s.forget(h)
+		if !told {
+			s.lessBeside(h)
 		}
 		return was
 	}

@@ -10,13 +10,14 @@ import (
 // less tells Redis that a hold of the session has gone, until it is answered or ctx ends;
 // then the client goes on beside the caller for as long as the lease may last. It returns whether Redis knew the hold.
 func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
-	err = s.takeTurn(ctx)
+	if err = s.takeTurn(ctx); err != nil {
+		s.lessBeside(h) // it counts until then: who has the turn may be told of a nested hold
+		return false, err
+	}
 	left, top := s.forget(h)
 	call := s.releaseCall(left, top)
-	if err == nil {
-		held, err = s.send(ctx, call)
-		s.giveTurn()
-	}
+	held, err = s.send(ctx, call)
+	s.giveTurn()
 	s.c.mu.Lock()
 	doubt := s.doubt
 	s.c.mu.Unlock()
@@ -31,6 +32,13 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.c.spawn(time.Minute, s.sweep)
 	}
 	return held, err
+}
+
+// lessBeside is less without a caller who waits for it.
+func (s *session) lessBeside(h *Hold) {
+	if !s.c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
+		s.forget(h)
+	}
 }
 
 // send sends a release until it is answered. Sent again, one that finds nothing may
