@@ -43,7 +43,6 @@ type Client struct {
 	mu       sync.Mutex // guards the following fields, and all sessions, holds and handles
 	publish  string     // the command by which clients hear; empty: not known yet
 	sessions map[*session]struct{}
-	named    map[sessionKey]*session
 	owners   map[ownerKey]*owner
 	rooms    map[string]*room
 	tasks    int
@@ -73,7 +72,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		transport: transport.New(rdb),
 		clock:     clock.System(),
 		sessions:  make(map[*session]struct{}),
-		named:     make(map[sessionKey]*session),
 		owners:    make(map[ownerKey]*owner),
 		rooms:     make(map[string]*room),
 		idle:      make(chan struct{}),

@@ -65,8 +65,8 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	}
 	defer s.giveTurn()
 	s.c.mu.Lock()
-	next := s.c.named[sessionKey{s.kind, s.owner.key}]
-	followed := s.named && next != nil && next.owner == s.owner
+	next := s.now
+	followed := next != nil
 	if followed {
 		next.doubt = true
 	}

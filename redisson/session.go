@@ -33,6 +33,7 @@ type owner struct {
 // A succession is the sessions of one owner in one mode, one after the other. They have one
 // field in Redis: what is said late of one would be believed of the next.
 type succession struct {
+	now   *session      // nil: none
 	turn  chan struct{} // room for one: who tells Redis of the count
 	until clock.Instant // by then no unanswered copy of a request is answered any more
 }
@@ -46,11 +47,6 @@ func (o *owner) succession(k kind) *succession {
 		o.past[k] = &succession{turn: make(chan struct{}, 1)}
 	}
 	return o.past[k]
-}
-
-type sessionKey struct {
-	kind  kind
-	owner ownerKey
 }
 
 // A session is what one owner has of one lock, in one mode: its holds and its calls. The
@@ -80,8 +76,15 @@ func (c *Client) session(w *waiting) (*session, error) {
 	l, name := w.lock, w.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := sessionKey{l.kind, ownerKey{l.names.key, name, l.kind.ofLock()}}
-	if s := c.named[key]; s != nil && name != "" {
+	key, o := ownerKey{l.names.key, name, l.kind.ofLock()}, w.as
+	if o == nil && name != "" {
+		o = c.owners[key]
+	}
+	if o == nil {
+		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
+	}
+	succession := o.succession(l.kind)
+	if s := succession.now; s != nil { // also where a hold is downgraded that is nobody's: its field is one
 		if c.closed || c.draining && len(s.holds) == 0 {
 			return nil, relock.ErrClosed
 		}
@@ -91,20 +94,12 @@ func (c *Client) session(w *waiting) (*session, error) {
 	if c.draining {
 		return nil, relock.ErrClosed
 	}
-	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1}
+	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
 	s.task.Of = s
-	s.owner = w.as
-	if s.named && s.owner == nil {
-		s.owner = c.owners[key.owner]
-	}
-	if s.owner == nil {
-		s.owner = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key.owner}
-	}
-	s.owner.uses++
-	s.succession = s.owner.succession(s.kind)
+	o.uses++
+	succession.now = s
 	if s.named {
-		c.named[key] = s
-		c.owners[key.owner] = s.owner
+		c.owners[key] = o
 	}
 	c.sessions[s] = struct{}{}
 	return s, nil
@@ -133,11 +128,9 @@ func (s *session) end() {
 	s.gone = true
 	s.c.watchdog.Drop(&s.task)
 	delete(s.c.sessions, s)
-	if s.owner.uses--; s.named {
-		delete(s.c.named, sessionKey{s.kind, s.owner.key})
-		if s.owner.uses == 0 {
-			delete(s.c.owners, s.owner.key)
-		}
+	s.now = nil
+	if s.owner.uses--; s.named && s.owner.uses == 0 {
+		delete(s.c.owners, s.owner.key)
 	}
 	s.c.notify()
 }

@@ -120,11 +120,11 @@ var redissonRules = []Rule{
 	{
 		"redisson: a session that is over clears up behind no later one of its owner", "redisson/release.go",
 		"	if !followed {", "	if true {",
-		[]string{"TestWhatAnEarlierReadLeftEndsNoLaterOne"},
+		[]string{"TestWhatAnEarlierReadLeftEndsNoLaterOne", "TestWhatAnEarlierDowngradeLeftEndsNoLaterOne"},
 	},
 	{
 		"redisson: an owner's next session waits for the unlock of the one before", "redisson/session.go",
-		"s.succession = s.owner.succession(s.kind)", "s.succession = &succession{turn: make(chan struct{}, 1)}",
+		"	s.now = nil\n", "	delete(s.owner.past, s.kind)\n",
 		[]string{"TestAnUnlockThatIsMadeAgainEndsNoLaterRead"},
 	},
 	{
@@ -196,6 +196,11 @@ var redissonRules = []Rule{
 		"redisson: a hold counts until its end has the turn to be told", "redisson/release.go",
 		"		s.lessBeside(h) // it counts until", "		defer s.lessBeside(h); s.forget(h) // it counts until",
 		[]string{"TestAReleaseThatGetsNoTurnEndsNoNestedHold"},
+	},
+	{
+		"redisson: downgrades of one hold have one session", "redisson/session.go",
+		"if s := succession.now; s != nil {", "if s := succession.now; s != nil && name != \"\" {",
+		[]string{"TestOfTwoDowngradesOfOneHoldOneReads"},
 	},
 	{
 		"redisson: a name keeps its keys in one slot", "redisson/names.go",
