@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
 )
 
 // TestWhatAnEarlierDowngradeLeftEndsNoLaterOne of a hold without an owner's name: the two
@@ -56,6 +57,29 @@ func TestOfTwoDowngradesOfOneHoldOneReads(t *testing.T) {
 			t.Errorf("a writer beside who has downgraded: %v, %v", ok, err)
 		}
 		rig.Must(t, rw.RUnlock())
+		bare(t, x)
+	})
+}
+
+// TestADowngradeWhoseLeaseEndsLosesNoOtherHold of the same owner, which has a longer one.
+// Fails when all holds of the owner are taken for lost with it.
+func TestADowngradeWhoseLeaseEndsLosesNoOtherHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		c, link := linked(t, x)
+		me := x.By("me")
+		long := c.NewRWLock("a")
+		short := c.NewRWLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
+		rig.Must(t, long.Lock(me))
+		rig.Must(t, short.Lock(me))
+		time.Sleep(900 * time.Millisecond)
+		link.Latency(100 * time.Millisecond)
+		rig.WantIs(t, short.Downgrade(me), relock.ErrLost)
+		link.Latency(0)
+		time.Sleep(time.Minute)
+		wantHolds(t, long, 1, 0)
+		rig.WantIs(t, short.Unlock(), relock.ErrLost)
+		rig.Must(t, long.Unlock())
 		bare(t, x)
 	})
 }

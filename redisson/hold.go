@@ -211,7 +211,10 @@ func (h *Hold) missed(why error, ended bool) {
 		h.released = false
 		h.lock.holds = append(h.lock.holds, h)
 	}
-	todo := append(h.s.lose(why), h.lose(why)...)
+	var todo []func()
+	if !ended || h.lost == nil { // else its own lease is over: those of the others may be longer
+		todo = append(h.s.lose(why), h.lose(why)...)
+	}
 	c.mu.Unlock()
 	run(todo)
 }

@@ -203,6 +203,11 @@ var redissonRules = []Rule{
 		[]string{"TestOfTwoDowngradesOfOneHoldOneReads"},
 	},
 	{
+		"redisson: a hold whose own lease ends takes no other with it", "redisson/hold.go",
+		"if !ended || h.lost == nil {", "if true {",
+		[]string{"TestADowngradeWhoseLeaseEndsLosesNoOtherHold"},
+	},
+	{
 		"redisson: a name keeps its keys in one slot", "redisson/names.go",
 		"hashed(namesOf(name).queue()) != hashed(name)", "false",
 		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused"},
