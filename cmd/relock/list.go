@@ -161,6 +161,7 @@ func (t *tool) top(fs *flags) action {
 	return func(ctx context.Context, words, more []string) int {
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
+		signal.Reset(syscall.SIGPIPE) // it ends when nobody reads it any more, as in "relock top | head"
 		return looksOn(ctx, words, more)
 	}
 }

@@ -47,7 +47,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 )
 
 const (
@@ -62,6 +64,9 @@ const (
 )
 
 func main() {
+	// Who reads what relock says may have gone: that must end neither a hold nor the watch over
+	// a command, and change no exit status. Ignored, it would be so by the command too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +22,9 @@ const (
 	// unstopped is after how long relock, where it has not been stopped beside its
 	// command, takes it that nobody is there who would continue it.
 	unstopped = 200 * time.Millisecond
+	// unread is how long, after the command has ended, somebody may take to read that the
+	// lock was lost.
+	unread = time.Second
 )
 
 // A child is the command while it runs.
@@ -32,8 +36,9 @@ type child struct {
 	changes chan syscall.WaitStatus
 	control chan os.Signal // SIGTSTP and SIGCONT, of a shell's job control
 	stopped bool
-	asked   bool   // to stop, by a signal to relock itself
-	heed    func() // of such signals again
+	asked   bool            // to stop, by a signal to relock itself
+	heed    func()          // of such signals again
+	said    <-chan struct{} // closed once the loss has been told
 }
 
 // supervise runs the command until it ends, and stops it when the lock is lost.
@@ -122,12 +127,9 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 			c.signal(syscall.SIGTERM)
 		case <-lost:
 			lost = nil
-			c.note("lost the lock %q, stopping the command: %s", c.name, trimName(c.hold.Err()))
-			c.told = true
 			c.signal(syscall.SIGTERM)
-			timer := time.NewTimer(c.grace)
-			defer timer.Stop()
-			kill = timer.C
+			kill = time.After(c.grace)
+			c.tellLoss()
 		case <-kill:
 			kill = nil
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
@@ -137,6 +139,28 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 			}
 			goOn = c.suspend(ws.StopSignal())
 		}
+	}
+}
+
+// tellLoss does not wait for who reads it: a pipe that is full, or a terminal that Ctrl-S
+// has stopped, takes nothing, and the command is to be killed after the grace nevertheless.
+func (c *child) tellLoss() {
+	c.told = true
+	teller, said := *c.tool, make(chan struct{}) // a copy: the tool may be given another stderr
+	c.said = said
+	go func() {
+		defer close(said)
+		teller.note("lost the lock %q, stopping the command: %s", c.name, trimName(c.hold.Err()))
+	}()
+}
+
+// finishTelling gives who reads it a moment at the end. Nothing more is said to a reader
+// that takes nothing: the exit status tells the loss too.
+func (c *child) finishTelling() {
+	select {
+	case <-c.said:
+	case <-time.After(unread):
+		c.err = io.Discard
 	}
 }
 
@@ -189,6 +213,9 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, kill <-chan time.Time) i
 		awaitGroup(-c.pid, kill)
 	}
 	<-c.changes // until its output has been copied
+	if lost {
+		c.finishTelling()
+	}
 	if ws.Signaled() {
 		return exitSignal + int(ws.Signal())
 	}

@@ -90,8 +90,33 @@ var commandRules = []Rule{
 	},
 	{
 		"a loss is told once", "cmd/relock/supervise.go",
-		"			c.told = true\n", "",
+		"	c.told = true\n", "",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
+	},
+	{
+		"who has gone and reads nothing ends no command", "cmd/relock/main.go",
+		"signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)", "signal.Reset(syscall.SIGPIPE)",
+		[]string{"TestALossStopsTheCommandThoughNobodyReadsOfIt", "TestWhoHasGoneChangesNoExitStatus"},
+	},
+	{
+		"the command gets signals whose default is not changed", "cmd/relock/main.go",
+		"signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)", "signal.Ignore(syscall.SIGPIPE)",
+		[]string{"TestWhoHasGoneChangesNoExitStatus"},
+	},
+	{
+		"who does not read of a loss holds up nothing", "cmd/relock/supervise.go",
+		"	go func() {\n		defer close(said)\n", "	func() {\n		defer close(said)\n",
+		[]string{"TestALossStopsTheCommandThoughNobodyReadsOfIt"},
+	},
+	{
+		"who does not read of a loss is told nothing else", "cmd/relock/supervise.go",
+		"		c.err = io.Discard\n", "		_ = io.Discard\n",
+		[]string{"TestALossStopsTheCommandThoughNobodyReadsOfIt"},
+	},
+	{
+		"top ends when nobody reads it", "cmd/relock/list.go",
+		"		signal.Reset(syscall.SIGPIPE) ", "		_ = syscall.SIGPIPE ",
+		[]string{"TestTopEndsWhenNobodyReadsIt"},
 	},
 	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
