@@ -4,6 +4,8 @@ package main
 
 import (
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,5 +50,43 @@ func TestLockThatIsLostWhileStoppedEndsTheCommand(t *testing.T) {
 				t.Errorf("%v, it has said %q, want it terminated before it goes on", cmd.ProcessState, out.String())
 			}
 		})
+	}
+}
+
+// The leader ends at TERM, and the rest has minutes: a signal to relock is for whoever is left.
+func TestSignalIsPassedOnToWhatIsLeftAfterALoss(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-ttl", soon, "-grace", "10m", "x", "--", "sh", "-c",
+		`echo $$; (trap 'echo told' TERM; trap 'echo bye; exit' USR1; echo started; `+naps+`) & wait`)
+	leader, err := strconv.Atoi(p.next())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want("started")
+	w.relock("unlock", "-force", "x")
+	p.want("told")
+	for began := time.Now(); syscall.Kill(leader, 0) == nil; { // until relock has waited for it
+		if time.Since(began) > tooLong {
+			t.Fatal("the leader does not end")
+		}
+		runtime.Gosched()
+	}
+	again, over := time.NewTicker(50*time.Millisecond), time.After(20*time.Second)
+	defer again.Stop()
+	for {
+		select {
+		case line, open := <-p.lines:
+			if !open {
+				t.Fatal("it has ended, and heard nothing")
+			}
+			if line == "bye" {
+				p.wantStatus(exitLost)
+				return
+			}
+		case <-again.C: // the first one may be what watch has just heard, and passes on
+			_ = p.cmd.Process.Signal(syscall.SIGUSR1)
+		case <-over:
+			t.Fatal("what is left of the group has not heard of it")
+		}
 	}
 }

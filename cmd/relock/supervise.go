@@ -135,7 +135,7 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 		case ws := <-c.changes:
 			if !ws.Stopped() {
-				return c.ended(ws, lost == nil, kill)
+				return c.ended(ws, lost == nil, signals, kill)
 			}
 			goOn = c.suspend(ws.StopSignal())
 		}
@@ -208,9 +208,9 @@ func (c *child) goOn() {
 
 // ended waits for what the command has left, and returns the exit status that a shell
 // would have for it.
-func (c *child) ended(ws syscall.WaitStatus, lost bool, kill <-chan time.Time) int {
+func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal, kill <-chan time.Time) int {
 	if lost {
-		awaitGroup(-c.pid, kill)
+		c.awaitGroup(signals, kill)
 	}
 	<-c.changes // until its output has been copied
 	if lost {
@@ -222,17 +222,19 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, kill <-chan time.Time) i
 	return ws.ExitStatus()
 }
 
-// awaitGroup waits for the rest of a group whose leader has ended: after a loss
+// awaitGroup waits for the rest of the group, whose leader has ended: after a loss
 // nothing of it may go on. A nil kill means that they have been killed.
-func awaitGroup(group int, kill <-chan time.Time) {
+func (c *child) awaitGroup(signals <-chan os.Signal, kill <-chan time.Time) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for kill != nil && syscall.Kill(group, 0) == nil {
+	for kill != nil && syscall.Kill(-c.pid, 0) == nil {
 		select {
 		case <-poll.C:
+		case s := <-signals:
+			c.signal(s.(syscall.Signal))
 		case <-kill:
 			kill = nil
-			_ = syscall.Kill(group, syscall.SIGKILL)
+			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 		}
 	}
 }

@@ -119,6 +119,11 @@ var commandRules = []Rule{
 		[]string{"TestTopEndsWhenNobodyReadsIt"},
 	},
 	{
+		"what is left of a group hears of signals", "cmd/relock/supervise.go",
+		"		case <-poll.C:\n		case s := <-signals:\n", "		case <-poll.C:\n		case s := <-(<-chan os.Signal)(nil):\n",
+		[]string{"TestSignalIsPassedOnToWhatIsLeftAfterALoss"},
+	},
+	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
 		"		l.lost = true ", "		l.lost = false ",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
