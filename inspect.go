@@ -181,22 +181,32 @@ func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 // holder: only the token protects from them. It is for an operator who knows that the
 // holder is gone.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	info, now, err := l.info(ctx)
+	ended, err := l.forceUnlock(ctx)
+	return len(ended.Holders) > 0 || ended.Resting > 0, err
+}
+
+// forceUnlock is ForceUnlock, and says who had what it has ended, with the clients' IDs as labels.
+func (l *Lock) forceUnlock(ctx context.Context) (ended Info, err error) {
+	there, now, err := l.info(ctx)
 	if err != nil {
-		return false, err
+		return Info{}, err
 	}
-	if info.Resting > 0 {
-		info.Holders = []Holder{{Token: now + info.Resting.Milliseconds()}} // nobody, until then
+	if there.Resting > 0 {
+		there.Holders = []Holder{{Token: now + there.Resting.Milliseconds()}} // nobody, until then
 	}
-	removed := false
-	for _, h := range info.Holders {
+	ended = Info{Name: there.Name, Kind: there.Kind}
+	for _, h := range there.Holders {
 		one, err := l.force(ctx, h)
-		if err != nil {
-			return removed, err
+		switch {
+		case err != nil:
+			return ended, err
+		case one && there.Resting > 0:
+			ended.Resting = there.Resting
+		case one:
+			ended.Holders = append(ended.Holders, h)
 		}
-		removed = removed || one
 	}
-	return removed, nil
+	return ended, nil
 }
 
 // force ends one holder's grant. The token keeps a copy of the request from

@@ -18,7 +18,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// The suites in test/ reach in here, and nowhere else.
+// The suites in test/ reach in here, and nowhere else; so does the command, to learn whom it has removed.
 func init() {
 	seam.Spread = &transport.Spread
 	seam.Scripts = wire.Scripts()
@@ -69,6 +69,12 @@ func seamsOfALock() {
 	seam.Unlocked = func(lock any) bool { return lock.(*Lock).unlocked() }
 	seam.PretendShort = func(hold any) { hold.(*Hold).pretendShort() }
 	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return lock.(*Lock).askAgainWhenLost(ctx) }
+	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
+		l := lock.(*Lock)
+		ended, err := l.forceUnlock(ctx)
+		l.c.putLabels(ctx, ended.clients(nil))
+		return ended, err
+	}
 	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
 		l := lock.(*Lock)
 		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/seam"
 )
 
 const infoAbout = `A holder is shown with how long it has held, and by whom: its label, which is the host and
@@ -114,42 +115,31 @@ func (t *tool) unlock(fs *flags) action {
 		if !force {
 			return errForce
 		}
-		before, err := l.Info(ctx)
+		ended, err := seam.ForceUnlock(ctx, l)
 		if err != nil {
 			return err
 		}
-		removed, err := l.ForceUnlock(ctx)
-		if err != nil {
-			return err
-		}
-		t.removed(l.Name(), before, removed)
+		t.removed(ended.(relock.Info))
 		return nil
 	})
 }
 
-// removed says what there was before.
-func (t *tool) removed(name string, before relock.Info, removed bool) {
-	if t.json {
-		form := removedForm{name, []holderForm{}, 0}
-		if removed {
-			form = removedForm{name, holdersForm(before.Kind, before.Holders), ms(before.Resting)}
-		}
-		t.tell(t.out, form)
+// removed says what has been ended.
+func (t *tool) removed(ended relock.Info) {
+	switch {
+	case t.json:
+		t.tell(t.out, removedForm{ended.Name, holdersForm(ended.Kind, ended.Holders), ms(ended.Resting)})
+	case t.quiet:
+	case ended.Resting > 0:
+		t.say("%s: it was taken by nobody for another %v, and is free\n", ended.Name, ended.Resting.Round(time.Millisecond))
+	case len(ended.Holders) == 0:
+		t.say("%s: there was nothing to remove\n", ended.Name)
+	}
+	if t.json || t.quiet {
 		return
 	}
-	if t.quiet {
-		return
-	}
-	if removed && before.Resting > 0 {
-		t.say("%s: it was taken by nobody for another %v, and is free\n", name, before.Resting.Round(time.Millisecond))
-		return
-	}
-	if !removed || len(before.Holders) == 0 {
-		t.say("%s: there was nothing to remove\n", name)
-		return
-	}
-	for _, h := range before.Holders {
-		t.say("%s: removed %s\n", name, describe(before.Kind, h))
+	for _, h := range ended.Holders {
+		t.say("%s: removed %s\n", ended.Name, describe(ended.Kind, h))
 	}
 }
 

@@ -3,12 +3,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	miniserver "github.com/alicebob/miniredis/v2/server"
 
 	"github.com/relock-go/relock"
 )
@@ -124,6 +130,46 @@ func TestForcedUnlockTellsWhatItRemoved(t *testing.T) {
 	w.wantFree("x")
 	if status, out, _ := w.relock("unlock", "-force", "x"); status != 0 || out != "x: there was nothing to remove\n" {
 		t.Errorf("unlock of a free lock: status %d, %q", status, out)
+	}
+}
+
+// The lock passes from one holder to the next before each of the scripts that unlock has
+// run. What it says of a holder is then what Redis has told that holder.
+func TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn(t *testing.T) {
+	for before := 1; before <= 4; before++ {
+		t.Run(strconv.Itoa(before), func(t *testing.T) { unlockAsTheLockPassesOn(t, int64(before)) })
+	}
+}
+
+func unlockAsTheLockPassesOn(t *testing.T, before int64) {
+	w, m := newWorldOf(t)
+	first := w.hold("x")
+	var second atomic.Pointer[relock.Hold]
+	var scripts atomic.Int64
+	scripts.Store(math.MinInt32) // none counts yet
+	m.Server().SetPreHook(func(_ *miniserver.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") && scripts.Add(1) == before {
+			if err := first.Release(); err != nil {
+				t.Error(err)
+			}
+			second.Store(w.hold("x"))
+		}
+		return false
+	})
+	scripts.Store(0)
+	status, out, complaint := w.relock("unlock", "-force", "x")
+	scripts.Store(math.MinInt32)
+	if status != 0 || complaint != "" {
+		t.Errorf("status %d, complaint %q", status, complaint)
+	}
+	for _, h := range []*relock.Hold{first, second.Load()} {
+		if h == nil {
+			continue // it did not run so many scripts
+		}
+		named := strings.Contains(out, fmt.Sprintf("token %d,", h.Token()))
+		if removed := errors.Is(h.Release(), relock.ErrLost); named != removed {
+			t.Errorf("it says %q; token %d was removed: %v", out, h.Token(), removed)
+		}
 	}
 }
 

@@ -52,6 +52,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w, _ := newWorldOf(t)
+	return w
+}
+
+// newWorldOf is newWorld with its Redis, for what is to befall that.
+func newWorldOf(t *testing.T) (*world, *miniredis.Miniredis) {
+	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	if err := m.Start(); err != nil {
@@ -65,7 +72,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { locks.Close() })
-	return &world{t, "redis://" + m.Addr(), locks}
+	return &world{t, "redis://" + m.Addr(), locks}, m
 }
 
 func (w *world) env(more ...string) []string {

@@ -41,6 +41,10 @@ var (
 	Nonce func(hold any) string
 )
 
+// ForceUnlock is the lock's, and says what has been ended, in an Info. The command has no
+// other way to know: what it has read before may have passed on since.
+var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
+
 // What no user can see or bring about.
 var (
 	// Unlocked says whether the caller holds none of the mutexes under which a lock's

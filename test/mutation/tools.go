@@ -124,6 +124,11 @@ var commandRules = []Rule{
 		[]string{"TestSignalIsPassedOnToWhatIsLeftAfterALoss"},
 	},
 	{
+		"unlock names nobody whom it has not removed", "inspect.go",
+		"		case one:\n			ended.Holders", "		default:\n			ended.Holders",
+		[]string{"TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn"},
+	},
+	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
 		"		l.lost = true ", "		l.lost = false ",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
