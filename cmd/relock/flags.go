@@ -186,6 +186,14 @@ func (p *patience) flag(fs *flags, name, usage string) {
 	})
 }
 
+// first is how long the first answer of a Redis may take.
+func (p *patience) first() time.Duration {
+	if !p.bounded {
+		return reachable
+	}
+	return min(max(p.wait, hasty), reachable)
+}
+
 // common moves flags that stand before the command behind it, where they are read.
 func common(args []string, env []string) ([]string, error) {
 	if len(args) == 0 || !strings.HasPrefix(args[0], "-") {

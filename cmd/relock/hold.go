@@ -107,7 +107,7 @@ type freeForm struct {
 func (t *tool) waitFree(fs *flags) action {
 	var p patience
 	p.flag(fs, "wait", "D: give up after that long; 0: ask once (default: wait for ever)")
-	asks := t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
+	asks := t.inspectWithin(fs, &p, func(ctx context.Context, l *relock.Lock) error {
 		began := time.Now()
 		free, err := p.awaitFree(ctx, l)
 		if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
@@ -158,7 +158,7 @@ func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (free bool, er
 	again := time.NewTicker(freeEvery)
 	defer again.Stop()
 	for began := time.Now(); ; {
-		info, err := l.Info(ctx)
+		info, err := p.ask(ctx, l, began)
 		if err != nil {
 			return false, err
 		}
@@ -174,4 +174,14 @@ func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (free bool, er
 			return false, ctx.Err()
 		}
 	}
+}
+
+// ask lets a Redis that says nothing have no more than is left of the patience, or a moment.
+func (p *patience) ask(ctx context.Context, l *relock.Lock, began time.Time) (relock.Info, error) {
+	if p.bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(p.wait-time.Since(began), hasty))
+		defer cancel()
+	}
+	return l.Info(ctx)
 }

@@ -3,9 +3,15 @@
 package main
 
 import (
+	"math"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	miniserver "github.com/alicebob/miniredis/v2/server"
 )
 
 func TestHoldHoldsUntilASignal(t *testing.T) {
@@ -70,5 +76,35 @@ func TestWaitEndsWhenTheLockIsFree(t *testing.T) {
 	stopped.wantStatus(0)
 	if info := w.info("x"); info.Waiters != 0 || len(info.Holders) != 0 {
 		t.Errorf("redis has %+v, want nobody", info)
+	}
+}
+
+// Redis answers that the lock is held, and nothing after that; or not who the holder is. The
+// wait ends all the same.
+func TestWaitEndsThoughRedisFallsSilentMeanwhile(t *testing.T) {
+	w, m := newWorldOf(t)
+	h := w.hold("x")
+	var scripts, answered atomic.Int64
+	answered.Store(math.MaxInt64)
+	m.Server().SetPreHook(func(_ *miniserver.Peer, cmd string, _ ...string) bool {
+		return strings.HasPrefix(cmd, "EVAL") && scripts.Add(1) > answered.Load()
+	})
+	for range 2 { // the first has Redis load what it runs
+		scripts.Store(0)
+		w.relock("wait", "x", "-wait", "0")
+	}
+	whole := scripts.Load() // what it runs to ask once, at the end for whom
+	for missing, want := range map[int64][]int{0: {exitUnavailable}, 1: {exitUnavailable, exitNotAcquired}} {
+		scripts.Store(0)
+		answered.Store(whole - missing)
+		began := time.Now()
+		status, _, complaint := w.relock("wait", "x", "-wait", "1s")
+		if took := time.Since(began); !slices.Contains(want, status) || took > 4*time.Second {
+			t.Errorf("%d not answered at first: status %d after %v, want one of %d within the wait; complaint %q", missing, status, took, want, complaint)
+		}
+	}
+	m.Server().SetPreHook(nil)
+	if err := h.Release(); err != nil {
+		t.Error(err)
 	}
 }

@@ -145,17 +145,24 @@ func (t *tool) removed(ended relock.Info) {
 
 // inspect is an action that calls fn with the lock that its arguments name.
 func (t *tool) inspect(fs *flags, fn func(context.Context, *relock.Lock) error) action {
+	return t.inspectWithin(fs, &patience{}, fn)
+}
+
+// inspectWithin is inspect where the patience bounds the first answer too.
+func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *relock.Lock) error) action {
 	var s server
 	s.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
 			return t.fail(usageError{fmt.Errorf("want one NAME, not %q", words)})
 		}
+		s.patience = p.first()
 		l, err := s.connect(ctx)
 		if err != nil {
 			return t.fail(err)
 		}
 		defer l.close()
+		l.lost = true // it holds nothing: what Redis has not answered by its end is not waited for
 		if err := fn(ctx, l.locks.NewLock(words[0])); err != nil {
 			return t.fail(err)
 		}

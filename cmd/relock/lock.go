@@ -45,9 +45,7 @@ func (j *job) consistent() error {
 	if j.runs > 0 && (j.read || j.write) {
 		return errors.New("-n is for a semaphore, -read and -write are for a read/write lock")
 	}
-	if j.bounded {
-		j.server.patience = min(max(j.wait, hasty), reachable)
-	}
+	j.server.patience = j.patience.first()
 	return nil
 }
 

@@ -129,6 +129,21 @@ var commandRules = []Rule{
 		[]string{"TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn"},
 	},
 	{
+		"a wait bounds its first answer", "cmd/relock/inspect.go",
+		"		s.patience = p.first()\n", "",
+		[]string{"TestSilentRedisExits69WithinTheWait"},
+	},
+	{
+		"a wait bounds every answer", "cmd/relock/hold.go",
+		"	if p.bounded {\n		var cancel", "	if false && p.bounded {\n		var cancel",
+		[]string{"TestWaitEndsThoughRedisFallsSilentMeanwhile"},
+	},
+	{
+		"who holds nothing waits for no last answer", "cmd/relock/inspect.go",
+		"		l.lost = true ", "		l.lost = false ",
+		[]string{"TestWaitEndsThoughRedisFallsSilentMeanwhile"},
+	},
+	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
 		"		l.lost = true ", "		l.lost = false ",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
