@@ -159,7 +159,7 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 		s.patience = p.first()
 		l, err := s.connect(ctx)
 		if err != nil {
-			return t.fail(err)
+			return t.failUnlessStopped(ctx, err)
 		}
 		defer l.close()
 		l.lost = true // it holds nothing: what Redis has not answered by its end is not waited for

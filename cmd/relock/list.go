@@ -53,7 +53,7 @@ func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) ac
 		}
 		l, err := s.connect(ctx)
 		if err != nil {
-			return t.fail(err)
+			return t.failUnlessStopped(ctx, err)
 		}
 		defer l.close()
 		if err := fn(ctx, l, strings.Join(words, "")); err != nil {

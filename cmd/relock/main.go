@@ -44,6 +44,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,6 +137,18 @@ func (t *tool) fail(err error) int {
 		t.complain("relock: %s\n", trimName(err))
 	}
 	return status
+}
+
+// failUnlessStopped is fail where no signal has ended ctx: what went wrong came of that then,
+// and the status is the signal's, or 0 of a verb that ends with it as it is meant to.
+func (t *tool) failUnlessStopped(ctx context.Context, err error) int {
+	switch s, is := errors.AsType[interrupted](context.Cause(ctx)); {
+	case is:
+		return t.fail(s)
+	case ctx.Err() != nil:
+		return 0
+	}
+	return t.fail(err)
 }
 
 // takesNothing is an action of a verb without arguments.

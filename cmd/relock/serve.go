@@ -50,12 +50,12 @@ func (v *view) show(ctx context.Context) (status int) {
 	defer at.Close()
 	l, err := v.connect(ctx)
 	if err != nil {
-		return v.fail(err)
+		return v.failUnlessStopped(ctx, err)
 	}
 	defer l.close()
 	for _, err := range l.locks.Locks(ctx, v.match) { // a pattern that is none, or a user who may not scan
 		if err != nil {
-			return v.fail(err)
+			return v.failUnlessStopped(ctx, err)
 		}
 		break
 	}

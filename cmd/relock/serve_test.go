@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -86,4 +87,31 @@ func TestServeLetsForceBeAllowed(t *testing.T) {
 	}
 	served.signal(syscall.SIGINT)
 	served.wantStatus(0)
+}
+
+// The signal comes when relock has connected to a Redis that says nothing.
+func TestSignalBeforeTheFirstAnswerIsNoFailure(t *testing.T) {
+	w := newWorld(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	w.url = "redis://" + silent.Addr().String()
+	ended := map[*process]int{}
+	for want, args := range map[int][][]string{0: {{"serve", "-listen", "127.0.0.1:0"}, {"top"}}, exitSignal + int(syscall.SIGTERM): {{"wait", "x"}, {"run", "x", "true"}}} {
+		for _, verb := range args {
+			p := w.start(verb...)
+			c, err := silent.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			p.signal(syscall.SIGTERM)
+			ended[p] = want
+		}
+	}
+	for p, want := range ended {
+		p.wantStatus(want)
+	}
 }

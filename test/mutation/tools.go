@@ -144,6 +144,16 @@ var commandRules = []Rule{
 		[]string{"TestWaitEndsThoughRedisFallsSilentMeanwhile"},
 	},
 	{
+		"a verb that a signal ends as it connects ends as ever", "cmd/relock/main.go",
+		"	case ctx.Err() != nil:\n		return 0\n", "",
+		[]string{"TestSignalBeforeTheFirstAnswerIsNoFailure"},
+	},
+	{
+		"a wait that a signal ends as it connects says which", "cmd/relock/main.go",
+		"	case is:\n		return t.fail(s)\n", "	case is && false:\n		return t.fail(s)\n",
+		[]string{"TestSignalBeforeTheFirstAnswerIsNoFailure"},
+	},
+	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
 		"		l.lost = true ", "		l.lost = false ",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
