@@ -81,7 +81,7 @@ func (m *Multi) Lock(ctx context.Context) error {
 // of zero or less it makes one attempt for each. For what it gives back then it stays a
 // tenth of a second more, at most.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return had(m.noted(m.TryAcquire(ctx, wait)))
+	return had(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }
 
 func (m *Multi) noted(h *MultiHold, err error) error {
@@ -113,6 +113,10 @@ func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 // TryAcquire is TryLock, but returns the holds, which are to be ended by their
 // Release, or ErrNotAcquired.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
+	return m.try(ctx, wait, manner{})
+}
+
+func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*MultiHold, error) {
 	wait = max(wait, 0) // the least Duration less any is the largest
 	began := time.Now()
 	bounded := ctx
@@ -121,7 +125,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 		bounded, cancel = context.WithTimeoutCause(ctx, min(wait, math.MaxInt64-undoTime)+undoTime, waitError(wait))
 		defer cancel()
 	}
-	return m.acquire(bounded, func(l *Lock) (*Hold, error) { return l.TryAcquire(ctx, wait-time.Since(began)) })
+	return m.acquire(bounded, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
 }
 
 // undoTime is for how long after its wait a try that has failed stays for what it gives back.
@@ -170,7 +174,9 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 
 // TryDo is Do for locks that are all to be had within wait; ran says whether fn ran.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
-	return tryDuring(ctx, wait, m.TryAcquire, fn)
+	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
+		return m.try(ctx, wait, manner{quiet: true})
+	}, fn)
 }
 
 // A MultiHold is one successful acquisition of a Multi: a hold of each of its

@@ -58,7 +58,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	if err := l.once(every, fn != nil); err != nil {
 		return false, lockError(name, err)
 	}
-	h, err := l.TryAcquire(ctx, 0)
+	h, err := l.try(ctx, 0, manner{quiet: true})
 	switch {
 	case ending.Is(err, errGone):
 		return false, lockError(name, errGone) // had too late to be used, not taken: the interval is not spent

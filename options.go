@@ -247,8 +247,8 @@ func ShardedPubSub() Option {
 
 // WhoHolds has the error of a wait that ends without the lock say who holds it: owner, label,
 // for how long, and when the lease ends. Such a call asks Redis once more at its end, and so
-// returns later by a round trip, by 100 ms at most. TryLock and TryDo, which return no
-// error where the lock is taken, ask nothing then.
+// returns later by a round trip, by 100 ms at most. What returns no error where the
+// lock is taken, as TryLock, TryDo and Once, asks nothing then, and no error of a QuorumLock says it.
 func WhoHolds() Option {
 	return option(func(c *config) error {
 		c.whoHolds = true

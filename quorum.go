@@ -271,7 +271,7 @@ type primary struct{ *Lock }
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().TryAcquire(ctx, wait)
+	h, err := p.handle().try(ctx, wait, manner{quiet: true}) // its error is the quorum's, which names no holder
 	return part{h}, err
 }
 

@@ -90,3 +90,40 @@ func TestWhoHoldsCostsNobodyElse(t *testing.T) {
 		rig.WantIs(t, err, relock.ErrNotAcquired)
 	})
 }
+
+func TestWhatReturnsNoErrorAsksNobodyWhoHolds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		asks, link := x.Linked(relock.WhoHolds())
+		rig.Must(t, x.Lock("a").Lock(t.Context()))
+		nothing := func(context.Context) error { return nil }
+		n, m := counted(link), relock.NewMulti(asks.NewLock("a"))
+		if had, err := m.TryLock(t.Context(), 0); had || err != nil {
+			t.Errorf("TryLock of several: %v, %v", had, err)
+		}
+		if ran, err := m.TryDo(t.Context(), time.Second, nothing); ran || err != nil {
+			t.Errorf("TryDo of several: %v, %v", ran, err)
+		}
+		if ran, err := asks.Once(t.Context(), "a", time.Hour, nothing); ran || err != nil {
+			t.Errorf("Once: %v, %v", ran, err)
+		}
+		if *n != 0 {
+			t.Errorf("asked %d times", *n)
+		}
+		_, err := m.TryAcquire(t.Context(), 0)
+		wantSays(t, "several", err, "held by ")
+	})
+}
+
+func TestAQuorumAsksNobodyWhoHolds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		take(t, p.lock("a"))
+		q, links := p.process(relock.WhoHolds())
+		n := counted(links[0])
+		_, err := q.NewLock("a").TryAcquire(t.Context(), 0)
+		if rig.WantIs(t, err, relock.ErrNotAcquired); *n != 0 {
+			t.Errorf("asked %d times", *n)
+		}
+	})
+}

@@ -143,6 +143,16 @@ var labelRules = []Rule{
 		[]string{"TestErrorsSayWhoHoldsWhereThatIsAskedFor"},
 	},
 	{
+		"what returns no error asks nobody who holds", "once.go",
+		"l.try(ctx, 0, manner{quiet: true})", "l.try(ctx, 0, manner{})",
+		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
+	},
+	{
+		"a quorum asks nobody who holds", "quorum.go",
+		"try(ctx, wait, manner{quiet: true})", "try(ctx, wait, manner{})",
+		[]string{"TestAQuorumAsksNobodyWhoHolds"},
+	},
+	{
 		"nobody waits long to hear who holds", "inspect.go",
 		"whoWithin = 100 * time.Millisecond", "whoWithin = time.Second",
 		[]string{"TestWhoHoldsCostsNobodyElse"},
