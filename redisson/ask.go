@@ -193,7 +193,7 @@ func (w *waiting) request() (said answer, err error) {
 	defer s.giveTurn()
 	sent, timeout := c.clock.Now(), trust.Attempt(t.ttl)
 	c.mu.Lock()
-	count := len(s.holds) + 1
+	count := s.counted(sent) + 1
 	switch {
 	case s.gone:
 		err = errTurn

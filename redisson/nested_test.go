@@ -40,3 +40,24 @@ func TestAReleaseThatGetsNoTurnEndsNoNestedHold(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// Its end is told to Redis beside the Unlock, and the next Lock may come first.
+// Fails when that one counts a hold that is lost and unlocked: Redis has it no more, and the
+// owner was told to unlock what it had.
+func TestAnOwnerLocksAnewAfterAllThatItLostIsUnlocked(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other, me := client(t, x).NewLock("a"), client(t, x).NewLock("a"), x.By("me")
+		for range 50 { // who comes first is chance
+			rig.Must(t, l.Lock(me))
+			if ok, err := other.ForceUnlock(t.Context()); !ok || err != nil {
+				t.Fatalf("ForceUnlock = %v, %v", ok, err)
+			}
+			rig.WantIs(t, l.Lock(me), relock.ErrLost) // which finds the loss
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			rig.Must(t, l.Lock(me))
+			rig.Must(t, l.Unlock())
+			synctest.Wait()
+		}
+		bare(t, x)
+	})
+}

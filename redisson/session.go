@@ -135,6 +135,17 @@ func (s *session) end() {
 	s.c.notify()
 }
 
+// counted is how many holds Redis counts, as far as is known: one that was lost and has been
+// unlocked it does not, though its end has yet to be told. It needs the client's mu.
+func (s *session) counted(now clock.Instant) (n int) {
+	for _, h := range s.holds {
+		if !h.released || h.lost == nil && !h.trust.Over(now) {
+			n++
+		}
+	}
+	return n
+}
+
 // field is the owner's in the hash.
 func (s *session) field() string {
 	if s.kind == writing {

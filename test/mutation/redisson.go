@@ -198,6 +198,11 @@ var redissonRules = []Rule{
 		[]string{"TestAReleaseThatGetsNoTurnEndsNoNestedHold"},
 	},
 	{
+		"redisson: what is lost and unlocked is not counted", "redisson/ask.go",
+		"s.counted(sent) + 1", "len(s.holds) + 1",
+		[]string{"TestAnOwnerLocksAnewAfterAllThatItLostIsUnlocked"},
+	},
+	{
 		"redisson: downgrades of one hold have one session", "redisson/session.go",
 		"if s := succession.now; s != nil {", "if s := succession.now; s != nil && name != \"\" {",
 		[]string{"TestOfTwoDowngradesOfOneHoldOneReads"},
