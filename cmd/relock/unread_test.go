@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -40,7 +41,7 @@ func fullPipe(t *testing.T) *os.File {
 	for err = nil; err == nil; { // a byte at a time at last: what is left of a page takes that
 		_, err = syscall.Write(fd, []byte("."))
 	}
-	if err != syscall.EAGAIN {
+	if !errors.Is(err, syscall.EAGAIN) {
 		t.Fatal(err)
 	}
 	if err := syscall.SetNonblock(fd, false); err != nil { // relock has it as a shell would give it
