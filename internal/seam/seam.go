@@ -1,7 +1,7 @@
-// Package seam is what tests outside of the root package, and the command, need of it, and users must
-// not have: the root package fills these variables when it is initialized. It imports
-// this package, so clients, locks and holds are any here; internal/rig, by which all
-// suites go, gives them their types back.
+// Package seam is what tests outside of the root package, and the command, need of it,
+// and users must not have: the root package fills these variables when it is
+// initialized. It imports this package, so clients, locks and holds are any here;
+// internal/rig, by which all suites go, gives them their types back.
 package seam
 
 import (
