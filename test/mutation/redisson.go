@@ -262,4 +262,9 @@ var redissonRules = []Rule{
 		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
 		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
 	},
+	{
+		"redisson: a nested unlock leaves the lease as it is (read_release)", "redisson/lua/read_release.lua",
+		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
+		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
+	},
 }
