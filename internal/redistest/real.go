@@ -138,14 +138,8 @@ func (r *RealServer) awaitPong() error {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
-		reply, err := r.do(ctx, "PING")
-		// Another server may have won the port: ours then exits.
-		select {
-		case <-r.proc.exited:
-			return errors.New("redis-server exited")
-		default:
-		}
-		if err == nil && string(reply) == "+PONG\r\n" {
+		err := r.pong(ctx)
+		if err == nil {
 			return nil
 		}
 		select {
@@ -156,6 +150,19 @@ func (r *RealServer) awaitPong() error {
 		case <-again.C:
 		}
 	}
+}
+
+// pong reports what is missing until the process serves. Another server may have won the port: ours
+// then exits, and until it has, the other answers.
+func (r *RealServer) pong(ctx context.Context) error {
+	if reply, err := r.do(ctx, "PING"); err != nil || string(reply) != "+PONG\r\n" {
+		return errors.Join(fmt.Errorf("PING was answered %q", reply), err)
+	}
+	info, err := r.do(ctx, "INFO server")
+	if err != nil || !strings.Contains(string(info), fmt.Sprintf("\r\nprocess_id:%d\r\n", r.PID())) {
+		return errors.Join(errors.New("another server answers on the port"), err)
+	}
+	return nil
 }
 
 // do runs one command without arguments that need quoting on a connection of its

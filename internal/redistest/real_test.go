@@ -1,6 +1,8 @@
 package redistest_test
 
 import (
+	"bufio"
+	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -85,6 +87,41 @@ func TestCommandStatsCountsExecutions(t *testing.T) {
 	got := r.CommandStats(t.Context())
 	if got["incr"] != 4 || got["eval"] != 1 || got["get"] != 0 {
 		t.Errorf("incr, eval, get = %d, %d, %d, want 4, 1, 0", got["incr"], got["eval"], got["get"])
+	}
+}
+
+// Between the look for a free port and redis-server's use of it another server may take the port, and answer while ours is about to exit.
+func TestAServerThatHasThePortIsNotTakenForOurs(t *testing.T) {
+	rec := &recorder{TB: t}
+	r := redistest.Real(rec)
+	r.Kill()
+	l, err := net.Listen("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go pongs(l)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Revive()
+	}()
+	<-done
+	if rec.ended != "failed" {
+		t.Error("a server that is about to exit was said to serve, by what another answered")
+	}
+}
+
+// pongs answers the first command of each connection with a PONG, until l is closed.
+func pongs(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		_, _ = conn.Write([]byte("+PONG\r\n"))
+		_ = conn.Close()
 	}
 }
 
