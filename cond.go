@@ -243,7 +243,7 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 		freed, _ = l.occupied(owner, h.unlock) // an error is of the same owner: any Unlock of its own will do
 	}
 	if freed == nil {
-		l.holds.add(h)
+		l.restore(h)
 	}
 	return freed
 }
@@ -262,16 +262,21 @@ func (h *Hold) leave() error {
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
 	runAll(cancel)
-	h.lock.detach(h) // the wait may have returned meanwhile
-	if side := h.downgraded(); side != nil {
-		side.detach(h)
-	}
+	h.unlist() // the wait may have returned meanwhile
 	if live {
 		h.releasedHook(err, now)
 	}
 	return err
 }
 
-func (h *MultiHold) leave() error { return quorum.EndAll(h.holds, (*Hold).leave) }
+func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
+
+// endAll ends all the holds, side by side. A loss that is found by that ends their contexts before
+// the release of another one does: their cause is ErrLost.
+func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
+	defer func() { err = quorum.EndAll(h.holds, end) }() // also where a hook of the loss does not return
+	_ = h.Err()
+	return nil
+}
 
 func (h *QuorumHold) leave() error { return h.Release() }

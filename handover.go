@@ -39,7 +39,7 @@ func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 // too and the client releases it: ErrUnconfirmed. A hold that was lost is ErrLost.
 //
 // What is refused here leaves the hold as it was, to be released: a keep out of range, a ctx
-// that has ended, and ErrTooManyHolds for an owner that has further holds in this client.
+// that has ended, and ErrTooManyHolds for a hold that shares its grant with others of its owner in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
@@ -65,6 +65,10 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
 	}
 	if err != nil {
+		if !h.hold.Released() && h.hold.Lost() { // it ends as by Release
+			h.hold.End(&at)
+			defer h.unlist()
+		}
 		k.end(&at)
 		return "", err
 	}
@@ -73,10 +77,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
 	runAll(cancel)
-	h.lock.detach(h)
-	if side := h.downgraded(); side != nil {
-		side.detach(h)
-	}
+	h.unlist()
 	err = d.send(ctx)
 	h.releasedHook(err, now)
 	if err != nil {

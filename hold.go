@@ -22,7 +22,7 @@ type Hold struct {
 	above, below *Hold // the next newer and older one there
 	dead         bool  // found lost
 
-	unlock bool // made by Lock or TryLock, to be ended by Unlock; set before any handle has it
+	unlock bool // made by Lock or TryLock, to be ended by Unlock; it does not change
 
 	*extras // nil until there is any; guarded by the keeper's mu
 }
@@ -43,8 +43,8 @@ func (h *Hold) extra() *extras {
 }
 
 // newHold returns a hold of the handle, to be made one of a session.
-func (l *Lock) newHold() *Hold {
-	h := &Hold{lock: l}
+func (l *Lock) newHold(unlock bool) *Hold {
+	h := &Hold{lock: l, unlock: unlock}
 	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
 	return h
 }
@@ -207,10 +207,7 @@ func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	h.lock.detach(h)
-	if side := h.downgraded(); side != nil {
-		side.detach(h)
-	}
+	h.unlist()
 	if err := h.end(); err != nil {
 		return lockError(h.lock.Name(), err)
 	}
@@ -232,6 +229,7 @@ func (h *Hold) end() error {
 	}
 	if err != nil {
 		h.hold.End(&at)
+		defer h.stayOff()
 		k.end(&at) // a loss that is found here ends the contexts, as any does: before the hooks
 		return err
 	}
@@ -242,6 +240,7 @@ func (h *Hold) end() error {
 		last.begin(a)
 	}
 	k.end(&at)
+	h.stayOff()
 	runAll(cancel)
 	err = a.finish(ending, &last)
 	h.releasedHook(err, at.Now)
@@ -267,6 +266,7 @@ func (h *Hold) giveBack() {
 	at := k.begin()
 	h.hold.GiveBack(&at)
 	k.end(&at)
+	h.stayOff()
 }
 
 // lose takes note of a loss. It needs the keeper's mu; what it returns runs without it,

@@ -196,7 +196,7 @@ func (h *MultiHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	return quorum.EndAll(h.holds, (*Hold).Release)
+	return h.endAll((*Hold).Release)
 }
 
 // giveBack ends holds that no caller has seen. A call whose context has ended does

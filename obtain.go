@@ -29,7 +29,6 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 		if err == nil {
 			var h *Hold
 			if h, err = w.acquire(); err == nil {
-				h.unlock = m.unlock
 				err = l.hand(w, h)
 			}
 			if err == nil {
@@ -90,7 +89,7 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 		case freed != nil:
 			return errOccupied
 		}
-		h.acquiredHook(w.ctx, h.hold.Acquired.Sub(w.began))
+		h.acquiredHook(w.ctx, w.began)
 		return nil
 	})
 }
@@ -126,7 +125,7 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	}
 	defer l.mu.Unlock()
 	freed, err = l.occupied(w.owner, w.unlock)
-	if err == nil && freed == nil && h != nil {
+	if err == nil && freed == nil && h != nil && h.in.Load() == nil { // a wait of its owner may have put it there
 		l.holds.add(h)
 	}
 	return freed, err
@@ -144,7 +143,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 		s.Close(errors.Join(ErrLost, ErrClosed), at)
 		return nil, ErrClosed
 	}
-	h := w.lock.newHold()
+	h := w.lock.newHold(w.unlock)
 	s.First(&h.hold, at)
 	return h, nil
 }
@@ -277,7 +276,7 @@ func (w *waiting) onSelf() time.Duration {
 	if oldest == nil {
 		return 0
 	}
-	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.hold.Acquired))
+	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.since()))
 }
 
 // explain adds to an error what else is known of the wait that ended in it.

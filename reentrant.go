@@ -93,7 +93,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 		var h *Hold
 		if l.terms.Local && owner != "" {
 			if h = l.nest(owner, m.unlock); h != nil {
-				err = l.keep(h, func() error { h.acquiredHook(ctx, 0); return nil })
+				err = l.keep(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
 				return h, err
 			}
 		}

@@ -35,10 +35,9 @@ func (l *Lock) nest(owner string, unlock bool) *Hold {
 		return nil
 	}
 	at := a.keeper.begin()
-	h := l.join(a.Session, &at)
+	h := l.join(a.Session, unlock, &at)
 	a.keeper.end(&at) // a hold that is made calls nobody
 	if h != nil {
-		h.unlock = unlock
 		l.holds.add(h)
 	}
 	return h
@@ -46,11 +45,11 @@ func (l *Lock) nest(owner string, unlock bool) *Hold {
 
 // join makes a hold that Redis is not told of, or returns nil where it has to be. It
 // needs the keeper's mu.
-func (l *Lock) join(s *room.Session, at *room.Step) *Hold {
+func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	if !s.CanJoin(&l.terms.Terms, l.read, at) {
 		return nil
 	}
-	h := l.newHold()
+	h := l.newHold(unlock)
 	s.Join(&h.hold, at)
 	return h
 }
@@ -96,7 +95,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	x, in := s.Reenter(&w.lock.terms.Terms, w.lock.read, reserved, &at)
 	switch in {
 	case room.Open:
-		h = w.lock.newHold()
+		h = w.lock.newHold(w.unlock)
 		s.Hold(&h.hold, &at)
 	case room.Shut:
 		err = errGone
@@ -116,7 +115,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		defer k.end(&at)
 		switch admitted := s.Admit(x, reserved, err == nil, &at); {
 		case admitted:
-			h = w.lock.newHold()
+			h = w.lock.newHold(w.unlock)
 			s.Hold(&h.hold, &at)
 		case err == nil:
 			err = errGone
@@ -138,7 +137,7 @@ func (w *waiting) heldBy() (*acquisition, *Hold) {
 	if s == nil {
 		return nil, nil
 	}
-	return acquired(s.Acquisition), w.lock.join(s, &at)
+	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
 }
 
 // sessionOf returns what the owner holds in this client, or nil.

@@ -197,7 +197,33 @@ func (l *Lock) take(h *Hold) bool {
 func (l *Lock) put(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holds.add(h)
+	l.restore(h)
+}
+
+// restore puts back a hold that was taken off for a while, unless it is there, or has ended
+// since: who ends it looks for it after that, and one of the two sees the other. It needs l.mu.
+func (l *Lock) restore(h *Hold) {
+	if h.in.Load() == nil {
+		l.holds.add(h)
+	}
+	if h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
+		l.remove(h)
+	}
+}
+
+// unlist takes the hold off its handle, and off the reading side that a downgrade has moved it to.
+func (h *Hold) unlist() {
+	h.lock.detach(h)
+	if side := h.downgraded(); side != nil {
+		side.detach(h)
+	}
+}
+
+// stayOff takes a hold that has ended off its handle, where a wait of its owner has put it back since its end began.
+func (h *Hold) stayOff() {
+	if h.in.Load() != nil {
+		h.unlist()
+	}
 }
 
 // adopt adds a hold to the reading side, whose holds are of one named owner, or

@@ -69,6 +69,10 @@ func seamsOfALock() {
 	seam.Unlocked = func(lock any) bool { return lock.(*Lock).unlocked() }
 	seam.PretendShort = func(hold any) { hold.(*Hold).pretendShort() }
 	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return lock.(*Lock).askAgainWhenLost(ctx) }
+	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {
+		return lock.(*Lock).acquireAround(ctx, owner, between)
+	}
+	seam.ReleaseAround = func(hold any, between func()) error { return hold.(*Hold).releaseAround(between) }
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
 		ended, err := l.forceUnlock(ctx)
@@ -180,4 +184,22 @@ func (l *Lock) askAgainWhenLost(ctx context.Context) error {
 	w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
 	_, err := w.contend(a, room.PlaceNew)
 	return err
+}
+
+func (l *Lock) acquireAround(ctx context.Context, owner string, between func()) (*Hold, error) {
+	k := l.c.enter(l)
+	defer l.c.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, began: l.c.clock.Now()}
+	h, err := w.acquire()
+	if err == nil {
+		between()
+		err = l.hand(w, h)
+	}
+	return h, err
+}
+
+func (h *Hold) releaseAround(between func()) error {
+	h.unlist()
+	between()
+	return h.end()
 }

@@ -161,10 +161,13 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 	}
 }
 
-func (h *Hold) acquiredHook(ctx context.Context, waited time.Duration) {
+// acquiredHook is for a call that began then; zero: it has not waited.
+func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
 		ev := h.event(nil)
-		ev.Waited = waited
+		if !began.IsZero() {
+			ev.Waited = h.since().Sub(began)
+		}
 		returned := false
 		defer func() {
 			if !returned { // others that are joined with it have been told of the hold
@@ -193,4 +196,12 @@ func (h *Hold) lostHook(why error, now clock.Instant) {
 		ev.Held = now.Sub(h.hold.Acquired)
 		hook(ev)
 	}
+}
+
+// since returns when the hold was acquired, or last again by a wait of its owner.
+func (h *Hold) since() clock.Instant {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.hold.Acquired
 }

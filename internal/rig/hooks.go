@@ -89,6 +89,15 @@ func AskAgainWhenLost(ctx context.Context, l *relock.Lock) error {
 	return seam.AskAgainWhenLost(ctx, l)
 }
 
+// AcquireAround is Acquire of a named owner, and between happens before l has the hold.
+func AcquireAround(ctx context.Context, l *relock.Lock, owner string, between func()) (*relock.Hold, error) {
+	h, err := seam.AcquireAround(ctx, l, owner, between)
+	return h.(*relock.Hold), err
+}
+
+// ReleaseAround is Release, and between happens when no handle has h any more.
+func ReleaseAround(h *relock.Hold, between func()) error { return seam.ReleaseAround(h, between) }
+
 // Asked is what l asks of Redis, or why every call on it fails.
 func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error) {
 	return seam.Asked(l)

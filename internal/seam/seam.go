@@ -59,6 +59,11 @@ var (
 	// AskAgainWhenLost is the next try of a call that was asking for the lock when a
 	// message granted its session, after the lease of that grant has ended.
 	AskAgainWhenLost func(ctx context.Context, lock any) error
+	// AcquireAround is Acquire of a named owner, and between happens when the hold has been made
+	// and its handle has yet to have it. ReleaseAround is Release, and between happens when the
+	// handle has the hold no more and it has yet to end.
+	AcquireAround func(ctx context.Context, lock any, owner string, between func()) (hold any, err error)
+	ReleaseAround func(hold any, between func()) error
 	// Asked is what a handle asks of Redis, or why every call on it fails.
 	Asked func(lock any) (owner string, ttl, maxHold time.Duration, err error)
 	// Timeouts are a client's own.

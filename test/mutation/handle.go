@@ -87,4 +87,29 @@ var handleRules = []Rule{
 		"\t\td.settle(d.verdict(err))\n", "",
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
+	{
+		"a hold is on its handle once", "obtain.go",
+		"freed == nil && h != nil && h.in.Load() == nil {", "freed == nil && h != nil {",
+		[]string{"TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce"},
+	},
+	{
+		"who ends a hold looks once more for it on its handle", "hold.go",
+		"\tk.end(&at)\n\th.stayOff()\n\trunAll(cancel)", "\tk.end(&at)\n\trunAll(cancel)",
+		[]string{"TestAHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
+	},
+	{
+		"who ends a lost hold looks once more for it on its handle", "hold.go",
+		"\t\tdefer h.stayOff()\n", "",
+		[]string{"TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
+	},
+	{
+		"a lost hold that is to be handed over leaves its handle", "handover.go",
+		"if !h.hold.Released() && h.hold.Lost() {", "if false {",
+		[]string{"TestDetachOfALostHoldFreesItsHandle"},
+	},
+	{
+		"a loss that the release of several finds ends their contexts", "cond.go",
+		"\t_ = h.Err()\n", "",
+		[]string{"TestLossThatTheReleaseOfAMultiFindsIsTheCauseOfItsContexts"},
+	},
 }

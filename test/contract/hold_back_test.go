@@ -1,0 +1,119 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// A nested call has its hold, and its handle is about to have it: a Wait of the owner in another
+// goroutine, which Redis refuses, puts all holds back on their handles meanwhile.
+// Fails when the call adds its hold once more: the list of the handle went round in itself.
+func TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		me, c := x.By("me"), x.Client()
+		elsewhere, outer, inner := x.Lock("a"), c.NewLock("a"), c.NewLock("a")
+		rig.Must(t, errors.Join(elsewhere.Lock(me), outer.Lock(me)))
+		h, err := rig.AcquireAround(me, inner, "me", func() {
+			rig.WantIs(t, outer.NewCond("c").Wait(me), relock.ErrOwnerMismatch)
+		})
+		rig.Must(t, err)
+		rig.End(t, h)
+		rig.Must(t, errors.Join(outer.Unlock(), elsewhere.Unlock()))
+		rig.End(t, x.Take(inner))
+	})
+}
+
+// Release has looked for the hold on its handle when a Wait of the owner, in another goroutine,
+// returns and puts it there.
+// Fails when who ends a hold does not look for it again: nobody else could use the handle.
+func TestAHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		me, c := x.By("me"), x.Client()
+		outer, inner := c.NewLock("a"), c.NewLock("a")
+		rig.Must(t, outer.Lock(me))
+		h, err := inner.Acquire(me)
+		rig.Must(t, err)
+		wait := rig.Beside(func() error { _, err := outer.NewCond("c").WaitFor(me, time.Second); return err })
+		synctest.Wait()
+		rig.Must(t, rig.ReleaseAround(h, func() { rig.Must(t, <-wait) }))
+		rig.Must(t, outer.Unlock())
+		rig.End(t, x.Take(inner))
+	})
+}
+
+// As above, and the hold is lost: its owner learns that from Release.
+func TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		me, c := x.By("me"), x.Client()
+		outer, inner := c.NewLock("a"), c.NewLock("a")
+		rig.Must(t, outer.Lock(me))
+		h, err := inner.Acquire(me)
+		rig.Must(t, err)
+		wait := rig.Beside(func() error { _, err := outer.NewCond("c").WaitFor(me, time.Second); return err })
+		synctest.Wait()
+		rig.WantIs(t, rig.ReleaseAround(h, func() {
+			rig.Must(t, <-wait)
+			x.Suspend(time.Minute)
+		}), relock.ErrLost)
+		rig.WantIs(t, outer.Unlock(), relock.ErrLost)
+		rig.End(t, x.Take(inner))
+	})
+}
+
+// The loss is known before Detach, or Redis is the one to say it.
+func TestDetachOfALostHoldFreesItsHandle(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("known %v", known), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := x.Linked()
+				link.HoleSubscribers()
+				l := c.NewLock("a")
+				h := x.Take(l)
+				_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+				rig.Must(t, err)
+				if known {
+					<-h.Lost()
+				}
+				_, err = h.Detach(t.Context(), time.Minute)
+				rig.WantIs(t, err, relock.ErrLost)
+				rig.End(t, x.Take(l))
+				rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+			})
+		})
+	}
+}
+
+// Of many locks one has been lost, and Release is the first to see that.
+func TestLossThatTheReleaseOfAMultiFindsIsTheCauseOfItsContexts(t *testing.T) {
+	const locks = 16
+	for lost := range locks {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c := x.Client()
+			several := make([]*relock.Lock, locks)
+			for i := range several {
+				ttl := time.Hour
+				if i == lost {
+					ttl = 30 * time.Second
+				}
+				several[i] = c.NewLock(fmt.Sprint(i), relock.TTL(ttl))
+			}
+			h, err := relock.NewMulti(several...).Acquire(t.Context())
+			rig.Must(t, err)
+			ctx, ended := h.Context(t.Context()), h.Lost()
+			x.Suspend(31 * time.Second)
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+			synctest.Wait()
+			if !rig.IsShut(ended) {
+				t.Error("Lost is open")
+			}
+		})
+	}
+}
