@@ -24,7 +24,8 @@ type Hold struct {
 
 	unlock bool // made by Lock or TryLock, to be ended by Unlock; it does not change
 
-	*extras // nil until there is any; guarded by the keeper's mu
+	told    bool // Hooks.Acquired has been told of it, or is about to be; guarded by the keeper's mu
+	*extras      // nil until there is any; guarded by the keeper's mu
 }
 
 // extras are what few holds have.

@@ -43,7 +43,8 @@ type Hooks struct {
 	RenewalFailed func(Event)
 	// Released: the hold was ended by its holder, after Event.Held.
 	Released func(Event)
-	// Lost: the hold ended otherwise, for the reason in Event.Err.
+	// Lost: the hold ended otherwise, for the reason in Event.Err. Beside an Acquired, it is
+	// called for holds only that that was called for, and after it.
 	Lost func(Event)
 }
 
@@ -161,21 +162,33 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 	}
 }
 
-// acquiredHook is for a call that began then; zero: it has not waited.
+// acquiredHook is for a call that began then; zero: it has not waited. A loss that came before is
+// told after it.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
-	if hook := h.lock.c.cfg.hooks.Acquired; hook != nil {
-		ev := h.event(nil)
-		if !began.IsZero() {
-			ev.Waited = h.since().Sub(began)
+	hook := h.lock.c.cfg.hooks.Acquired
+	if hook == nil {
+		return
+	}
+	k := h.keeper()
+	k.mu.Lock()
+	h.told = true
+	since, lost := h.hold.Acquired, h.hold.Lost()
+	why := lostFor(h.hold.Session.Why())
+	k.mu.Unlock()
+	ev := h.event(nil)
+	if !began.IsZero() {
+		ev.Waited = since.Sub(began)
+	}
+	returned := false
+	defer func() {
+		if !returned { // others that are joined with it have been told of the hold
+			h.releasedHook(nil, since)
 		}
-		returned := false
-		defer func() {
-			if !returned { // others that are joined with it have been told of the hold
-				h.releasedHook(nil, h.hold.Acquired)
-			}
-		}()
-		hook(ctx, ev)
-		returned = true
+	}()
+	hook(ctx, ev)
+	returned = true
+	if lost {
+		h.lostHook(why, k.c.clock.Now())
 	}
 }
 

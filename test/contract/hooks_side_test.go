@@ -68,3 +68,55 @@ func TestHoldForgetsContextsWhoseParentHasEnded(t *testing.T) {
 		rig.WantIs(t, kept.Err(), context.Canceled)
 	})
 }
+
+// A call is granted while the loss of an earlier hold of its handle is told, which takes longer
+// than the lease: nobody ever has that hold, and the call asks again.
+// Fails when the loss of a hold is told of which nobody was told: who counts holds is below none.
+func TestTheLossOfAHoldThatNoCallHadIsNotTold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var acquired, ended int
+		slow := false
+		c := x.Client(relock.Trace(relock.Hooks{
+			Acquired: func(context.Context, relock.Event) { acquired++ },
+			Released: func(relock.Event) { ended++ },
+			Lost: func(relock.Event) {
+				ended++
+				if slow {
+					slow = false
+					time.Sleep(3 * time.Minute)
+				}
+			},
+		}))
+		l := c.NewSemaphore("s", 2, relock.TTL(time.Minute), relock.NoWatchdog())
+		first, other := x.Take(l), x.Take(x.Eye.NewSemaphore("s", 2, relock.TTL(time.Hour)))
+		time.Sleep(30 * time.Second)
+		call := x.Begin(l)
+		call.Waits()
+		slow = true
+		x.Suspend(35 * time.Second)
+		rig.End(t, other)
+		<-call.Done
+		rig.End(t, call.Holds())
+		rig.WantIs(t, first.Release(), relock.ErrLost)
+		if acquired != 2 || ended != 2 {
+			t.Errorf("%d holds were acquired and %d ended, want 2 and 2", acquired, ended)
+		}
+	})
+}
+
+// Fails when who counts holds hears of a loss first, or never.
+func TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var told []string
+		c := x.Client(relock.Trace(relock.Hooks{
+			Acquired: func(context.Context, relock.Event) { told = append(told, "acquired") },
+			Lost:     func(relock.Event) { told = append(told, "lost") },
+		}))
+		h, err := rig.AcquireAround(t.Context(), c.NewLock("a", relock.NoWatchdog()), "me", func() { time.Sleep(time.Minute) })
+		rig.Must(t, err)
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		if want := []string{"acquired", "lost"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}

@@ -112,4 +112,14 @@ var handleRules = []Rule{
 		"\t_ = h.Err()\n", "",
 		[]string{"TestLossThatTheReleaseOfAMultiFindsIsTheCauseOfItsContexts"},
 	},
+	{
+		"the loss of a hold of which nobody was told is not told", "keeper.go",
+		"if !h.told && k.c.cfg.hooks.Acquired != nil {", "if false {",
+		[]string{"TestTheLossOfAHoldThatNoCallHadIsNotTold", "TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat"},
+	},
+	{
+		"a loss that came before its hold is told of after it", "trace.go",
+		"\tif lost {", "\tif lost && hook == nil {",
+		[]string{"TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat"},
+	},
 }
