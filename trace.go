@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -41,7 +42,8 @@ type Hooks struct {
 	// RenewalFailed: a try to extend it was not answered, or refused, for the reason in
 	// Event.Err. It is tried again until the hold's trust ends; then Lost is called.
 	RenewalFailed func(Event)
-	// Released: the hold was ended by its holder, after Event.Held.
+	// Released: the hold was ended by its holder, after Event.Held. Event.Err is what that
+	// returned: ErrLost where it was the first to find the hold lost, of which Lost is not called.
 	Released func(Event)
 	// Lost: the hold ended otherwise, for the reason in Event.Err. Beside an Acquired, it is
 	// called for holds only that that was called for, and after it.
@@ -193,6 +195,9 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 }
 
 func (h *Hold) releasedHook(err error, now clock.Instant) {
+	if ending.Is(err, ErrLost) { // nobody has found it before, or it would not come here
+		h.logLoss(err)
+	}
 	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
 		ev := h.event(err)
 		ev.Held = now.Sub(h.hold.Acquired)
@@ -202,8 +207,8 @@ func (h *Hold) releasedHook(err error, now clock.Instant) {
 
 // lostHook tells of a loss.
 func (h *Hold) lostHook(why error, now clock.Instant) {
+	h.logLoss(why)
 	c := h.lock.c
-	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
 	if hook := c.cfg.hooks.Lost; hook != nil {
 		ev := h.event(why)
 		ev.Held = now.Sub(h.hold.Acquired)
@@ -217,4 +222,9 @@ func (h *Hold) since() clock.Instant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return h.hold.Acquired
+}
+
+func (h *Hold) logLoss(why error) {
+	c := h.lock.c
+	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
 }

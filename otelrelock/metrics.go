@@ -87,6 +87,9 @@ func (m *measures) hooks() relock.Hooks {
 			}
 			outcome, kind := ofHold(e.Err)
 			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
+			if foundLost(e) {
+				g.add(ctx, m.lost, kind)
+			}
 		},
 		Lost: func(e relock.Event) {
 			g := m.of(e)
@@ -139,6 +142,12 @@ func ofHold(err error) (outcome, kind string) {
 		return "lost", "lost"
 	}
 	return "error", "_OTHER"
+}
+
+// foundLost says that a release was the first to find its hold lost: Lost is not called of it.
+func foundLost(released relock.Event) bool {
+	outcome, _ := ofHold(released.Err)
+	return outcome == "lost"
 }
 
 // groupKey is what the metrics of a group of locks are told by.

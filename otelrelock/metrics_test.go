@@ -101,6 +101,33 @@ func TestMetricsTellOfLossesAndFailures(t *testing.T) {
 	})
 }
 
+// Fails when only what Lost tells is counted: Redis has lost the lock, and the client, which hears
+// no messages, learns of it by the release.
+func TestLossIsCountedOnceWhoeverFindsIt(t *testing.T) {
+	for who, find := range map[string]time.Duration{"the release": 0, "the clock": time.Minute} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.KeepNames())
+			c, link := x.Linked(s.hooks)
+			l := c.NewLock("a")
+			ctx, parent := s.tracer.Start(t.Context(), "request")
+			defer parent.End()
+			rig.Must(t, l.Lock(ctx))
+			synctest.Wait() // until it has subscribed
+			link.HoleSubscribers()
+			_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			time.Sleep(find)
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+			s.want("relock.lock.held", "kind=plain mode=write name=a: 0")
+			s.want("relock.lock.lost", "error.type=lost kind=plain mode=write name=a: 1")
+			holds := s.named("relock.hold")
+			if len(holds) != 1 || len(holds[0].Events()) != 1 || holds[0].Events()[0].Name != "relock.lost" {
+				t.Errorf("found by %s: %d spans, the first with events %+v; want one that tells of the loss once", who, len(holds), holds[0].Events())
+			}
+		})
+	}
+}
+
 // Fails when the first loss is the first that is told of losses: Prometheus sees no increase then.
 func TestLossesAreToldAsNoneBeforeTheFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -55,7 +55,7 @@ func (s *spans) hooks() relock.Hooks {
 				s.live[keyOf(e)] = o
 			}
 		},
-		Released: func(e relock.Event) { s.ended(e, false) },
+		Released: func(e relock.Event) { s.ended(e, foundLost(e)) },
 		Lost:     func(e relock.Event) { s.ended(e, true) },
 	}
 }

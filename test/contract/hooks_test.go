@@ -213,6 +213,31 @@ func TestLoggerIsToldWhatGoesWrong(t *testing.T) {
 	}
 }
 
+// Redis has lost the lock, and the release is the first to find that: it hears no messages.
+func TestALossIsLoggedOnceWhoeverFindsIt(t *testing.T) {
+	for who, find := range map[string]func(h *relock.Hold){
+		"the clock":   func(*relock.Hold) { time.Sleep(time.Minute) },
+		"the holder":  func(h *relock.Hold) { time.Sleep(time.Minute); _ = h.Err() },
+		"the release": func(*relock.Hold) {},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			var out lockedBuffer
+			c, link := x.Linked(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+			h := rig.MustAcquire(t, c.NewLock("a", relock.Owner("me")))
+			synctest.Wait() // until it has subscribed
+			link.HoleSubscribers()
+			_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			find(h)
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+			rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+			if n := strings.Count(out.String(), "level=ERROR msg=\"lock lost\" lock=a owner=me"); n != 1 {
+				t.Errorf("found by %s: told %d times, want once:\n%s", who, n, out.String())
+			}
+		})
+	}
+}
+
 // lockedBuffer is written by the handler of one client, and read afterwards.
 type lockedBuffer struct {
 	mu  sync.Mutex // guards buf

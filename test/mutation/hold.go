@@ -54,6 +54,11 @@ var holdRules = []Rule{
 		[]string{"TestLoggerIsToldWhatGoesWrong"},
 	},
 	{
+		"a loss that a release is the first to find is logged", "trace.go",
+		"if ending.Is(err, ErrLost) {", "if false && ending.Is(err, ErrLost) {",
+		[]string{"TestALossIsLoggedOnceWhoeverFindsIt"},
+	},
+	{
 		"what a heartbeat finds is not acknowledged", "internal/room/answer.go",
 		"q.apply(&said, 0, at)", "q.apply(&said, 99, at)",
 		[]string{"TestGrantThatAHeartbeatFindsCountsWhenReplicasHaveIt"},
