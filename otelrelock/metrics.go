@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // buckets reach from a lock that is free, on the same machine, to one that is held for minutes.
@@ -110,22 +111,23 @@ func (m *measures) count(e relock.Event, g *group, by int64) {
 	g.held.Add(by)
 }
 
-// ofWait says how a call ended that has no lock, and by what error.
+// ofWait says how a call ended that has no lock, and by what error. The cause of its context,
+// which may be an error of another call, is none of that.
 func ofWait(err error) (outcome, kind string) {
 	switch {
-	case errors.Is(err, relock.ErrNotAcquired):
+	case ending.Is(err, relock.ErrNotAcquired):
 		return "taken", "not_acquired"
-	case errors.Is(err, context.DeadlineExceeded):
+	case ending.Is(err, context.DeadlineExceeded):
 		return "timeout", "deadline_exceeded"
-	case errors.Is(err, context.Canceled):
+	case ending.Is(err, context.Canceled):
 		return "canceled", "canceled"
-	case errors.Is(err, relock.ErrClosed):
+	case ending.Is(err, relock.ErrClosed):
 		return "closed", "closed"
-	case errors.Is(err, relock.ErrKind):
+	case ending.Is(err, relock.ErrKind):
 		return "error", "kind"
-	case errors.Is(err, relock.ErrUpgrade):
+	case ending.Is(err, relock.ErrUpgrade):
 		return "error", "upgrade"
-	case errors.Is(err, relock.ErrReplicas):
+	case ending.Is(err, relock.ErrReplicas):
 		return "error", "replicas"
 	}
 	return "error", "_OTHER"
@@ -134,11 +136,11 @@ func ofWait(err error) (outcome, kind string) {
 // ofHold says how a hold ended that was not released as it should be, and by what error.
 func ofHold(err error) (outcome, kind string) {
 	switch {
-	case errors.Is(err, relock.ErrUnconfirmed):
+	case ending.Is(err, relock.ErrUnconfirmed):
 		return "unconfirmed", "unconfirmed"
-	case errors.Is(err, relock.ErrClosed):
+	case ending.Is(err, relock.ErrClosed):
 		return "lost", "closed"
-	case errors.Is(err, relock.ErrLost):
+	case ending.Is(err, relock.ErrLost):
 		return "lost", "lost"
 	}
 	return "error", "_OTHER"

@@ -82,6 +82,30 @@ func TestMetricsFollowALockThroughItsLife(t *testing.T) {
 	})
 }
 
+// Fails when the cause of a context is taken for what has happened to the call: it is what
+// another call has met, as an errgroup has it.
+func TestOutcomeOfAWaitIsNotTheCauseOfItsContext(t *testing.T) {
+	for _, cause := range []error{relock.ErrNotAcquired, context.DeadlineExceeded} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.KeepNames())
+			rig.MustAcquire(t, x.Lock("a"))
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ctx, parent := s.tracer.Start(ctx, "request")
+			defer parent.End()
+			time.AfterFunc(3*time.Second, func() { cancel(fmt.Errorf("another call: %w", cause)) })
+			rig.WantIs(t, x.Client(s.hooks).NewLock("a").Lock(ctx), context.Canceled)
+			s.want("relock.lock.wait.duration", "error.type=canceled kind=plain mode=write name=a outcome=canceled: 1 in 3s")
+			told := ""
+			for _, span := range s.named("relock.acquire") {
+				told += text(attribute.NewSet(span.Attributes()...), "")
+			}
+			if want := "error.type=canceled kind=plain mode=write name=a outcome=canceled: "; told != want {
+				t.Errorf("cause %v: the span has %q, want %q", cause, told, want)
+			}
+		})
+	}
+}
+
 func TestMetricsTellOfLossesAndFailures(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		s := watch(t, otelrelock.KeepNames())
