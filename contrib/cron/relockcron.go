@@ -13,10 +13,10 @@ import (
 
 // Once returns a wrapper by which a job runs at most once each time it is due, over all
 // processes that have it under that name: after a run the name stays taken until nine
-// tenths of every have passed since the run began, however soon the job ends. every is the
-// shortest time between two runs of the job's schedule; the clocks of the processes may
-// differ by up to a tenth of it. A job that is still running when it is due again is
-// skipped.
+// tenths of every, in whole milliseconds, have passed since the run began, however soon the
+// job ends. every is the shortest time between two runs of the job's schedule; the clocks
+// of the processes may differ by up to a tenth of it. A job that is still running when it
+// is due again is skipped.
 //
 // The logger is told of a run that is skipped as information, and of what goes wrong as
 // an error; nil is for silence. A job whose lock is lost meanwhile runs on, as cron has no
@@ -25,7 +25,8 @@ func Once(client *relock.Client, name string, every time.Duration, logger cron.L
 	if logger == nil {
 		logger = cron.DiscardLogger
 	}
-	lock := client.NewLock(name, append(slices.Clip(opts), relock.AtLeast(every/10*9))...)
+	rest := (every / 10 * 9).Truncate(time.Millisecond) // others are refused
+	lock := client.NewLock(name, append(slices.Clip(opts), relock.AtLeast(rest))...)
 	return func(j cron.Job) cron.Job {
 		return cron.FuncJob(func() {
 			ran, err := lock.TryDo(context.Background(), 0, func(context.Context) error {

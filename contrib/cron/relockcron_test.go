@@ -105,6 +105,24 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 	})
 }
 
+// Fails when nine tenths of an interval are asked for that are no whole milliseconds: they are
+// refused, and the job runs nowhere.
+func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {
+	for _, every := range []time.Duration{2 * time.Millisecond, 333 * time.Millisecond, 12345 * time.Millisecond, time.Minute / 7} {
+		synctest.Test(t, func(t *testing.T) {
+			seen := new(noted)
+			job := relockcron.Once(relocktest.New(t).Client(), "cleanup", every, seen)(seen)
+			job.Run()
+			job.Run()
+			time.Sleep(every)
+			job.Run()
+			if len(seen.at) != 2 || seen.skipped != 1 || len(seen.errs) > 0 {
+				t.Errorf("%v: %d runs, %d skipped, errors %v; want one in each of two intervals", every, len(seen.at), seen.skipped, seen.errs)
+			}
+		})
+	}
+}
+
 func TestAJobThatPanicsGivesTheLockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, seen := relocktest.New(t), new(noted)

@@ -133,6 +133,26 @@ func TestWhoComesSecondIsTold(t *testing.T) {
 	})
 }
 
+// Fails when nine tenths of an interval are asked for that are no whole milliseconds: they are
+// refused, and the job runs nowhere.
+func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {
+	for _, every := range []time.Duration{2 * time.Millisecond, 333 * time.Millisecond, 12345 * time.Millisecond, time.Minute / 7} {
+		synctest.Test(t, func(t *testing.T) {
+			locker := relockgocron.Locker(relocktest.New(t).Client(), every)
+			lock, err := locker.Lock(t.Context(), "report")
+			must(t, err)
+			must(t, lock.Unlock(t.Context()))
+			if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrNotAcquired) {
+				t.Errorf("%v: %v within the interval, want ErrNotAcquired", every, err)
+			}
+			time.Sleep(every)
+			lock, err = locker.Lock(t.Context(), "report")
+			must(t, err)
+			must(t, lock.Unlock(t.Context()))
+		})
+	}
+}
+
 func TestAnIntervalThatIsNoneIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := relockgocron.Locker(relocktest.New(t).Client(), 0)

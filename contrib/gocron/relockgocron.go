@@ -19,7 +19,8 @@ var ErrNotLeader = errors.New("another process leads")
 
 // Locker returns a gocron.Locker by which a job of that interval runs at most once in it,
 // whichever scheduler starts it, and however their clocks differ: after a run the job's
-// name stays taken until nine tenths of the interval have passed since the run began.
+// name stays taken until nine tenths of the interval, in whole milliseconds, have passed
+// since the run began.
 // gocron locks when a job starts and unlocks when it ends, so without that rest every
 // scheduler would run a job that is shorter than the differences of their clocks, or whose
 // schedulers were not started at the same instant.
@@ -32,7 +33,8 @@ var ErrNotLeader = errors.New("another process leads")
 // Who comes second does not wait: its job is not run, and gocron tells
 // AfterLockError of an error that is relock.ErrNotAcquired.
 func Locker(client *relock.Client, every time.Duration, opts ...relock.LockOption) gocron.Locker {
-	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(every/10*9))}
+	rest := (every / 10 * 9).Truncate(time.Millisecond) // others are refused
+	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(rest))}
 }
 
 type locker struct {
