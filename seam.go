@@ -18,13 +18,15 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// The suites in test/ reach in here, and nowhere else; so does the command, to learn whom it has removed.
+// The suites in test/ reach in here, and nowhere else; so does the command, to learn whom it has removed,
+// and relockweb, to tell a rest from a later one.
 func init() {
 	seam.Spread = &transport.Spread
 	seam.Scripts = wire.Scripts()
 	seam.ReadAcquire = readAcquire
 	seamsOfAClient()
 	seamsOfALock()
+	seamsOfTools()
 }
 
 func seamsOfAClient() {
@@ -73,15 +75,28 @@ func seamsOfALock() {
 		return lock.(*Lock).acquireAround(ctx, owner, between)
 	}
 	seam.ReleaseAround = func(hold any, between func()) error { return hold.(*Hold).releaseAround(between) }
+	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
+		l := lock.(*Lock)
+		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
+	}
+}
+
+// seamsOfTools are what the command and relockweb reach.
+func seamsOfTools() {
+	seam.Info = func(ctx context.Context, lock any) (info any, now int64, err error) {
+		l := lock.(*Lock)
+		all, now, err := l.info(ctx)
+		if err != nil {
+			return Info{}, 0, err
+		}
+		l.c.putLabels(ctx, all.clients(nil))
+		return all, now, nil
+	}
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
 		ended, err := l.forceUnlock(ctx)
 		l.c.putLabels(ctx, ended.clients(nil))
 		return ended, err
-	}
-	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
-		l := lock.(*Lock)
-		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
 	}
 }
 

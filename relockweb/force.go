@@ -1,6 +1,7 @@
 package relockweb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/seam"
 )
 
 const (
@@ -21,13 +23,13 @@ const (
 // what is agreed to.
 func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 	p := &page{Title: "End a grant", Status: http.StatusOK}
-	info, status, problem := s.forcible(r)
+	now, status, problem := s.forcible(r)
 	if problem != "" {
 		p.Status, p.Problem = status, problem
 	} else {
-		p.Title = "End the grant of " + info.Name
-		p.One = &detail{Lock: lockOf(info, fewOf)}
-		p.Seen = latest(info)
+		p.Title = "End the grant of " + now.Name
+		p.One = &detail{Lock: lockOf(now.Info, fewOf)}
+		p.Seen, p.Rests = now.latest(), now.rests
 	}
 	show(w, "force.html", p)
 }
@@ -60,50 +62,62 @@ func sameOrigin(r *http.Request) (status int, problem string) {
 
 // end ends the grant, and returns the name of its lock.
 func (s *site) end(r *http.Request) (status int, problem, name string) {
-	info, status, problem := s.forcible(r)
+	now, status, problem := s.forcible(r)
 	if problem != "" {
 		return status, problem, ""
 	}
 	seen, err := strconv.ParseInt(r.PostFormValue("seen"), 10, 64)
-	switch {
+	rests, none := strconv.ParseInt(r.PostFormValue("rests"), 10, 64)
+	switch err = cmp.Or(err, none); {
 	case err != nil || r.PostFormValue("confirm") != "yes":
 		return http.StatusBadRequest, "nothing was done: it was not said that this is meant", ""
-	case latest(info) > seen:
+	case now.latest() > seen:
 		return http.StatusConflict, "nothing was done: somebody else holds by now; look again", ""
+	case now.latest() == 0 && seen > 0, now.rests != rests: // a rest may be that of a later grant
+		return http.StatusConflict, "nothing was done: what was shown has ended; look again", ""
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), forceWithin)
 	defer cancel()
-	if _, err := s.c.NewLock(info.Name).ForceUnlock(ctx); err != nil {
+	if _, err := s.c.NewLock(now.Name).ForceUnlock(ctx); err != nil {
 		return http.StatusBadGateway, fmt.Sprintf("it may or may not have been ended: %v", err), ""
 	}
-	s.each.expire(info.Name)
+	s.each.expire(now.Name)
 	s.locks.expire("")
-	return http.StatusSeeOther, "", info.Name
+	return http.StatusSeeOther, "", now.Name
+}
+
+// A state is what Redis knows of a lock, and by what that is told from what it knows later.
+type state struct {
+	relock.Info
+	rests int64 // until when the name rests, by the server's clock in ms; 0: it does not
+}
+
+// latest is the largest token among the holders; 0: there are none.
+func (s state) latest() (token int64) {
+	for _, h := range s.Holders {
+		token = max(token, h.Token)
+	}
+	return token
 }
 
 // forcible is what Redis knows now of the lock that a request may force, or else what to
 // answer instead.
-func (s *site) forcible(r *http.Request) (info relock.Info, status int, problem string) {
+func (s *site) forcible(r *http.Request) (now state, status int, problem string) {
 	if !s.may(r) {
-		return info, http.StatusForbidden, "you may look, and end nothing"
+		return state{}, http.StatusForbidden, "you may look, and end nothing"
 	}
 	name := r.FormValue("name")
 	if status, problem = s.shows(name); problem != "" {
-		return info, status, problem
+		return state{}, status, problem
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), forceWithin)
 	defer cancel()
-	info, err := s.c.NewLock(name).Info(ctx)
+	info, at, err := seam.Info(ctx, s.c.NewLock(name))
 	if err != nil {
-		return info, http.StatusBadGateway, err.Error()
+		return state{}, http.StatusBadGateway, err.Error()
 	}
-	return info, http.StatusOK, ""
-}
-
-// latest is the largest token among the holders.
-func latest(info relock.Info) (token int64) {
-	for _, h := range info.Holders {
-		token = max(token, h.Token)
+	if now.Info = info.(relock.Info); now.Resting > 0 {
+		now.rests = at + now.Resting.Milliseconds()
 	}
-	return token
+	return now, http.StatusOK, ""
 }

@@ -1,6 +1,7 @@
 package relockweb_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,11 +22,15 @@ func anybody(*http.Request) bool { return true }
 func (b *board) asked(name string) url.Values {
 	b.Helper()
 	page := b.get("/force?name="+url.QueryEscape(name), http.StatusOK)
-	seen := regexp.MustCompile(`name="seen" value="(\d+)"`).FindStringSubmatch(page)
-	if seen == nil {
-		b.Fatalf("there is no form in\n%s", page)
+	form := url.Values{"name": {name}, "confirm": {"yes"}}
+	for _, key := range []string{"seen", "rests"} {
+		value := regexp.MustCompile(`name="` + key + `" value="(\d+)"`).FindStringSubmatch(page)
+		if value == nil {
+			b.Fatalf("there is no form with %q in\n%s", key, page)
+		}
+		form.Set(key, value[1])
 	}
-	return url.Values{"name": {name}, "seen": {seen[1]}, "confirm": {"yes"}}
+	return form
 }
 
 func TestDashboardIsReadOnlyUnlessForceIsAllowed(t *testing.T) {
@@ -106,7 +111,9 @@ func TestForceLeadsBackToTheLockUnderAPrefix(t *testing.T) {
 func TestForceFreesANameThatRests(t *testing.T) {
 	run(t, func(b *board) {
 		rig.Must(t, b.hold("x", "a", relock.AtLeast(time.Hour)).Release())
-		if w := b.post(b.asked("a"), nil); w.Code != http.StatusSeeOther {
+		form := b.asked("a")
+		time.Sleep(10*time.Minute + time.Microsecond) // it is the same rest, and shorter
+		if w := b.post(form, nil); w.Code != http.StatusSeeOther {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 		if info := b.x.Info(b.x.Lock("a")); info.Resting != 0 {
@@ -140,7 +147,7 @@ func TestForceRefusesWhatNoPageOfItsOwnSent(t *testing.T) {
 func TestForceWantsToBeConfirmed(t *testing.T) {
 	run(t, func(b *board) {
 		h := b.hold("x", "a")
-		for key, value := range map[string]string{"confirm": "", "seen": "x"} {
+		for key, value := range map[string]string{"confirm": "", "seen": "x", "rests": "x"} {
 			form := b.asked("a")
 			form.Set(key, value)
 			if w := b.post(form, nil); w.Code != http.StatusBadRequest {
@@ -168,5 +175,61 @@ func TestForceSparesWhoHoldsSince(t *testing.T) {
 		}
 		rig.Must(t, second.Err())
 		rig.Must(t, second.Release())
+	}, relockweb.AllowForce(anybody))
+}
+
+// Who is asked to end one thing, and answers when a later grant has ended and rests, ends nothing:
+// Once would run twice in one interval.
+func TestForceSparesTheRestOfALaterGrant(t *testing.T) {
+	for what, before := range map[string]func(b *board) (shown func()){
+		"a grant":     func(b *board) func() { h := b.hold("x", "a"); return func() { rig.Must(b, h.Release()) } },
+		"a free name": func(*board) func() { return func() {} },
+		"a rest that has ended": func(b *board) func() {
+			rig.Must(b, b.hold("x", "a", relock.AtLeast(time.Minute)).Release())
+			return func() { time.Sleep(time.Minute) }
+		},
+		"a rest that was ended": func(b *board) func() {
+			rig.Must(b, b.hold("x", "a", relock.AtLeast(time.Minute)).Release())
+			return func() {
+				_, err := b.x.Eye.NewLock("a").ForceUnlock(b.Context())
+				rig.Must(b, err)
+			}
+		},
+	} {
+		run(t, func(b *board) {
+			end := before(b)
+			form := b.asked("a")
+			end()
+			if !b.once("y") {
+				t.Errorf("%s was shown: Once has not run", what)
+			}
+			if w := b.post(form, nil); w.Code != http.StatusConflict {
+				t.Errorf("%s was shown: status %d, want 409: %s", what, w.Code, w.Body)
+			}
+			if b.once("z") {
+				t.Errorf("%s was shown: Once has run twice in one interval", what)
+			}
+		}, relockweb.AllowForce(anybody))
+	}
+}
+
+// once is a job of another process, that is to run once a day.
+func (b *board) once(label string) (ran bool) {
+	b.Helper()
+	ran, err := b.client(label).Once(b.Context(), "a", 24*time.Hour, func(context.Context) error { return nil })
+	rig.Must(b, err)
+	return ran
+}
+
+func TestForceSaysThatWhatWasShownHasEnded(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		form := b.asked("a")
+		rig.Must(t, h.Release())
+		w := b.post(form, nil)
+		if w.Code != http.StatusConflict {
+			t.Errorf("status %d, want 409", w.Code)
+		}
+		b.has(w.Body.String(), "what was shown has ended; look again")
 	}, relockweb.AllowForce(anybody))
 }

@@ -1,5 +1,5 @@
-// Package seam is what tests outside of the root package, and the command, need of it,
-// and users must not have: the root package fills these variables when it is
+// Package seam is what tests outside of the root package, relockweb and the command need of
+// it, and users must not have: the root package fills these variables when it is
 // initialized. It imports this package, so clients, locks and holds are any here;
 // internal/rig, by which all suites go, gives them their types back.
 package seam
@@ -44,6 +44,10 @@ var (
 // ForceUnlock is the lock's, and says what has been ended, in an Info. The command has no
 // other way to know: what it has read before may have passed on since.
 var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
+
+// Info is the lock's, and when that was by the server's clock, in ms. relockweb has no other
+// way to tell a rest from a later one: by its end.
+var Info func(ctx context.Context, lock any) (info any, now int64, err error)
 
 // What no user can see or bring about.
 var (

@@ -73,7 +73,7 @@ var imports = map[string][]string{
 	"relocktest": {
 		module, goredis, "testing", module + "/internal/clock", module + "/internal/ending", module + "/internal/redistest", module + "/internal/seam",
 	},
-	"relockweb": {module, module + "/internal/key"},
+	"relockweb": {module, module + "/internal/key", module + "/internal/seam"},
 }
 
 // TestPackagesImportOnlyWhatTheTableAllows reads the files themselves, not one

@@ -35,8 +35,18 @@ var dashboardRules = []Rule{
 	},
 	{
 		"force spares a later grant", "relockweb/force.go",
-		"latest(info) > seen", "false && latest(info) > seen",
+		"now.latest() > seen", "false && now.latest() > seen",
 		[]string{"TestForceSparesWhoHoldsSince"},
+	},
+	{
+		"force spares the rest of a later grant", "relockweb/force.go",
+		"now.rests != rests:", "false && now.rests != rests:",
+		[]string{"TestForceSparesTheRestOfALaterGrant"},
+	},
+	{
+		"force says that what was shown has ended", "relockweb/force.go",
+		"now.latest() == 0 && seen > 0, ", "",
+		[]string{"TestForceSaysThatWhatWasShownHasEnded"},
 	},
 	{
 		"who has forced is led back under every prefix", "relockweb/force.go",
