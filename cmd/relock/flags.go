@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -151,7 +152,7 @@ func (s *span) Set(text string) error {
 		if n > 1e9 || n < -1e9 || n != n {
 			return errors.New("too long")
 		}
-		d, err = time.Duration(n*float64(time.Second)), nil
+		d, err = time.Duration(math.Round(n*float64(time.Second))), nil
 	}
 	if err != nil {
 		return errors.New("want 90s, 1m30s, or seconds as in 90")

@@ -194,6 +194,11 @@ var commandRules = []Rule{
 		[]string{"TestRunInsideOfAnOlderRelocksRunIsRefusedItsName"},
 	},
 	{
+		"seconds are what they say", "cmd/relock/flags.go",
+		"math.Round(n*float64(time.Second))", "math.Trunc(n*float64(time.Second))",
+		[]string{"TestSecondsWithoutAUnitAreWhatTheySay"},
+	},
+	{
 		"no error of a parser is passed on", "cmd/relock/address.go",
 		"return nil, a.refused(err)", "return nil, err",
 		[]string{"TestNoErrorShowsAPartOfAPassword"},
