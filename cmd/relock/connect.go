@@ -43,7 +43,7 @@ func statusOf(err error) int {
 		return exitSignal + int(s.Signal)
 	}
 	switch {
-	case errors.Is(err, relock.ErrInvalidName), errors.Is(err, relock.ErrInvalidOption), errors.Is(err, errWithin):
+	case errors.Is(err, relock.ErrInvalidName), errors.Is(err, relock.ErrInvalidOption), errors.Is(err, relock.ErrUpgrade), errors.Is(err, errWithin):
 		return exitUsage
 	case errors.Is(err, relock.ErrNotAcquired):
 		return exitNotAcquired

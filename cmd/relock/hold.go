@@ -18,7 +18,8 @@ const holdAbout = `It says when it holds, and holds until TERM, INT, HUP, QUIT, 
 long as -for says.
 `
 
-const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage; 69 Redis
+const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage, or NAME is held
+by a run that this is a part of, or read by the -owner that is to write; 69 Redis
 cannot be reached or refuses, or NAME is in use as another kind of lock; 75 not
 acquired within -wait; 76 the lock was lost.
 `

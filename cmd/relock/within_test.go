@@ -86,6 +86,22 @@ func TestRunInsideOfAnOlderRelocksRunIsRefusedItsName(t *testing.T) {
 	}
 }
 
+// There is no waiting for this: it was told like a Redis that is away, of which the next try may know nothing.
+func TestOwnerThatReadsAndIsToWriteExits64(t *testing.T) {
+	w := newWorld(t)
+	for _, verb := range [][]string{{"run", "x", "echo", "started"}, {"hold", "-for", "0", "x"}} {
+		for _, wait := range [][]string{{}, {"-wait", "0"}, {"-wait", "1m"}} {
+			outer := []string{"run", "-read", "-owner", "me", "x", "--", self(t)}
+			inner := slices.Insert(slices.Clone(verb), 1, append(wait, "-write", "-owner", "me")...)
+			status, out, complaint := w.relockEnv([]string{beRelock}, append(outer, inner...)...)
+			if status != exitUsage || out != "" || !strings.Contains(complaint, "a read hold cannot become a write hold") {
+				t.Errorf("%q: status %d, %q, complaint %q", inner, status, out, complaint)
+			}
+		}
+	}
+	w.wantFree("x")
+}
+
 // bothWrite is what relock and its command write to at the same time.
 type bothWrite struct {
 	mu sync.Mutex

@@ -194,6 +194,11 @@ var commandRules = []Rule{
 		[]string{"TestRunInsideOfAnOlderRelocksRunIsRefusedItsName"},
 	},
 	{
+		"an owner that reads is not told to try again", "cmd/relock/connect.go",
+		"errors.Is(err, relock.ErrUpgrade), ", "",
+		[]string{"TestOwnerThatReadsAndIsToWriteExits64"},
+	},
+	{
 		"seconds are what they say", "cmd/relock/flags.go",
 		"math.Round(n*float64(time.Second))", "math.Trunc(n*float64(time.Second))",
 		[]string{"TestSecondsWithoutAUnitAreWhatTheySay"},
