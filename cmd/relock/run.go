@@ -153,8 +153,8 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 
 func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	lock := j.lock(l)
-	if err := j.within(ctx, lock); err != nil {
-		return nil, err
+	if hold, err := j.within(ctx, lock); hold != nil || err != nil {
+		return hold, err
 	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
@@ -163,21 +163,31 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	return lock.Acquire(ctx)
 }
 
-// within refuses a wait without an end for a run that this one is a part of.
-func (j *job) within(ctx context.Context, lock *relock.Lock) error {
+// within refuses a wait without an end for runs that this one is a part of. It returns the hold
+// where it has to ask for one to know.
+func (j *job) within(ctx context.Context, lock *relock.Lock) (*relock.Hold, error) {
 	outer := outerTokens(j.env, j.name)
-	if len(outer) == 0 || j.bounded || j.runs > 0 {
-		return nil
+	if len(outer) == 0 || j.bounded {
+		return nil, nil
 	}
 	info, _ := lock.Info(ctx) // asking for the lock says what is the matter
-	for _, h := range info.Holders {
-		reenters, beside := j.owner != "" && h.Owner == j.owner, h.Read && j.read
-		if slices.Contains(outer, h.Token) && !reenters && !beside {
-			return fmt.Errorf("%q is held by a run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
+	ours := slices.DeleteFunc(slices.Clone(info.Holders), func(h relock.Holder) bool { return !slices.Contains(outer, h.Token) })
+	switch {
+	case len(ours) == 0, slices.ContainsFunc(info.Holders, j.reenters):
+		return nil, nil
+	case j.runs > 0 && (info.Kind != "semaphore" || len(ours) < j.runs): // the others' permits come back
+		return nil, nil
+	case j.read && !slices.ContainsFunc(ours, func(h relock.Holder) bool { return !h.Read }):
+		// Beside a reader only a writer is in the way: one that waits for that reader.
+		if hold, err := lock.TryAcquire(ctx, 0); !errors.Is(err, relock.ErrNotAcquired) {
+			return hold, nil // or nil: asking again says what is the matter
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("%q is held by a run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
 }
+
+// reenters says whether this run has its lock at once, as a hold of the same owner.
+func (j *job) reenters(h relock.Holder) bool { return j.owner != "" && h.Owner == j.owner }
 
 // An interrupted says that a signal ended the wait for the lock.
 type interrupted struct{ syscall.Signal }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 )
 
@@ -41,32 +43,154 @@ func TestRunInsideARunIsToldThatItWouldWaitForEver(t *testing.T) {
 	}
 }
 
+// nested runs each of these within the one before, of what stands between commas, and echo in the last.
+func (w *world) nested(runs ...string) (status int, out string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), tooLong)
+	defer cancel()
+	var args []string
+	for i, of := range runs {
+		if i > 0 {
+			args = append(args, self(w.T))
+		}
+		args = append(append(args, "run"), append(strings.Split(of, ","), "--")...)
+	}
+	var stdout, stderr strings.Builder
+	status = run(ctx, append(args, "echo", "started"), w.env(beRelock), strings.NewReader(""), &stdout, &stderr)
+	return status, stdout.String()
+}
+
 // Fails when a run knows of the innermost of the runs alone that it is a part of: it waits for ever then.
 func TestRunInsideOfSeveralIsRefusedTheNameOfEach(t *testing.T) {
 	w := newWorld(t)
-	nested := func(runs ...string) (status int, out string) {
-		ctx, cancel := context.WithTimeout(t.Context(), tooLong)
-		defer cancel()
-		var args []string
-		for i, of := range runs {
-			if i > 0 {
-				args = append(args, self(t))
-			}
-			args = append(append(args, "run"), append(strings.Split(of, ","), "--")...)
-		}
-		var stdout, stderr strings.Builder
-		status = run(ctx, append(args, "echo", "started"), w.env(beRelock), strings.NewReader(""), &stdout, &stderr)
-		return status, stdout.String()
-	}
 	for want, all := range map[string][][]string{
 		"":          {{"a", "b", "a"}, {"a: b", "c d:", "e", "a: b"}, {"-owner,me,a", "b", "-owner,you,a"}, {"a", "-owner,me,b", "a"}, {"-read,a", "b", "-write,a"}},
 		"started\n": {{"a", "b", "c"}, {"-owner,me,a", "b", "-owner,me,a", "-owner,me,a"}, {"-read,a", "b", "-read,a"}},
 	} {
 		for _, runs := range all {
-			if status, out := nested(runs...); out != want || (status == exitUsage) != (want == "") {
+			if status, out := w.nested(runs...); out != want || (status == exitUsage) != (want == "") {
 				t.Fatalf("%q: status %d, output %q, want %q", runs, status, out, want)
 			}
 		}
+	}
+}
+
+// A run that needs a permit which its own outer runs have waited for their end.
+func TestRunInsideOfRunsThatHaveAllPermitsIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for want, all := range map[int][][]string{
+		exitUsage: {
+			{"-n,1,x", "-n,1,x"},
+			{"-n,2,x", "b", "-n,2,x", "-n,2,x"},
+			{"-n,2,x", "-n,1,x"},
+			{"-n,1,-owner,me,x", "-n,1,-owner,you,x"},
+			{"-n,2,-owner,me,x", "-n,2,x", "-n,2,-owner,you,x"},
+		},
+		0: {
+			{"-n,2,x", "-n,2,x"},
+			{"-n,1,x", "-n,2,x"},
+			{"-n,3,x", "-n,3,x", "b", "-n,3,x"},
+			{"-n,1,-owner,me,x", "-n,1,-owner,me,x"},
+			{"-n,2,-owner,me,x", "-n,2,x", "-n,1,-owner,me,x"},
+			{"-n,2,-owner,me,x", "-n,2,-owner,me,x", "-n,2,x"},
+		},
+		exitNotAcquired: {{"-n,1,x", "-n,1,-wait,0,x"}},
+		exitUnavailable: {{"x", "-n,1,x"}}, // another kind of lock
+	} {
+		for _, runs := range all {
+			if status, out := w.nested(runs...); status != want || (out == "started\n") != (want == 0) {
+				t.Fatalf("%q: status %d, output %q, want %d", runs, status, out, want)
+			}
+		}
+	}
+	w.wantFree("x")
+}
+
+// Others than the outer runs end by themselves: their permits are waited for.
+func TestRunInsideOfARunWaitsForAPermitOfAnother(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	defer cancel()
+	outer, err := w.locks.NewSemaphore("x", 2).Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := w.locks.NewSemaphore("x", 2, relock.Owner("other")).Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := func(flags ...string) string {
+		var out strings.Builder
+		args := slices.Concat([]string{"run"}, flags, []string{"x", "echo", "started"})
+		return fmt.Sprint(run(ctx, args, w.env(outerEnv("x", outer)...), strings.NewReader(""), &out, &out), " ", out.String())
+	}
+	if got := inner("-n", "1", "-owner", "other"); got != "0 started\n" {
+		t.Errorf("status and output %q of one that needs no permit", got)
+	}
+	ended := make(chan string, 1)
+	go func() { ended <- inner("-n", "2") }()
+	for w.info("x").Waiters != 1 {
+		select {
+		case got := <-ended:
+			t.Fatalf("status and output %q, want that it waits", got)
+		default:
+		}
+	}
+	if err := other.Release(); err != nil {
+		t.Error(err)
+	}
+	if got := <-ended; got != "0 started\n" {
+		t.Errorf("status and output %q, want that it has run", got)
+	}
+	if err := outer.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// outerEnv is what a run has in its environment that is a part of the one with that hold.
+func outerEnv(name string, h *relock.Hold) []string {
+	return []string{"RELOCK_NAME=" + name, fmt.Sprint("RELOCK_TOKEN=", h.Token())}
+}
+
+// A reader inside of a reader waited behind a writer, who waited for the outer one.
+func TestReaderInsideOfAReaderIsRefusedWhereAWriterWaits(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	defer cancel()
+	lock := w.locks.NewRWLock("x", relock.Owner("me"))
+	outer, err := lock.RLocker().Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := func(want int, flags ...string) {
+		t.Helper()
+		var out strings.Builder
+		args := slices.Concat([]string{"run", "-read"}, flags, []string{"x", "echo", "started"})
+		status := run(ctx, args, w.env(outerEnv("x", outer)...), strings.NewReader(""), &out, &out)
+		if status != want || strings.Contains(out.String(), "started") != (want == 0) || want == exitUsage && !strings.Contains(out.String(), "a part of") {
+			t.Errorf("%q: status %d, %q, want %d", flags, status, out.String(), want)
+		}
+	}
+	inner(0)
+	waiting, giveUp := context.WithCancel(ctx)
+	gone := make(chan error, 1)
+	go func() { gone <- w.locks.NewRWLock("x", relock.Owner("writer")).Lock(waiting) }()
+	w.waitForQueue("x", 1)
+	inner(exitUsage)
+	inner(exitUsage, "-owner", "you")
+	inner(0, "-owner", "me")
+	inner(exitNotAcquired, "-wait", "0")
+	if n := w.info("x").Waiters; n != 1 {
+		t.Errorf("%d wait, want the writer alone", n)
+	}
+	giveUp()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	w.waitForQueue("x", 0)
+	inner(0)
+	if err := outer.Release(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -175,8 +175,28 @@ var commandRules = []Rule{
 	},
 	{
 		"a run waits for no run that it is a part of", "cmd/relock/run.go",
-		"if slices.Contains(outer, h.Token) && ", "if h.Token < 0 && ",
+		"return !slices.Contains(outer, h.Token)", "return h.Token > 0",
 		[]string{"TestRunInsideARunIsToldThatItWouldWaitForEver"},
+	},
+	{
+		"a run waits for no permit of a run that it is a part of", "cmd/relock/run.go",
+		"len(ours) < j.runs)", "len(ours) > 0)",
+		[]string{"TestRunInsideOfRunsThatHaveAllPermitsIsRefused"},
+	},
+	{
+		"a run waits for the permits of others", "cmd/relock/run.go",
+		"return !slices.Contains(outer, h.Token)", "return false",
+		[]string{"TestRunInsideOfARunWaitsForAPermitOfAnother"},
+	},
+	{
+		"a run of an owner that holds needs no permit", "cmd/relock/run.go",
+		"slices.ContainsFunc(info.Holders, j.reenters)", "slices.ContainsFunc(ours, j.reenters)",
+		[]string{"TestRunInsideOfARunWaitsForAPermitOfAnother"},
+	},
+	{
+		"a reader waits for no writer that waits for it", "cmd/relock/run.go",
+		"!errors.Is(err, relock.ErrNotAcquired) {", "err == nil || true {",
+		[]string{"TestReaderInsideOfAReaderIsRefusedWhereAWriterWaits"},
 	},
 	{
 		"a run knows every run that it is a part of", "cmd/relock/run.go",
