@@ -271,8 +271,8 @@ func (h *Hold) leave() error {
 
 func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
 
-// endAll ends all the holds, side by side. A loss that is found by that ends their contexts before
-// the release of another one does: their cause is ErrLost.
+// endAll ends all the holds, side by side. It looks for losses first: else the release of one of them
+// could end their contexts before that of another finds its loss, and the cause be no ErrLost.
 func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
 	defer func() { err = quorum.EndAll(h.holds, end) }() // also where a hook of the loss does not return
 	_ = h.Err()

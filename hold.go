@@ -21,6 +21,7 @@ type Hold struct {
 	in           atomic.Pointer[holdList]
 	above, below *Hold // the next newer and older one there
 	dead         bool  // found lost
+	listed       bool  // has been there: it is put back, if at all, by what took it off
 
 	unlock bool // made by Lock or TryLock, to be ended by Unlock; it does not change
 

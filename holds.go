@@ -74,7 +74,7 @@ func (p *holdList) add(h *Hold) {
 	if p.tally != nil {
 		p.tally.add(h, newest)
 	}
-	h.below = newest
+	h.below, h.listed = newest, true
 	p.top.Store(h)
 	h.in.Store(p)
 }

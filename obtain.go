@@ -125,7 +125,7 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	}
 	defer l.mu.Unlock()
 	freed, err = l.occupied(w.owner, w.unlock)
-	if err == nil && freed == nil && h != nil && h.in.Load() == nil { // a wait of its owner may have put it there
+	if err == nil && freed == nil && h != nil && !h.listed { // a wait of its owner may have put it there, and an Unlock have taken it
 		l.holds.add(h)
 	}
 	return freed, err

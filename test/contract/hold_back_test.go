@@ -17,39 +17,52 @@ import (
 // Fails when the call adds its hold once more: the list of the handle went round in itself.
 func TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		me, c := x.By("me"), x.Client()
-		elsewhere, outer, inner := x.Lock("a"), c.NewLock("a"), c.NewLock("a")
-		rig.Must(t, errors.Join(elsewhere.Lock(me), outer.Lock(me)))
-		h, err := rig.AcquireAround(me, inner, "me", func() {
-			rig.WantIs(t, outer.NewCond("c").Wait(me), relock.ErrOwnerMismatch)
-		})
-		rig.Must(t, err)
+		h, inner, end := nestedAround(t, x, func(*relock.Lock) {})
 		rig.End(t, h)
-		rig.Must(t, errors.Join(outer.Unlock(), elsewhere.Unlock()))
+		end()
 		rig.End(t, x.Take(inner))
 	})
+}
+
+// As above, and a third goroutine has unlocked the hold.
+// Fails when the call adds what has ended: nobody else could use the handle.
+func TestAHoldThatIsUnlockedBeforeItsCallReturnsLeavesItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, inner, end := nestedAround(t, x, func(inner *relock.Lock) { rig.Must(t, inner.Unlock()) })
+		rig.WantIs(t, h.Err(), relock.ErrNotHeld)
+		end()
+		rig.End(t, x.Take(inner))
+	})
+}
+
+// nestedAround is a nested call through inner, before whose return a Wait is refused and then
+// what happens. end unlocks the others.
+func nestedAround(t *testing.T, x *rig.Lab, then func(inner *relock.Lock)) (h *relock.Hold, inner *relock.Lock, end func()) {
+	me, c := x.By("me"), x.Client()
+	elsewhere, outer := x.Lock("a"), c.NewLock("a")
+	inner = c.NewLock("a")
+	rig.Must(t, errors.Join(elsewhere.Lock(me), outer.Lock(me)))
+	h, err := rig.AcquireAround(me, inner, "me", func() {
+		rig.WantIs(t, outer.NewCond("c").Wait(me), relock.ErrOwnerMismatch)
+		then(inner)
+	})
+	rig.Must(t, err)
+	return h, inner, func() { rig.Must(t, errors.Join(outer.Unlock(), elsewhere.Unlock())) }
 }
 
 // Release has looked for the hold on its handle when a Wait of the owner, in another goroutine,
 // returns and puts it there.
 // Fails when who ends a hold does not look for it again: nobody else could use the handle.
 func TestAHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		me, c := x.By("me"), x.Client()
-		outer, inner := c.NewLock("a"), c.NewLock("a")
-		rig.Must(t, outer.Lock(me))
-		h, err := inner.Acquire(me)
-		rig.Must(t, err)
-		wait := rig.Beside(func() error { _, err := outer.NewCond("c").WaitFor(me, time.Second); return err })
-		synctest.Wait()
-		rig.Must(t, rig.ReleaseAround(h, func() { rig.Must(t, <-wait) }))
-		rig.Must(t, outer.Unlock())
-		rig.End(t, x.Take(inner))
-	})
+	releasedAsAWaitReturns(t, func(*rig.Lab) {}, func(t *testing.T, err error) { rig.Must(t, err) })
 }
 
 // As above, and the hold is lost: its owner learns that from Release.
 func TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
+	releasedAsAWaitReturns(t, func(x *rig.Lab) { x.Suspend(time.Minute) }, func(t *testing.T, err error) { rig.WantIs(t, err, relock.ErrLost) })
+}
+
+func releasedAsAWaitReturns(t *testing.T, then func(x *rig.Lab), want func(t *testing.T, err error)) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		me, c := x.By("me"), x.Client()
 		outer, inner := c.NewLock("a"), c.NewLock("a")
@@ -58,11 +71,11 @@ func TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
 		rig.Must(t, err)
 		wait := rig.Beside(func() error { _, err := outer.NewCond("c").WaitFor(me, time.Second); return err })
 		synctest.Wait()
-		rig.WantIs(t, rig.ReleaseAround(h, func() {
+		want(t, rig.ReleaseAround(h, func() {
 			rig.Must(t, <-wait)
-			x.Suspend(time.Minute)
-		}), relock.ErrLost)
-		rig.WantIs(t, outer.Unlock(), relock.ErrLost)
+			then(x)
+		}))
+		want(t, outer.Unlock())
 		rig.End(t, x.Take(inner))
 	})
 }

@@ -89,8 +89,13 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold is on its handle once", "obtain.go",
-		"freed == nil && h != nil && h.in.Load() == nil {", "freed == nil && h != nil {",
+		"freed == nil && h != nil && !h.listed {", "freed == nil && h != nil {",
 		[]string{"TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce"},
+	},
+	{
+		"a hold that an Unlock has taken before its call returns is not put back", "obtain.go",
+		"freed == nil && h != nil && !h.listed {", "freed == nil && h != nil && h.in.Load() == nil {",
+		[]string{"TestAHoldThatIsUnlockedBeforeItsCallReturnsLeavesItsHandle"},
 	},
 	{
 		"who ends a hold looks once more for it on its handle", "hold.go",
