@@ -1,5 +1,5 @@
-# `make test` is everything a change must pass. On a fresh machine it needs Go and make:
-# `make deps` installs the rest.
+# `make test` tells in four minutes that relock works; `make check` is everything a change must pass. On a fresh machine
+# both need Go and make, and install the rest.
 
 # A workspace file of a developer must not change what is tested, and -modfile forbids one.
 export GOWORK := off
@@ -14,23 +14,28 @@ TRIMMED := $(strip $(shell go env GOFLAGS) -trimpath)
 TEST    := go test -p 3 -timeout 12m -vet=off
 
 .DEFAULT_GOAL := help
-# One after the other, but for the lanes of `make test`.
+# One after the other, but for the lanes of `make check`.
 LANES ?= 2
 ifeq ($(LANES),1)
 .NOTPARALLEL:
 endif
-.PHONY: help deps fmt fmtcheck vet lint race modules search alone test short demo mutate bench model fuzz vuln explore torture mutants long way sleeps servers matrix interop browser man dist release-check record
+.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants long way sleeps servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
+# What a newcomer runs first, and again after every change: it needs Go and make, and installs redis-server if it is missing.
+test: ## format, vet, and the tests that tell that it works; four minutes
+	@$(MAKE) --no-print-directory deps-server fmtcheck vet quick
+	@echo "make test: PASSED (format, vet, tests; make check is everything)"
+
 # Many tests wait for servers, processes and failovers more than they work: what computes goes beside them. LANES=1
-# has one after the other, for who looks for what disturbs a test.
-test: ## everything a change must pass
+# has one after the other, to see what disturbs a test.
+check: ## everything: lint, all tests with the race detector, searches, torture, measurements; a quarter of an hour
 	@$(MAKE) --no-print-directory deps fmtcheck lint
 	@$(MAKE) --no-print-directory -j$(LANES) race modules search
 	@$(MAKE) --no-print-directory alone
-	@echo "make test: PASSED (format, lint with vet, tests with -race, searches; modules: $(MODULES))"
+	@echo "make check: PASSED (format, lint with vet, tests with -race, searches; modules: $(MODULES))"
 
 short: ## the tests alone; those that need redis-server are skipped without one
 	@set -e; for m in $(MODULES); do (cd $$m && $(TEST) ./...); done
@@ -48,7 +53,7 @@ bench: ## measure beside other locks, and write docs/benchmarks.md; a quarter of
 		|| echo "make bench: Redisson is left out, unless it was built before: it needs Java 17, Maven and a Maven repository"
 	cd bench && go build -o out/bench . && ./out/bench -redisson ../redisson/interop/out/$(firstword $(REDISSON)) -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)
 
-# Two minutes and 2 GB; `make test` checks the same for three clients.
+# Two minutes and 2 GB; `make check` checks the same for three clients.
 model: ## check the model of the protocol for four clients, in every state
 	RELOCK_TEST_REQUIRE=1 RELOCK_MODEL_CLIENTS=4 go test -count=1 -parallel 1 -timeout 20m -v ./docs/model
 
@@ -61,7 +66,7 @@ fuzz: ## look for inputs that break a decoder or a check; FUZZTIME=10s for each 
 		done; \
 	done
 
-# Not part of `make test`: what is known of the dependencies changes while the code does not.
+# Not part of `make check`: what is known of the dependencies changes while the code does not.
 vuln: ## known vulnerabilities in what the code calls; needs the Go vulnerability database
 	@for m in $(MODULES); do \
 		echo "govulncheck: $$m"; \
@@ -86,7 +91,7 @@ FOR ?= 5m
 torture: ## processes, real servers and faults, judged from their histories
 	cd test/torture && go run . -for $(FOR) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 
-# What is left to chance, and make test does a few times, very often. LONG=BoundedBuffer is half a minute: 10,000 items by 8 processes. LONG=SeveralLocks is another: subsets of 12 names.
+# What is left to chance, and make check does a few times, very often. LONG=BoundedBuffer is half a minute: 10,000 items by 8 processes. LONG=SeveralLocks is another: subsets of 12 names.
 LONG ?= .
 long: ## processes that are killed, stopped and cancelled, for long; LONG= names a test
 	RELOCK_TEST_REQUIRE=1 RELOCK_LONG=1 go test -count=1 -timeout 3h -v -run '$(LONG)' ./test/real
@@ -94,7 +99,7 @@ long: ## processes that are killed, stopped and cancelled, for long; LONG= names
 way: ## list the functions through which a lock and unlock go
 	RELOCK_TEST_REQUIRE=1 RELOCK_WAY=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/cost
 
-# Not part of `make test`: it builds the standard library anew. Five minutes.
+# Not part of `make check`: it builds the standard library anew. Five minutes.
 sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
 	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./test/torture ./bench,$(MODULES))" internal/tools/sleeps.sh
 
@@ -102,14 +107,14 @@ sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minu
 mutants: ## break the locks on purpose, and see the torture rig find it
 	cd test/torture && go run . mutants
 
-# Not part of `make test`: by pip, and an hour for all. SERVERS="installed redis-8.2.3" for some, TORTURE=0 without the short torture.
+# Not part of `make check`: by pip, and an hour for all. SERVERS="installed redis-8.2.3" for some, TORTURE=0 without the short torture.
 servers: ## download newer Redis and Valkey servers into out/servers; SERVERS= names some
 	@internal/tools/servers.sh get $(SERVERS)
 
 matrix: ## run the tests that need a server on each of those, and on the one installed
 	@TORTURE=$(TORTURE) internal/tools/servers.sh matrix $(SERVERS)
 
-# Not part of `make test`: it needs Java 17, Maven and a Maven repository, and six minutes for each version.
+# Not part of `make check`: it needs Java 17, Maven and a Maven repository, and six minutes for each version.
 REDISSON ?= 4.7.0 3.52.0
 interop: ## share locks with a real Redisson, in each of the versions REDISSON
 	@for tool in java mvn redis-server; do command -v $$tool >/dev/null || { \
@@ -120,14 +125,14 @@ interop: ## share locks with a real Redisson, in each of the versions REDISSON
 		(cd bench && RELOCK_INTEROP=$$v go test -count=1 -timeout 5m -run '^TestRedissonIsMeasuredWhereAJVMIs$$' ./internal/load); \
 	done; echo "make interop: PASSED (Redisson $(REDISSON))"
 
-# Not part of `make test`: it needs a Chromium. RUN='part of a name' for one alone, which leaves the picture as it is.
+# Not part of `make check`: it needs a Chromium. RUN='part of a name' for one alone, which leaves the picture as it is.
 browser: ## look at the dashboard with a headless Chromium, and make docs/dashboard.png
 	cd relockweb/browser && RELOCK_BROWSER=1 RELOCK_SCREENSHOT=$(if $(RUN),,$(CURDIR)/docs/dashboard.png) go test -count=1 -timeout 5m -v $(if $(RUN),-run '$(RUN)') .
 
 man: ## write docs/relock.1, the man page of the command
 	go run ./cmd/relock man > docs/relock.1.new && mv docs/relock.1.new docs/relock.1
 
-# Not part of `make test`: goreleaser is built first, which takes long, unless GORELEASER is one. Nothing is published.
+# Not part of `make check`: goreleaser is built first, which takes long, unless GORELEASER is one. Nothing is published.
 dist: ## build the command for each system into out/dist, with sums and bills of material
 	@internal/tools/release.sh dist
 
@@ -143,20 +148,16 @@ record: ## make docs/demo.txt of what the demo prints
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
 # gcc: the race detector is linked with cgo, and Spin writes its checker in C.
 deps: ## install redis-server, spin and a C compiler where they are missing
-	@set -e; \
-	missing=; \
+	@missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
 	command -v spin >/dev/null || missing="$$missing spin"; \
 	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
-	[ -n "$$missing" ] || exit 0; \
-	command -v apt-get >/dev/null || { echo "make deps: install by hand:$$missing" >&2; exit 1; }; \
-	sudo=; [ "$$(id -u)" = 0 ] || ! command -v sudo >/dev/null || sudo=sudo; \
-	echo "make deps: installing$$missing"; \
-	$$sudo apt-get update; \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; \
-	command -v redis-server >/dev/null || { echo "make deps: still no redis-server" >&2; exit 1; }
+	internal/tools/install.sh $$missing
 
-lint race modules search alone short: export GOFLAGS := $(TRIMMED)
+deps-server:
+	@command -v redis-server >/dev/null || internal/tools/install.sh redis-server
+
+lint race modules search alone short quick: export GOFLAGS := $(TRIMMED)
 
 fmt: ## format the code
 	@set -e; for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/internal/tools/golangci.yml); done
@@ -165,7 +166,7 @@ fmtcheck:
 	@out=$$(gofmt -d .) && [ -z "$$out" ] || { echo "$$out"; echo "make fmtcheck: run make fmt" >&2; exit 1; }
 
 vet:
-	@set -e; for m in $(MODULES); do echo "go vet: $$m"; (cd $$m && go vet ./...); done
+	@go vet ./...
 
 # It computes for a while and ends: memory for a quarter of its time.
 lint: export GOGC ?= 400
@@ -200,8 +201,18 @@ LONGEST := ./test/real ./test/deploy ./cmd/relock ./test/contract
 # RELOCK_TEST_REQUIRE: a test that finds no redis-server fails instead of skipping.
 # -count=1: a result from the cache says nothing about the server that is installed now.
 # GORACE: a program with the race detector waits for a second when it ends, for reports of others that still run.
-race modules search alone: export RELOCK_TEST_REQUIRE := 1
+race modules search alone quick: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
+
+# What make test leaves to make check: packages that take minutes, and the modules beside the library.
+SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/house ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
+# Of the tests with processes and real servers make test runs these: exclusion, order, loss, tokens, wake-up.
+TELLING := ProcessesExcludeEachOther|FairGrantsInOrderOfArrivalOverProcesses|HolderBehindAPartitionKnowsBeforeAnybodyElseHolds|WaiterHoldsSoonAfterTheLeaseOfAKilledHolder|ReadersAndWritersOfProcessesNeverMeet|UnlockHandsTheLockToTheLongestWaiter|FirstQuestionAfterAPauseSaysLost
+quick: ## the tests of `make test`, without the race detector
+	@echo "go test: the library and its contracts"; all=$$(go list ./...) && $(TEST) -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$' \
+		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(SLOW)))
+	@echo "go test: processes and real servers"; $(TEST) -count=1 -run '^Test($(TELLING))$$' ./test/real ./test/deploy ./cmd/relock
+
 RACE := $(TEST) -race -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$'
 race: ## the root module's tests with the race detector
 	@echo "go test -race: ."; all=$$(go list ./...) && $(RACE) -p 4 $(LONGEST) \
