@@ -95,21 +95,6 @@ func different(page, out string) (lines []string) {
 	return lines
 }
 
-// TestReadmeShowsAPieceOfTheRecording, whichever run each of them is of.
-func TestReadmeShowsAPieceOfTheRecording(t *testing.T) {
-	readme, page := read(t, "../../README.md"), shapes(read(t, recording))
-	_, block, _ := strings.Cut(readme, "\n```text\n")
-	block, _, closed := strings.Cut(block, "```\n")
-	if lines := shapes(block); !closed || len(lines) < 5 {
-		t.Fatalf("README.md shows nothing of it: %q", block)
-	}
-	for line := range shapes(block) {
-		if !page[line] {
-			t.Errorf("README.md shows what docs/demo.txt does not: %s", line)
-		}
-	}
-}
-
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -46,6 +46,27 @@ func TestDocsNameTestsThatExist(t *testing.T)    { report(t, namedTests(everyFil
 func TestDocsLinkToFilesThatExist(t *testing.T)  { report(t, brokenLinks(everyFile(t))) }
 func TestFilesNameNoPathOfAMachine(t *testing.T) { report(t, machinePaths(everyFile(t))) }
 
+// mostReadmeWords is how much a stranger reads before trying relock.
+const mostReadmeWords = 900
+
+func TestReadmeIsShort(t *testing.T) {
+	if n := len(strings.Fields(everyFile(t)["README.md"])); n == 0 || n > mostReadmeWords {
+		t.Errorf("README.md has %d words, and may have 1 to %d", n, mostReadmeWords)
+	}
+}
+
+func TestDependabotLooksAtEveryModule(t *testing.T) {
+	files := everyFile(t)
+	for name := range files {
+		if path.Base(name) != "go.mod" {
+			continue
+		}
+		if dir := path.Join("/", path.Dir(name)); !strings.Contains(files[".github/dependabot.yml"], "directory: "+dir+"\n") {
+			t.Errorf(".github/dependabot.yml does not look at %s", dir)
+		}
+	}
+}
+
 // namedTests reports tests that a page promises and nobody wrote.
 func namedTests(files map[string]string) (problems []string) {
 	exists := map[string]bool{}
