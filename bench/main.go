@@ -141,12 +141,15 @@ func write(ctx context.Context, dir string, results report.Results, page report.
 		return err
 	}
 	file := filepath.Join(dir, "benchmarks.md")
-	text := results.Markdown(page)
+	text, tables := results.Markdown(page), results.Tables(page)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(dir, "benchmarks", "tables.md"), []byte(tables), 0o644); err != nil {
+		return err
+	}
 	if !page.Whole {
-		fmt.Print(text)
+		fmt.Print(text, tables)
 	}
 	fmt.Fprintf(os.Stderr, "%6.1fs  wrote %s\n", page.Took.Seconds(), file)
 	return nil

@@ -106,7 +106,7 @@ func prose(files map[string]string) map[string]string {
 	pages := map[string]string{}
 	for name, text := range files {
 		switch {
-		case name == "docs/benchmarks.md" || name == "CHANGELOG.md" || strings.HasPrefix(name, "test/torture/") || strings.HasPrefix(name, "bench/"):
+		case strings.HasPrefix(name, "docs/benchmarks") || name == "CHANGELOG.md" || strings.HasPrefix(name, "test/torture/") || strings.HasPrefix(name, "bench/"):
 			continue
 		case strings.HasSuffix(name, ".md"):
 			text, _, _ = strings.Cut(text, "\n## Track record")

@@ -76,7 +76,7 @@ var sections = []section{
 	{
 		workload: "redisson pair", title: "Beside Redisson: uncontended pair",
 		text: "One thread. Redisson's clients run in a JVM of their own, which has worked for five windows before the first round, and measures what it does there. " +
-			"Relock is in its own layout and in Redisson's, which [package redisson](redisson.md) takes; Redisson's rows are left out where there is no JVM.",
+			"Relock is in its own layout and in Redisson's, which [package redisson](../redisson.md) takes; Redisson's rows are left out where there is no JVM.",
 		metrics: []string{"pairs/s", "p50 us", "p99 us"},
 	},
 	{
@@ -110,7 +110,7 @@ var sections = []section{
 	},
 }
 
-// Markdown writes the page.
+// Markdown is the page that says what was to be reached and what was.
 func (r Results) Markdown(p Page) string {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n\n")
@@ -121,13 +121,10 @@ func (r Results) Markdown(p Page) string {
 		b.WriteString("> **Not a whole run.** Its windows are too short, or its workloads too few, for the figures to be quoted.\n\n")
 	}
 	b.WriteString("Two regimes: with cores left to sleep, a message to an idle core pays for waking it, as on a machine with little to do; with cores kept awake, a process on each core that runs only where nothing else wants to (SCHED_IDLE) keeps it from sleeping.\n\n")
-	b.WriteString("A † marks a lock that got too little done in some round for its figures to mean much. Errors of every kind are counted.\n\n")
 	b.WriteString("## Targets\n\nRatios are taken within a round, then the median over the rounds, and the spread.\n\n")
 	met, missed := r.targetTable(&b)
 	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of these, and the measurements that show it, are in [decision 0017](decisions/0017-what-limits.md).\n\n", met, missed)
-	for _, s := range sections {
-		r.section(&b, s, p.Plots)
-	}
+	b.WriteString("[All figures](benchmarks/tables.md) of every lock, with plots.\n\n")
 	r.errorList(&b)
 	b.WriteString("## Where and with what\n\n| | |\n|---|---|\n")
 	for _, f := range p.Facts {
@@ -141,6 +138,17 @@ func (r Results) Markdown(p Page) string {
 	return b.String()
 }
 
+// Tables is the page of all figures, in a folder beside the plots and below the page of Markdown.
+func (r Results) Tables(p Page) string {
+	var b strings.Builder
+	b.WriteString("# All figures\n\nThe figures behind [the targets](../benchmarks.md), which says where and with what they were measured.\n\n")
+	b.WriteString("A † marks a lock that got too little done in some round for its figures to mean much. Errors of every kind are counted.\n\n")
+	for _, s := range sections {
+		r.section(&b, s, p.Plots)
+	}
+	return b.String()
+}
+
 func (r Results) section(b *strings.Builder, s section, plots []string) {
 	of := r.where(query{workload: s.workload})
 	if len(of) == 0 {
@@ -149,7 +157,7 @@ func (r Results) section(b *strings.Builder, s section, plots []string) {
 	fmt.Fprintf(b, "## %s\n\n%s\n\n", s.title, s.text)
 	for _, file := range s.plots {
 		if slices.Contains(plots, file) {
-			fmt.Fprintf(b, "![%s](benchmarks/%s)\n\n", strings.TrimSuffix(file, ".svg"), file)
+			fmt.Fprintf(b, "![%s](%s)\n\n", strings.TrimSuffix(file, ".svg"), file)
 		}
 	}
 	for _, c := range of.distinct(byCase) {

@@ -67,14 +67,15 @@ func TestTargetWithoutResultsIsNotCalledMet(t *testing.T) {
 func TestErrorsAndTooLittleProgressAreShown(t *testing.T) {
 	s := sample("weak", 0, 10)
 	s.Errors, s.Err, s.Few = 3, "out of order", true
-	page := report.Results{sample("strong", 0, 10), s}.Markdown(report.Page{Rounds: 1})
+	results := report.Results{sample("strong", 0, 10), s}
+	page := results.Tables(report.Page{Rounds: 1})
 	if row := rowOf(t, page, "| weak"); !strings.HasPrefix(row, "| weak † |") || !strings.HasSuffix(row, "| 3 |") {
 		t.Error(row)
 	}
 	if row := rowOf(t, page, "| strong"); strings.Contains(row, "†") || !strings.HasSuffix(row, "| 0 |") {
 		t.Error(row)
 	}
-	rowOf(t, page, "| pair 1, cores left to sleep | weak | 1 | 3 | out of order |")
+	rowOf(t, results.Markdown(report.Page{Rounds: 1}), "| pair 1, cores left to sleep | weak | 1 | 3 | out of order |")
 }
 
 func TestRunThatIsNotWholeSaysSo(t *testing.T) {
