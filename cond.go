@@ -252,7 +252,10 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 // as well, and the wait returns without it. It would be held for ever else.
 func (h *Hold) leave() error {
 	err := h.Release()
-	if !errors.Is(err, errAbsent) {
+	switch {
+	case errors.Is(err, ErrNotHeld) && h.handedOver():
+		return nil
+	case !errors.Is(err, errAbsent):
 		return err
 	}
 	k := h.keeper()

@@ -76,14 +76,54 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
+	request, release := h.outlasting(ctx)
+	defer release()
 	runAll(cancel)
 	h.unlist()
-	err = d.send(ctx)
+	err = d.send(request)
 	h.releasedHook(err, now)
 	if err != nil {
 		return "", err
 	}
+	k.mu.Lock()
+	h.extra().detached = true
+	k.mu.Unlock()
 	return t.text(), nil
+}
+
+// handedOver reports whether a ticket has the hold, so that its Do has nothing to release.
+func (h *Hold) handedOver() bool {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.extras != nil && h.detached
+}
+
+// outlasting returns a context for the request that hands h over. If ctx is a context of h, or descends from one, it
+// ends with h, and the request must not: it then ends with what else ends ctx.
+func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	var own *holdContext
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if c.hold == h {
+			own = c // the outermost
+		}
+	}
+	if own == nil {
+		return ctx, func() {}
+	}
+	request, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	end := func() { cancel(context.Cause(own.parent)) }
+	free := context.AfterFunc(own.parent, end)
+	drop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !ending.Is(cause, ErrNotHeld) {
+			cancel(cause)
+		}
+	})
+	bounded, stop := request, context.CancelFunc(func() {})
+	if until, ok := ctx.Deadline(); ok {
+		bounded, stop = context.WithDeadline(request, until)
+	}
+	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }
 }
 
 // A detaching hands what an acquisition holds to a ticket.

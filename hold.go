@@ -31,6 +31,7 @@ type Hold struct {
 
 // extras are what few holds have.
 type extras struct {
+	detached bool                      // handed over to a ticket, so that a Do has nothing to release
 	moved    *Lock                     // the reading side it was moved to by a downgrade
 	lostc    chan struct{}             // closed on loss; made by the first Lost
 	contexts map[*holdContext]struct{} // that end with the hold

@@ -108,6 +108,21 @@ var handleRules = []Rule{
 		[]string{"TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
 	},
 	{
+		"a hand-over under a context of its own hold is not ended by it", "handover.go",
+		"request, release := h.outlasting(ctx)", "request, release := ctx, func() {}",
+		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
+	},
+	{
+		"a hand-over under a context of its own hold ends with the parent of that", "handover.go",
+		"free := context.AfterFunc(own.parent, end)", "free := context.AfterFunc(context.Background(), end)",
+		[]string{"TestDetachUnderTheContextOfItsOwnHoldHeedsWhatElseEndsThat"},
+	},
+	{
+		"a Do whose hold was handed over has nothing to release", "cond.go",
+		"case errors.Is(err, ErrNotHeld) && h.handedOver():", "case false:",
+		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
+	},
+	{
 		"a lost hold that is to be handed over leaves its handle", "handover.go",
 		"if !h.hold.Released() && h.hold.Lost() {", "if false {",
 		[]string{"TestDetachOfALostHoldFreesItsHandle"},
