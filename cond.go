@@ -236,11 +236,20 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	l.judge() // may call hooks, and so take any time
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
-		return nil
+	for {
+		if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
+			return nil
+		}
+		rival := l.rival(h)
+		if rival == nil {
+			break
+		}
+		l.mu.Unlock()
+		h.outdo(rival)
+		l.mu.Lock()
 	}
 	if !must {
-		freed, _ = l.occupied(owner, h.unlock) // an error is of the same owner: any Unlock of its own will do
+		freed, _ = l.occupied(owner, h, h.unlock) // an error is of the same owner: any Unlock of its own will do
 	}
 	if freed == nil {
 		l.restore(h)

@@ -188,28 +188,75 @@ func (h *Hold) trusted() clock.Instant {
 	return h.hold.Session.Until()
 }
 
-// occupied returns a channel to wait on if a lost hold of another owner is in
-// the way, or ErrLost if the owner's own is; unlock: of a hold that Unlock is to end. It
-// needs l.mu.
-func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err error) {
-	if h := l.alike(unlock); l.read {
-		if h == nil {
+// errRegranted is why a hold is lost whose handle has been granted the lock again.
+var errRegranted = fmt.Errorf("%w: it has granted the lock again, to another call of the same handle", room.ErrRemoved)
+
+// rival returns a live hold of another grant on the same handle, or nil. An exclusive lock has
+// one grant at a time, so one of the two is over, and its renewal has yet to say so. It needs l.mu.
+func (l *Lock) rival(h *Hold) *Hold {
+	if l.read || l.holds.whole() == h.hold.Session {
+		return nil
+	}
+	token, live := h.grant()
+	if !live {
+		return nil
+	}
+	for other := range l.holds.all() {
+		if other.hold.Session == h.hold.Session {
+			continue
+		}
+		if grant, live := other.grant(); live && grant != token {
+			return other
+		}
+	}
+	return nil
+}
+
+// grant returns the token of the hold, without the owner's digits, and whether the hold is live.
+func (h *Hold) grant() (token int64, live bool) {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.hold.Token, h.state() == nil
+}
+
+// outdo has the older one of two grants be lost. Redis is told to release it: if the server's
+// clock has stepped back, the older grant is the one that Redis has.
+func (h *Hold) outdo(rival *Hold) {
+	older := rival
+	mine, _ := h.grant()
+	if theirs, _ := rival.grant(); theirs > mine {
+		older = h
+	}
+	k := older.keeper()
+	at := k.begin()
+	older.hold.Session.LoseHeld(errRegranted, &at)
+	k.end(&at)
+}
+
+// occupied returns a channel to wait on if a lost hold of another owner is in the way of h, or
+// ErrLost if the owner's own is. h is nil if the call has no hold yet; unlock says that Unlock
+// is to end the hold. occupied needs l.mu.
+func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct{}, err error) {
+	if alike := l.alike(unlock); l.read {
+		if alike == nil {
 			return nil, nil
 		}
-		if named := h.acquisition().Named(); named != (owner != "") || named && h.acquisition().owner() != owner {
+		if named := alike.acquisition().Named(); named != (owner != "") || named && alike.acquisition().owner() != owner {
 			return nil, fmt.Errorf("%w: the holds of one handle that Unlock may end belong to one named owner, or all to none, where several hold at once; use a handle for each owner", ErrOwnerMismatch)
 		}
 		return nil, nil // any of its unlocks will do
 	}
-	if l.holds.noneLost() {
+	// The last look may be older than a loss, so only a nested hold relies on it.
+	if l.holds.noneLost() && (h == nil || l.holds.whole() == h.hold.Session) {
 		return nil, nil
 	}
-	for h := range l.holds.all() {
-		lost := h.peek()
-		if lost == nil {
+	for other := range l.holds.all() {
+		lost := other.peek()
+		if other == h || lost == nil {
 			continue
 		}
-		if owner != "" && h.acquisition().owner() == owner {
+		if owner != "" && other.acquisition().owner() == owner {
 			return nil, fmt.Errorf("%w; unlock that hold first", lost)
 		}
 		t := l.holds.count()

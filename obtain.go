@@ -43,9 +43,8 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 	}
 }
 
-// errOccupied is why a call that does not wait any longer has nothing: Redis was not
-// asked, or in vain.
-var errOccupied = fmt.Errorf("%w; a hold of this handle, which is not unlocked yet: each success needs its Unlock, also after a loss", ErrLost)
+// errOccupied is what a call returns that does not wait for the Unlock of a lost hold.
+var errOccupied = fmt.Errorf("%w; an earlier hold of this handle was lost and must be unlocked first: each success needs its Unlock, also after a loss", ErrLost)
 
 // gate waits while a lost hold of somebody else, not yet unlocked, occupies the
 // handle: its Unlock is still to come, and must not end a later hold.
@@ -111,20 +110,30 @@ func (l *Lock) keep(h *Hold, fn func() error) (err error) {
 	return err
 }
 
-// attach adds a hold, or nil, to the handle unless a lost one of somebody else is
-// in the way: then it returns what is closed when one has been unlocked.
+// attach adds h to the handle, or only looks if h is nil. If a lost hold of another owner is in
+// the way, attach returns a channel that is closed when a hold has been unlocked.
 func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	l.mu.Lock()
-	if l.holds.newest() != nil {
+	for l.holds.newest() != nil {
 		l.mu.Unlock()
 		l.judge() // may call hooks, and so take any time
 		if h != nil && h.judge() != nil {
 			return nil, errGone
 		}
 		l.mu.Lock()
+		if h == nil {
+			break
+		}
+		rival := l.rival(h)
+		if rival == nil {
+			break
+		}
+		l.mu.Unlock()
+		h.outdo(rival) // the holder may not have heard of its loss: its Unlock must not end h
+		l.mu.Lock()
 	}
 	defer l.mu.Unlock()
-	freed, err = l.occupied(w.owner, w.unlock)
+	freed, err = l.occupied(w.owner, h, w.unlock)
 	if err == nil && freed == nil && h != nil && !h.listed { // a wait of its owner may have put it there, and an Unlock have taken it
 		l.holds.add(h)
 	}

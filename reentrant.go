@@ -32,9 +32,15 @@ type Lock struct {
 	holds holdList   // not yet unlocked
 }
 
-// Lock waits until the caller holds the lock. ctx bounds the wait, not the
-// hold; when it ends first, its error is returned. A ctx that is done at the
-// call fails even where the lock is free.
+// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
+// first, Lock returns its error. A ctx that is done at the call fails even if the lock is free.
+//
+// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle
+// is lost, Lock waits until that hold has been unlocked, and returns ErrLost at once to the
+// owner whose hold it was. If Redis grants the lock again before the loss is known here, the
+// older hold is lost at that instant, and the new grant goes to the next waiter. So an Unlock
+// never ends the hold of a later grant. Other handles do not wait: goroutines that must not
+// wait for each other's Unlock need a handle each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err

@@ -235,7 +235,7 @@ func (l *Lock) adopt(h *Hold) error {
 	if h.acquisition().Named() {
 		owner = h.acquisition().owner()
 	}
-	if _, err := l.occupied(owner, h.unlock); err != nil {
+	if _, err := l.occupied(owner, h, h.unlock); err != nil {
 		return err
 	}
 	l.holds.add(h)

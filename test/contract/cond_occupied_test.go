@@ -70,3 +70,32 @@ func occupyWhileItWaits(x *rig.Lab, l, elsewhere *relock.Lock, behind func(), th
 	rig.End(t, by)
 	then(s, mine)
 }
+
+// The lock was granted to the waiter again while another call of its handle held: that one had
+// not heard that it had lost the lock. Its Unlock ended the hold of the waiter.
+func TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, elsewhere := x.Lock("l"), x.Lock("l")
+		mine := rig.MustAcquire(t, l)
+		s := x.Sleeps(mine.Context(t.Context()), l.NewCond("c"), 0)
+		s.Waits()
+		time.Sleep(6 * time.Second)
+		rig.Must(t, l.Lock(t.Context()))
+		lost := l.Lost()
+		time.Sleep(11 * time.Second) // its next renewal is 9 s later
+		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
+		time.Sleep(5 * time.Second)
+		if !rig.IsShut(lost) {
+			t.Error("two holds of one handle live")
+		}
+		s.Waits()
+		x.Refuses(elsewhere)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost) // by the other call
+		s.Woken()
+		rig.Must(t, mine.Err())
+		x.Refuses(elsewhere)
+		rig.Must(t, l.Unlock())
+		rig.WantIs(t, mine.Err(), relock.ErrNotHeld)
+		x.Free(elsewhere)
+	})
+}

@@ -93,6 +93,16 @@ var handleRules = []Rule{
 		[]string{"TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce"},
 	},
 	{
+		"a handle that is granted the lock again has lost its older hold", "holds.go",
+		"live && grant != token {", "false && live && grant != token {",
+		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
+	},
+	{
+		"a wait that is granted the lock again leaves an older hold of its handle lost", "cond.go",
+		"rival := l.rival(h)", "rival := (*Hold)(nil)",
+		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
+	},
+	{
 		"a hold that an Unlock has taken before its call returns is not put back", "obtain.go",
 		"freed == nil && h != nil && !h.listed {", "freed == nil && h != nil && h.in.Load() == nil {",
 		[]string{"TestAHoldThatIsUnlockedBeforeItsCallReturnsLeavesItsHandle"},
