@@ -175,17 +175,75 @@ func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 	c.putLabels(ctx, at)
 }
 
-// ForceUnlock ends the grants that the lock has now, whoever has them, or else the rest
-// of its name (AtLeast, Once), and reports whether there was one. Its holders are told at
-// once, or notice at their next renewal, and may work on until then beside the next
-// holder: only the token protects from them. It is for an operator who knows that the
-// holder is gone.
+// ForceUnlock ends every grant that the lock has now, whoever has it, and if nobody holds
+// the lock, the rest of its name (AtLeast, Once). It reports whether there was one. The
+// holders are told at once, or notice it at their next renewal. Until then they may work
+// beside the next holder: only the fencing token protects against that. Use it when a
+// holder is known to be gone. To end what Info showed and nothing else, use
+// ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := l.forceUnlock(ctx)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
 }
 
-// forceUnlock is ForceUnlock, and says who had what it has ended, with the clients' IDs as labels.
+// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing
+// else: other readers and other holders of permits keep theirs, the queue keeps its order,
+// and the next waiter gets the lock if it may have it. The holder is told as with ForceUnlock.
+//
+// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares
+// the grant and ends it in one step, so a grant that began after the one that was seen is
+// safe. An owner's grant ends with all its holds, in every process. With the owner alone, or
+// the token alone, the grant is looked up first.
+//
+// It returns false if that holder does not hold the lock any more, and ErrInvalidOption if h
+// has neither an owner nor a token. If Redis did not answer the first request, the grant may have
+// ended by itself before the second: then the result is true all the same.
+func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
+	ended, err := l.forceHolder(ctx, h)
+	return len(ended.Holders) > 0, err
+}
+
+// errWhichHolder is what a Holder without an owner and a token is refused with.
+var errWhichHolder = fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)
+
+// forceHolder is ForceUnlockHolder, and returns the grant that it has ended. Of a grant whose
+// owner and token are known, it knows what the caller knows of it.
+func (l *Lock) forceHolder(ctx context.Context, h Holder) (ended Info, err error) {
+	ended.Name = l.Name()
+	seen := []Holder{h}
+	switch {
+	case h.Owner == "" && h.Token == 0:
+		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))
+	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token: // not such an owner's
+		there, _, err := l.info(ctx)
+		if err != nil {
+			return ended, err
+		}
+		ended.Kind, seen = there.Kind, there.Holders
+	}
+	for _, one := range seen {
+		if !one.is(h) {
+			continue
+		}
+		// The request names the token, also where the caller has named the owner alone: a late
+		// copy of it must not end the owner's next grant.
+		removed, err := l.force(ctx, one)
+		if removed {
+			ended.Holders = append(ended.Holders, one)
+		}
+		if err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
+}
+
+// is reports whether h is the holder that the owner and the token of want describe.
+func (h Holder) is(want Holder) bool {
+	return (want.Owner == "" || h.Owner == want.Owner) && (want.Token == 0 || h.Token == want.Token)
+}
+
+// forceUnlock is ForceUnlock, and returns what it has ended, with the clients' IDs as labels.
 func (l *Lock) forceUnlock(ctx context.Context) (ended Info, err error) {
 	there, now, err := l.info(ctx)
 	if err != nil {

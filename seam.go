@@ -92,6 +92,9 @@ func seamsOfTools() {
 		l.c.putLabels(ctx, all.clients(nil))
 		return all, now, nil
 	}
+	seam.ForceRest = func(ctx context.Context, lock any, until int64) (bool, error) {
+		return lock.(*Lock).force(ctx, Holder{Token: until})
+	}
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
 		ended, err := l.forceUnlock(ctx)

@@ -94,3 +94,80 @@ func TestALockWithThousandsOfReadersIsSeenAndForced(t *testing.T) {
 		t.Errorf("ForceUnlock = %v, %v", ok, err)
 	}
 }
+
+// TestForceUnlockHolderTakesTheLockFromThatHolderAlone: of two readers the other goes on, and a
+// holder that came later keeps the lock.
+func TestForceUnlockHolderTakesTheLockFromThatHolderAlone(t *testing.T) {
+	for _, prefix := range []string{"", "fair_", "read_", "write_", "fenced"} {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				lock := func(c *redisson.Client) *redisson.Lock {
+					if prefix == "fenced" {
+						return c.NewLock("a", redisson.Fenced())
+					}
+					return of(c, prefix)
+				}
+				victim, eye := lock(client(t, x)), lock(client(t, x))
+				rig.Must(t, victim.Lock(t.Context()))
+				info, err := eye.Info(t.Context())
+				rig.Must(t, err)
+				seen := info.Holders[0]
+				other := lock(client(t, x))
+				if prefix == "read_" {
+					rig.Must(t, other.Lock(t.Context()))
+				}
+				force := func(h relock.Holder, want bool) {
+					t.Helper()
+					if removed, err := eye.ForceUnlockHolder(t.Context(), h); removed != want || err != nil {
+						t.Errorf("ForceUnlockHolder(%+v) = %v, %v, want %v", h, removed, err, want)
+					}
+				}
+				force(relock.Holder{Owner: "nobody"}, false)
+				force(relock.Holder{Owner: seen.Owner, Token: seen.Token + 1}, false)
+				if prefix == "fenced" {
+					force(relock.Holder{Token: seen.Token}, true)
+				} else {
+					force(seen, true)
+				}
+				force(seen, false)
+				if prefix != "read_" {
+					rig.Must(t, other.Lock(t.Context()))
+				}
+				force(seen, false)
+				time.Sleep(time.Minute) // beyond some renewals
+				rig.WantIs(t, victim.Unlock(), relock.ErrLost)
+				rig.Must(t, other.Unlock())
+				_, err = eye.ForceUnlockHolder(t.Context(), relock.Holder{})
+				rig.WantIs(t, err, relock.ErrInvalidOption)
+				rig.Must(t, x.Redis.Del(t.Context(), "redisson_lock_token:{a}").Err()) // it has no TTL, as in Java
+			})
+		})
+	}
+}
+
+// TestForceUnlockHolderOfOneSideLeavesTheOther: what the writing side takes away is a writer, and
+// a writer's own reads are no reader.
+func TestForceUnlockHolderOfOneSideLeavesTheOther(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, me := client(t, x).NewRWLock("a"), x.By("me")
+		eye := client(t, x).NewRWLock("a")
+		force := func(side *redisson.Lock, want bool) {
+			t.Helper()
+			info, err := eye.WLocker().Info(t.Context())
+			rig.Must(t, err)
+			for _, h := range info.Holders {
+				if removed, err := side.ForceUnlockHolder(t.Context(), relock.Holder{Owner: h.Owner}); removed != want || err != nil {
+					t.Errorf("%+v: %v, %v, want %v", h, removed, err, want)
+				}
+			}
+		}
+		rig.Must(t, l.RLock(me))
+		force(eye.WLocker(), false)
+		rig.Must(t, l.RUnlock())
+		rig.Must(t, l.Lock(me))
+		rig.Must(t, l.RLock(me))
+		force(eye.RLocker(), false)
+		rig.Must(t, l.RUnlock())
+		rig.Must(t, l.Unlock())
+	})
+}

@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,65 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	// What a second request finds gone, an unanswered first one may have removed.
 	removed := unanswered && held || len(raw) == 1 && raw[0] == int64(1)
 	return err == nil && removed, err
+}
+
+// ForceUnlockHolder takes the lock from one holder, as Info showed it, and leaves everybody else
+// alone: of a read/write lock other readers go on, and so does a holder in the other mode. It
+// goes by h.Owner, and for a fenced lock by h.Token; the other locks of Redisson have no token. A zero
+// field matches any, and a holder without both is ErrInvalidOption. It returns false if that
+// holder does not hold the lock any more. Redis compares the owner as it takes the lock away. The layout
+// does not tell two grants of one owner apart: if the owner has released the lock and
+// taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
+func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
+	if err := l.bad(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	if h.Owner == "" && h.Token == 0 {
+		return false, l.wrap(fmt.Errorf("%w: the holder to remove has neither an owner nor a token", relock.ErrInvalidOption))
+	}
+	if err := l.c.hear(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	// A writer may have the fields of a reader as well. The lock is not held for reading then.
+	written := slices.ContainsFunc(info.Holders, func(one relock.Holder) bool { return !one.Read })
+	removed := false
+	for _, one := range info.Holders {
+		if l.kind.rw() && (one.Read == written || written == (l.kind == reading)) {
+			continue
+		}
+		if h.Owner != "" && one.Owner != h.Owner || h.Token != 0 && one.Token != h.Token {
+			continue
+		}
+		raw, unanswered, err := l.ask(ctx, l.forceCall(one))
+		if err != nil {
+			return removed, err
+		}
+		removed = removed || unanswered || len(raw) == 1 && raw[0] == int64(1)
+	}
+	return removed, nil
+}
+
+// forceCall takes the lock from one holder. A reader is removed as if it had released all its holds.
+func (l *Lock) forceCall(h relock.Holder) transport.Call {
+	channel := l.names.channel(l.kind)
+	switch l.kind {
+	case reading:
+		return transport.Call{
+			Script: releaseScripts[reading], Keys: append([]string{l.names.key}, l.names.read(h.Owner, max(h.Holds, 1))...),
+			Args: []any{h.Owner, 0, l.c.publish, channel, l.names.tag},
+		}
+	case writing:
+		return transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, channel, messageAll, "write", h.Owner + ":write"}}
+	}
+	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, channel, messageOne, "", h.Owner}}
+	if l.kind == fair {
+		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
+	}
+	return call
 }
 
 // look reads the fields of those who hold, and whether they do in the given mode.

@@ -1,7 +1,6 @@
 package relockweb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -17,10 +16,12 @@ const (
 	// forceWithin bounds what a request to end a grant does in Redis, and mostForm its size.
 	forceWithin = 10 * time.Second
 	mostForm    = 16 << 10
+	// mostForced is how many holders one form can name: each takes less than 30 bytes of it.
+	mostForced = 500
 )
 
-// askForce is the page that asks whether it is meant. It reads Redis itself: what it shows is
-// what is agreed to.
+// askForce is the page that asks whether it is meant. It reads Redis itself, so that what it
+// shows is what the operator agrees to.
 func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 	p := &page{Title: "End a grant", Status: http.StatusOK}
 	now, status, problem := s.forcible(r)
@@ -28,8 +29,8 @@ func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 		p.Status, p.Problem = status, problem
 	} else {
 		p.Title = "End the grant of " + now.Name
-		p.One = &detail{Lock: lockOf(now.Info, fewOf)}
-		p.Seen, p.Rests = now.latest(), now.rests
+		p.One = &detail{Lock: lockOf(now.Info, mostForced)}
+		p.Rests = now.rests
 	}
 	show(w, "force.html", p)
 }
@@ -60,44 +61,76 @@ func sameOrigin(r *http.Request) (status int, problem string) {
 	return http.StatusOK, ""
 }
 
-// end ends the grant, and returns the name of its lock.
+const (
+	nothingChosen = "nothing was done: confirm it, and choose whose grant is to end"
+	othersHold    = "nothing was done: what was shown has ended, and somebody else holds the lock by now; look again"
+	hasEnded      = "nothing was done: what was shown has ended; look again"
+)
+
+// end ends the grants that the form names, and no others. It returns the name of their lock.
 func (s *site) end(r *http.Request) (status int, problem, name string) {
 	now, status, problem := s.forcible(r)
 	if problem != "" {
 		return status, problem, ""
 	}
-	seen, err := strconv.ParseInt(r.PostFormValue("seen"), 10, 64)
-	rests, none := strconv.ParseInt(r.PostFormValue("rests"), 10, 64)
-	switch err = cmp.Or(err, none); {
-	case err != nil || r.PostFormValue("confirm") != "yes":
-		return http.StatusBadRequest, "nothing was done: it was not said that this is meant", ""
-	case now.latest() > seen:
-		return http.StatusConflict, "nothing was done: somebody else holds by now; look again", ""
-	case now.latest() == 0 && seen > 0, now.rests != rests: // a rest may be that of a later grant
-		return http.StatusConflict, "nothing was done: what was shown has ended; look again", ""
+	tokens, rests, ok := chosen(r)
+	if !ok {
+		return http.StatusBadRequest, nothingChosen, ""
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), forceWithin)
 	defer cancel()
-	if _, err := s.c.NewLock(now.Name).ForceUnlock(ctx); err != nil {
+	removed, err := s.endThese(ctx, now, tokens, rests)
+	switch {
+	case err != nil:
 		return http.StatusBadGateway, fmt.Sprintf("it may or may not have been ended: %v", err), ""
+	case !removed && len(now.Holders) > 0:
+		return http.StatusConflict, othersHold, ""
+	case !removed:
+		return http.StatusConflict, hasEnded, ""
 	}
 	s.each.expire(now.Name)
 	s.locks.expire("")
 	return http.StatusSeeOther, "", now.Name
 }
 
-// A state is what Redis knows of a lock, and by what that is told from what it knows later.
+// chosen reads the form: the tokens of the grants that are to end, or else the end of the rest.
+func chosen(r *http.Request) (tokens map[int64]bool, rests int64, ok bool) {
+	tokens = map[int64]bool{}
+	for _, text := range r.PostForm["token"] {
+		token, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || token <= 0 {
+			return nil, 0, false
+		}
+		tokens[token] = true
+	}
+	rests, err := strconv.ParseInt(r.PostFormValue("rests"), 10, 64)
+	return tokens, rests, err == nil && r.PostFormValue("confirm") == "yes"
+}
+
+// endThese ends the grants with these tokens, or else the rest that ends at that time.
+// Redis compares each of them as it ends it.
+func (s *site) endThese(ctx context.Context, now state, tokens map[int64]bool, rests int64) (removed bool, err error) {
+	l := s.c.NewLock(now.Name)
+	if len(tokens) == 0 && rests > 0 {
+		return seam.ForceRest(ctx, l, rests)
+	}
+	for _, h := range now.Holders {
+		if !tokens[h.Token] {
+			continue
+		}
+		one, err := l.ForceUnlockHolder(ctx, h)
+		removed = removed || one
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// A state is what Redis knows of a lock.
 type state struct {
 	relock.Info
 	rests int64 // until when the name rests, by the server's clock in ms; 0: it does not
-}
-
-// latest is the largest token among the holders; 0: there are none.
-func (s state) latest() (token int64) {
-	for _, h := range s.Holders {
-		token = max(token, h.Token)
-	}
-	return token
 }
 
 // forcible is what Redis knows now of the lock that a request may force, or else what to

@@ -8,27 +8,31 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/relockweb"
 )
 
 func anybody(*http.Request) bool { return true }
 
-// asked is the form of the page that asks whether it is meant, filled in.
+// asked is the form of the page that asks whether it is meant, filled in: all that it shows is to
+// end.
 func (b *board) asked(name string) url.Values {
 	b.Helper()
 	page := b.get("/force?name="+url.QueryEscape(name), http.StatusOK)
 	form := url.Values{"name": {name}, "confirm": {"yes"}}
-	for _, key := range []string{"seen", "rests"} {
-		value := regexp.MustCompile(`name="` + key + `" value="(\d+)"`).FindStringSubmatch(page)
-		if value == nil {
-			b.Fatalf("there is no form with %q in\n%s", key, page)
-		}
-		form.Set(key, value[1])
+	rests := regexp.MustCompile(`name="rests" value="(\d+)"`).FindStringSubmatch(page)
+	if rests == nil {
+		b.Fatalf("there is no form in\n%s", page)
+	}
+	form.Set("rests", rests[1])
+	for _, token := range regexp.MustCompile(`name="token" value="(\d+)"`).FindAllStringSubmatch(page, -1) {
+		form.Add("token", token[1])
 	}
 	return form
 }
@@ -38,7 +42,7 @@ func TestDashboardIsReadOnlyUnlessForceIsAllowed(t *testing.T) {
 		h := b.hold("x", "a")
 		b.lacks(b.get("/lock?name=a", http.StatusOK), "force")
 		b.get("/force?name=a", http.StatusNotFound)
-		form := url.Values{"name": {"a"}, "seen": {fmt.Sprint(h.Token())}, "confirm": {"yes"}}
+		form := url.Values{"name": {"a"}, "token": {fmt.Sprint(h.Token())}, "rests": {"0"}, "confirm": {"yes"}}
 		if w := b.post(form, nil); w.Code != http.StatusNotFound {
 			t.Errorf("POST: status %d", w.Code)
 		}
@@ -52,7 +56,7 @@ func TestForceIsForThoseWhoMay(t *testing.T) {
 		h := b.hold("x", "a")
 		b.lacks(b.get("/lock?name=a", http.StatusOK), "End this grant")
 		b.get("/force?name=a", http.StatusForbidden)
-		form := url.Values{"name": {"a"}, "seen": {fmt.Sprint(h.Token())}, "confirm": {"yes"}}
+		form := url.Values{"name": {"a"}, "token": {fmt.Sprint(h.Token())}, "rests": {"0"}, "confirm": {"yes"}}
 		if w := b.post(form, nil); w.Code != http.StatusForbidden {
 			t.Errorf("POST of a stranger: status %d", w.Code)
 		}
@@ -147,7 +151,7 @@ func TestForceRefusesWhatNoPageOfItsOwnSent(t *testing.T) {
 func TestForceWantsToBeConfirmed(t *testing.T) {
 	run(t, func(b *board) {
 		h := b.hold("x", "a")
-		for key, value := range map[string]string{"confirm": "", "seen": "x", "rests": "x"} {
+		for key, value := range map[string]string{"confirm": "", "token": "x", "rests": "x"} {
 			form := b.asked("a")
 			form.Set(key, value)
 			if w := b.post(form, nil); w.Code != http.StatusBadRequest {
@@ -175,6 +179,61 @@ func TestForceSparesWhoHoldsSince(t *testing.T) {
 		}
 		rig.Must(t, second.Err())
 		rig.Must(t, second.Release())
+	}, relockweb.AllowForce(anybody))
+}
+
+// The lock passes on before each of the scripts that the answer to the form sends. Fails when the
+// end has no condition.
+func TestForceSparesAGrantThatBeginsInTheLastMoment(t *testing.T) {
+	for nth := range int64(3) {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			a := x.Actor()
+			b := &board{t, x, relockweb.Handler(a.Client, relockweb.AllowForce(anybody))}
+			first := b.hold("x", "a")
+			form := b.asked("a")
+			next := x.Begin(b.client("y").NewLock("a"))
+			next.Waits()
+			var sent atomic.Int64
+			a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+				if rig.ScriptSent(cmd.Args) != "" && sent.Add(1) == nth+1 {
+					rig.Must(t, first.Release())
+				}
+				return redistest.Pass
+			})
+			code := b.post(form, nil).Code
+			if sent.Swap(1<<30) <= nth {
+				rig.WantIs(t, first.Release(), relock.ErrLost) // there are no so many scripts
+			} else if code != http.StatusConflict {
+				t.Errorf("before script %d: status %d, want 409", nth+1, code)
+			}
+			second := next.Holds()
+			time.Sleep(time.Minute)
+			rig.Must(t, second.Release())
+		})
+	}
+}
+
+// Two read, and the form names one of them.
+func TestForceEndsTheChosenHolderAlone(t *testing.T) {
+	run(t, func(b *board) {
+		one := rig.MustAcquire(b, b.client("x").NewRWLock("a").RLocker())
+		two := rig.MustAcquire(b, b.client("y").NewRWLock("a").RLocker())
+		page := b.get("/force?name=a", http.StatusOK)
+		b.has(page, fmt.Sprintf(`value="%d"`, one.Token()), fmt.Sprintf(`value="%d"`, two.Token()))
+		b.lacks(page, "checked")
+		form := b.asked("a")
+		form["token"] = []string{fmt.Sprint(two.Token())}
+		if w := b.post(form, nil); w.Code != http.StatusSeeOther {
+			b.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		<-two.Lost()
+		rig.WantIs(b, two.Release(), relock.ErrLost)
+		rig.Must(b, one.Err())
+		delete(form, "token")
+		if w := b.post(form, nil); w.Code != http.StatusConflict {
+			b.Errorf("nobody was chosen: status %d", w.Code)
+		}
+		rig.Must(b, one.Release())
 	}, relockweb.AllowForce(anybody))
 }
 

@@ -30,12 +30,12 @@ import (
 // An Option changes what a [Handler] shows or allows.
 type Option func(*site) error
 
-// AllowForce offers to end the grant of a lock, as [relock.Lock.ForceUnlock] does, to each
-// request for which may says so: it is the place to ask who that is. Such a request must come
-// from a page of the same origin, after a page that asks whether that is meant, and it ends no
-// grant that is later than what that page showed, unless one begins within its last moment. Nor
-// does it end the rest of one (AtLeast, Once), unless that ends in the same millisecond as a rest
-// that was shown: as where a run of Once in one interval follows one whose rest was ended too.
+// AllowForce offers to end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, to
+// each request that may accepts: may is the place to ask who that is. Such a request must come
+// from a page of the same origin, after a page that asks whether it is meant. It ends the grants
+// that were chosen on that page, by their tokens, and nothing else. Where nobody holds the lock,
+// it ends the rest of the name that was shown (AtLeast, Once), or a rest that ends in the same
+// millisecond: a run of Once that follows one whose rest was ended has such a rest.
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {

@@ -29,7 +29,6 @@ type page struct {
 	Beyond  int // locks that have no row
 	One     *detail
 	Force   bool   // is offered
-	Seen    int64  // the latest token that the page of force shows
 	Rests   int64  // until when the name rests that it shows, by the server's clock in ms
 	Status  int    // of the answer
 	Problem string // instead of all else

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -101,31 +102,75 @@ func (t *tool) waiters(fs *flags) action {
 	})
 }
 
-const unlockAbout = `Its holder is told, but may work on for a moment beside the next one. This is for
-an operator who knows that the holder is gone or must stop. A lock that is free
-stays so, with exit status 0.
+const unlockAbout = `The holder is told, but may work on for a moment beside the next one. This is for an
+operator who knows that the holder is gone or must stop. If nobody holds the lock,
+nothing happens, and the exit status is 0.
+
+With -token or -owner, or both, it ends the grant of that holder alone, as info has
+shown it. Other readers, other runs of a semaphore, and a holder that came later keep
+theirs. If that holder does not hold the lock any more, nothing happens.
 `
 
 var errForce = usageError{errors.New("unlock takes the lock away from its holder: say -force if that is meant")}
 
 func (t *tool) unlock(fs *flags) action {
 	var force bool
+	var which relock.Holder
 	fs.BoolVar(&force, "force", false, "says that this is meant")
+	fs.Func("token", "N: only the holder with this token", func(s string) (err error) {
+		which.Token, err = strconv.ParseInt(s, 10, 64)
+		if err != nil || which.Token < 1 {
+			return errors.New("want the token that info shows")
+		}
+		return nil
+	})
+	fs.Func("owner", "ID: only the holder of this owner", func(s string) error {
+		if which.Owner = s; s == "" {
+			return errors.New("want the owner that info shows")
+		}
+		return nil
+	})
 	return t.inspect(fs, func(ctx context.Context, l *relock.Lock) error {
 		if !force {
 			return errForce
+		}
+		if which != (relock.Holder{}) {
+			return t.unlockHolder(ctx, l, which)
 		}
 		ended, err := seam.ForceUnlock(ctx, l)
 		if err != nil {
 			return err
 		}
-		t.removed(ended.(relock.Info))
+		t.removed(ended.(relock.Info), "there was nothing to remove")
 		return nil
 	})
 }
 
-// removed says what has been ended.
-func (t *tool) removed(ended relock.Info) {
+// unlockHolder ends the grant of one holder. It reads the lock first, to say whom it has removed.
+func (t *tool) unlockHolder(ctx context.Context, l *relock.Lock, which relock.Holder) error {
+	there, err := l.Info(ctx)
+	if err != nil {
+		return err
+	}
+	ended := relock.Info{Name: there.Name, Kind: there.Kind}
+	for _, h := range there.Holders {
+		if which.Token != 0 && h.Token != which.Token || which.Owner != "" && h.Owner != which.Owner {
+			continue
+		}
+		removed, err := l.ForceUnlockHolder(ctx, h)
+		if err != nil {
+			return err
+		}
+		if removed {
+			ended.Holders = append(ended.Holders, h)
+		}
+	}
+	t.removed(ended, "that holder does not hold it, nothing was changed")
+	return nil
+}
+
+// removed says what has been ended, or that nothing has.
+func (t *tool) removed(ended relock.Info, nothing string) {
 	switch {
 	case t.json:
 		t.tell(t.out, removedForm{ended.Name, holdersForm(ended.Kind, ended.Holders), ms(ended.Resting)})
@@ -133,7 +178,7 @@ func (t *tool) removed(ended relock.Info) {
 	case ended.Resting > 0:
 		t.say("%s: it was taken by nobody for another %v, and is free\n", ended.Name, ended.Resting.Round(time.Millisecond))
 	case len(ended.Holders) == 0:
-		t.say("%s: there was nothing to remove\n", ended.Name)
+		t.say("%s: %s\n", ended.Name, nothing)
 	}
 	if t.json || t.quiet {
 		return

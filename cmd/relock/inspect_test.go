@@ -173,6 +173,68 @@ func unlockAsTheLockPassesOn(t *testing.T, before int64) {
 	}
 }
 
+// One of two readers loses its grant, and the other keeps it.
+func TestUnlockOfOneHolderLeavesTheOthers(t *testing.T) {
+	for _, by := range []string{"-token", "-owner"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			read := func(owner string) *relock.Hold {
+				h, err := w.locks.NewRWLock("x", relock.Owner(owner)).RLocker().Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			one, two := read("one"), read("two")
+			value := map[string]string{"-token": strconv.FormatInt(two.Token(), 10), "-owner": "two"}[by]
+			for n := range 2 {
+				want := `x: removed "two": reading, holds 1, token ` + strconv.FormatInt(two.Token(), 10) + ","
+				if n == 1 {
+					want = "x: that holder does not hold it, nothing was changed\n"
+				}
+				if status, out, _ := w.relock("unlock", "-force", by, value, "x"); status != 0 || !strings.HasPrefix(out, want) {
+					t.Errorf("status %d, %q, want %q...", status, out, want)
+				}
+			}
+			<-two.Lost()
+			if err := two.Release(); !errors.Is(err, relock.ErrLost) {
+				t.Errorf("the release of the one that was removed: %v", err)
+			}
+			if err := one.Release(); err != nil {
+				t.Errorf("the release of the other: %v", err)
+			}
+		})
+	}
+}
+
+// What info showed has ended, and another holds by now.
+func TestUnlockOfAHolderSparesALaterOne(t *testing.T) {
+	w := newWorld(t)
+	first := w.hold("x")
+	token := strconv.FormatInt(first.Token(), 10)
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.hold("x")
+	for _, args := range [][]string{{"-token", token}, {"-owner", first.Owner()}, {"-token", token, "-owner", second.Owner()}} {
+		status, out, _ := w.relock(append([]string{"unlock", "-force", "x", "-json"}, args...)...)
+		if want := `{"name":"x","removed":[],"rested_ms":0}` + "\n"; status != 0 || out != want {
+			t.Errorf("%q: status %d, %q", args, status, out)
+		}
+	}
+	for _, args := range [][]string{{"-token", "0"}, {"-token", "x"}, {"-owner", ""}} {
+		if status, _, _ := w.relock(append([]string{"unlock", "-force", "x"}, args...)...); status != exitUsage {
+			t.Errorf("%q: status %d, want %d", args, status, exitUsage)
+		}
+	}
+	if status, _, _ := w.relock("unlock", "-token", "1", "x"); status != exitUsage {
+		t.Errorf("without -force: status %d", status)
+	}
+	if err := second.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUnlockWithoutForceRemovesNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.hold("x")

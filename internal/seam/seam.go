@@ -45,6 +45,10 @@ var (
 // other way to know: what it has read before may have passed on since.
 var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
 
+// ForceRest ends the rest of a lock's name (AtLeast, Once) that ends at that time of the
+// server in ms, and no other. relockweb must not end the rest of a later grant.
+var ForceRest func(ctx context.Context, lock any, until int64) (ended bool, err error)
+
 // Info is the lock's, and when that was by the server's clock, in ms. relockweb has no other
 // way to tell a rest from a later one: by its end.
 var Info func(ctx context.Context, lock any) (info any, now int64, err error)

@@ -31,6 +31,10 @@ func everyAnswer(l *relock.Lock) map[string]func(context.Context) error {
 	all := everyWay(l)
 	all["Info"] = func(ctx context.Context) error { _, err := l.Info(ctx); return err }
 	all["Waiters"] = func(ctx context.Context) error { _, err := l.Waiters(ctx); return err }
+	all["ForceUnlockHolder"] = func(ctx context.Context) error {
+		_, err := l.ForceUnlockHolder(ctx, relock.Holder{Owner: "x", Token: 1})
+		return err
+	}
 	all["ForceUnlock"] = func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err }
 	return all
 }

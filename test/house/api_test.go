@@ -46,6 +46,7 @@ var (
 	_ func(*relock.Lock, context.Context) (relock.Info, error)                                              = (*relock.Lock).Info
 	_ func(*relock.Lock, context.Context) ([]relock.Waiter, error)                                          = (*relock.Lock).Waiters
 	_ func(*relock.Lock, context.Context) (bool, error)                                                     = (*relock.Lock).ForceUnlock
+	_ func(*relock.Lock, context.Context, relock.Holder) (bool, error)                                      = (*relock.Lock).ForceUnlockHolder
 	_ func(*relock.Hold) error                                                                              = (*relock.Hold).Release
 	_ func(*relock.Hold) error                                                                              = (*relock.Hold).Err
 	_ func(*relock.Hold) <-chan struct{}                                                                    = (*relock.Hold).Lost

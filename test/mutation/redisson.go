@@ -267,4 +267,24 @@ var redissonRules = []Rule{
 		"redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])", "redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1])) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])",
 		[]string{"TestANestedUnlockInTheLastMillisecondLeavesALease"},
 	},
+	{
+		"redisson: the end of one holder goes by the owner", "redisson/info.go",
+		"h.Owner != \"\" && one.Owner != h.Owner || ", "",
+		[]string{"TestForceUnlockHolderTakesTheLockFromThatHolderAlone"},
+	},
+	{
+		"redisson: the end of one holder goes by the token", "redisson/info.go",
+		" || h.Token != 0 && one.Token != h.Token", "",
+		[]string{"TestForceUnlockHolderTakesTheLockFromThatHolderAlone"},
+	},
+	{
+		"redisson: the end of one holder is of its own side", "redisson/info.go",
+		"if l.kind.rw() && (one.Read == written || written == (l.kind == reading)) {", "if false {",
+		[]string{"TestForceUnlockHolderOfOneSideLeavesTheOther"},
+	},
+	{
+		"redisson: a reader that is removed leaves the other readers", "redisson/info.go",
+		"	case reading:\n		return transport.Call{", "	case reading + 100:\n		return transport.Call{",
+		[]string{"TestForceUnlockHolderTakesTheLockFromThatHolderAlone"},
+	},
 }

@@ -4,6 +4,21 @@ package mutation
 // or a token that goes down (F01 to F11 of docs/faults.md), each taken out in one place.
 var Safety = []Rule{
 	{
+		"the end of one holder spares the others", "inspect.go",
+		"if !one.is(h) {", "if false && !one.is(h) {",
+		[]string{"TestForceUnlockHolderEndsThatGrantAndNoOther", "TestForceUnlockHolderSparesALaterGrant"},
+	},
+	{
+		"the end of one holder compares all digits of the token", "inspect.go",
+		", wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:", ":",
+		[]string{"TestForceUnlockHolderOnARealServer"},
+	},
+	{
+		"nobody in particular is not whoever holds", "inspect.go",
+		"	case h.Owner == \"\" && h.Token == 0:\n		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))\n", "",
+		[]string{"TestForceUnlockHolderOfNobodyIsAnInvalidOption"},
+	},
+	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
 		"    local behind =", "    if holding == client then\n      return { now, 0, 1, tonumber(fields[3]), tonumber(fields[3]), ends - now, '' }\n    end\n    local behind =",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},

@@ -30,22 +30,27 @@ var dashboardRules = []Rule{
 	},
 	{
 		"force is confirmed", "relockweb/force.go",
-		`err != nil || r.PostFormValue("confirm") != "yes"`, "err != nil",
+		`err == nil && r.PostFormValue("confirm") == "yes"`, "err == nil",
 		[]string{"TestForceWantsToBeConfirmed"},
 	},
 	{
 		"force spares a later grant", "relockweb/force.go",
-		"now.latest() > seen", "false && now.latest() > seen",
-		[]string{"TestForceSparesWhoHoldsSince"},
+		"if !tokens[h.Token] {", "if false && !tokens[h.Token] {",
+		[]string{"TestForceSparesWhoHoldsSince", "TestForceEndsTheChosenHolderAlone"},
+	},
+	{
+		"force spares a grant of the last moment", "relockweb/force.go",
+		"l.ForceUnlockHolder(ctx, h)", "l.ForceUnlock(ctx)",
+		[]string{"TestForceSparesAGrantThatBeginsInTheLastMoment", "TestForceEndsTheChosenHolderAlone"},
 	},
 	{
 		"force spares the rest of a later grant", "relockweb/force.go",
-		"now.rests != rests:", "false && now.rests != rests:",
+		"return seam.ForceRest(ctx, l, rests)", "return l.ForceUnlock(ctx)",
 		[]string{"TestForceSparesTheRestOfALaterGrant"},
 	},
 	{
 		"force says that what was shown has ended", "relockweb/force.go",
-		"now.latest() == 0 && seen > 0, ", "",
+		"case !removed && len(now.Holders) > 0:", "case !removed:",
 		[]string{"TestForceSaysThatWhatWasShownHasEnded"},
 	},
 	{
@@ -88,6 +93,16 @@ var dashboardRules = []Rule{
 
 // commandRules are those of the command.
 var commandRules = []Rule{
+	{
+		"unlock of a holder goes by the token", "cmd/relock/inspect.go",
+		"which.Token != 0 && h.Token != which.Token || ", "",
+		[]string{"TestUnlockOfAHolderSparesALaterOne", "TestUnlockOfOneHolderLeavesTheOthers"},
+	},
+	{
+		"unlock of a holder goes by the owner", "cmd/relock/inspect.go",
+		" || which.Owner != \"\" && h.Owner != which.Owner", "",
+		[]string{"TestUnlockOfAHolderSparesALaterOne", "TestUnlockOfOneHolderLeavesTheOthers"},
+	},
 	{
 		"a command whose lock is lost is not continued", "cmd/relock/supervise.go",
 		"	c.heed()\n	if c.hold.Err() != nil {\n		c.signal(syscall.SIGTERM)\n		return\n	}\n", "	c.heed()\n",

@@ -1,0 +1,253 @@
+package contract_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// A forcible is a way to lock a name, and how many may hold it so at a time.
+type forcible struct {
+	name string
+	of   func(c *relock.Client) *relock.Lock
+	many bool
+}
+
+var forcibles = []forcible{
+	{"plain", func(c *relock.Client) *relock.Lock { return c.NewLock("a") }, false},
+	{"fair", func(c *relock.Client) *relock.Lock { return c.NewLock("a", relock.Fair()) }, false},
+	{"writer", func(c *relock.Client) *relock.Lock { return c.NewRWLock("a").WLocker() }, false},
+	{"fair writer", func(c *relock.Client) *relock.Lock { return c.NewRWLock("a", relock.Fair()).WLocker() }, false},
+	{"reader", func(c *relock.Client) *relock.Lock { return c.NewRWLock("a").RLocker() }, true},
+	{"permit", func(c *relock.Client) *relock.Lock { return c.NewSemaphore("a", 3) }, true},
+}
+
+// selectors are the parts of a holder by which it can be named.
+var selectors = map[string]func(h relock.Holder) relock.Holder{
+	"token":                func(h relock.Holder) relock.Holder { return relock.Holder{Token: h.Token} },
+	"owner":                func(h relock.Holder) relock.Holder { return relock.Holder{Owner: h.Owner} },
+	"token and owner":      func(h relock.Holder) relock.Holder { return relock.Holder{Token: h.Token, Owner: h.Owner} },
+	"all that Info showed": func(h relock.Holder) relock.Holder { return h },
+}
+
+// seenHolder is what Info shows of the holder with that owner.
+func seenHolder(x *rig.Lab, owner string) relock.Holder {
+	x.T.Helper()
+	for _, h := range x.Info(x.Eye.NewLock("a")).Holders {
+		if h.Owner == owner {
+			return h
+		}
+	}
+	x.T.Fatalf("%q holds nothing", owner)
+	return relock.Holder{}
+}
+
+// Only the named holder loses its grant, and is told. The others keep theirs, and the waiter
+// at the head of the queue gets the lock when it is free for it.
+func TestForceUnlockHolderEndsThatGrantAndNoOther(t *testing.T) {
+	for _, kind := range forcibles {
+		for how, by := range selectors {
+			t.Run(kind.name+" by "+how, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					var others []*relock.Hold
+					if kind.many {
+						others = append(others, acquire(t, kind.of(x.Client()), x.By("o1")), acquire(t, kind.of(x.Client()), x.By("o2")))
+					}
+					victim := acquire(t, kind.of(x.Client()), x.By("victim"))
+					seen := seenHolder(x, "victim")
+					removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), by(seen))
+					if !removed || err != nil {
+						t.Errorf("ForceUnlockHolder = %v, %v, want true", removed, err)
+					}
+					if got := len(x.Info(x.Eye.NewLock("a")).Holders); got != len(others) {
+						t.Errorf("%d holders are left, want %d", got, len(others))
+					}
+					if removed, err = x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), by(seen)); removed || err != nil {
+						t.Errorf("once more: %v, %v, want false, nil", removed, err)
+					}
+					<-victim.Lost()
+					rig.WantIs(t, victim.Release(), relock.ErrLost)
+					time.Sleep(time.Minute) // beyond some renewals
+					for _, h := range others {
+						rig.Must(t, h.Err())
+						rig.Must(t, h.Release())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A grant that began after the one that was seen is safe, also if its owner is the same.
+func TestForceUnlockHolderSparesALaterGrant(t *testing.T) {
+	for _, kind := range forcibles {
+		for _, later := range []string{"other", "victim"} {
+			t.Run(kind.name+", then "+later, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					first := acquire(t, kind.of(x.Client()), x.By("victim"))
+					seen := seenHolder(x, "victim")
+					rig.Must(t, first.Release())
+					second := acquire(t, kind.of(x.Client()), x.By(later))
+					for _, h := range []relock.Holder{seen, {Token: seen.Token}, {Owner: "nobody"}, {Owner: "nobody", Token: second.Token()}} {
+						if removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), h); removed || err != nil {
+							t.Errorf("%+v: %v, %v, want false, nil", h, removed, err)
+						}
+					}
+					time.Sleep(time.Minute)
+					rig.Must(t, second.Err())
+					rig.Must(t, second.Release())
+				})
+			})
+		}
+	}
+}
+
+// The waiters keep their order, and the first of them gets the lock at once.
+func TestForceUnlockHolderWakesTheNextAndLeavesTheQueue(t *testing.T) {
+	for _, kind := range forcibles {
+		if kind.name == "reader" {
+			continue // readers wait for writers alone: see the test below
+		}
+		t.Run(kind.name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				held := []*relock.Hold{acquire(t, kind.of(x.Client()), x.By("victim"))}
+				for len(held) < 3 && kind.many {
+					held = append(held, acquire(t, kind.of(x.Client()), x.By(string(rune('a'+len(held))))))
+				}
+				next, last := x.Begin(kind.of(x.Client())), x.Begin(kind.of(x.Client()))
+				next.Waits()
+				last.Waits()
+				before := x.Waiters(x.Eye.NewLock("a"))
+				removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), relock.Holder{Owner: "victim"})
+				if !removed || err != nil {
+					t.Fatalf("ForceUnlockHolder = %v, %v, want true", removed, err)
+				}
+				got := next.Holds()
+				last.Waits()
+				if after := x.Waiters(x.Eye.NewLock("a")); len(after) != 1 || after[0].Owner != before[1].Owner {
+					t.Errorf("%v waits, want %q", after, before[1].Owner)
+				}
+				rig.WantIs(t, held[0].Release(), relock.ErrLost)
+				rig.Must(t, got.Release())
+				rig.Must(t, last.Holds().Release())
+				for _, h := range held[1:] {
+					rig.Must(t, h.Release())
+				}
+			})
+		})
+	}
+}
+
+// A writer that waits for two readers gets the lock with the end of the second.
+func TestForceUnlockHolderOfReadersLetsTheWriterInAfterTheLast(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		one := acquire(t, x.Client().NewRWLock("a").RLocker(), x.By("one"))
+		two := acquire(t, x.Client().NewRWLock("a").RLocker(), x.By("two"))
+		writer := x.Begin(x.Client().NewRWLock("a").WLocker())
+		writer.Waits()
+		force := func(h relock.Holder) {
+			removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), h)
+			if !removed || err != nil {
+				t.Errorf("ForceUnlockHolder(%+v) = %v, %v, want true", h, removed, err)
+			}
+		}
+		force(relock.Holder{Owner: "one"})
+		writer.Waits()
+		force(relock.Holder{Token: seenHolder(x, "two").Token})
+		rig.Must(t, writer.Holds().Release())
+		rig.WantIs(t, one.Release(), relock.ErrLost)
+		rig.WantIs(t, two.Release(), relock.ErrLost)
+	})
+}
+
+// It ends a grant and never a rest.
+func TestForceUnlockHolderLeavesTheRestOfAName(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := acquire(t, x.Client().NewLock("a", relock.AtLeast(time.Hour)), x.By("victim"))
+		seen := seenHolder(x, "victim")
+		rig.Must(t, h.Release())
+		for _, h := range []relock.Holder{seen, {Token: seen.Token}, {Owner: seen.Owner}} {
+			if removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), h); removed || err != nil {
+				t.Errorf("%+v: %v, %v, want false, nil", h, removed, err)
+			}
+		}
+		if x.Info(x.Eye.NewLock("a")).Resting == 0 {
+			t.Error("the name rests no more")
+		}
+	})
+}
+
+func TestForceUnlockHolderOfNobodyIsAnInvalidOption(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := acquire(t, x.Client().NewLock("a"), t.Context())
+		removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), relock.Holder{Label: "x", Holds: 1})
+		if removed {
+			t.Error("it has removed somebody")
+		}
+		rig.WantIs(t, err, relock.ErrInvalidOption)
+		rig.Must(t, h.Release())
+	})
+}
+
+// The first request ends the grant, and its answer is lost. The next waiter holds when the
+// second request arrives.
+func TestForceUnlockHolderThatIsSentAgainSparesTheNextGrant(t *testing.T) {
+	for how, by := range selectors {
+		t.Run(how, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) {
+				a, b, operator := x.Actor(), x.Actor(), x.Actor()
+				held := x.Take(a.NewLock("a"))
+				x.Until(101 * time.Millisecond)
+				waiter := x.Begin(b.NewLock("a"))
+				waiter.Waits()
+				seen := seenHolder(x, held.Owner())
+				operator.Fate("force", 1, redistest.CutReply)
+				removed, err := operator.NewLock("a").ForceUnlockHolder(t.Context(), by(seen))
+				if !removed || err != nil {
+					t.Errorf("ForceUnlockHolder = %v, %v, want true: the first request may have removed it", removed, err)
+				}
+				if n := operator.Sent("force"); n != 2 {
+					t.Fatalf("force was sent %d times, want twice", n)
+				}
+				next := waiter.Holds()
+				rig.NotTrusted(t, held)
+				x.Until(11 * time.Second) // beyond a renewal
+				rig.Must(t, next.Err())
+				rig.End(t, next)
+			})
+		})
+	}
+}
+
+// On a server of its own, with holders and the operator in clients of their own.
+func TestForceUnlockHolderOnARealServer(t *testing.T) {
+	for _, kind := range forcibles {
+		t.Run(kind.name, func(t *testing.T) {
+			srv := redistest.Real(t)
+			c := rig.Open(t, srv.Client(t))
+			ctx := func(owner string) context.Context { return relock.WithOwner(t.Context(), owner) }
+			victim := acquire(t, kind.of(c), ctx("victim"))
+			var other *relock.Hold
+			if kind.many {
+				other = acquire(t, kind.of(rig.Open(t, srv.Client(t))), ctx("other"))
+			}
+			eye := rig.Open(t, srv.Client(t)).NewLock("a")
+			if removed, err := eye.ForceUnlockHolder(t.Context(), relock.Holder{Owner: "victim", Token: victim.Token() - 1}); removed || err != nil {
+				t.Errorf("with another token: %v, %v, want false, nil", removed, err)
+			}
+			rig.Must(t, victim.Err())
+			if removed, err := eye.ForceUnlockHolder(t.Context(), relock.Holder{Token: victim.Token()}); !removed || err != nil {
+				t.Errorf("ForceUnlockHolder = %v, %v, want true", removed, err)
+			}
+			<-victim.Lost()
+			rig.WantIs(t, victim.Release(), relock.ErrLost)
+			if other != nil {
+				rig.Must(t, other.Release())
+			}
+		})
+	}
+}
