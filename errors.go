@@ -60,7 +60,14 @@ var (
 // A requestError is why Redis could not be asked.
 type requestError struct{ err error }
 
-func (e *requestError) Error() string { return "redis could not be asked: " + e.err.Error() }
+func (e *requestError) Error() string {
+	text := "redis could not be asked: " + e.err.Error()
+	if transport.ReadOnly(e.err) {
+		text += "; a replica, or an endpoint for reading, takes no locks: connect to the primary"
+	}
+	return text
+}
+
 func (e *requestError) Unwrap() error { return e.err }
 
 // errLateAnswers is why answers are of no use: clocks that are minutes apart, or a slot

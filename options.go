@@ -235,6 +235,9 @@ func Logger(l *slog.Logger) Option {
 // somebody waits for here, and one connection for those of a server. Others may have
 // the option or not: clients of both sorts wake each other.
 //
+// Scripts then publish only in the slot of their keys. Some hosted servers allow no more
+// than that: docs/servers.md lists them.
+//
 // It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that
 // ForceUnlock ends is told of it by its next renewal only, unless somebody
 // waits here for the same lock.

@@ -3,11 +3,12 @@
 -- say which. Tries each command so that nothing is changed.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] channel the client's own inbox
--- ARGV[2] shard the sharded channel on which it hears of the lock; '': on none
--- RETURNS the names of the commands that are refused, or of the channel; 'unknown'
---   where the server does not know sharded channels; 'old' and its version, or '',
---   where it is one before Redis 7.0
+-- ARGV[1] channel the client's own inbox; '': the client hears on sharded channels only
+-- ARGV[2] shard a sharded channel in the lock's slot: the one that such a client hears on
+-- RETURNS the names of the commands that are refused, or of the channel; 'sharded' and the
+--   server's words where PUBLISH is refused and SPUBLISH in the slot of the keys is not;
+--   'unknown' where the server does not know sharded channels; 'old' and its version, or
+--   '', where it is one before Redis 7.0
 local refused = {}
 
 -- Redis 7.0 brought GT, and acl_check_cmd too. A server before it says nothing of a
@@ -46,21 +47,31 @@ try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
 try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
 try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
 try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
-try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
 -- Not tried: a server that is no node of a cluster answers with an error, and counts it.
 -- One that has no such command is none either.
 local known, may = pcall(redis.acl_check_cmd, 'CLUSTER', 'MYID')
 if known and not may then
   refused[#refused + 1] = 'cluster|myid'
 end
-try('publish, or the channel ' .. ARGV[1], redis.pcall('PUBLISH', ARGV[1], 'echo'))
-if ARGV[2] ~= '' then
-  local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
-  if type(sent) == 'table' and not redis.acl_check_cmd then
-    -- Both came with Redis 7.0.
-    refused[#refused + 1] = 'unknown'
+
+if ARGV[1] ~= '' then
+  try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
+  local sent, before = redis.pcall('PUBLISH', ARGV[1], 'echo'), #refused
+  try('publish, or the channel ' .. ARGV[1], sent)
+  -- Some hosters run PUBLISH of a script as SPUBLISH, whose channel must be in the slot of
+  -- the keys. So ask whether that would do.
+  if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
+    refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end
-  try('spublish, or the channel ' .. ARGV[2], sent)
-  try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
+  return refused
 end
+
+-- Such a client publishes only in the slot of the keys, so PUBLISH is not needed.
+local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
+if type(sent) == 'table' and not redis.acl_check_cmd then
+  -- Both came with Redis 7.0.
+  refused[#refused + 1] = 'unknown'
+end
+try('spublish, or the channel ' .. ARGV[2], sent)
+try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
 return refused

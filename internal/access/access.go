@@ -26,12 +26,13 @@ type Redis interface {
 
 // Config is who asks.
 type Config struct {
-	Prefix  string // of the keys
-	Client  string
-	Redis   Redis
-	Wire    *wire.Encoder
-	Open    context.Context // ends when the client does: then nothing that is lacking matters
-	Granted func()          // called once: the user may run all that scripts need
+	Prefix   string // of the keys
+	Client   string
+	Database int // that the redis client selects
+	Redis    Redis
+	Wire     *wire.Encoder
+	Open     context.Context // ends when the client does: then nothing that is lacking matters
+	Granted  func()          // called once: the user may run all that scripts need
 }
 
 // A Checker asks until it has been answered once.
@@ -60,14 +61,14 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	if c.runs.Load() {
 		return nil
 	}
-	keys, shard := key.Of(c.cfg.Prefix, hash), ""
+	keys, inbox := key.Of(c.cfg.Prefix, hash), key.Inbox(c.cfg.Prefix, c.cfg.Client)
 	if l.Sharded() {
-		shard = l.Channel
+		inbox = ""
 	}
-	raw, err := c.cfg.Redis.Do(ctx, trust.Attempt(ttl), c.cfg.Wire.Permit(keys, key.Inbox(c.cfg.Prefix, c.cfg.Client), shard))
+	raw, err := c.cfg.Redis.Do(ctx, trust.Attempt(ttl), c.cfg.Wire.Permit(keys, inbox, key.ShardInbox(c.cfg.Prefix, hash, c.cfg.Client)))
 	if err != nil {
 		if refused(err) {
-			return fmt.Errorf("%w (needed: eval, evalsha, and the keys %s and %s)", err, keys.Hash, keys.Queue)
+			return fmt.Errorf("%w (%s)", err, c.needs(keys))
 		}
 		return nil
 	}
@@ -76,6 +77,8 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 		return errNotSharded
 	case lacks.Old:
 		return tooOld(lacks.Version)
+	case lacks.Sharded != "" && len(lacks.Refused) == 1:
+		return fmt.Errorf("a script may not PUBLISH to the channel %s (%s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded)
 	case len(lacks.Refused) > 0:
 		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(lacks.Refused, ", "))
 	}
@@ -86,6 +89,15 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 		c.cfg.Granted()
 	}
 	return nil
+}
+
+// needs is what has to be granted for a script to run at all.
+func (c *Checker) needs(keys key.Keys) string {
+	needs := fmt.Sprintf("needed: eval, evalsha, and the keys %s and %s", keys.Hash, keys.Queue)
+	if c.cfg.Database != 0 {
+		needs += fmt.Sprintf("; and SELECT of database %d, which many hosters refuse: with database 0, KeyPrefix keeps applications apart", c.cfg.Database)
+	}
+	return needs
 }
 
 // tooOld is the error of a server before Redis 7.0, of that version if it says so.

@@ -87,6 +87,25 @@ func classify(err error) Outcome {
 // their slot is migrating. A call of one key would be served.
 func TryAgain(err error) bool { return says(err, "TRYAGAIN") }
 
+// ReadOnly reports whether a server refused to write because it is a replica.
+func ReadOnly(err error) bool { return says(err, "READONLY") }
+
+// hinted adds to the error of a call what may be the matter with a server that has not answered
+// any call: one that takes TLS only says nothing to a client without it, or hangs up.
+func (t *Transport) hinted(err error) error {
+	if t.met.Load() {
+		return err
+	}
+	var answer redis.Error
+	switch {
+	case err == nil, errors.As(err, &answer):
+		t.met.Store(true)
+	case t.plain && !ending.In(err) && Classify(err) == Unknown:
+		return fmt.Errorf("%w (it has answered no command yet: if the server takes TLS only, set TLSConfig)", err)
+	}
+	return err
+}
+
 // says reports whether err is one that Redis sent with this code.
 func says(err error, word string) bool {
 	if err == nil {

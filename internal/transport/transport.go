@@ -33,6 +33,8 @@ type Transport struct {
 	// deadline (ContextTimeoutEnabled).
 	deadlines bool
 	routed    atomic.Bool // the Cluster client knows its slots
+	plain     bool        // rdb makes its connections without TLS
+	met       atomic.Bool // a command has been answered
 
 	free sync.Pool // of *request; not of the process: channels and timers of a synctest bubble stay in it
 
@@ -68,9 +70,9 @@ func New(rdb redis.UniversalClient) *Transport {
 	t := &Transport{rdb: rdb, lanes: make(map[string]*lane), probed: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
-		t.single, t.deadlines = c, c.Options().ContextTimeoutEnabled
+		t.single, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	case cluster:
-		t.many, t.deadlines = c, c.Options().ContextTimeoutEnabled
+		t.many, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	}
 	t.own = newOwn(rdb)
 	t.idle.L = &t.mu
@@ -94,7 +96,15 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	}
 	r := t.do(ctx, timeout, &c)
 	t.failed(&c, r.Err)
-	return r.Reply, r.Err
+	return r.Reply, t.hinted(r.Err)
+}
+
+// Database is the database that the redis client selects.
+func (t *Transport) Database() int {
+	if t.single == nil {
+		return 0 // a Cluster has no other
+	}
+	return t.single.Options().DB
 }
 
 // do sends a call in the way that costs least. It is handed on by its address: the stacks of

@@ -32,8 +32,8 @@ func DecodeWhere(raw []any) (where int64, err error) {
 	return where, cur.End()
 }
 
-// Permit asks what the user may not run of what the scripts need, and which of these
-// channels may not be subscribed; a channel of "" is none.
+// Permit asks which commands and channels that the scripts need are refused. inbox is "" for
+// a client that hears on sharded channels only. shard is a channel in the slot of the keys.
 func (e *Encoder) Permit(keys key.Keys, inbox, shard string) transport.Call {
 	c := call(scriptPermit, keys, inbox, shard)
 	c.InFull = true
@@ -43,8 +43,9 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string) transport.Call {
 // A PermitReply is what is lacking.
 type PermitReply struct {
 	Refused   []string
-	Unsharded bool // the server has no sharded pub/sub
-	Old       bool // it is older than what is needed
+	Sharded   string // the words that refuse PUBLISH, where SPUBLISH would do; else ""
+	Unsharded bool   // the server has no sharded pub/sub
+	Old       bool   // it is older than what is needed
 	Version   string
 }
 
@@ -52,6 +53,8 @@ type PermitReply struct {
 func DecodePermit(raw []any) (reply PermitReply) {
 	for cur := scriptPermit.Read(raw); cur.More(); {
 		switch name := cur.Str("refused"); name {
+		case "sharded":
+			reply.Sharded = cur.Str("words")
 		case "unknown":
 			reply.Unsharded = true
 			return reply

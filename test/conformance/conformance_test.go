@@ -36,6 +36,7 @@ type ground struct {
 	rdb     *redis.Client
 	name    string              // the lock's
 	opts    []relock.LockOption // of every handle
+	with    []relock.Option     // of every client
 	clients [2]*relock.Client
 	dealt   int
 }
@@ -52,8 +53,9 @@ func inBothModes(t *testing.T, play func(t *testing.T, g *ground)) {
 	onGrounds(t, map[string][]relock.LockOption{"plain": nil, "fair": {relock.Fair()}}, play)
 }
 
-// onGrounds runs a case for each set of options. The cases of one test share a
-// redis-server, and have a lock each.
+// onGrounds runs a case for each set of options: in virtual time, on a redis-server, and on
+// one whose scripts may publish only in the slot of their keys, as some hosters' do. The cases
+// of one test share a server, and have a lock each.
 func onGrounds(t *testing.T, modes map[string][]relock.LockOption, play func(t *testing.T, g *ground)) {
 	t.Helper()
 	for mode, opts := range modes {
@@ -64,6 +66,14 @@ func onGrounds(t *testing.T, modes map[string][]relock.LockOption, play func(t *
 		for mode, opts := range modes {
 			t.Run(mode, func(t *testing.T) {
 				play(t, newGround(t, &ground{dial: srv.Dial, connect: srv.Client, opts: opts}))
+			})
+		}
+	})
+	t.Run("hosted", func(t *testing.T) {
+		srv := redistest.Host(t, redistest.Hosting{SlotPublish: true, Refuses: []string{"publish", "subscribe", "pubsub|numsub"}})
+		for mode, opts := range modes {
+			t.Run(mode, func(t *testing.T) {
+				play(t, newGround(t, &ground{dial: srv.Dial, connect: srv.Client, opts: opts, with: []relock.Option{relock.ShardedPubSub()}}))
 			})
 		}
 	})
@@ -97,7 +107,7 @@ func newGround(t *testing.T, g *ground) *ground {
 
 func (g *ground) client(rdb *redis.Client) *relock.Client {
 	g.t.Helper()
-	c, err := relock.New(rdb)
+	c, err := relock.New(rdb, g.with...)
 	g.ok(err)
 	if g.virtual != nil {
 		rig.SetClock(c, clock.New(time.Now, nil))

@@ -50,8 +50,10 @@ func shardedCluster(t *testing.T) func() redis.UniversalClient {
 	}
 }
 
-// withSharded is a documented line with what the option changes in it.
+// withSharded is a documented line with what the option changes in it: it needs no plain
+// pub/sub.
 func withSharded(t *testing.T, line string) string {
 	t.Helper()
-	return strings.Replace(line, " +subscribe ", " ", 1) + " " + strings.Join(rig.ShardedWords(t), " ")
+	line = strings.NewReplacer(" +subscribe ", " ", " +publish ", " ", " +pubsub|numsub ", " ").Replace(line)
+	return line + " " + strings.Join(rig.ShardedWords(t), " ")
 }

@@ -19,7 +19,7 @@ type Rule struct {
 // All are the rules.
 var All = slices.Concat(
 	Safety, Liveness, rwlockRules,
-	outageRules, runRules,
+	outageRules, serverRules, runRules,
 	holdRules,
 	wireRules,
 	handleRules,

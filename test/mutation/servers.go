@@ -1,0 +1,50 @@
+package mutation
+
+// serverRules are those for servers that refuse what others allow.
+var serverRules = []Rule{
+	{
+		"a client on sharded channels needs no publish", "lua/permit.lua",
+		"if ARGV[1] ~= '' then\n  try('pubsub|numsub'", "if true then\n  try('pubsub|numsub'",
+		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
+	},
+	{
+		"a client on sharded channels says that it needs no publish", "internal/access/access.go",
+		"	if l.Sharded() {\n		inbox = \"\"", "	if false {\n		inbox = \"\"",
+		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
+	},
+	{
+		"the option is named that a server needs", "lua/permit.lua",
+		"type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then", "false then",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"no option is named that does not help", "lua/permit.lua",
+		"if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then", "if #refused > before then",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"an option is named only where nothing else is refused", "internal/access/access.go",
+		"lacks.Sharded != \"\" && len(lacks.Refused) == 1:", "lacks.Sharded != \"\":",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"a database that may be refused is named", "internal/access/access.go",
+		"if c.cfg.Database != 0 {", "if false {",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"an endpoint for reading is named", "errors.go",
+		"if transport.ReadOnly(e.err) {", "if false {",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"a server that may take TLS only is named", "internal/transport/outcome.go",
+		"case t.plain && !ending.In(err)", "case false && !ending.In(err)",
+		[]string{"TestFirstErrorNamesTheRestriction"},
+	},
+	{
+		"a server that has answered is not taken for one of TLS only", "internal/transport/outcome.go",
+		"	if t.met.Load() {\n", "	if false {\n",
+		[]string{"TestServerThatHasAnsweredIsNotTakenForOneOfTLS"},
+	},
+}
