@@ -1,0 +1,95 @@
+package redisson_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// everyLayout are the layouts of locks, by the prefix of their names.
+var everyLayout = []string{"", "fair_", "read_", "write_"}
+
+// Fails when only a function that returns has its lock released.
+func TestDoReleasesTheLockHoweverItsFunctionEnds(t *testing.T) {
+	for how, end := range map[string]func(){"panic": func() { panic("of fn") }, "Goexit": runtime.Goexit} {
+		for _, prefix := range everyLayout {
+			t.Run(prefix+how, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					l := of(client(t, x), prefix)
+					done := make(chan any, 1)
+					go func() {
+						defer func() { done <- recover() }()
+						_ = l.Do(t.Context(), func(context.Context) error { end(); return nil })
+					}()
+					if got := <-done; how == "panic" && got != "of fn" {
+						t.Errorf("the panic came out as %v", got)
+					}
+					if n := l.HoldCount(); n != 0 {
+						t.Errorf("%d holds are left", n)
+					}
+					other := of(client(t, x), prefix)
+					if got, err := other.TryLock(t.Context(), 0); !got || err != nil {
+						t.Fatalf("TryLock of another process = %v, %v, want true", got, err)
+					}
+					rig.Must(t, other.Unlock())
+				})
+			})
+		}
+	}
+}
+
+// Fails when an operator who forces one side ends holds of the other.
+func TestForceUnlockOfOneSideLeavesTheOther(t *testing.T) {
+	for name, held := range map[string]struct {
+		side, other func(*redisson.RWLock) *redisson.Lock
+	}{
+		"read":  {(*redisson.RWLock).RLocker, (*redisson.RWLock).WLocker},
+		"write": {(*redisson.RWLock).WLocker, (*redisson.RWLock).RLocker},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				h, err := held.side(client(t, x).NewRWLock("a")).Acquire(t.Context())
+				rig.Must(t, err)
+				operator := client(t, x).NewRWLock("a")
+				if removed, err := held.other(operator).ForceUnlock(t.Context()); removed || err != nil {
+					t.Errorf("ForceUnlock of the other side = %v, %v, want false", removed, err)
+				}
+				time.Sleep(11 * time.Second) // the hold is renewed once
+				rig.Must(t, h.Err())
+				if info, err := held.side(operator).Info(t.Context()); err != nil || len(info.Holders) != 1 || info.Holders[0].Read != (name == "read") {
+					t.Errorf("Info = %+v, %v, want the holder", info, err)
+				}
+				if removed, err := held.side(operator).ForceUnlock(t.Context()); !removed || err != nil {
+					t.Errorf("ForceUnlock of this side = %v, %v, want true", removed, err)
+				}
+				time.Sleep(11 * time.Second)
+				if h.Err() == nil {
+					t.Error("the hold that was removed is not lost")
+				}
+				_ = h.Release()
+			})
+		})
+	}
+}
+
+// Fails when Info leaves out how long a lease of any layout has to go.
+func TestInfoTellsWhatIsLeftOfEveryLease(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				h, err := of(client(t, x), prefix).Acquire(t.Context())
+				rig.Must(t, err)
+				time.Sleep(4 * time.Second)
+				info, err := of(client(t, x), prefix).Info(t.Context())
+				if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL != 26*time.Second || info.Holders[0].Owner != h.Owner() || info.Holders[0].Holds != 1 {
+					t.Errorf("Info = %+v, %v, want one hold of %s for 26 s", info, err, h.Owner())
+				}
+				rig.Must(t, h.Release())
+			})
+		})
+	}
+}
