@@ -26,12 +26,20 @@ func (c *checkup) add(check, result, found, advice string) {
 
 // version goes by HELLO, which every user may send.
 func (c *checkup) version(ctx context.Context) {
+	hello := map[string]string{}
 	said, err := c.rdb.Do(ctx, "HELLO").Result()
 	if err != nil {
-		c.add("version", unknown, err.Error(), "")
-		return
+		// A server of RESP2 alone has no HELLO.
+		info, infoErr := c.section(ctx, "server")
+		if infoErr != nil || info["redis_version"] == "" {
+			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed: the lock below says more, and RESP2 is enough")
+			return
+		}
+		hello["server"], hello["version"], hello["mode"] = "redis", info["redis_version"], info["redis_mode"]
+		if info["valkey_version"] != "" {
+			hello["server"], hello["version"] = "valkey", info["valkey_version"]
+		}
 	}
-	hello := map[string]string{}
 	switch said := said.(type) {
 	case map[any]any:
 		for k, v := range said {
@@ -60,8 +68,8 @@ func (c *checkup) version(ctx context.Context) {
 func (c *checkup) settings(ctx context.Context) {
 	memory, err := c.section(ctx, "memory")
 	if err != nil {
-		c.add("eviction", unknown, err.Error(), "+info lets the doctor see it")
-		c.add("persistence", unknown, err.Error(), "+info lets the doctor see it")
+		c.add("eviction", unknown, err.Error(), adviceEviction)
+		c.add("persistence", unknown, err.Error(), adviceKept)
 		return
 	}
 	c.eviction(memory["maxmemory_policy"], memory["maxmemory"])
@@ -96,7 +104,7 @@ func (c *checkup) persistence(ctx context.Context, kept map[string]string) {
 	set, err := c.rdb.ConfigGet(ctx, "save").Result()
 	switch {
 	case err != nil:
-		c.add("persistence", unknown, "no append-only file; "+err.Error(), "+config|get lets the doctor see it")
+		c.add("persistence", unknown, "no append-only file; "+err.Error(), adviceKept)
 	case set["save"] != "":
 		c.add("persistence", warning, "snapshots alone", "a restart brings locks back as they were, or not at all: appendonly yes keeps them")
 	default:

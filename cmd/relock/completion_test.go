@@ -55,7 +55,7 @@ func TestCursorIsFoundWhereverFlagsStand(t *testing.T) {
 		{"-prefix other info he|", "words", ""},
 		{"-prefix=other info he|", "words", ""},
 		{"info -redis redis://127.0.0.1:1 he|", "words", ""},
-		{"info he* |", "words", "-redis -prefix -cert -key -cacert -q -json"},
+		{"info he* |", "words", "-redis -prefix -cert -key -cacert -sharded -q -json"},
 		{"ls he|", "words", "held"},
 		{"unlock -f|", "words", "-force"},
 		{"info -- he|", "words", "held"},

@@ -60,6 +60,7 @@ func trimName(err error) string { return strings.TrimPrefix(err.Error(), "relock
 type server struct {
 	url, prefix       string
 	cert, key, cacert string        // files, in PEM
+	sharded           bool          // waiters are woken over sharded pub/sub
 	patience          time.Duration // for its first answer; 0: as long as reachable
 }
 
@@ -72,6 +73,7 @@ func (s *server) flags(fs *flags, env []string) {
 	fs.StringVar(&s.cert, "cert", "", "FILE: the client's certificate for TLS, with -key")
 	fs.StringVar(&s.key, "key", "", "FILE: the key of that certificate")
 	fs.StringVar(&s.cacert, "cacert", "", "FILE: whom to trust for TLS (default: whom the system trusts)")
+	fs.BoolVar(&s.sharded, "sharded", false, "wake waiters over sharded pub/sub, as some hosted servers need (docs/servers.md)")
 }
 
 // A link is a connection to the locks of one Redis.
@@ -89,7 +91,11 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if l.locks, err = relock.New(l.rdb, append(opts, relock.KeyPrefix(s.prefix))...); err != nil {
+	opts = append(opts, relock.KeyPrefix(s.prefix))
+	if s.sharded {
+		opts = append(opts, relock.ShardedPubSub())
+	}
+	if l.locks, err = relock.New(l.rdb, opts...); err != nil {
 		l.rdb.Close()
 		return nil, err
 	}

@@ -61,6 +61,9 @@ func (t *tool) doctor(fs *flags) action {
 	return t.takesNothing("doctor", func(ctx context.Context) int {
 		var err error
 		if d.link, err = d.at.connect(ctx, relock.TokenKeep(doctorKeep)); err != nil {
+			if d.unreachable(ctx, err) {
+				return d.report()
+			}
 			return t.fail(err)
 		}
 		defer d.link.close()
@@ -83,6 +86,8 @@ func (d *doctor) examine(ctx context.Context) error {
 	look := func(ctx context.Context, rdb *redis.Client) error {
 		c := &checkup{doctor: d, rdb: rdb, addr: rdb.Options().Addr}
 		c.version(ctx)
+		c.writes(ctx)
+		c.commands(ctx)
 		c.settings(ctx)
 		c.clock(ctx)
 		return nil
@@ -139,55 +144,6 @@ func (d *doctor) report() (status int) {
 	return status
 }
 
-// heard says whether a message arrives that a script has sent.
-func heard(ctx context.Context, messages <-chan *redis.Message) bool {
-	over := time.NewTimer(farewell)
-	defer over.Stop()
-	select {
-	case _, open := <-messages:
-		return open
-	case <-over.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// echo asks in a script who is subscribed to a channel, and publishes there.
-var echo = redis.NewScript(`
-local seen = redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]
-redis.call('PUBLISH', ARGV[1], 'heard')
-return seen
-`)
-
-// messages checks that a script sees who is subscribed, and is heard.
-func (d *doctor) messages(ctx context.Context) {
-	f := finding{Check: "messages", Result: fine}
-	defer func() { d.add(f) }()
-	channel := d.at.prefix + ":doctor:" + uuid.NewString()
-	sub := d.link.rdb.Subscribe(ctx, channel)
-	defer sub.Close()
-	if _, err := sub.ReceiveTimeout(ctx, farewell); err != nil {
-		f.Result, f.Found = wrong, "cannot subscribe to "+channel+": "+err.Error()
-		f.Advice = "the user needs +subscribe and the channels &" + d.at.prefix + ":*; without, waiters are not woken"
-		return
-	}
-	seen, err := echo.Run(ctx, d.link.rdb, []string{channel}, channel).Int()
-	_, clustered := d.link.rdb.(*redis.ClusterClient) // whose servers each know their own subscribers
-	switch {
-	case err != nil:
-		f.Result, f.Found = wrong, err.Error()
-		f.Advice = "docs/operations.md lists the permissions that locks need"
-	case !heard(ctx, sub.Channel()):
-		f.Result, f.Found = wrong, fmt.Sprintf("what a script publishes is not heard (NUMSUB %d)", seen)
-		f.Advice = "waiters are not woken, and ask once a second: is there a proxy between several servers?"
-	case seen == 0 && !clustered:
-		f.Result, f.Found = wrong, "a script does not see who is subscribed (NUMSUB 0)"
-		f.Advice = "locks are right here, but the next waits for the lease of a waiter that died: is there a proxy between several servers?"
-	default:
-		f.Found = "a script is heard"
-	}
-}
-
 // locks takes a lock, has a second client wait for it, and hands it over.
 func (d *doctor) locks(ctx context.Context) {
 	f := finding{Check: "locks", Result: fine}
@@ -197,8 +153,7 @@ func (d *doctor) locks(ctx context.Context) {
 	case errors.Is(err, context.Canceled):
 		f.Result, f.Found = unknown, err.Error()
 	case err != nil:
-		f.Result, f.Found = wrong, trimName(err)
-		f.Advice = "docs/operations.md lists the permissions that locks need"
+		f.Result, f.Found, f.Advice = wrong, trimName(err), advice(err)
 	case took > time.Second/2:
 		f.Result, f.Found = warning, fmt.Sprintf("handed over after %v", took)
 		f.Advice = "the waiter was not woken, but asked by itself: see messages"

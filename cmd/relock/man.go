@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	manDate   = "2026-11-25" // of the page's newest part
+	manDate   = "2026-11-26" // of the page's newest part
 	roffWidth = 64           // before dashes are escaped; what is longer is hard to compare
 )
 
@@ -68,7 +68,7 @@ func manual() string {
 	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, or what -fair, -n, and -read or -write, make it.
 A password belongs into REDIS_URL: arguments are seen by everybody on the machine.
 
-Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key, -cacert, -q and -json also before the command; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
+Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key, -cacert, -sharded, -q and -json also before the command; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
 	p.line(".SH COMMANDS")
 	everywhere := commonFlags(new(server), nil)
 	for _, v := range verbs() {

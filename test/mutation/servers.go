@@ -47,4 +47,24 @@ var serverRules = []Rule{
 		"	if t.met.Load() {\n", "	if false {\n",
 		[]string{"TestServerThatHasAnsweredIsNotTakenForOneOfTLS"},
 	},
+	{
+		"the doctor publishes outside the slot, as locks do", "cmd/relock/hosting.go",
+		"d.at.prefix+\":doctor:\"+uuid.NewString(), plainEcho", "key, plainEcho",
+		[]string{"TestDoctorNamesWhatAHosterRefuses"},
+	},
+	{
+		"the doctor looks for TLS", "cmd/relock/hosting.go",
+		"hungUp(failed) && takesTLS(ctx, o):", "false:",
+		[]string{"TestDoctorNamesAServerThatTakesTLSOnly"},
+	},
+	{
+		"the doctor looks for an endpoint for reading", "cmd/relock/hosting.go",
+		"if redis.IsReadOnlyError(err) && !c.replica {", "if false {",
+		[]string{"TestDoctorNamesWhatAHosterRefuses"},
+	},
+	{
+		"a command uses sharded channels where it is told to", "cmd/relock/connect.go",
+		"	if s.sharded {\n", "	if false {\n",
+		[]string{"TestCommandsWorkOnShardedChannels"},
+	},
 }

@@ -1,0 +1,246 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// What the doctor says of servers that refuse something, as those of hosters do.
+// docs/servers.md has the same list.
+const (
+	adviceSharded  = "use the option ShardedPubSub, which is -sharded here"
+	advicePlain    = "leave out the option ShardedPubSub, which is -sharded here"
+	adviceListed   = "docs/operations.md lists the permissions that locks need"
+	adviceDatabase = "use database 0; KeyPrefix, which is -prefix here, keeps applications apart"
+	adviceTLS      = "use a URL that begins with rediss, and in Go TLSConfig"
+	advicePrimary  = "it takes no locks: connect to the primary"
+	adviceEviction = "ask the hoster for maxmemory-policy, which must be noeviction, or grant +info"
+	adviceKept     = "ask the hoster whether a restart keeps what was written, or grant +config|get"
+)
+
+// advice is what helps against an error of a lock.
+func advice(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "ShardedPubSub"):
+		return adviceSharded
+	case redis.HasErrorPrefix(err, "READONLY"), strings.Contains(text, "READONLY"):
+		return advicePrimary
+	}
+	return adviceListed
+}
+
+// unreachable looks for what is the matter with a Redis that cannot be asked, and reports
+// whether it has found something.
+func (d *doctor) unreachable(ctx context.Context, failed error) bool {
+	l, err := d.at.dial()
+	if err != nil {
+		return false
+	}
+	defer l.rdb.Close()
+	rdb, is := l.rdb.(*redis.Client)
+	if !is {
+		return false
+	}
+	f := finding{Server: l.addr, Result: wrong, Found: failed.Error()}
+	var answer redis.Error
+	switch o := rdb.Options(); {
+	case errors.As(failed, &answer) && o.DB != 0 && (&link{rdb: d.without(rdb)}).answers(ctx):
+		f.Check, f.Advice = "database", adviceDatabase
+		f.Found = fmt.Sprintf("database %d is refused: %v", o.DB, errors.Unwrap(failed))
+	case o.TLSConfig == nil && hungUp(failed) && takesTLS(ctx, o):
+		f.Check, f.Found, f.Advice = "connection", "the server takes TLS only", adviceTLS
+	default:
+		return false
+	}
+	d.add(f)
+	return true
+}
+
+// without is a client of the same server that selects no database. Its caller closes it.
+func (d *doctor) without(rdb *redis.Client) *redis.Client {
+	o := *rdb.Options()
+	o.DB = 0
+	return redis.NewClient(&o)
+}
+
+// answers reports whether a Redis can be asked, and closes the link.
+func (l *link) answers(ctx context.Context) bool {
+	defer l.rdb.Close()
+	err := l.rdb.Time(ctx).Err()
+	return err == nil || redis.IsPermissionError(err)
+}
+
+// hungUp reports whether a server has said nothing, or nothing of Redis.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "can't parse")
+}
+
+// takesTLS reports whether a server shakes hands by TLS. Nothing is sent to it after that, so
+// its certificate need not be trusted.
+func takesTLS(ctx context.Context, o *redis.Options) bool {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	host, _, _ := net.SplitHostPort(o.Addr)
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: host, InsecureSkipVerify: true}} //nolint:gosec // see above
+	c, err := dialer.DialContext(ctx, cmp.Or(o.Network, "tcp"), o.Addr)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// unneeded are commands that hosters refuse, and that locks do without.
+var unneeded = []struct {
+	name string
+	args []any
+}{
+	{"CONFIG", []any{"config", "get", "maxmemory"}},
+	{"INFO", []any{"info", "server"}},
+	{"CLIENT", []any{"client", "id"}},
+	{"CLUSTER", []any{"cluster", "myid"}},
+	{"SCRIPT LOAD", []any{"script", "load", "return 1"}},
+}
+
+// commands says which commands are refused that locks do without.
+func (c *checkup) commands(ctx context.Context) {
+	var refused []string
+	for _, command := range unneeded {
+		err := c.rdb.Do(ctx, command.args...).Err()
+		var answer redis.Error
+		if errors.As(err, &answer) && !strings.Contains(err.Error(), "cluster support disabled") {
+			refused = append(refused, command.name)
+		}
+	}
+	if len(refused) > 0 {
+		c.add("commands", fine, "refused: "+strings.Join(refused, ", "), "locks do without them")
+	}
+}
+
+// writes looks whether the server takes writes, where it has not said that it is a replica.
+func (c *checkup) writes(ctx context.Context) {
+	err := c.rdb.HDel(ctx, c.at.prefix+":doctor:"+uuid.NewString(), "-").Err()
+	if redis.IsReadOnlyError(err) && !c.replica {
+		c.replica = true
+		c.doctor.add(finding{Check: "writes", Server: c.addr, Result: wrong, Found: err.Error(), Advice: advicePrimary})
+	}
+}
+
+// plainEcho and shardedEcho ask in a script who is subscribed to a channel, and publish there.
+// They return how many are, or -1 and the error.
+var (
+	plainEcho   = newEcho("NUMSUB", "PUBLISH")
+	shardedEcho = newEcho("SHARDNUMSUB", "SPUBLISH")
+)
+
+func newEcho(count, publish string) *redis.Script {
+	return redis.NewScript(fmt.Sprintf(`
+local seen, sent = redis.pcall('PUBSUB', '%s', ARGV[1]), redis.pcall('%s', ARGV[1], 'heard')
+if type(sent) == 'table' then return { -1, sent.err } end
+return { seen.err and -1 or seen[2], '' }
+`, count, publish))
+}
+
+// An echoed message is what became of one that a script has sent.
+type echoed struct {
+	seen    int64  // subscribers that the script has counted; -1: it may not count
+	refused string // the error that it got
+	heard   bool
+	err     error // of the subscription, or of the script
+	deaf    bool  // it is of the subscription
+}
+
+// echo has a script send a message to a channel: the sharded one in the slot of its key, or a
+// plain one that is in no slot, as inboxes are.
+func (d *doctor) echo(ctx context.Context, sharded bool) (e echoed, channel string) {
+	key := d.at.prefix + ":doctor:{" + uuid.NewString() + "}"
+	channel, script, subscribe := d.at.prefix+":doctor:"+uuid.NewString(), plainEcho, d.link.rdb.Subscribe
+	if sharded {
+		channel, script, subscribe = key, shardedEcho, d.link.rdb.SSubscribe
+	}
+	sub := subscribe(ctx, channel)
+	defer sub.Close()
+	if _, err := sub.ReceiveTimeout(ctx, farewell); err != nil {
+		e.err, e.deaf = err, true
+		return e, channel
+	}
+	reply, err := script.Run(ctx, d.link.rdb, []string{key}, channel).Slice()
+	if err != nil || len(reply) != 2 {
+		e.err = cmp.Or(err, fmt.Errorf("a script returned %v", reply))
+		return e, channel
+	}
+	e.seen, _ = reply[0].(int64)
+	e.refused, _ = reply[1].(string)
+	if e.refused == "" {
+		e.heard = heard(ctx, sub.Channel())
+	}
+	return e, channel
+}
+
+// heard says whether a message arrives that a script has sent.
+func heard(ctx context.Context, messages <-chan *redis.Message) bool {
+	over := time.NewTimer(farewell)
+	defer over.Stop()
+	select {
+	case _, open := <-messages:
+		return open
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// messages checks that a script sees who is subscribed, and is heard.
+func (d *doctor) messages(ctx context.Context) {
+	f := finding{Check: "messages", Result: fine}
+	defer func() { d.add(f) }()
+	e, channel := d.echo(ctx, d.at.sharded)
+	_, clustered := d.link.rdb.(*redis.ClusterClient) // whose servers each know their own subscribers
+	f.Result = wrong
+	switch {
+	case e.deaf:
+		f.Found = "cannot subscribe to " + channel + ": " + e.err.Error()
+		f.Advice = "the user needs +subscribe and the channels &" + d.at.prefix + ":*; without, waiters are not woken"
+		if d.at.sharded {
+			f.Advice = strings.Replace(f.Advice, "+subscribe", "+ssubscribe", 1)
+		}
+		d.otherWay(ctx, &f)
+	case e.err != nil:
+		f.Found, f.Advice = e.err.Error(), adviceListed
+	case e.refused != "":
+		f.Found, f.Advice = "a script may not publish to "+channel+": "+e.refused, adviceListed
+		d.otherWay(ctx, &f)
+	case !e.heard:
+		f.Found = fmt.Sprintf("what a script publishes is not heard (NUMSUB %d)", e.seen)
+		f.Advice = "waiters are not woken, and ask once a second: is there a proxy between several servers?"
+	case e.seen == 0 && !clustered:
+		f.Found = "a script does not see who is subscribed (NUMSUB 0)"
+		f.Advice = "locks are right here, but the next waits for the lease of a waiter that died: is there a proxy between several servers?"
+	default:
+		f.Result, f.Found = fine, "a script is heard"
+	}
+}
+
+// otherWay looks whether the other sort of channels would do.
+func (d *doctor) otherWay(ctx context.Context, f *finding) {
+	e, _ := d.echo(ctx, !d.at.sharded)
+	if !e.heard {
+		return
+	}
+	if f.Advice = adviceSharded; d.at.sharded {
+		f.Advice = advicePlain
+	}
+}
