@@ -91,6 +91,6 @@ end
 close()
 if state.queued == 0 and not state.conds and not blocked() then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
-  redis.call('PEXPIRE', KEYS[1], keep)
+  redis.call('PEXPIRE', KEYS[1], life(0, keep))
 end
 return { removed, now, more, after }

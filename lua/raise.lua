@@ -4,7 +4,8 @@
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] token what the counter is to be at least
--- ARGV[4] life ms that the hash lives at least from now on
+-- ARGV[4] life ms that the hash lives at least from now on, and as much longer as the counter is
+--   ahead of this server's clock
 -- RETURNS 1 (the session holds, and the counter is as large) or 0 (not held, any more)
 local nonce = string.match(ARGV[1], '^%S+')
 local record = redis.pcall('HMGET', KEYS[1], 'holder', ARGV[2], 'until', 'token', 's:' .. nonce, 'several')
@@ -18,7 +19,10 @@ if not alone and not several then
   return 0
 end
 if record[4] + 0 < ARGV[3] + 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[4], 'GT')
+  -- The counter must not expire before this server's clock has passed it.
+  local clock = redis.call('TIME')
+  local ahead = math.floor((ARGV[3] - (clock[1] * 1000000 + clock[2])) / 1000)
+  redis.call('PEXPIRE', KEYS[1], ARGV[4] + math.max(ahead, 0), 'GT')
   if alone and not record[3] then
     -- Its deadline was TTL after its token, which will not be the instant of its grant.
     local ttl = string.match(record[2], ' (%d+) %d+$')

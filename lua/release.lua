@@ -24,7 +24,10 @@ local alone = fields[1] == ARGV[1] and ARGV[3] == '0'
 if alone and not fields[2] then
   redis.call('HDEL', KEYS[1], 'holder', 'until', ARGV[2])
   if ARGV[5] then
-    redis.call('PEXPIRE', KEYS[1], ARGV[5])
+    -- The counter of tokens may be ahead of the clock: it must not expire before the clock has passed it.
+    local token, clock = redis.call('HGET', KEYS[1], 'token'), redis.call('TIME')
+    local ahead = math.floor(((token or 0) - (clock[1] * 1000000 + clock[2])) / 1000)
+    redis.call('PEXPIRE', KEYS[1], ARGV[5] + math.max(ahead, 0))
   end
   return 2
 end
@@ -135,6 +138,6 @@ end
 close()
 if state.queued == 0 and not state.conds and not blocked() then
   -- Nothing has a deadline any more but ended nonces: the keep time starts now.
-  redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))
+  redis.call('PEXPIRE', KEYS[1], math.max(life(0, keep), until_ms - now))
 end
 return { was, now, more }

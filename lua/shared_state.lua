@@ -40,13 +40,20 @@ local function open()
   end
 end
 
+-- How long a hash lives after lease ms: keep, and as long as the counter of tokens is ahead of the
+-- clock. A counter that is raised to the token of a faster clock must not expire before this
+-- clock has passed it: the next grant would have a smaller token.
+local function life(lease, keep)
+  return lease + keep + math.max(math.floor(state.token / 1000) - now, 0)
+end
+
 -- PEXPIRE is the first write of a script: Redis allows it when it is out of
 -- memory, and then lets the script's other writes pass; and a client that may
 -- not set a TTL fails here, before anything without one exists. GT: a key's TTL
 -- is garbage collection for the longest deadline and never moves earlier.
 local function touch(ttl, keep)
   state.keep = keep
-  state.fresh = redis.call('PEXPIRE', KEYS[1], ttl + keep, 'GT') == 0 and not (state.kind or state.crowd)
+  state.fresh = redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
 -- Gives a hash that did not exist before this script its first TTL: right after

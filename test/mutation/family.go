@@ -113,6 +113,31 @@ var familyRules = []Rule{
 		[]string{"TestLeaseOfADeadQuorumHolderEndsThoughClocksDiffer"},
 	},
 	{
+		"a raised counter lives until the clock has passed it", "lua/raise.lua",
+		"ARGV[4] + math.max(ahead, 0), 'GT'", "ARGV[4], 'GT'",
+		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
+	},
+	{
+		"a release leaves a raised counter its life", "lua/release.lua",
+		"ARGV[5] + math.max(ahead, 0))", "ARGV[5])",
+		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
+	},
+	{
+		"a release that was waited for leaves a raised counter its life", "lua/release.lua",
+		"math.max(life(0, keep), until_ms - now)", "math.max(keep, until_ms - now)",
+		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
+	},
+	{
+		"a forced end leaves a raised counter its life", "lua/force.lua",
+		"life(0, keep)", "keep",
+		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
+	},
+	{
+		"a raised counter is forgotten once the clock has passed it", "lua/raise.lua",
+		"math.max(ahead, 0), 'GT'", "math.max(ahead, 0) * 2, 'GT'",
+		[]string{"TestRaisedCounterIsForgottenOnceTheClockHasPassedIt"},
+	},
+	{
 		"primaries that come back are taken again", "internal/quorum/keep.go",
 		"		h.seek(i, 4*h.lock.patience())\n", "",
 		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},

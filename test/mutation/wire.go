@@ -100,7 +100,7 @@ var wireRules = []Rule{
 	},
 	{
 		"no hash's TTL moves earlier", "lua/shared_state.lua",
-		"ttl + keep, 'GT') == 0", "ttl + keep) == 0",
+		"life(ttl, keep), 'GT') == 0", "life(ttl, keep)) == 0",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
