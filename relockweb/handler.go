@@ -68,6 +68,15 @@ func Refresh(every time.Duration) Option {
 	}
 }
 
+// Source says for people which Redis, prefix or environment the locks are in, such as "production, eu-1". It is shown at
+// the top of every page and in its title. It must not have a password in it.
+func Source(text string) Option {
+	return func(s *site) error {
+		s.source = text
+		return nil
+	}
+}
+
 const (
 	defaultEvery = 2 * time.Second
 	minEvery     = 250 * time.Millisecond
@@ -80,6 +89,7 @@ type site struct {
 	match   string
 	allowed key.Match
 	every   time.Duration
+	source  string
 	may     func(r *http.Request) bool // nil: nobody
 	locks   *reads[*listing]           // by ""
 	each    *reads[*detail]            // by name
@@ -91,8 +101,8 @@ type site struct {
 //
 // With GET it answers at
 //
-//	/                the page; ?prefix=TEXT shows names that begin with TEXT, ?sort=waiters or
-//	                 ?sort=held other orders, ?live=off one that stays as it is
+//	/                the page; ?prefix=TEXT shows names that begin with TEXT, ?sort=name, =waiters, =held
+//	                 or =lease orders, ?sort=-name turns one around, ?live=off stays as it is
 //	/lock?name=NAME  one lock, with its queue
 //	/locks.json      what the page shows, with ?prefix=TEXT; docs/operations.md has the form
 //	/lock.json?name=NAME

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,11 @@ func tags(b *board, text string) (all []string) {
 	q := url.QueryEscape(text)
 	for _, address := range []string{"/?prefix=" + q + "&sort=" + q, "/lock?name=" + q, "/force?name=" + q} {
 		page := b.get(address, http.StatusOK)
-		b.has(page, "<bdi>"+template(text)+"</bdi>")
+		shown := text
+		if strings.Contains(text, "\u202e") { // which would turn the rest around
+			shown = strconv.Quote(text)
+		}
+		b.has(page, "<bdi>"+template(shown)+"</bdi>")
 		for _, one := range tag.FindAllString(page, -1) {
 			all = append(all, strings.Fields(one)[0])
 			if strings.Contains(strings.ToLower(html.UnescapeString(one)), `href="javascript:`) {

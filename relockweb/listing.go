@@ -52,6 +52,8 @@ type holder struct {
 	Token   int64  `json:"token"`
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
+
+	longest int64 // the longest lease that was seen of it, in ms
 }
 
 // A detail is what one read has found of one lock; lock.json has its form.
@@ -72,7 +74,7 @@ type waiter struct {
 
 // readList reads all locks, ordered by name. Where it fails before it has found any, last is
 // what is still shown.
-func (s *site) readList(ctx context.Context, _ string, last *listing) *listing {
+func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing, bool) {
 	began := time.Now()
 	l := &listing{Problems: []string{}, Locks: []lock{}}
 	for info, err := range s.c.Locks(ctx, s.match) {
@@ -90,16 +92,17 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) *listing {
 		if last != nil {
 			l.ReadAt, l.TookMS, l.More, l.Locks = last.ReadAt, last.TookMS, last.More, last.Locks
 		}
-		return l
+		return l, false
 	}
 	slices.SortFunc(l.Locks, func(a, b lock) int { return strings.Compare(a.Name, b.Name) })
 	l.ReadAt = time.Now()
 	l.TookMS = l.ReadAt.Sub(began).Milliseconds()
-	return l
+	l.remember(last)
+	return l, true
 }
 
 // readLock reads one lock and its queue. Where that fails, last is what is still shown.
-func (s *site) readLock(ctx context.Context, name string, last *detail) *detail {
+func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail, bool) {
 	began := time.Now()
 	l := s.c.NewLock(name)
 	var queue []relock.Waiter
@@ -113,7 +116,7 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) *detail 
 			*d = *last
 		}
 		d.Problems = []string{err.Error()}
-		return d
+		return d, false
 	}
 	d := &detail{Problems: []string{}, Lock: lockOf(info, mostOf), Queue: []waiter{}}
 	d.Lock.WaiterCount = len(queue)
@@ -122,7 +125,7 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) *detail 
 	}
 	d.ReadAt = time.Now()
 	d.TookMS = d.ReadAt.Sub(began).Milliseconds()
-	return d
+	return d, true
 }
 
 func complain(problems []string, err error) []string {
@@ -139,7 +142,7 @@ func lockOf(info relock.Info, some int) lock {
 		HolderCount: len(info.Holders), WaiterCount: info.Waiters, Holders: []holder{},
 	}
 	for _, h := range info.Holders[:min(len(info.Holders), some)] {
-		l.Holders = append(l.Holders, holder{h.Owner, h.Label, mode(info.Kind, h.Read), h.Holds, h.Token, h.TTL.Milliseconds(), h.Held.Milliseconds()})
+		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds()})
 	}
 	return l
 }

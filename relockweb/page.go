@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 )
 
@@ -14,12 +13,15 @@ import (
 const mostRows = 1_000
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"ms": since, "clock": func(t time.Time) string { return t.Format("15:04:05") },
+	"ms": since, "clock": func(t time.Time) string { return t.Format("15:04:05 MST") }, "words": words, "plain": plain, "visible": visible,
+	"count": count,
 }).ParseFS(static, "static/*.html"))
 
 // A page is what the templates show.
 type page struct {
 	Title   string
+	Source  string // which Redis, prefix or environment
+	Stale   string // how old what is shown is, where it is too old
 	Live    int    // seconds between two looks; 0: it stays as it is
 	Still   string // the address of the page that stays, or that goes on
 	Prefix  string
@@ -51,16 +53,13 @@ func (s *site) listPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.Locks = sorted(l.Locks, p.Sort)
+	p.age(s, l.ReadAt, l.TookMS)
 	if p.Beyond = len(l.Locks) - mostRows; p.Beyond > 0 {
 		l.Locks = l.Locks[:mostRows]
 	}
 	p.List, p.Status = l, statusOf(l.ReadAt)
-	for _, o := range []order{{By: "name", Title: "Lock"}, {By: "held", Title: "Held for"}, {By: "waiters", Title: "Waiting"}} {
-		o.Link, o.Aria = address("./", q, "sort", o.By), "none"
-		if o.By == p.Sort || o.By == "name" && p.Sort == "" {
-			o.Aria = map[bool]string{true: "ascending", false: "descending"}[o.By == "name"]
-		}
-		p.Sorts = append(p.Sorts, o)
+	for _, o := range []order{{By: "name", Title: "Lock"}, {By: "held", Title: "Held for"}, {By: "waiters", Title: "Waiting"}, {By: "lease", Title: "Lease left"}} {
+		p.Sorts = append(p.Sorts, o.shown(q, p.Sort))
 	}
 	show(w, "list.html", p)
 }
@@ -69,6 +68,7 @@ func (s *site) lockPage(w http.ResponseWriter, r *http.Request) {
 	p := s.page(r, "Lock")
 	p.One, p.Status, p.Problem = s.one(r)
 	if p.One != nil {
+		p.age(s, p.One.ReadAt, p.One.TookMS)
 		p.Title = p.One.Lock.Name
 		p.Force = s.may != nil && s.may(r) && (p.One.Lock.HolderCount > 0 || p.One.Lock.RestingMS > 0)
 	}
@@ -78,7 +78,7 @@ func (s *site) lockPage(w http.ResponseWriter, r *http.Request) {
 // page is what all pages that renew themselves have in common.
 func (s *site) page(r *http.Request, title string) *page {
 	q := r.URL.Query()
-	p := &page{Title: title, Live: int((s.every + time.Second - 1) / time.Second)}
+	p := &page{Title: title, Source: s.source, Live: int((s.every + time.Second - 1) / time.Second)}
 	at := map[bool]string{true: "./", false: "lock"}[title == "Locks"]
 	if q.Get("live") == "off" {
 		p.Live, p.Still = 0, address(at, q, "live", "")
@@ -104,22 +104,6 @@ func address(at string, q url.Values, key, value string) string {
 		return at
 	}
 	return at + "?" + with.Encode()
-}
-
-// sorted is a copy in another order than that of names; those that are alike stay in that.
-func sorted(locks []lock, by string) []lock {
-	var weight func(l lock) int64
-	switch by {
-	case "waiters":
-		weight = func(l lock) int64 { return int64(l.WaiterCount) }
-	case "held":
-		weight = lock.heldFor
-	default:
-		return locks
-	}
-	locks = slices.Clone(locks)
-	slices.SortStableFunc(locks, func(a, b lock) int { return int(min(1, max(-1, weight(b)-weight(a)))) })
-	return locks
 }
 
 // heldFor is how long the oldest of the holders that are known has held, in ms.

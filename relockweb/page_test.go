@@ -76,7 +76,7 @@ func TestPrefixShowsNamesThatBeginSo(t *testing.T) {
 		list := b.get("/?prefix="+url.QueryEscape("a*"), http.StatusOK)
 		b.has(list, "<bdi>a*1</bdi>", "<bdi>a*2</bdi>", `value="a*"`, `<b id="locks">2</b>`)
 		b.lacks(list, "<bdi>ab</bdi>", "<bdi>b</bdi>")
-		b.has(b.get("/?prefix=c", http.StatusOK), "No lock is held of a name that begins so")
+		b.has(b.get("/?prefix=c", http.StatusOK), "No lock whose name begins with this is held.")
 	})
 }
 
@@ -86,7 +86,7 @@ func TestListIsOrderedAsAsked(t *testing.T) {
 		time.Sleep(time.Second)
 		b.hold("x", "b")
 		b.queue("x", "b")
-		for sort, first := range map[string]string{"": "a", "held": "a", "waiters": "b", "nonsense": "a"} {
+		for sort, first := range map[string]string{"": "b", "held": "a", "-held": "b", "waiters": "b", "-waiters": "a", "name": "a", "-name": "b", "nonsense": "b"} {
 			list := b.get("/?sort="+sort, http.StatusOK)
 			if a, b := strings.Index(list, "<bdi>a</bdi>"), strings.Index(list, "<bdi>b</bdi>"); (a < b) != (first == "a") {
 				t.Errorf("sort=%s: a is at %d, b at %d, want %s first", sort, a, b, first)

@@ -14,6 +14,10 @@ const (
 	// for what is not known at all, so that who asks is patient enough.
 	rest       = 24
 	restWithin = patience / 2
+	// retrySoon and retryLater are how long after the first read that failed, and after the next ones, another begins:
+	// what Redis did not answer costs it nothing, and an operator must see that it answers again.
+	retrySoon  = 2 * time.Second
+	retryLater = 5 * time.Second
 	// mostKept is how many answers are kept.
 	mostKept = 64
 )
@@ -22,13 +26,14 @@ const (
 // find is known, and with rests between them.
 type reads[T any] struct {
 	every time.Duration
-	read  func(ctx context.Context, key string, last T) T
+	read  func(ctx context.Context, key string, last T) (found T, ok bool) // not ok: it failed
 
 	mu    sync.Mutex
 	kept  map[string]answer[T]
 	under chan struct{} // closed when the read under way has ended; nil: there is none
 	ended time.Time     // the latest read
 	free  time.Time     // no read begins before
+	fails bool          // so did the latest read
 }
 
 // An answer is what one read has found.
@@ -37,7 +42,7 @@ type answer[T any] struct {
 	at    time.Time // zero: it is known to be old
 }
 
-func newReads[T any](every time.Duration, read func(ctx context.Context, key string, last T) T) *reads[T] {
+func newReads[T any](every time.Duration, read func(ctx context.Context, key string, last T) (T, bool)) *reads[T] {
 	return &reads[T]{every: every, read: read, kept: make(map[string]answer[T])}
 }
 
@@ -97,15 +102,32 @@ func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
 	began := time.Now()
-	found := r.read(ctx, key, last)
+	found, ok := r.read(ctx, key, last)
 	end := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept[key] = answer[T]{found, end}
 	r.forget()
-	r.ended, r.free = end, end.Add(rest*end.Sub(began))
+	r.ended, r.free = end, end.Add(r.pause(ok, end.Sub(began)))
+	r.fails = !ok
 	r.under = nil
 	close(over)
+}
+
+// pause is how long after a read that took so long no other begins. It needs mu.
+func (r *reads[T]) pause(ok bool, took time.Duration) time.Duration {
+	switch {
+	case ok:
+		return rest * took
+	case r.fails:
+		return retryLater
+	}
+	return retrySoon
+}
+
+// stale reports whether what was read at that time, in so many ms, is older than the rests explain.
+func stale(every time.Duration, at time.Time, tookMS int64) bool {
+	return time.Since(at) > 2*every+rest*time.Duration(tookMS)*time.Millisecond
 }
 
 // forget drops the oldest answer where too many are kept.

@@ -60,7 +60,7 @@ func (v *view) show(ctx context.Context) (status int) {
 		break
 	}
 	v.say("locks of %s: http://%s/\n", l.addr, at.Addr())
-	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options()...))); err != nil {
+	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options(l.addr)...))); err != nil {
 		return v.fail(err)
 	}
 	return 0
@@ -91,8 +91,8 @@ func (v *view) open(ctx context.Context) (net.Listener, error) {
 	return at, nil
 }
 
-func (v *view) options() (opts []relockweb.Option) {
-	opts = append(opts, relockweb.Match(v.match))
+func (v *view) options(addr string) (opts []relockweb.Option) {
+	opts = append(opts, relockweb.Match(v.match), relockweb.Source(fmt.Sprintf("%s, prefix %s", addr, v.prefix)))
 	if v.force {
 		opts = append(opts, relockweb.AllowForce(func(*http.Request) bool { return true }))
 	}

@@ -1,6 +1,6 @@
 "use strict";
-// Asks for the page anew while it is looked at, and puts what has changed in the place of what
-// is shown. What is shown was made, and escaped, by the server.
+// Reads the page again while somebody looks at it, and replaces what has changed. The server made and escaped
+// all of it.
 (() => {
   const main = document.querySelector("main");
   const silent = document.getElementById("silent");
@@ -17,7 +17,7 @@
       merge(main, fresh);
       silent.hidden = true;
     } catch (e) {
-      silent.textContent = "No news of the locks: " + e.message + ". What is shown is old.";
+      silent.textContent = "The dashboard does not answer (" + e.message + "). What is shown is old.";
       silent.hidden = false;
     }
     clearTimeout(due);

@@ -85,8 +85,23 @@ var dashboardRules = []Rule{
 		[]string{"TestAllWhoLookShareOneRead"},
 	},
 	{
+		"a read that failed delays the next by seconds", "relockweb/reads.go",
+		"	case ok:\n", "	case true:\n",
+		[]string{"TestDashboardSeesThatRedisAnswersAgainWithinSeconds"},
+	},
+	{
+		"the dashboard says when what it shows is old", "relockweb/attention.go",
+		"p.Stale = since(", "_ = since(",
+		[]string{"TestOldDataAreMarked"},
+	},
+	{
+		"names that differ look different", "relockweb/attention.go",
+		"strings.TrimSpace(text) == text", "true",
+		[]string{"TestNamesThatDifferLookDifferent"},
+	},
+	{
 		"reads that take long come seldom", "relockweb/reads.go",
-		"end.Add(rest*end.Sub(began))", "end.Add(end.Sub(began))",
+		"return rest * took", "return took",
 		[]string{"TestReadsThatTakeLongComeSeldom"},
 	},
 }

@@ -1,0 +1,99 @@
+package relockweb_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/relockweb"
+)
+
+// Redis is silent for 14 s. Fails when a read that was not answered delays the next as one that took so long would: the
+// dashboard showed the outage for four minutes after its end.
+func TestDashboardSeesThatRedisAnswersAgainWithinSeconds(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		link, _ := b.linked()
+		b.get("/", http.StatusOK)
+		heal := link.Hole()
+		for range 14 {
+			time.Sleep(time.Second)
+			b.get("/", http.StatusOK)
+		}
+		b.has(b.get("/", http.StatusOK), " s old.</p>", "<bdi>a</bdi>")
+		heal()
+		healed := time.Now()
+		for strings.Contains(b.get("/", http.StatusOK), "Redis does not answer") {
+			if time.Since(healed) > 20*time.Second {
+				t.Fatal("20 s after the outage the dashboard still shows it")
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// Fails when old data stand there as if they were new: within 5 s the page must say how old they are.
+func TestOldDataAreMarked(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		link, _ := b.linked()
+		b.lacks(b.get("/", http.StatusOK), "stale", `role="alert">What`)
+		defer link.Hole()()
+		time.Sleep(5 * time.Second)
+		b.has(b.get("/", http.StatusOK), " s old.</p>", `class="scroll stale"`)
+		b.get("/lock?name=a", http.StatusServiceUnavailable) // nothing is known of it
+	})
+}
+
+func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "b old")
+		time.Sleep(59 * time.Minute)
+		b.hold("x", "a quiet")
+		b.hold("x", "c fading", relock.TTL(10*time.Minute), relock.NoWatchdog())
+		b.hold("x", "d wanted")
+		for i := range 10 {
+			b.queue(fmt.Sprint(i), "d wanted", relock.TTL(time.Hour))
+		}
+		b.get("/", http.StatusOK)
+		time.Sleep(6 * time.Minute)
+		list := b.get("/", http.StatusOK)
+		for mark, name := range map[string]string{"held for long": "b old", "lease not renewed": "c fading", "long queue": "d wanted"} {
+			b.has(list, "<bdi>"+name+`</bdi></a>`)
+			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
+			head, _, _ := strings.Cut(after, "</th>")
+			b.has(head, mark)
+		}
+		order := []string{"d wanted", "b old", "c fading", "a quiet"}
+		for i, name := range order[1:] {
+			if strings.Index(list, "<bdi>"+order[i]+"<") > strings.Index(list, "<bdi>"+name+"<") {
+				t.Errorf("%q comes before %q", name, order[i])
+			}
+		}
+	})
+}
+
+func TestPageSaysWhichRedisItShows(t *testing.T) {
+	run(t, func(b *board) {
+		for _, address := range []string{"/", "/lock?name=a"} {
+			b.has(b.get(address, http.StatusOK), "<bdi>production, eu-1</bdi>", "· production, eu-1 · relock</title>")
+		}
+	}, relockweb.Source("production, eu-1"))
+}
+
+// Fails when names that differ look alike beside a button that ends one of them.
+func TestNamesThatDifferLookDifferent(t *testing.T) {
+	run(t, func(b *board) {
+		for _, name := range []string{"spaces", " spaces ", "zerowidth", "zero\u200bwidth", "two words", "two  words", "two\u00a0words"} {
+			rig.End(t, rig.MustAcquire(b, b.x.Client().NewLock(name)))
+			b.hold("x", name)
+		}
+		list := b.get("/", http.StatusOK)
+		b.has(list, "<bdi>spaces</bdi>", "<bdi>&#34; spaces &#34;</bdi>", "<bdi>zerowidth</bdi>", `<bdi>&#34;zero\u200bwidth&#34;</bdi>`,
+			"<bdi>two words</bdi>", `<bdi>&#34;two ␣words&#34;</bdi>`, `<bdi>&#34;two\u00a0words&#34;</bdi>`)
+	})
+}
