@@ -23,6 +23,8 @@ type Hosting struct {
 	Says string
 	// SlotPublish: a script may publish only to channels in the slot of its keys.
 	SlotPublish bool
+	// KeyNeeded: a script without a key is refused.
+	KeyNeeded bool
 	// Uncounted: PUBSUB NUMSUB and SHARDNUMSUB count nobody.
 	Uncounted bool
 	// OneDatabase: there is database 0 alone.
@@ -193,6 +195,8 @@ func (p *Hosted) rewrite(raw []byte, args []string) []byte {
 	switch {
 	case name == "select" && p.hosting.OneDatabase && sub != "0":
 		return answer("return redis.error_reply(ARGV[1])", "ERR SELECT is not allowed in cluster mode")
+	case p.hosting.KeyNeeded && (name == "eval" || name == "evalsha") && len(args) > 2 && args[2] == "0":
+		return answer("return redis.error_reply(ARGV[1])", "ERR Lua scripts without any input keys are not supported.")
 	case name == "pubsub" && p.hosting.Uncounted && len(args) == 3 && strings.HasSuffix(sub, "numsub"):
 		return answer("return { ARGV[1], 0 }", args[2])
 	case name == "eval" && len(args) > 1:

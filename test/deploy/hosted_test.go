@@ -52,7 +52,7 @@ func TestLockUnderEveryRestriction(t *testing.T) {
 	}
 	t.Run("a cluster behind one address", func(t *testing.T) {
 		t.Parallel()
-		srv := redistest.HostCluster(t, redistest.Hosting{SlotPublish: true, Refuses: []string{"config", "psubscribe"}})
+		srv := redistest.HostCluster(t, redistest.Hosting{SlotPublish: true, KeyNeeded: true, Refuses: []string{"config", "psubscribe"}})
 		playHosted(t, func() redis.UniversalClient { return srv.ClusterClient(t) }, relock.ShardedPubSub())
 	})
 }
