@@ -79,10 +79,11 @@ func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 
 func TestPageSaysWhichRedisItShows(t *testing.T) {
 	run(t, func(b *board) {
-		for _, address := range []string{"/", "/lock?name=a"} {
+		b.hold("x", "a")
+		for _, address := range []string{"/", "/lock?name=a", "/force?name=a"} {
 			b.has(b.get(address, http.StatusOK), "<bdi>production, eu-1</bdi>", "· production, eu-1 · relock</title>")
 		}
-	}, relockweb.Source("production, eu-1"))
+	}, relockweb.Source("production, eu-1"), relockweb.AllowForce(func(*http.Request) bool { return true }))
 }
 
 // Fails when names that differ look alike beside a button that ends one of them.

@@ -23,7 +23,7 @@ const (
 // askForce is the page that asks whether it is meant. It reads Redis itself, so that what it
 // shows is what the operator agrees to.
 func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
-	p := &page{Title: "End a grant", Status: http.StatusOK}
+	p := &page{Title: "End a grant", Source: s.source, Status: http.StatusOK}
 	now, status, problem := s.forcible(r)
 	if problem != "" {
 		p.Status, p.Problem = status, problem
@@ -38,7 +38,7 @@ func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 // force ends what the page that asked has shown.
 func (s *site) force(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
-	p := &page{Title: "End a grant"}
+	p := &page{Title: "End a grant", Source: s.source}
 	if p.Status, p.Problem = sameOrigin(r); p.Problem == "" {
 		p.Status, p.Problem, p.Removed = s.end(r)
 	}

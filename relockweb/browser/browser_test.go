@@ -196,3 +196,59 @@ func (s *stage) scene() {
 		s.Fatal(err)
 	}
 }
+
+// On every screen the page is as wide as the screen, whatever it shows: nobody has to scroll sideways. RELOCK_SCREENSHOTS
+// names a folder for pictures of each.
+func TestPageFitsEveryScreenInABrowser(t *testing.T) {
+	s := newStage(t, relockweb.Source("redis.example:6379, prefix relock"), relockweb.AllowForce(anybody))
+	s.fits("empty")
+	s.scene()
+	client := s.client("worker-12:4711")
+	for i := range 203 {
+		name := fmt.Sprintf("orders/2026-11/%s/%04d", strings.Repeat("long-customer-name-", i%4), i)
+		h, err := client.NewLock(name).Acquire(s.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = h.Release() }()
+	}
+	s.until(`document.querySelectorAll("tbody").length === 208`)
+	s.fits("208")
+	s.run(chromedp.Navigate(s.url + "/lock?name=tickets"))
+	s.fits("lock")
+	s.run(chromedp.Navigate(s.url + "/force?name=tickets"))
+	s.fits("force")
+	s.run(chromedp.Navigate(s.url))
+	s.until(`document.querySelectorAll("tbody").length === 208`)
+	s.redis.SetError("LOADING Redis is loading the dataset in memory")
+	s.until(`document.querySelector("main .problem") !== null`)
+	s.fits("outage")
+	s.redis.SetError("")
+	s.until(`document.querySelector("main .problem") === null`)
+	s.quiet()
+}
+
+// fits looks at the page that is shown on three screens, in both color schemes. The first call opens it.
+func (s *stage) fits(scene string) {
+	s.Helper()
+	if scene == "empty" {
+		s.run(chromedp.Navigate(s.url))
+	}
+	for _, width := range []int64{375, 1280, 1920} {
+		for _, scheme := range []string{"light", "dark"} {
+			var wide bool
+			var picture []byte
+			s.run(chromedp.EmulateViewport(width, 900), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth || [...document.querySelectorAll(".scroll")].some(e => e.scrollWidth > e.clientWidth)`, &wide),
+				chromedp.CaptureScreenshot(&picture))
+			if wide {
+				s.Errorf("%s at %d px, %s: it is wider than the screen", scene, width, scheme)
+			}
+			if dir := os.Getenv("RELOCK_SCREENSHOTS"); dir != "" {
+				if err := os.WriteFile(fmt.Sprintf("%s/%s-%d-%s.png", dir, scene, width, scheme), picture, 0o644); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}
+	}
+}

@@ -33,9 +33,10 @@ var binaries = []string{"chromium", "chromium-browser", "google-chrome", "google
 // A stage is a Redis with a dashboard, and a browser that looks at it.
 type stage struct {
 	*testing.T
-	ctx  context.Context // of the browser's page
-	addr string          // of Redis
-	url  string          // of the dashboard
+	ctx   context.Context // of the browser's page
+	redis *miniredis.Miniredis
+	addr  string // of it
+	url   string // of the dashboard
 
 	mu       sync.Mutex
 	problems []string // what the browser complains of
@@ -50,7 +51,7 @@ func newStage(t *testing.T, opts ...relockweb.Option) *stage {
 	s := &stage{T: t}
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	s.addr = m.Addr()
+	s.redis, s.addr = m, m.Addr()
 	web := httptest.NewServer(relockweb.Handler(s.client("dashboard"), append([]relockweb.Option{relockweb.Refresh(500 * time.Millisecond)}, opts...)...))
 	t.Cleanup(web.Close)
 	s.url = web.URL
