@@ -57,6 +57,17 @@ func (p *holdList) all() iter.Seq[*Hold] {
 	}
 }
 
+// eldest goes from the oldest to the newest.
+func (p *holdList) eldest() iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		for h := p.last(); h != nil; h = h.above {
+			if !yield(h) {
+				return
+			}
+		}
+	}
+}
+
 // last returns the oldest, or nil.
 func (p *holdList) last() *Hold {
 	if p.tally == nil {
@@ -285,9 +296,13 @@ func (l *Lock) remove(h *Hold) bool {
 	return found
 }
 
-// next returns the hold that an Unlock is for, or nil. Those whose
-// caller has them to Release come last: after a loss of several, an Unlock must
-// not take the one that Do is about to end. It needs l.mu.
+// next returns the hold that an Unlock ends, or nil: a lost one first, else the newest. Holds of
+// Acquire and Do come last: after a loss of several, an Unlock must not take the hold that Do is
+// about to end.
+//
+// Where several grants hold at once, as of readers, next returns the oldest hold instead. A loss
+// of data takes the older grants first and is not known here at once. So no Unlock by a caller
+// whose hold is lost ends the hold of a caller who came after the loss. It needs l.mu.
 func (l *Lock) next() (found *Hold) {
 	if l.holds.tally == nil {
 		return l.holds.newest()
@@ -296,7 +311,11 @@ func (l *Lock) next() (found *Hold) {
 	if l.holds.noneLost() {
 		most = 2
 	}
-	for h := range l.holds.all() {
+	order := l.holds.all()
+	if l.read && l.holds.whole() == nil {
+		order = l.holds.eldest()
+	}
+	for h := range order {
 		rank := 0
 		if h.peek() != nil {
 			rank = 1

@@ -40,6 +40,7 @@ func NewMulti(locks ...*Lock) *Multi {
 		return &Multi{err: err}
 	}
 	m := &Multi{locks: slices.Clone(locks)}
+	m.register.Shared = !slices.ContainsFunc(locks, func(l *Lock) bool { return !l.read })
 	slices.SortFunc(m.locks, func(a, b *Lock) int { return cmp.Compare(a.hash, b.hash) })
 	return m
 }
@@ -91,9 +92,10 @@ func (m *Multi) noted(h *MultiHold, err error) error {
 	return err
 }
 
-// Unlock ends what one Lock or TryLock has taken: what was lost first, else the
-// newest. Each success needs exactly one, also after a loss. It returns ErrNotHeld
-// when there is none, and otherwise what MultiHold.Release does.
+// Unlock ends what one Lock or TryLock has taken: a lost hold first, else the newest, or the
+// oldest if all the locks are reading sides and semaphores. Each success needs exactly one
+// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, and otherwise what
+// MultiHold.Release does.
 func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
 		return err

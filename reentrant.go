@@ -127,11 +127,11 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// Unlock ends one hold of this handle: a lost one first, else the newest, and
-// one that Acquire returned or Do has only where there is no other. Each success
-// of Lock needs exactly one, also after a loss. It returns ErrNotHeld
-// when there is none, ErrLost when the hold was lost before, and ErrUnconfirmed
-// when Redis did not answer within the ReleaseTimeout.
+// Unlock ends one hold of this handle: a lost one first, else the newest. Of a reading side or
+// a semaphore, on which several grants hold at once, it is the oldest. Unlock ends a hold that
+// Acquire returned or Do has only if there is no other. Each success of Lock needs exactly one
+// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if the hold
+// was lost before, and ErrUnconfirmed if Redis did not answer within the ReleaseTimeout.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)

@@ -28,10 +28,11 @@ import (
 // takes a named owner: anonymous holds exclude each other, and the call ends
 // with ErrDeadlock or ErrUpgrade where its context shows it, or waits.
 //
-// Anonymous read holds of one handle are alike: where goroutines share it, nobody can
-// tell whose hold an RUnlock ends. A lost one goes first, so the loss of one is told
-// to whoever unlocks first, and the goroutine whose hold was lost may get nil. One
-// that has to know of its own loss takes RLocker().Acquire or Do, or a handle of its own.
+// Anonymous read holds of one handle are alike: RUnlock cannot tell which goroutine calls it.
+// RUnlock ends a lost hold first, else the oldest, so the first caller is told of a loss, and
+// the goroutine whose hold was lost may get nil. Until all of them have called RUnlock, as many
+// holds live as there are callers with a hold that was not lost. A goroutine that has to know of
+// its own loss uses RLocker().Acquire or Do, or a handle of its own.
 //
 // Write tokens and read tokens come from one counter. A resource that is fenced
 // advances its maximum on write tokens only: readers overlap, and the token of
@@ -72,7 +73,7 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
-// RUnlock ends one hold for reading, like Lock.Unlock: a lost one first, whoever took it.
+// RUnlock ends one hold for reading, like Lock.Unlock: a lost one first, else the oldest, whoever took it.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side, with all that a Lock has.

@@ -14,6 +14,10 @@ type Held interface {
 // A Register has the holds of one handle that are not released, the oldest first. Its
 // zero value has none.
 type Register[H Held] struct {
+	// Shared says that holds of several grants may be live at once: Take takes the oldest of
+	// them. It is set before the Register is used.
+	Shared bool
+
 	mu    sync.Mutex // guards the following fields; nothing is called under it
 	all   []entry[H]
 	freed chan struct{} // closed when one is taken off; nil: nobody waits for it
@@ -65,8 +69,8 @@ func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
 	return h, freed, false
 }
 
-// Take takes off the hold that an Unlock is for: what was lost first, else the newest;
-// one that somebody else has to release only where there is no other.
+// Take takes off the hold that an Unlock ends: a lost one first, else the newest, or the oldest
+// where several grants hold. It takes a hold that Acquire returned only if there is no other.
 func (r *Register[H]) Take() (h H, ok bool) {
 	for {
 		// Another call may have taken it since the look.
@@ -86,11 +90,21 @@ func (r *Register[H]) next() (h H, ok bool) {
 		if e.hold.Err() != nil {
 			rank++
 		}
-		if rank >= best {
+		if rank > best || rank == best && !r.Shared {
 			h, best = e.hold, rank
 		}
 	}
 	return h, best >= 0
+}
+
+// Others returns the live holds but h.
+func (r *Register[H]) Others(h H) (live []H) {
+	for _, e := range r.entries() {
+		if e.hold != h && e.hold.Err() == nil {
+			live = append(live, e.hold)
+		}
+	}
+	return live
 }
 
 // Newest returns the hold that was added last.

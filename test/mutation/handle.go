@@ -98,6 +98,16 @@ var handleRules = []Rule{
 		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
+		"of several grants an Unlock ends the oldest", "holds.go",
+		"order = l.holds.eldest()", "order = l.holds.all()",
+		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
+	},
+	{
+		"of several grants the Unlock of a Multi ends the oldest", "multi.go",
+		"!slices.ContainsFunc(locks, func(l *Lock) bool { return !l.read })", "false",
+		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
+	},
+	{
 		"a wait that is granted the lock again leaves an older hold of its handle lost", "cond.go",
 		"rival := l.rival(h)", "rival := (*Hold)(nil)",
 		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
