@@ -178,6 +178,21 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
+// outdo has the older of two majorities on one handle be lost. The lock has one majority at a
+// time, and the primaries have yet to tell the older one. Holds of one named owner are of one
+// majority, or its primaries have just been asked for that owner.
+func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
+	for _, other := range l.register.Others(h) {
+		switch {
+		case owner != "" && other.Owner() == owner:
+		case other.Token() > h.Token():
+			h.majority.Lose()
+		default:
+			other.majority.Lose()
+		}
+	}
+}
+
 // occupied is why the handle can have no further hold, and which hold that is: one of somebody
 // else is lost, whose Unlock is still to come and must not end another. freed is closed when
 // it has come.

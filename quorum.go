@@ -69,6 +69,8 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 }
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold.
+// As of Lock.Lock, a handle has the holds of one majority at a time: if another is granted to
+// the handle, the older hold is lost, and the call waits until that hold has been unlocked.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
@@ -172,9 +174,13 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		}
 		if err == nil {
 			l.register.Add(h, m.unlock)
+			l.outdo(h, owner)
 			var lost *QuorumHold
-			if lost, freed, err = l.occupied(owner); err == nil || lost == h || !l.register.Remove(h) {
+			if lost, freed, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
 				return h, nil
+			}
+			if lost == h {
+				err = fmt.Errorf("%w: the majority was lost as it was granted", ErrNotAcquired)
 			}
 			h.majority.GiveBack(ctx) // nobody has had it
 		}

@@ -91,6 +91,9 @@ func (h *Majority) finish(why error) (ended error) {
 	return ended
 }
 
+// Lose has it be lost, unless it has ended: somebody else has a later majority.
+func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
+
 // trust is until when the best majority is certain.
 func (h *Majority) trust() time.Time {
 	var untils []time.Time
