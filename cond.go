@@ -270,6 +270,7 @@ func (h *Hold) leave() error {
 	k := h.keeper()
 	at := k.begin()
 	now, live := at.Now, !h.hold.Released() && !h.hold.Lost()
+	h.paid()
 	h.hold.GiveBack(&at)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)

@@ -17,7 +17,8 @@ type ownerKey struct{}
 
 // WithOwner names who locks under the returned context. Nested calls that get
 // the context re-enter the locks that the owner holds, through any handle,
-// goroutine or process. An owner is one flow of control, such as a run of a
+// goroutine or process. If the owner has lost an exclusive hold in this client and has not
+// unlocked it, they get ErrLost through any handle. An owner is one flow of control, such as a run of a
 // workflow: goroutines that share it do not exclude each other. id has 1 to 512
 // bytes of UTF-8, of which the first is not "~": so begin the names of anonymous
 // holds, which nobody re-enters. With any other, every call under the context that asks

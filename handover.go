@@ -66,6 +66,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	}
 	if err != nil {
 		if !h.hold.Released() && h.hold.Lost() { // it ends as by Release
+			h.paid()
 			h.hold.End(&at)
 			defer h.unlist()
 		}

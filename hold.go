@@ -231,6 +231,7 @@ func (h *Hold) end() error {
 		return err
 	}
 	if err != nil {
+		h.paid()
 		h.hold.End(&at)
 		defer h.stayOff()
 		k.end(&at) // a loss that is found here ends the contexts, as any does: before the hooks
@@ -250,6 +251,46 @@ func (h *Hold) end() error {
 	return err
 }
 
+// owe counts an exclusive hold of a named owner from its loss (1) to its Unlock (-1). Until then
+// the owner is told of the loss by any handle: else a nested call would get a new grant, and
+// nobody would notice that others may have held between. owe needs the keeper's mu.
+func (h *Hold) owe(n int) {
+	a := h.acquisition()
+	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum takes a primary that was lost again
+		return
+	}
+	c, key := a.keeper.c, lostKey{a.keeper.kind, a.keeper.hash, a.owner()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lostOf == nil {
+		c.lostOf = make(map[lostKey]int)
+	}
+	if c.lostOf[key] += n; c.lostOf[key] == 0 {
+		delete(c.lostOf, key)
+	}
+}
+
+// paid ends what owe has begun, for a hold that is about to end. It needs the keeper's mu.
+func (h *Hold) paid() {
+	if h.hold.Lost() && !h.hold.Released() {
+		h.owe(-1)
+	}
+}
+
+// owes returns ErrLost if the owner has lost a hold of the lock in this client and has not
+// unlocked it.
+func (l *Lock) owes(owner string) error {
+	if owner == "" {
+		return nil
+	}
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	if l.c.lostOf[lostKey{l.kind, l.hash, owner}] > 0 {
+		return fmt.Errorf("%w: owner %q has lost a hold of the lock; unlock that hold first", ErrLost, owner)
+	}
+	return nil
+}
+
 // finish has Redis hear of the end of a hold.
 func (a *acquisition) finish(ending room.Ending, last *releasing) error {
 	switch ending {
@@ -267,6 +308,7 @@ func (a *acquisition) finish(ending room.Ending, last *releasing) error {
 func (h *Hold) giveBack() {
 	k := h.keeper()
 	at := k.begin()
+	h.paid()
 	h.hold.GiveBack(&at)
 	k.end(&at)
 	h.stayOff()

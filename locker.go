@@ -75,7 +75,11 @@ type Client struct {
 	mu       sync.Mutex                    // guards the following fields; taken after a room's mu
 	rooms    map[string]map[string]*keeper // by kind, and by the lock's key: a word less for each than by both
 	sessions map[wire.Nonce]*acquisition   // by nonce: waiting, holding, or being released
+	lostOf   map[lostKey]int               // exclusive holds of named owners that are lost and not unlocked
 }
+
+// A lostKey names one owner of one lock.
+type lostKey struct{ kind, hash, owner string }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, by
 // Sentinel, or Cluster, but not Ring; a decorator is to embed one of go-redis'

@@ -49,6 +49,9 @@ var errOccupied = fmt.Errorf("%w; an earlier hold of this handle was lost and mu
 // gate waits while a lost hold of somebody else, not yet unlocked, occupies the
 // handle: its Unlock is still to come, and must not end a later hold.
 func (l *Lock) gate(w *waiting) error {
+	if err := l.owes(w.owner); err != nil {
+		return err
+	}
 	if l.holds.newest() == nil {
 		return nil
 	}
@@ -81,6 +84,12 @@ func (l *Lock) gate(w *waiting) error {
 // hand puts a hold on the handle, for its call to return, or gives it back.
 func (l *Lock) hand(w *waiting, h *Hold) error {
 	return l.keep(h, func() error {
+		if w.ticket == "" { // else the hold is one that was handed over
+			// The loss may have been found as Redis was asked. A loss of h itself does not count.
+			if err := l.owes(w.owner); err != nil && h.peek() == nil {
+				return err
+			}
+		}
 		freed, err := l.attach(w, h)
 		switch {
 		case err != nil:

@@ -187,9 +187,10 @@ func TestPanicOfTheLostHookInAStatementStopsNoOther(t *testing.T) {
 		x.Suspend(time.Minute)
 		close(arrive)
 		rig.Must(t, rig.Returned(t, first))
-		rig.Must(t, rig.Returned(t, second))
-		rig.Must(t, other.Unlock())
+		rig.WantIs(t, rig.Returned(t, second), relock.ErrLost)
 		rig.WantIs(t, outer.Release(), relock.ErrLost)
+		rig.Must(t, other.Lock(x.By("me")))
+		rig.Must(t, other.Unlock())
 	})
 }
 

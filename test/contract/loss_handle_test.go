@@ -86,10 +86,13 @@ func TestLostHoldIsErrLostForItsOwner(t *testing.T) {
 		rig.WantIs(t, err, relock.ErrLost)
 		_, err = l.TryLock(x.By("me"), time.Hour)
 		rig.WantIs(t, err, relock.ErrLost)
-		// The handle is what is occupied, not the name.
-		rig.Must(t, another.Lock(x.By("me")))
+		// The handle is what is occupied, not the name. But the owner is told by any handle.
+		rig.WantIs(t, another.Lock(x.By("me")), relock.ErrLost)
+		rig.Must(t, another.Lock(x.By("you")))
 		rig.Must(t, another.Unlock())
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, another.Lock(x.By("me")))
+		rig.Must(t, another.Unlock())
 		rig.Must(t, l.Lock(x.By("me")))
 		rig.Must(t, l.Unlock())
 	})

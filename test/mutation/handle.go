@@ -98,6 +98,16 @@ var handleRules = []Rule{
 		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
+		"a loss that its owner's re-entry finds is told by any handle", "obtain.go",
+		"err != nil && h.peek() == nil {", "false && err != nil && h.peek() == nil {",
+		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
+	},
+	{
+		"a lost hold that has ended holds up its owner no more", "hold.go",
+		"		h.owe(-1)\n", "",
+		[]string{"TestAnOwnerLocksAgainOnceItsLostHoldHasEnded"},
+	},
+	{
 		"of several grants an Unlock ends the oldest", "holds.go",
 		"order = l.holds.eldest()", "order = l.holds.all()",
 		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
