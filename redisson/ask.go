@@ -23,7 +23,10 @@ type waiting struct {
 	taken bool   // Redis has said so
 	hold  *Hold
 	mark  bool // of a hold that Unlock is to end
-	todo  []func()
+	// occupied says that the hold is not on its handle: an older one, which is lost, must be
+	// unlocked first.
+	occupied bool
+	todo     []func()
 }
 
 // slack is how much later than its timeout a copy of a request may arrive.

@@ -43,6 +43,34 @@ func (w *waiting) gate() error {
 	}
 }
 
+// outdo has the holds of other sessions on an exclusive handle be lost, as Redis has granted the
+// lock to s, and says whether there is any. An older hold may not have heard of its loss: its
+// Unlock must not end the new one. outdo needs the client's mu; todo is to be run without it.
+func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
+	if l.kind == reading {
+		return false
+	}
+	for _, h := range l.holds {
+		if h.s != s {
+			occupied = true
+			*todo = append(*todo, h.s.lose(errRegranted)...)
+		}
+	}
+	return occupied
+}
+
+var errRegranted = fmt.Errorf("%w: Redis has granted the lock again, to another call of the same handle", relock.ErrLost)
+
+// giveBack ends a hold that the call cannot return.
+func (w *waiting) giveBack() {
+	h := w.hold
+	w.hold, w.occupied = nil, false
+	h.lock.c.mu.Lock()
+	h.released, h.told = true, true
+	h.lock.c.mu.Unlock()
+	h.s.lessBeside(h)
+}
+
 // occupied returns a channel to wait on if a lost hold of another owner is in the way, or
 // an error where waiting is in vain.
 func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {

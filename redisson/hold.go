@@ -61,7 +61,10 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	s.token = h.token
 	s.holds = append(s.holds, h)
-	w.lock.holds = append(w.lock.holds, h)
+	w.occupied = w.lock.outdo(s, &w.todo)
+	if !w.occupied {
+		w.lock.holds = append(w.lock.holds, h)
+	}
 	w.hold = h
 	s.arm(now)
 	return said, nil

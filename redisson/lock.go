@@ -71,8 +71,10 @@ func (l *Lock) wrap(err error) error {
 	return fmt.Errorf("redisson: lock %.512q: %w", l.name, err)
 }
 
-// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold; when it
-// ends first, its error is returned.
+// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
+// first, Lock returns its error. If a hold of the handle is lost, Lock waits until that hold has
+// been unlocked. If Redis grants the lock again before the loss is known here, as after a
+// ForceUnlock, the older hold is lost at that instant. So no Unlock ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
@@ -122,8 +124,13 @@ func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		w.ctx, w.lock, w.owner = ctx, l, owner
-		if err = w.gate(); err == nil {
-			err = w.take()
+		for again := true; again && err == nil; {
+			if err = w.gate(); err == nil {
+				err = w.take()
+			}
+			if again = err == nil && w.occupied; again {
+				w.giveBack()
+			}
 		}
 	}
 	if err != nil {
@@ -174,9 +181,9 @@ func (l *Lock) judge() (live int) {
 	return live
 }
 
-// Unlock ends one hold of this handle: a lost one first, else the newest, and one that
-// Acquire returned or Do has only where there is no other. Each success of Lock needs
-// exactly one, also after a loss.
+// Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a
+// reading side that several owners hold. It ends a hold that Acquire returned or Do has only if
+// there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
 func (l *Lock) Unlock() error {
 	if err := l.bad(context.Background()); err != nil {
 		return l.wrap(err)
@@ -197,7 +204,11 @@ func (l *Lock) next() (found *Hold) {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	best := -1
-	for _, h := range slices.Backward(l.holds) {
+	order := slices.Backward(l.holds)
+	if slices.ContainsFunc(l.holds, func(h *Hold) bool { return h.s != l.holds[0].s }) {
+		order = slices.All(l.holds) // of readers the oldest: losses that are not known yet are older than the latest hold
+	}
+	for _, h := range order {
 		rank := 0
 		if h.lost != nil {
 			rank = 1

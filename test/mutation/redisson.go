@@ -168,6 +168,16 @@ var redissonRules = []Rule{
 		[]string{"TestAnOwnerHoldsTheKindsOfOneNameApart"},
 	},
 	{
+		"redisson: a handle that is granted the lock again has lost its older hold", "redisson/enter.go",
+		"		if h.s != s {", "		if false && h.s != s {",
+		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostSharedHoldLeavesTheNextHoldOfItsHandle"},
+	},
+	{
+		"redisson: of several readers an RUnlock ends the oldest", "redisson/lock.go",
+		"order = slices.All(l.holds)", "order = slices.Backward(l.holds)",
+		[]string{"TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle"},
+	},
+	{
 		"redisson: a downgrade that finds no write hold reads nothing", "redisson/rwlock.go",
 		"	_ = read.end()", "	_ = read",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader", "TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader"},

@@ -1,0 +1,127 @@
+package redisson_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// forcedBeside has a call hold by a handle, and another wait by it, when an operator ends the
+// first hold: the second is granted the lock before the first hold's renewal.
+func forcedBeside(t *testing.T, f func(x *rig.Lab, l, other *redisson.Lock, second rig.Going)) {
+	t.Helper()
+	kinds := map[string]func(c *redisson.Client) *redisson.Lock{
+		"plain":  func(c *redisson.Client) *redisson.Lock { return c.NewLock("a") },
+		"fair":   func(c *redisson.Client) *redisson.Lock { return c.NewLock("a", redisson.Fair()) },
+		"fenced": func(c *redisson.Client) *redisson.Lock { return c.NewLock("a", redisson.Fenced()) },
+		"write":  func(c *redisson.Client) *redisson.Lock { return c.NewRWLock("a").WLocker() },
+	}
+	for kind, handle := range kinds {
+		for _, owners := range [][2]string{{"", ""}, {"one", "two"}} {
+			t.Run(kind+" "+owners[0], func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					l, other := handle(client(t, x)), handle(client(t, x))
+					lock := func(owner string) func() error {
+						ctx := t.Context()
+						if owner != "" {
+							ctx = x.By(owner)
+						}
+						return func() error { return l.Lock(ctx) }
+					}
+					rig.Must(t, lock(owners[0])())
+					time.Sleep(5 * time.Second)
+					second := rig.Beside(lock(owners[1]))
+					time.Sleep(6 * time.Second)
+					removed, err := other.ForceUnlock(t.Context())
+					if rig.Must(t, err); !removed {
+						t.Fatal("nothing was removed")
+					}
+					time.Sleep(3 * time.Second)
+					f(x, l, other, second)
+					time.Sleep(2 * time.Minute)
+					bare(t, x, "redisson_lock_token:{a}")
+					x.Redis.Del(t.Context(), "redisson_lock_token:{a}") // Redisson keeps it for ever
+				})
+			})
+		}
+	}
+}
+
+func refuses(t *testing.T, l *redisson.Lock) {
+	t.Helper()
+	if got, err := l.TryLock(t.Context(), 0); got || err != nil {
+		t.Errorf("TryLock = %v, %v, want false, nil", got, err)
+	}
+}
+
+// Two calls of one handle held. The Unlock of the second ended the first one's hold, and its own
+// was renewed for ever.
+func TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
+	forcedBeside(t, func(x *rig.Lab, l, other *redisson.Lock, second rig.Going) {
+		second.Pending(x.T, "Lock on a handle whose lost hold is not unlocked")
+		if !rig.IsShut(l.Lost()) || l.HoldCount() != 0 {
+			x.T.Errorf("Lost is closed: %v, %d live holds: want the first hold to be lost once the lock was granted again",
+				rig.IsShut(l.Lost()), l.HoldCount())
+		}
+		time.Sleep(time.Hour)
+		rig.Must(x.T, other.Lock(x.T.Context()))
+		rig.Must(x.T, other.Unlock())
+		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
+		rig.Must(x.T, rig.Returned(x.T, second))
+		refuses(x.T, other)
+		rig.Must(x.T, l.Unlock())
+		rig.WantIs(x.T, l.Unlock(), relock.ErrNotHeld)
+		rig.Must(x.T, other.Lock(x.T.Context()))
+		rig.Must(x.T, other.Unlock())
+	})
+}
+
+// The Unlock of the first ended the second one's hold, and said nothing of the loss.
+func TestUnlockOfALostSharedHoldLeavesTheNextHoldOfItsHandle(t *testing.T) {
+	forcedBeside(t, func(x *rig.Lab, l, other *redisson.Lock, second rig.Going) {
+		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
+		rig.Must(x.T, rig.Returned(x.T, second))
+		refuses(x.T, other)
+		time.Sleep(time.Minute)
+		refuses(x.T, other)
+		rig.Must(x.T, l.Unlock())
+	})
+}
+
+// The RUnlock of a reader that had not heard of its loss ended the hold of a later one.
+func TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, writer := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a").WLocker()
+		rig.Must(t, rw.RLock(t.Context()))
+		time.Sleep(time.Second)
+		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
+		rig.Must(t, rw.RLock(t.Context()))
+		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
+		refuses(t, writer)
+		rig.Must(t, rw.RUnlock())
+		rig.WantIs(t, rw.RUnlock(), relock.ErrNotHeld)
+		rig.Must(t, writer.Lock(t.Context()))
+		rig.Must(t, writer.Unlock())
+	})
+}
+
+func TestAnOwnerIsToldOfTheLossOfASharedLockByAnyHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		outer, inner, other := c.NewLock("a"), c.NewLock("a"), client(t, x).NewLock("a")
+		rig.Must(t, outer.Lock(x.By("me")))
+		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.Unlock())
+		for range 2 {
+			rig.WantIs(t, inner.Lock(x.By("me")), relock.ErrLost)
+			time.Sleep(11 * time.Second) // the loss is known
+		}
+		rig.WantIs(t, outer.Unlock(), relock.ErrLost)
+		rig.Must(t, inner.Lock(x.By("me")))
+		rig.Must(t, inner.Unlock())
+	})
+}
