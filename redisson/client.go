@@ -149,7 +149,7 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 }
 
 // Shutdown ends the client in order: waiters and new calls get ErrClosed, and when the
-// last hold is released it closes. When ctx ends before that it returns ctx's error,
+// last hold is released or lost it closes. When ctx ends before that it returns ctx's error,
 // and Close remains to be called.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
@@ -161,7 +161,11 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	c.drain()
 	for {
 		c.mu.Lock()
-		idle, quiet := c.idle, c.closed || len(c.sessions) == 0 && c.tasks == 0
+		idle, quiet := c.idle, c.tasks == 0
+		for s := range c.sessions {
+			quiet = quiet && !s.busy()
+		}
+		quiet = quiet || c.closed
 		c.mu.Unlock()
 		if quiet {
 			return c.Close()

@@ -11,6 +11,10 @@ import (
 // when it is released, or when parent ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
+	if h.unmade() {
+		cancel(errBadHold)
+		return inner
+	}
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 	c := h.lock.c
 	ctx.stop = context.AfterFunc(parent, ctx.forget)

@@ -32,6 +32,19 @@ type Hold struct {
 	contexts map[*holdContext]struct{}
 }
 
+var errBadHold = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned",
+	relock.ErrInvalidOption, relock.ErrNotHeld)
+
+// unmade says that no call has made the hold: it is nil or a zero value.
+func (h *Hold) unmade() bool { return h == nil || h.s == nil }
+
+// closed is the Lost channel of a hold that nobody has made.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // answered takes an answer to a request for a hold. It needs the client's mu.
 func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, error) {
 	s, now := w.s, w.lock.c.clock.Now()
@@ -88,6 +101,7 @@ func (h *Hold) lose(why error) []func() {
 		return nil
 	}
 	h.lost = why
+	h.s.c.notify()
 	if h.lostc != nil {
 		close(h.lostc)
 	}
@@ -116,6 +130,9 @@ func (h *Hold) state() error {
 // Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after
 // its release. It is judged by the clock at the call, and does no I/O.
 func (h *Hold) Err() error {
+	if h.unmade() {
+		return fmt.Errorf("redisson: %w", errBadHold)
+	}
 	if err := h.state(); err != nil {
 		return h.lock.wrap(err)
 	}
@@ -124,6 +141,9 @@ func (h *Hold) Err() error {
 
 // Lost returns a channel that is closed when the hold is lost.
 func (h *Hold) Lost() <-chan struct{} {
+	if h.unmade() {
+		return closed
+	}
 	c := h.lock.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +159,7 @@ func (h *Hold) Lost() <-chan struct{} {
 // TrustedUntil returns until when the hold is certain as things stand: no other client, in
 // Go or Java, can get the lock before. It is the zero time once it is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
-	if h.state() != nil {
+	if h.unmade() || h.state() != nil {
 		return time.Time{}
 	}
 	h.lock.c.mu.Lock()
@@ -150,18 +170,36 @@ func (h *Hold) TrustedUntil() time.Time {
 // Token returns the fencing token of a Fenced lock, larger than that of every earlier
 // grant, in Go or Java; nested holds share the outer's. Of any other lock it is 0: their
 // layout has none.
-func (h *Hold) Token() int64 { return h.token }
+func (h *Hold) Token() int64 {
+	if h.unmade() {
+		return 0
+	}
+	return h.token
+}
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.lock.name }
+func (h *Hold) Name() string {
+	if h.unmade() {
+		return ""
+	}
+	return h.lock.name
+}
 
 // Owner returns who holds, as Redis has it: the client's ID and a number.
-func (h *Hold) Owner() string { return h.s.owner.field }
+func (h *Hold) Owner() string {
+	if h.unmade() {
+		return ""
+	}
+	return h.s.owner.field
+}
 
 // Release ends the hold. It returns nil when the lock was held until now, ErrLost when it
 // was not, ErrNotHeld when the hold has been released before, and ErrUnconfirmed when
 // Redis did not answer within the ReleaseTimeout.
 func (h *Hold) Release() error {
+	if h.unmade() {
+		return fmt.Errorf("redisson: %w", errBadHold)
+	}
 	if err := h.end(); err != nil {
 		return h.lock.wrap(err)
 	}

@@ -17,6 +17,9 @@ import (
 // wait: the other layouts keep no queue. The holders of a read/write lock all have the TTL
 // of its hash.
 func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
+	if l.unmade() {
+		return relock.Info{}, l.wrap(errBadLock)
+	}
 	info := relock.Info{Name: l.name}
 	call := transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}}
 	switch l.kind {
@@ -177,7 +180,7 @@ func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, 
 
 func (l *Lock) bad(ctx context.Context) error {
 	switch {
-	case l == nil || l.c == nil:
+	case l.unmade():
 		return errBadLock
 	case l.err != nil:
 		return l.err

@@ -63,10 +63,13 @@ func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
 	return l
 }
 
+// unmade says that no client has made the lock: it is nil or a zero value.
+func (l *Lock) unmade() bool { return l == nil || l.c == nil }
+
 // wrap puts the lock's name before what happened to it.
 func (l *Lock) wrap(err error) error {
-	if l == nil {
-		return err
+	if l == nil || l.name == "" && l.c == nil {
+		return fmt.Errorf("redisson: %w", err)
 	}
 	return fmt.Errorf("redisson: lock %.512q: %w", l.name, err)
 }
@@ -104,7 +107,7 @@ var (
 )
 
 func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, error) {
-	if ctx == nil {
+	if ctx == nil || l.unmade() {
 		return l.acquire(ctx, w) // which says so
 	}
 	w.once = wait <= 0
@@ -163,7 +166,7 @@ func (l *Lock) drop(h *Hold) {
 
 // judge judges the holds of the handle by the clock, and returns how many are live.
 func (l *Lock) judge() (live int) {
-	if l == nil || l.c == nil {
+	if l.unmade() {
 		return 0
 	}
 	l.c.mu.Lock()
@@ -239,13 +242,18 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err 
 }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.name
+}
 
 // HoldCount returns how many holds of this handle are live, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
 
 func (l *Lock) newest() *Hold {
-	if l == nil || l.c == nil {
+	if l.unmade() {
 		return nil
 	}
 	l.c.mu.Lock()

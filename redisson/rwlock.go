@@ -27,32 +27,42 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 }
 
 // Lock waits until the caller holds the lock for writing.
-func (rw *RWLock) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
+func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
 // TryLock is Lock for at most the given time.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return rw.w.TryLock(ctx, wait)
+	return rw.WLocker().TryLock(ctx, wait)
 }
 
 // Unlock ends one hold for writing. Where its owner goes on reading, other readers join it.
-func (rw *RWLock) Unlock() error { return rw.w.Unlock() }
+func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading.
-func (rw *RWLock) RLock(ctx context.Context) error { return rw.r.Lock(ctx) }
+func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return rw.r.TryLock(ctx, wait)
+	return rw.RLocker().TryLock(ctx, wait)
 }
 
 // RUnlock ends one hold for reading.
-func (rw *RWLock) RUnlock() error { return rw.r.Unlock() }
+func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side, with all that a Lock has.
-func (rw *RWLock) RLocker() *Lock { return rw.r }
+func (rw *RWLock) RLocker() *Lock {
+	if rw == nil {
+		return nil // its methods say what is wrong
+	}
+	return rw.r
+}
 
 // WLocker returns the writing side, with all that a Lock has.
-func (rw *RWLock) WLocker() *Lock { return rw.w }
+func (rw *RWLock) WLocker() *Lock {
+	if rw == nil {
+		return nil // its methods say what is wrong
+	}
+	return rw.w
+}
 
 // Downgrade makes the newest write hold of this handle a read hold, to be ended by RUnlock,
 // without a gap: the owner reads before it writes no more, and readers that wait may join
@@ -65,10 +75,10 @@ func (rw *RWLock) WLocker() *Lock { return rw.w }
 // has been told, which the client goes on with. If somebody has removed the write hold, there
 // may have been a gap.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
-	h := rw.w.newest()
-	if err := rw.r.bad(ctx); err != nil {
-		return rw.r.wrap(err)
+	if err := rw.RLocker().bad(ctx); err != nil {
+		return rw.RLocker().wrap(err)
 	}
+	h := rw.w.newest()
 	if h == nil {
 		return rw.w.wrap(fmt.Errorf("%w for writing by this handle", relock.ErrNotHeld))
 	}

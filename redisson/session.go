@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -133,6 +134,11 @@ func (s *session) end() {
 		delete(s.c.owners, s.owner.key)
 	}
 	s.c.notify()
+}
+
+// busy says that a call asks, or that a hold is neither released nor lost. It needs the client's mu.
+func (s *session) busy() bool {
+	return s.calls > 0 || slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.lost == nil })
 }
 
 // counted is how many holds Redis counts, as far as is known: one that was lost and has been

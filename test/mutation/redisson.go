@@ -173,6 +173,21 @@ var redissonRules = []Rule{
 		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostSharedHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
+		"redisson: Shutdown waits for no lost hold", "redisson/session.go",
+		"func(h *Hold) bool { return h.lost == nil }", "func(h *Hold) bool { return true }",
+		[]string{"TestShutdownWaitsForNoLostHold"},
+	},
+	{
+		"redisson: a loss wakes Shutdown", "redisson/hold.go",
+		"	h.s.c.notify()\n	if h.lostc", "	if h.lostc",
+		[]string{"TestShutdownWaitsForNoLostHold"},
+	},
+	{
+		"redisson: a hold that nobody made says so", "redisson/hold.go",
+		"return h == nil || h.s == nil", "return false",
+		[]string{"TestSharedLocksThatNobodyMadeSaySo"},
+	},
+	{
 		"redisson: of several readers an RUnlock ends the oldest", "redisson/lock.go",
 		"order = slices.All(l.holds)", "order = slices.Backward(l.holds)",
 		[]string{"TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle"},
