@@ -5,9 +5,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,8 +58,19 @@ func statusOf(err error) int {
 	return exitUnavailable
 }
 
-// trimName takes the library's name off a message that begins with the tool's.
-func trimName(err error) string { return strings.TrimPrefix(err.Error(), "relock: ") }
+// trimName takes the library's name off a message that begins with the tool's. Errors that were
+// joined are one line, and none of them is said twice.
+func trimName(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "relock: ")
+		lines = slices.DeleteFunc(lines, func(said string) bool { return strings.Contains(line, said) })
+		if !slices.ContainsFunc(lines, func(said string) bool { return strings.Contains(said, line) }) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
 
 // A server says where the locks are.
 type server struct {
@@ -82,6 +98,7 @@ type link struct {
 	rdb   redis.UniversalClient
 	locks *relock.Client
 	lost  bool // what was held: there is nothing to say to Redis any more
+	shut  bool
 }
 
 // connect returns a link to a Redis that has answered.
@@ -104,24 +121,82 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 	// Locks need TIME, and PING they do not: a user may lack that. Whoever lacks TIME is
 	// told so by the library.
 	if err := l.rdb.Time(asked).Err(); err != nil && !redis.IsPermissionError(err) {
+		err = s.reason(ctx, l, err)
 		l.close()
 		return nil, fmt.Errorf("redis at %s: %w", l.addr, err)
 	}
 	return l, nil
 }
 
-// close lets a wait that was given up leave its queue first: else whoever holds
-// the lock next would be its ghost.
+// reason is why a Redis has not answered in time, as one more connection finds it, or err. go-redis
+// tries again until the time is over, and then says no more than that.
+func (s *server) reason(ctx context.Context, l *link, err error) error {
+	o, one := l.rdb.(*redis.Client)
+	if !one || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hasty)
+	defer cancel()
+	conn, dialled := new(net.Dialer).DialContext(ctx, o.Options().Network, o.Options().Addr)
+	if dialled != nil {
+		return cmp.Or(unlessLate(dialled), err)
+	}
+	defer conn.Close()
+	if config := o.Options().TLSConfig; config != nil {
+		if failed := tls.Client(conn, config.Clone()).HandshakeContext(ctx); failed != nil {
+			return fmt.Errorf("TLS: %w (rediss:// is for a port that speaks TLS)", failed)
+		}
+	}
+	return fmt.Errorf("it takes connections, and does not answer: %w", err)
+}
+
+// unlessLate is nil for an error that says as little as the one that there is.
+func unlessLate(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// close lets a wait that was given up leave its queue first: else the lock would be granted to a
+// waiter that has gone. Closing again does nothing.
 func (l *link) close() {
+	if l.shut {
+		return
+	}
+	l.shut = true
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	if l.lost {
-		l.rdb.Close() // what is under way ends with its connection
-	} else {
-		_ = l.locks.Shutdown(ctx) // if it takes too long, the leases end it
+	if l.lost || l.locks.Shutdown(ctx) != nil {
+		l.rdb.Close() // what is under way ends with its connection, and what is held with its lease
 	}
 	_ = l.locks.Close() // always nil
 	l.rdb.Close()
+}
+
+// hurry has a signal end all that still waits for Redis, until stop. There is nothing left to do then
+// but to release the lock: a Redis that does not answer gets a moment more, and the lease ends the
+// hold. The signal may have been sent before the command ended, to both of them.
+func (l *link) hurry(signals <-chan os.Signal) (stop func()) {
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-signals:
+		case <-over:
+			return
+		}
+		select {
+		case <-over: // a Redis that answers needs no more than that
+		case <-time.After(hasty):
+			l.rdb.Close()
+			_ = l.locks.Close() // always nil
+		}
+	})
+	return func() {
+		close(over)
+		watch.Wait()
+	}
 }
 
 type silent struct{}

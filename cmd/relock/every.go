@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/relock-go/relock"
 )
@@ -19,19 +20,25 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 		l, err = j.connect(ctx, j.about...)
 		return err
 	})
-	if l != nil {
-		defer l.close()
-	}
 	if err != nil {
+		if l != nil {
+			l.close()
+		}
 		return 0, err
 	}
-	_, err = l.locks.Once(ctx, j.name, j.every, func(held context.Context) (err error) {
+	stop := func() {}
+	defer func() {
+		l.close()
+		stop()
+	}()
+	ran, err := l.locks.Once(ctx, j.name, j.every, func(held context.Context) (err error) {
 		select {
 		case s := <-signals:
 			return errors.Join(interrupted{s.(syscall.Signal)}, relock.ErrUnspent)
 		default:
 		}
 		hold, _ := relock.FromContext(held, j.name)
+		defer func() { stop = l.hurry(signals) }()
 		if status, err = j.supervise(ctx, hold, signals); err == nil && retried[status] {
 			err = relock.ErrUnspent
 		}
@@ -39,7 +46,13 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 	}, j.options()...)
 	l.lost = errors.Is(err, relock.ErrLost) // nobody waits to tell a Redis that has not answered
 	switch _, stopped := errors.AsType[interrupted](err); {
+	case err == nil && !ran:
+		j.sayWhy(ctx, l)
+		return j.unrun, nil
 	case err == nil:
+		return status, nil
+	case ran && !stopped && errors.Is(err, relock.ErrClosed): // a signal has cut the release short
+		j.note("%s; its lease ends it", trimName(err))
 		return status, nil
 	case stopped, errors.Is(err, relock.ErrLost):
 		return 0, err
@@ -50,6 +63,21 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 		return status, nil
 	}
 	return 0, fmt.Errorf("not run: %w", err)
+}
+
+// sayWhy says why the command is not run.
+func (j *job) sayWhy(ctx context.Context, l *link) {
+	ctx, cancel := context.WithTimeout(ctx, hasty)
+	defer cancel()
+	info, _ := l.locks.NewLock(j.name).Info(ctx)
+	switch {
+	case len(info.Holders) > 0:
+		j.note("%q is not run: it is running, %s", j.name, whoHas(info))
+	case info.Resting > 0:
+		j.note("%q is not run: it has been run in this interval, which ends in %v", j.name, info.Resting.Round(time.Second))
+	default:
+		j.note("%q is not run: it has been run in this interval", j.name)
+	}
 }
 
 // retried are what a command ends with whose interval is left to the next run.

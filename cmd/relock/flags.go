@@ -103,14 +103,20 @@ func (t *tool) flags(fs *flags) {
 	fs.BoolVar(&t.json, "json", t.json, "one object in JSON a line; docs/operations.md has their form")
 }
 
-// divide reads flags and, between them in any order, up to so many other arguments; the
-// next one and all behind it are a command's, and so is what stands behind a "--".
+// divide reads flags and, between them in any order, up to so many other arguments. The next
+// argument and all behind it are a command's. Behind a "--" there are no flags: first the
+// arguments that are still missing, and then the command, before which a second "--" may stand.
 func divide(fs *flags, args []string, names int) (words, command []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
 		switch {
 		case arg == "--":
-			return words, args[1:], nil
+			missing := min(names-len(words), len(args)-1)
+			words, command = append(words, args[1:1+missing]...), args[1+missing:]
+			if missing > 0 && len(command) > 0 && command[0] == "--" {
+				command = command[1:]
+			}
+			return words, command, nil
 		case len(arg) > 1 && arg[0] == '-':
 			n := 1
 			if takesValue(fs, arg) {
@@ -167,6 +173,55 @@ func spanVar(fs *flags, d *time.Duration, name string, value time.Duration, usag
 	fs.Var((*span)(d), name, usage)
 }
 
+// A positive is a span that must not be zero, which a script may have computed.
+type positive span
+
+func (p *positive) String() string { return (*span)(p).String() }
+
+func (p *positive) Set(text string) error {
+	if err := (*span)(p).Set(text); err != nil || *p > 0 {
+		return err
+	}
+	return errors.New("want more than zero")
+}
+
+// positiveVar is spanVar, and takes no zero.
+func positiveVar(fs *flags, d *time.Duration, name string, value time.Duration, usage string) {
+	*d = value
+	fs.Var((*positive)(d), name, usage)
+}
+
+// textVar is fs.StringVar of a flag whose value must not be empty, as a variable in a script may be.
+func textVar(fs *flags, p *string, name, usage string) {
+	fs.Func(name, usage, func(text string) error {
+		if *p = text; text == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	})
+}
+
+// A bounded number lies between two bounds.
+type bounded struct {
+	n           *int
+	least, most int
+}
+
+func (n bounded) String() string {
+	if n.n == nil {
+		return "" // flag asks the zero value
+	}
+	return strconv.Itoa(*n.n)
+}
+
+func (n bounded) Set(text string) (err error) {
+	*n.n, err = strconv.Atoi(text)
+	if err != nil || *n.n < n.least || *n.n > n.most {
+		return fmt.Errorf("want a number from %d to %d", n.least, n.most)
+	}
+	return nil
+}
+
 // A patience is how long to wait: for ever, unless it is set.
 type patience struct {
 	wait    time.Duration
@@ -202,6 +257,9 @@ func common(args []string, env []string) ([]string, error) {
 	}
 	fs := commonFlags(new(server), env)
 	words, rest, err := divide(fs, args, 0)
+	if errors.Is(err, flag.ErrHelp) {
+		return []string{"help"}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

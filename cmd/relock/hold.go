@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (t *tool) hold(fs *flags) action {
 	j.server.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
-			return t.fail(usageError{fmt.Errorf("want one NAME, not %q; a command is for relock run", words)})
+			return t.fail(usageError{fmt.Errorf("want one NAME: %s; a command is for relock run", cmp.Or(quotedAll(words), "there is none"))})
 		}
 		j.name = words[0]
 		if err := j.consistent(); err != nil {
@@ -110,14 +111,14 @@ func (t *tool) waitFree(fs *flags) action {
 	p.flag(fs, "wait", "D: give up after that long; 0: ask once (default: wait for ever)")
 	asks := t.inspectWithin(fs, &p, func(ctx context.Context, l *relock.Lock) error {
 		began := time.Now()
-		free, err := p.awaitFree(ctx, l)
+		info, err := p.awaitFree(ctx, l)
 		if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
 			err = s
 		}
 		if err != nil {
 			return err
 		}
-		waited := time.Since(began)
+		waited, free := time.Since(began), len(info.Holders) == 0 && info.Resting == 0
 		switch {
 		case t.json:
 			t.tell(t.out, freeForm{l.Name(), free, ms(waited)})
@@ -125,7 +126,7 @@ func (t *tool) waitFree(fs *flags) action {
 			t.say("%s is free\n", l.Name())
 		}
 		if !free {
-			return fmt.Errorf("%w: %q is still held after %v", relock.ErrNotAcquired, l.Name(), waited.Round(time.Millisecond))
+			return takenError{fmt.Errorf("%w: after %v %q is still %s", relock.ErrNotAcquired, waited.Round(time.Millisecond), l.Name(), whoHas(info)), info}
 		}
 		return nil
 	})
@@ -154,25 +155,21 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// awaitFree asks until nobody holds, or the patience is over.
-func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (free bool, err error) {
+// awaitFree asks until nobody holds, or the patience is over, and returns what it was told last.
+func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (info relock.Info, err error) {
 	again := time.NewTicker(freeEvery)
 	defer again.Stop()
 	for began := time.Now(); ; {
-		info, err := p.ask(ctx, l, began)
-		if err != nil {
-			return false, err
+		if info, err = p.ask(ctx, l, began); err != nil {
+			return info, err
 		}
-		if len(info.Holders) == 0 && info.Resting == 0 {
-			return true, nil
-		}
-		if p.bounded && time.Since(began) >= p.wait {
-			return false, nil
+		if len(info.Holders) == 0 && info.Resting == 0 || p.bounded && time.Since(began) >= p.wait {
+			return info, nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return info, ctx.Err()
 		}
 	}
 }

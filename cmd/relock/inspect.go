@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -93,12 +95,15 @@ func (t *tool) waiters(fs *flags) action {
 		if len(waiters) == 0 {
 			t.say("nobody waits for %s\n", l.Name())
 		}
-		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+		text := &strings.Builder{}
+		table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 		for i, w := range waiters {
 			mode := modeOf(info.Kind, w.Read)
 			_, _ = fmt.Fprintf(table, "%d\t%q\t%s\tfor %v%s\n", i+1, w.Owner, mode, w.Age.Round(time.Millisecond), by(w.Label))
 		}
-		return table.Flush()
+		_ = table.Flush() // a Builder takes everything
+		t.say("%s", text)
+		return nil
 	})
 }
 
@@ -176,7 +181,7 @@ func (t *tool) removed(ended relock.Info, nothing string) {
 		t.tell(t.out, removedForm{ended.Name, holdersForm(ended.Kind, ended.Holders), ms(ended.Resting)})
 	case t.quiet:
 	case ended.Resting > 0:
-		t.say("%s: it was taken by nobody for another %v, and is free\n", ended.Name, ended.Resting.Round(time.Millisecond))
+		t.say("%s: nobody held it; the rest of %v for which it was taken has been ended, and it is free\n", ended.Name, ended.Resting.Round(time.Millisecond))
 	case len(ended.Holders) == 0:
 		t.say("%s: %s\n", ended.Name, nothing)
 	}
@@ -199,7 +204,7 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 	s.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
-			return t.fail(usageError{fmt.Errorf("want one NAME, not %q", words)})
+			return t.fail(usageError{fmt.Errorf("want one NAME: %s", cmp.Or(quotedAll(words), "there is none"))})
 		}
 		s.patience = p.first()
 		l, err := s.connect(ctx)

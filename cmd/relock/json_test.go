@@ -133,7 +133,8 @@ func (w *world) written() map[string][]map[string]any {
 		"`hold`": says("hold", "free", "-for", ".01"), "`wait`": says("wait", "free"),
 		"`run`, `hold`: a wait, on standard error":    waited[:1],
 		"`run`: what else it says, on standard error": objects(w.T, lost.complain.String())[:1],
-		"`version`": says("version"), "any that fails": append(says("info", ""), waited[1:]...),
+		"`version`": says("version"), "any that fails": says("info", ""),
+		"`run`, `hold`, `wait`: not acquired, on standard error": waited[1:],
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -39,7 +40,10 @@ func (t *tool) ls(fs *flags) action {
 			}
 			return err
 		}
-		return errors.Join(table(t.out, locks), err)
+		text := &strings.Builder{}
+		table(text, locks)
+		t.say("%s", text)
+		return err
 	})
 }
 
@@ -80,16 +84,16 @@ func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, e
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // table has a line for each lock.
-func table(out io.Writer, locks []relock.Info) error {
+func table(out *strings.Builder, locks []relock.Info) {
 	if len(locks) == 0 {
-		return nil
+		return
 	}
 	lines := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(lines, "NAME\tKIND\tHELD BY\tFOR\tLEASE\tWAITING")
 	for _, info := range locks {
 		_, _ = fmt.Fprintf(lines, "%s\t%s\t%s\t%d\n", shown(info.Name), info.Kind, holding(info), info.Waiters)
 	}
-	return lines.Flush()
+	_ = lines.Flush() // a Builder takes everything
 }
 
 // holding is of the first holder, and how many there are besides.
@@ -132,9 +136,9 @@ type topForm struct {
 
 func (t *tool) top(fs *flags) action {
 	var every time.Duration
-	spanVar(fs, &every, "every", time.Second, "D: how often to look (default 1s)")
+	positiveVar(fs, &every, "every", time.Second, "D: how often to look (default 1s)")
 	var looks int
-	fs.IntVar(&looks, "looks", 0, "N: end after so many (default: go on)")
+	fs.Var(bounded{&looks, 1, math.MaxInt}, "looks", "N: end after so many (default: go on)")
 	looksOn := t.list(fs, func(ctx context.Context, l *link, prefix string) error {
 		for n := 1; ; n++ {
 			began := time.Now()
@@ -146,7 +150,7 @@ func (t *tool) top(fs *flags) action {
 			if ctx.Err() == nil {
 				t.draw(began, took, locks)
 			}
-			if n == looks {
+			if n == looks || t.unsaid != nil {
 				return nil
 			}
 			rest := time.NewTimer(restAfter(took, every))
@@ -195,10 +199,18 @@ func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
 		locks = locks[:min(len(locks), max(0, rows-4))]
 		text.WriteString("\x1b[H\x1b[2J")
 	}
-	fmt.Fprintf(text, "%s  %d locks, %d held, %d waiting; looked for %v\n\n",
-		at.Format(time.TimeOnly), all, held, waiting, took.Round(time.Millisecond))
-	_ = table(text, locks) // a Builder takes everything
+	fmt.Fprintf(text, "%s  %d %s, %d held, %d waiting; looked for %v\n\n",
+		at.Format(time.TimeOnly), all, plural(all, "lock"), held, waiting, took.Round(time.Millisecond))
+	table(text, locks)
 	t.say("%s", text)
+}
+
+// plural is the word for so many of them.
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
 }
 
 func longest(info relock.Info) (held time.Duration) {

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -19,7 +21,7 @@ import (
 func (j *job) lockFlags(fs *flags) {
 	j.patience.flag(fs, "wait", "D: give up after that long; 0: one attempt (default: wait for ever). A Redis that does not answer meanwhile is no lock that is taken: 69")
 	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: the lease: how long the lock outlives a machine that dies (default 30s)")
-	fs.StringVar(&j.owner, "owner", "", "ID: named owner: runs with the same one do not exclude each other")
+	textVar(fs, &j.owner, "owner", "ID: named owner: runs with the same one do not exclude each other")
 	fs.Func("label", "TEXT: who this run is, for people: what info and waiters show (default host:pid)", func(s string) error {
 		j.about, j.label = append(j.about, relock.Label(s)), s
 		return nil
@@ -83,21 +85,32 @@ const (
 	noticeEvery = 30 * time.Second
 )
 
-// announce says on a terminal, or in JSON, for whom the wait is, until the returned
-// function is called.
+// answersWithin is how long Redis may take to say how a wait stands.
+const answersWithin = 5 * time.Second
+
+// announce says on a terminal, or in JSON, for whom the wait is, and everywhere that Redis does
+// not answer or refuses, until the returned function is called.
 func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
-	if j.quiet || !j.json && !isTerminal(j.err) {
+	if j.quiet {
 		return func() {}
+	}
+	first := noticeEvery
+	if j.json || isTerminal(j.err) {
+		first = silence
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var saying sync.WaitGroup
 	saying.Go(func() {
-		next := time.NewTimer(silence)
+		next := time.NewTimer(first)
 		defer next.Stop()
-		for {
+		for answered := time.Now(); ; {
 			select {
 			case <-next.C:
-				j.sayWait(ctx, lock)
+				if err := j.sayWait(ctx, lock); err == nil {
+					answered = time.Now()
+				} else if ctx.Err() == nil {
+					j.note("waiting for %q: Redis has not answered for %v: %s", j.name, time.Since(answered).Round(time.Second), trimName(err))
+				}
 				next.Reset(noticeEvery)
 			case <-ctx.Done():
 				return
@@ -112,42 +125,110 @@ func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 
 // A waitForm says for whom a wait is.
 type waitForm struct {
-	Waiting string       `json:"waiting"` // the lock's name
-	Holders []holderForm `json:"holders"`
-	Ahead   int          `json:"ahead"` // in the queue
+	Waiting   string       `json:"waiting"` // the lock's name
+	Holders   []holderForm `json:"holders"`
+	Ahead     int          `json:"ahead"` // in the queue
+	RestingMS int64        `json:"resting_ms"`
 }
 
-// sayWait drops errors: whoever waits is told what the matter was when the wait ends.
-func (j *job) sayWait(ctx context.Context, lock *relock.Lock) {
+// sayWait returns an error if Redis did not say how the wait stands.
+func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
 	info, err := lock.Info(ctx)
 	if err != nil {
-		return
+		return err
+	}
+	if trouble := j.trouble.recent(); trouble != nil {
+		j.note("waiting for %q, %s; the latest request for it failed: %s", j.name, whoHas(info), trimName(trouble))
+		return nil
 	}
 	waiters, err := lock.Waiters(ctx)
-	if err != nil || ctx.Err() != nil {
-		return
+	if err != nil {
+		return err
 	}
 	ahead := max(0, slices.IndexFunc(waiters, j.isUs))
-	if j.json {
-		j.tell(j.err, waitForm{j.name, holdersForm(info.Kind, info.Holders), ahead})
-		return
+	switch {
+	case j.json:
+		j.tell(j.err, waitForm{j.name, holdersForm(info.Kind, info.Holders), ahead, ms(info.Resting)})
+	case isTerminal(j.err):
+		j.complain("relock: waiting for %q, %s; %d ahead in the queue\n", j.name, whoHas(info), ahead)
 	}
-	by := "free"
+	return nil
+}
+
+// whoHas says who holds a lock: the first holder, and how many there are besides.
+func whoHas(info relock.Info) string {
 	switch {
 	case len(info.Holders) > 0:
 		h := info.Holders[0]
-		who := h.Label
-		if who == "" {
-			who = h.Owner
-		}
-		by = fmt.Sprintf("held by %q for %v", who, h.Held.Round(time.Second))
+		by := fmt.Sprintf("held by %q for %v", cmp.Or(h.Label, h.Owner), h.Held.Round(time.Second))
 		if n := len(info.Holders) - 1; n > 0 {
 			by += fmt.Sprintf(" and %d more", n)
 		}
+		return by
 	case info.Resting > 0:
-		by = fmt.Sprintf("taken by nobody for another %v", info.Resting.Round(time.Second))
+		return fmt.Sprintf("taken by nobody for another %v", info.Resting.Round(time.Second))
 	}
-	j.complain("relock: waiting for %q, %s; %d ahead in the queue\n", j.name, by, ahead)
+	return "free"
+}
+
+// A takenError is that of a wait that has ended, with who had the lock then.
+type takenError struct {
+	error
+	by relock.Info
+}
+
+func (e takenError) Unwrap() error { return e.error }
+
+// taken adds to the error of a wait that has ended who holds the lock, if Redis says so at once.
+func (j *job) taken(ctx context.Context, lock *relock.Lock, err error) error {
+	if !errors.Is(err, relock.ErrNotAcquired) || j.quiet && !j.json {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hasty)
+	defer cancel()
+	info, failed := lock.Info(ctx)
+	if failed != nil {
+		return err
+	}
+	return takenError{fmt.Errorf("%w: it is %s", err, whoHas(info)), info}
+}
+
+// A trouble is the latest error with which a request for a lock came back while its call went on
+// asking, as the library logs it.
+type trouble struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// recent is the error if it came lately.
+func (t *trouble) recent() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.at) > 2*answersWithin {
+		return nil
+	}
+	return t.err
+}
+
+// Enabled and the others make it a slog.Handler.
+func (t *trouble) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (t *trouble) WithAttrs([]slog.Attr) slog.Handler               { return t }
+func (t *trouble) WithGroup(string) slog.Handler                    { return t }
+
+func (t *trouble) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		if is {
+			t.mu.Lock()
+			t.at, t.err = time.Now(), err
+			t.mu.Unlock()
+		}
+		return !is
+	})
+	return nil
 }
 
 // isUs goes by the label, which has the process in it unless -label says otherwise.

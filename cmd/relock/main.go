@@ -12,17 +12,17 @@
 //	relock top [flags] [PREFIX]              the same, again and again, the longest queues first
 //	relock info [flags] NAME                 who holds the lock, of which kind it is, and how many wait
 //	relock waiters [flags] NAME              who waits for it, for what, in order
-//	relock unlock -force [flags] NAME        take the lock from whoever holds it
+//	relock unlock -force [flags] NAME        take the lock from whoever holds it, or from one holder
 //	relock serve [flags]                     a page for browsers with all locks, who holds them and who waits
 //	relock completion bash|zsh|fish          what makes a shell complete relock's arguments
 //	relock man                               this help as a page for man
 //	relock version                           the version of this program
-//	relock help                              these lines
+//	relock help [COMMAND]                    these lines, or what a command does and takes
 //
 // Redis is found by -redis, else by the variable REDIS_URL, else at
 // redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, or what
-// run's -fair, -n, and -read or -write, make it. A password belongs into REDIS_URL: arguments are seen
-// by everybody on the machine.
+// run's -fair, -n, and -read or -write, make it. A password belongs in REDIS_URL: everybody on the
+// machine can see arguments.
 //
 // # Exit status
 //
@@ -33,6 +33,7 @@
 //	64   usage: the arguments are wrong
 //	69   Redis cannot be reached, or refuses, or the name is in use as another kind
 //	     of lock; the command was not started
+//	74   what it says could not be written, as to a full disk; all else was done
 //	75   not acquired within -wait; the command was not started, try again later
 //	76   the lock was lost before the command ended, which was stopped
 //	126  the command was found, but could not be started
@@ -50,6 +51,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -57,6 +61,7 @@ const (
 	exitFailed        = 1   // the demo or the doctor saw something that must not be
 	exitUsage         = 64  // EX_USAGE
 	exitUnavailable   = 69  // EX_UNAVAILABLE
+	exitOutput        = 74  // EX_IOERR
 	exitNotAcquired   = 75  // EX_TEMPFAIL
 	exitLost          = 76  // EX_PROTOCOL
 	exitNotExecutable = 126 // as in a shell
@@ -76,14 +81,18 @@ type tool struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
-	told     bool // has said already that the lock is lost
-	quiet    bool // says nothing that the exit status says too
-	json     bool // says one object in JSON a line
+	told     bool  // has said already that the lock is lost
+	unsaid   error // why something on standard output could not be written; nil: nothing
+	quiet    bool  // says nothing that the exit status says too
+	json     bool  // says one object in JSON a line
 }
 
 // run is main without a process of its own: it returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
+	if len(args) > 0 && (args[0] == "-version" || args[0] == "--version") {
+		args = append([]string{"version"}, args[1:]...)
+	}
 	args, err := common(args, env)
 	if err != nil {
 		return t.fail(usageError{err})
@@ -98,20 +107,39 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 		return t.work(ctx)
 	case completeCommand:
 		return t.complete(ctx, args)
-	case "-version", "--version":
-		name = "version"
-	case "-h", "-help", "--help":
-		name = "help"
 	}
 	v, known := verbOf(name)
 	if !known {
+		t.json = slices.Contains(args, "-json") || slices.Contains(args, "--json")
 		return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", name)})
 	}
-	return v.do(ctx, t, args)
+	return t.written(v.do(ctx, t, args))
 }
 
-// say and complain drop what nobody reads any more: the exit status says enough.
-func (t *tool) say(format string, args ...any)      { _, _ = fmt.Fprintf(t.out, format, args...) }
+// written is the exit status of a verb that has ended, unless its output could not be written.
+func (t *tool) written(status int) int {
+	if status != 0 || t.unsaid == nil {
+		return status
+	}
+	t.complain("relock: standard output: %v\n", t.unsaid)
+	return exitOutput
+}
+
+// say writes for the user who asked.
+func (t *tool) say(format string, args ...any) {
+	_, err := fmt.Fprintf(t.out, format, args...)
+	t.heard(err)
+}
+
+// heard remembers that standard output takes nothing, as on a full disk. A reader that has gone
+// is no failure: it wants no more.
+func (t *tool) heard(err error) {
+	if err != nil && t.unsaid == nil && !errors.Is(err, syscall.EPIPE) {
+		t.unsaid = err
+	}
+}
+
+// complain drops what nobody reads any more: the exit status says enough.
 func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, format, args...) }
 
 // note says something on the way, which the exit status does not need.
@@ -132,7 +160,7 @@ func (t *tool) fail(err error) int {
 	switch {
 	case t.quiet && told, t.told && status == exitLost && !t.json:
 	case t.json:
-		t.tell(t.err, failure{trimName(err), status})
+		t.tell(t.err, failureOf(err, status))
 	default:
 		t.complain("relock: %s\n", trimName(err))
 	}
@@ -151,21 +179,42 @@ func (t *tool) failUnlessStopped(ctx context.Context, err error) int {
 	return t.fail(err)
 }
 
+// quotedAll shows arguments as they were given.
+func quotedAll(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = strconv.Quote(word)
+	}
+	return strings.Join(all, " ")
+}
+
 // takesNothing is an action of a verb without arguments.
 func (t *tool) takesNothing(name string, fn func(context.Context) (status int)) action {
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) > 0 {
-			return t.fail(usageError{fmt.Errorf("%s takes no arguments, not %q", name, words)})
+			return t.fail(usageError{fmt.Errorf("%s takes no arguments: %s", name, quotedAll(words))})
 		}
 		return fn(ctx)
 	}
 }
 
 func (t *tool) help(*flags) action {
-	return t.takesNothing("help", func(context.Context) int {
-		t.say("%s", usage())
+	return func(_ context.Context, words, more []string) int {
+		words = append(words, more...)
+		if len(words) == 0 {
+			t.say("%s", usage())
+			return 0
+		}
+		v, known := verbOf(words[0])
+		switch {
+		case len(words) > 1:
+			return t.fail(usageError{errors.New("want one COMMAND at most; see relock help")})
+		case !known:
+			return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", words[0])})
+		}
+		t.say("%s", v.help(t))
 		return 0
-	})
+	}
 }
 
 func (t *tool) version(*flags) action {

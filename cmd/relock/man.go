@@ -29,6 +29,7 @@ var exits = []exit{
 	{"1", "a check of the demo failed, or the doctor found something wrong"},
 	{"64", "usage: the arguments are wrong"},
 	{"69", "Redis cannot be reached, or refuses, or the name is in use as another kind of lock; the command was not started"},
+	{"74", "what it says could not be written, as to a full disk; all else was done"},
 	{"75", "not acquired within -wait; the command was not started, try again later"},
 	{"76", "the lock was lost before the command ended, which was stopped"},
 	{"126", "the command was found, but could not be started"},
@@ -66,7 +67,7 @@ func manual() string {
 	p.line(".fi")
 	p.line(".SH DESCRIPTION")
 	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, or what -fair, -n, and -read or -write, make it.
-A password belongs into REDIS_URL: arguments are seen by everybody on the machine.
+A password belongs in REDIS_URL: everybody on the machine can see arguments.
 
 Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key, -cacert, -sharded, -q and -json also before the command; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
 	p.line(".SH COMMANDS")

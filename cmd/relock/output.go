@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -17,6 +18,22 @@ import (
 type failure struct {
 	Error  string `json:"error"`
 	Status int    `json:"status"`
+}
+
+// A takenForm is a failure because somebody else has the lock.
+type takenForm struct {
+	failure
+	Holders   []holderForm `json:"holders"`
+	RestingMS int64        `json:"resting_ms"`
+}
+
+// failureOf is the form of an error.
+func failureOf(err error, status int) any {
+	f := failure{trimName(err), status}
+	if taken, is := errors.AsType[takenError](err); is {
+		return takenForm{f, holdersForm(taken.by.Kind, taken.by.Holders), ms(taken.by.Resting)}
+	}
+	return f
 }
 
 type holderForm struct {
@@ -52,9 +69,11 @@ type removedForm struct {
 	RestedMS int64        `json:"rested_ms"` // for which nobody could have had it
 }
 
-// tell writes one object. What nobody reads any more is dropped, as in say.
+// tell writes one object.
 func (t *tool) tell(to io.Writer, object any) (status int) {
-	_ = json.NewEncoder(to).Encode(object)
+	if err := json.NewEncoder(to).Encode(object); to == t.out {
+		t.heard(err)
+	}
 	return 0
 }
 

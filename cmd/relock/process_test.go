@@ -8,8 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 )
 
 // A process is relock in a process of its own.
@@ -17,7 +25,7 @@ type process struct {
 	w        *world
 	cmd      *exec.Cmd
 	lines    chan string // of standard output; closed at its end, when nobody has it open any more
-	complain bytes.Buffer
+	complain syncBuffer
 }
 
 func (w *world) start(args ...string) *process {
@@ -111,6 +119,51 @@ func (p *process) wantStatus(want int) {
 		p.w.Errorf("exit status %d, want %d; complaints: %s", got, want, p.complain.String())
 	}
 }
+
+// wantComplaint waits until standard error has the text.
+func (p *process) wantComplaint(text string) {
+	p.w.Helper()
+	for began := time.Now(); !strings.Contains(p.complain.String(), text); runtime.Gosched() {
+		if time.Since(began) > tooLong {
+			p.w.Fatalf("no %q in the complaints: %s", text, p.complain.String())
+		}
+	}
+}
+
+// fallSilent returns what has a server take requests and answer none until the test is over.
+func fallSilent(t *testing.T, m *miniredis.Miniredis) (begin func()) {
+	t.Helper()
+	var quiet atomic.Bool
+	over := make(chan struct{})
+	m.Server().SetPreHook(func(*miniserver.Peer, string, ...string) bool {
+		if quiet.Load() {
+			<-over
+		}
+		return false
+	})
+	t.Cleanup(func() { close(over) })
+	return func() { quiet.Store(true) }
+}
+
+// A syncBuffer may be read while it is written.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *syncBuffer) Len() int { return len(b.String()) }
 
 // next is the next line of standard output.
 func (p *process) next() string {

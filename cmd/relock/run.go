@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,6 +31,9 @@ The command runs in a process group of its own. TERM, INT, HUP, QUIT, USR1 and U
 are passed on to the group; the lock is released when the command
 ends, and not before. When the lock is lost, the group gets TERM and after -grace
 KILL. On Linux, the command (but not what it has started) is killed when relock is.
+HUP and INT stay ignored for the command if relock was started so, as by nohup; for
+another signal, have the command ignore it: relock run NAME sh -c 'trap "" TERM; exec ...'.
+As the first process of a container, relock also reaps what others leave behind.
 Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is not
 renewed meanwhile, and where its lease has ended the command is ended too.
 
@@ -57,7 +61,9 @@ type job struct {
 	grace   time.Duration
 	atLeast time.Duration // 0: as long as the command lasts
 	every   time.Duration // 0: whenever the lock is to be had
+	unrun   int           // the status if the interval has had its run
 	command []string
+	trouble trouble
 }
 
 func (t *tool) run(fs *flags) action {
@@ -86,7 +92,8 @@ func (t *tool) run(fs *flags) action {
 func (j *job) flags(fs *flags) {
 	j.lockFlags(fs)
 	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: from SIGTERM to SIGKILL when the lock is lost (default 10s)")
-	spanVar(fs, &j.every, "every", 0, `D: run the command once in each interval of that length by the clock of Redis, whatever machines start it: where it has been run, or is running still, this run does nothing, and its status is 0. A command that ends with 75, or that cannot be started, leaves the interval to the next run`)
+	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of that length by the clock of Redis, on whatever machines it is started. If it has been run in the interval, or is still running, this run says so and does nothing else. A command that ends with 75, or that cannot be started, leaves the interval to the next run`)
+	fs.Var(bounded{&j.unrun, 0, 255}, "skipped", "N: the exit status if -every has the command not run (default 0)")
 	j.server.flags(fs, j.env)
 }
 
@@ -98,6 +105,9 @@ func (j *job) take(words, command []string) error {
 	if j.grace < 0 {
 		return errors.New("-grace is less than nothing")
 	}
+	if j.every == 0 && j.unrun != 0 {
+		return errors.New("-skipped is for -every")
+	}
 	if j.every != 0 && (j.read || j.write || j.bounded || j.runs > 0) {
 		return errors.New("-every makes one attempt, at a lock that nobody shares: no -wait, -read, -write or -n")
 	}
@@ -105,8 +115,9 @@ func (j *job) take(words, command []string) error {
 	return j.consistent()
 }
 
-// notify asks for the signals that are passed on. One that was ignored when
-// relock started stays ignored, by the command too: nohup has to work.
+// notify asks for the signals that are passed on. HUP and INT stay ignored, by the command too, if
+// they were when relock started: nohup has to work. Of other signals Go does not tell a
+// program that they were ignored.
 func notify(signals chan<- os.Signal) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(s) {
@@ -126,7 +137,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	var hold *relock.Hold
 	var l *link
 	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
-		if l, err = j.connect(ctx, j.about...); err == nil {
+		if l, err = j.connect(ctx, append(j.about, relock.Logger(slog.New(&j.trouble)))...); err == nil {
 			hold, err = j.acquire(ctx, l)
 		}
 		return err
@@ -141,12 +152,16 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 		return 0, err
 	}
 	status, err = fn(hold)
-	switch released := hold.Release(); {
-	case errors.Is(released, relock.ErrLost):
-		l.lost = true // its Redis may not answer: whoever waits for the status is not to wait for that
-		return 0, released
-	case released != nil:
+	stop := l.hurry(signals)
+	defer stop()
+	released := hold.Release()
+	l.lost = errors.Is(released, relock.ErrLost) // its Redis may not answer: the status must not wait for that
+	l.close()
+	switch {
+	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // a signal has cut it short, or Redis is silent
 		j.note("%s; its lease ends it", trimName(released))
+	case l.lost:
+		return 0, released
 	}
 	return status, err
 }
@@ -158,7 +173,8 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
-		return lock.TryAcquire(ctx, j.wait)
+		hold, err := lock.TryAcquire(ctx, j.wait)
+		return hold, j.taken(ctx, lock, err)
 	}
 	return lock.Acquire(ctx)
 }

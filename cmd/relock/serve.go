@@ -81,6 +81,9 @@ func (v *view) flags(fs *flags) {
 func (v *view) open(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	at, err := config.Listen(ctx, "tcp", v.listen)
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
+		return nil, err // the arguments are right, and another time they will do
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -19,6 +19,8 @@ const (
 	// groupPoll is how often a group without its leader is looked at: nothing tells
 	// when the last of it has ended.
 	groupPoll = 20 * time.Millisecond
+	// zombiePolls is how many of these looks there are for each one at zombies, which costs more.
+	zombiePolls = 10
 	// unstopped is after how long relock, where it has not been stopped beside its
 	// command, takes it that nobody is there who would continue it.
 	unstopped = 200 * time.Millisecond
@@ -36,6 +38,7 @@ type child struct {
 	changes chan syscall.WaitStatus
 	control chan os.Signal // SIGTSTP and SIGCONT, of a shell's job control
 	stopped bool
+	reaps   bool            // what others leave behind becomes relock's
 	asked   bool            // to stop, by a signal to relock itself
 	heed    func()          // of such signals again
 	said    <-chan struct{} // closed once the loss has been told
@@ -65,7 +68,7 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	c := &child{
 		job: j, hold: hold, tty: tty, pid: cmd.Process.Pid,
 		changes: make(chan syscall.WaitStatus), control: make(chan os.Signal, 4),
-		heed: func() {},
+		heed: func() {}, reaps: reaps(),
 	}
 	defer tty.takeBack(c.pid)
 	signal.Notify(c.control, syscall.SIGCONT)
@@ -79,12 +82,17 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	return c.watch(ctx, signals), nil
 }
 
-// wait tells of each stop of the command, and then of its end.
+// wait tells of each stop of the command, and then of its end. Whatever else relock has become the
+// parent of is waited for too: else it stays a zombie.
 func (c *child) wait() {
+	who := c.pid
+	if c.reaps {
+		who = -1
+	}
 	for {
 		var ws syscall.WaitStatus
-		_, err := syscall.Wait4(c.pid, &ws, syscall.WUNTRACED, nil)
-		if err == syscall.EINTR {
+		pid, err := syscall.Wait4(who, &ws, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR || err == nil && pid != c.pid {
 			continue
 		}
 		c.changes <- ws
@@ -227,7 +235,7 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal
 func (c *child) awaitGroup(signals <-chan os.Signal, kill <-chan time.Time) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for kill != nil && syscall.Kill(-c.pid, 0) == nil {
+	for n := 1; kill != nil && c.anyLeft(n%zombiePolls == 0); n++ {
 		select {
 		case <-poll.C:
 		case s := <-signals:
@@ -237,4 +245,15 @@ func (c *child) awaitGroup(signals <-chan os.Signal, kill <-chan time.Time) {
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 		}
 	}
+}
+
+// anyLeft says whether any process of the group may go on. A zombie does not, but the system counts
+// it until its parent waits for it: relock, where it reaps, or a parent that never does.
+func (c *child) anyLeft(closely bool) bool {
+	for c.reaps {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
+			break
+		}
+	}
+	return syscall.Kill(-c.pid, 0) == nil && !(closely && onlyZombies(c.pid))
 }

@@ -38,12 +38,12 @@ func verbs() []verb {
 		{"top", "[flags] [PREFIX]", "the same, again and again, the longest queues first", topAbout, topAfter, (*tool).top},
 		{"info", "[flags] NAME", "who holds the lock, of which kind it is, and how many wait", infoAbout, "", (*tool).info},
 		{"waiters", "[flags] NAME", "who waits for it, for what, in order", "", "", (*tool).waiters},
-		{"unlock", "-force [flags] NAME", "take the lock from whoever holds it", unlockAbout, "", (*tool).unlock},
+		{"unlock", "-force [flags] NAME", "take the lock from whoever holds it, or from one holder", unlockAbout, "", (*tool).unlock},
 		{"serve", "[flags]", "a page for browsers with all locks, who holds them and who waits", "", serveAfter, (*tool).serve},
 		{"completion", strings.Join(shells, "|"), "what makes a shell complete relock's arguments", completionAbout, "", (*tool).completion},
 		{"man", "", "this help as a page for man", manAbout, "", (*tool).man},
 		{"version", "", "the version of this program", "", "", (*tool).version},
-		{"help", "", "these lines", "", "", (*tool).help},
+		{"help", "[COMMAND]", "these lines, or what a command does and takes", "", "", (*tool).help},
 	}
 }
 
@@ -110,7 +110,7 @@ func usage() string {
 	for _, v := range verbs() {
 		fmt.Fprintf(b, "  relock %-33s %s\n", v.line(), v.brief)
 	}
-	b.WriteString("\n\"relock COMMAND -h\" tells more. " + whereRedisIs + "\n")
+	b.WriteString("\n\"relock help COMMAND\" tells more. " + whereRedisIs + "\n")
 	return b.String()
 }
 

@@ -24,7 +24,7 @@ var All = slices.Concat(
 	wireRules,
 	handleRules,
 	recordRules, severalRules, usualRules, unseenRules,
-	familyRules, conditionRules, onceRules, handoverRules, semaphoreRules, roomRules, redissonRules, labelRules, dashboardRules, commandRules, promiseRules,
+	familyRules, conditionRules, onceRules, handoverRules, semaphoreRules, roomRules, redissonRules, labelRules, dashboardRules, commandRules, operatorRules, promiseRules,
 )
 
 // Without returns the text without the rule, or an error if there is nothing to take

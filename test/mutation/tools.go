@@ -195,7 +195,7 @@ var commandRules = []Rule{
 	},
 	{
 		"nobody waits to tell a Redis of a loss", "cmd/relock/run.go",
-		"		l.lost = true ", "		l.lost = false ",
+		"	l.lost = errors.Is(released, relock.ErrLost) ", "	l.lost = false ",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
 	},
 	{
