@@ -99,6 +99,22 @@ func (l *Lock) info(ctx context.Context) (all Info, now int64, err error) {
 	}
 }
 
+// holdingClients returns the IDs of the clients that hold, of many readers those with the longest leases.
+func (l *Lock) holdingClients(ctx context.Context) (ids []string, err error) {
+	raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
+	if err != nil {
+		return nil, err
+	}
+	page, err := wire.DecodeInfo(raw)
+	if err != nil {
+		return nil, lockError(l.Name(), err)
+	}
+	for _, h := range page.Holders {
+		ids = append(ids, h.Client)
+	}
+	return ids, nil
+}
+
 // putLabels puts labels in the place of the IDs of clients.
 func (c *Client) putLabels(ctx context.Context, at []*string) {
 	c.labels.Put(ctx, at, c.transport.OneServer() && !c.onlyOne.Load())

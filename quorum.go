@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
@@ -18,11 +20,14 @@ import (
 // their data.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which contenders take them
+
+	splits, entries atomic.Int64 // attempts of which some primaries were had and others not; grants of named owners
 }
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O; the clients
 // stay the caller's, to be closed. Fewer than two, nil, or one client twice is
-// ErrInvalidOption. All processes are to name the primaries in the same order.
+// ErrInvalidOption. All processes must name the primaries in the same order. Clients of one
+// server are found by the first calls, which return ErrInvalidOption.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -32,7 +37,7 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 	if len(clients) < 2 {
 		return nil, fmt.Errorf("relock: %w: a Quorum of %d; it needs two clients, and outlives no failure with fewer than three", ErrInvalidOption, len(clients))
 	}
-	return &Quorum{slices.Clone(clients)}, nil
+	return &Quorum{clients: slices.Clone(clients)}, nil
 }
 
 // A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries.
@@ -62,8 +67,8 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 		all, l.first = append(all, primary{of}), cmp.Or(l.first, of)
 	}
 	t := l.first.terms
-	l.majority = quorum.Lock{Primaries: all, TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
-		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Final: isFinal,
+	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
+		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
 	}}
 	return l
 }
@@ -196,8 +201,9 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a
 // majority of the primaries holds it, for as long as the best majority can be trusted,
-// and lost when there is none. A primary that comes back is taken again meanwhile. Its
-// methods may be called from any goroutine.
+// and lost when there is none. A primary that comes back is taken again meanwhile, unless
+// Lock.ForceUnlock has ended the hold there: forcing a majority of the primaries ends the hold.
+// Its methods may be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority
@@ -268,6 +274,58 @@ func (h *QuorumHold) Release() error {
 		return lockError(h.lock.name, ErrNotHeld)
 	}
 	return lockError(h.lock.name, h.majority.Release())
+}
+
+// check returns what tells clients of one server: on it, a client meets the hold of another client
+// of the Quorum, which should have its hold on another server. That keeps the lock taken for ever;
+// and a named owner enters it once for each client, and holds a majority of one server.
+// Questions cost commands, so the 1st, 2nd, 4th, 8th ... occasion is checked.
+func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
+	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
+		var granted []int
+		named := false
+		for i, h := range had {
+			if h != nil {
+				granted, named = append(granted, i), named || !strings.HasPrefix(h.Owner(), "~")
+			}
+		}
+		var ask []int
+		if len(granted) > 0 && len(refused) > 0 && seldom(&q.splits) {
+			ask = refused
+		}
+		if named && len(granted) > 1 && seldom(&q.entries) {
+			ask = append(ask, granted...)
+		}
+		found := make(chan error, len(ask))
+		for _, i := range ask {
+			go func() { found <- q.meets(ctx, primaries[i].(primary).Lock, i) }()
+		}
+		var same error
+		for range ask {
+			same = cmp.Or(same, <-found)
+		}
+		return same
+	}
+}
+
+// seldom counts occasions, and says whether the count is a power of two.
+func seldom(n *atomic.Int64) bool {
+	count := n.Add(1)
+	return count&(count-1) == 0
+}
+
+// meets returns an error where another client of the Quorum holds on the server of this one.
+func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
+	holders, err := l.holdingClients(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // a server that does not answer tells nothing
+	}
+	for i, c := range q.clients {
+		if i != client && slices.Contains(holders, c.id) {
+			return fmt.Errorf("%w: clients %d and %d of the Quorum use one server; give each a server of its own", ErrInvalidOption, min(i, client), max(i, client))
+		}
+	}
+	return nil
 }
 
 // A primary is a lock's name on one of them. Each hold is of a handle of its own: a lost

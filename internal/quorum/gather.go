@@ -23,7 +23,7 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 			h.GiveBack(ctx)
 		}
 	}()
-	err = h.gather(ctx, 0)
+	err = h.collect(ctx, 0)
 	if !once && errors.Is(err, l.Errors.Taken) {
 		first, had := h.first()
 		if !had {
@@ -32,9 +32,9 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 			err = h.queue(ctx, first)
 		}
 		if had || err == nil {
-			err = h.gather(ctx, l.patience())
+			err = h.collect(ctx, l.patience())
 		}
-		if err != nil && ctx.Err() != nil { // which has cut this short, but not what a majority has said before
+		if err != nil && ctx.Err() != nil && !l.Errors.Final(err) { // which has cut this short, but not what a majority has said before
 			err = l.Errors.Taken
 		}
 	}
@@ -49,6 +49,29 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	}
 	go h.keep() // until it has ended
 	return h, nil
+}
+
+// collect gathers, and checks that what has answered are servers of their own.
+func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
+	err := h.gather(ctx, wait)
+	if h.lock.Check == nil || err != nil && !errors.Is(err, h.lock.Errors.Taken) {
+		return err
+	}
+	had, refused := make([]Hold, len(h.members)), []int(nil)
+	for i, m := range h.snapshot() {
+		switch {
+		case m.hold != nil:
+			had[i] = m.hold
+		case m.answered:
+			refused = append(refused, i)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.lock.patience())
+	defer cancel()
+	if same := h.lock.Check(ctx, had, refused); same != nil {
+		return same
+	}
+	return err
 }
 
 // gather asks the primaries that are not had, and returns when a majority is, or all
@@ -170,7 +193,7 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 func (h *Majority) seek(primary int, wait time.Duration) {
 	h.mu.Lock()
 	m := &h.members[primary]
-	idle := !m.asking && m.hold == nil && h.err == nil // it may have been granted since it was looked at
+	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since it was looked at
 	m.asking = m.asking || idle
 	h.mu.Unlock()
 	if !idle {

@@ -89,7 +89,8 @@ func (h *Majority) keep() {
 	}
 }
 
-// renew asks the primaries that do not count once more.
+// renew asks the primaries that do not count once more. A primary whose hold an operator has
+// ended is not asked: else a majority of forced primaries would never end a holder that hangs.
 func (h *Majority) renew() {
 	for i, m := range h.snapshot() {
 		if m.asking || m.hold != nil && m.hold.Err() == nil {
@@ -98,7 +99,9 @@ func (h *Majority) renew() {
 		if m.hold != nil {
 			why := m.hold.Err()
 			h.mu.Lock()
-			h.members[i].hold, h.members[i].err = nil, why // the majority may be lost before it is answered
+			lost := &h.members[i]
+			lost.hold, lost.err = nil, why // the majority may be lost before it is answered
+			lost.forced = errors.Is(why, h.lock.Errors.Forced)
 			h.mu.Unlock()
 			h.lock.beside(i, func() { _ = m.hold.Release() }) // of what it may have still
 		}

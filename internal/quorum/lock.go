@@ -49,6 +49,7 @@ type Errors struct {
 	Unconfirmed error // of a Release, after which the primary may not let others in
 	Lost        error // of a Majority that is none any more
 	NotHeld     error // of a Majority that has been released
+	Forced      error // of a Hold: an operator has ended it
 
 	Final func(err error) bool // asking again would get the same answer
 }
@@ -63,6 +64,11 @@ type Lock struct {
 	Fixed     bool          // nothing is renewed, so no primary is taken again
 	MaxHold   time.Duration // for how long primaries renew it; 0: without end
 	Errors    Errors
+
+	// Check returns an error where primaries that an attempt has asked are one server. It is told
+	// what each of them has granted, nil where nothing, and which have said that the lock is
+	// taken. nil: nobody checks.
+	Check func(ctx context.Context, had []Hold, refused []int) error
 }
 
 func (l *Lock) need() int { return len(l.Primaries)/2 + 1 }

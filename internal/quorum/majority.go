@@ -35,6 +35,7 @@ type member struct {
 	raised   bool  // its counter has the majority's token: it counts
 	asking   bool  // a request is under way
 	answered bool  // since the attempt began
+	forced   bool  // an operator has ended its hold: the primary is not asked again
 	err      error // of the latest request that failed, or why its hold was lost since
 }
 

@@ -24,6 +24,12 @@ func TestQuorumTokensGrowThoughTheFastClockIsGoneForLong(t *testing.T) {
 			_, err := c.NewLock("a").ForceUnlock(x.T.Context())
 			rig.Must(x.T, err)
 		},
+		"a rest that is over": func(x *rig.Lab, c *relock.Client) {
+			h, err := c.NewLock("a", relock.Fair(), relock.AtLeast(time.Second)).Acquire(x.T.Context())
+			rig.Must(x.T, err)
+			time.Sleep(2 * time.Second)
+			rig.Must(x.T, h.Release())
+		},
 		"a waiter who gives up": func(x *rig.Lab, c *relock.Client) {
 			h, err := c.NewLock("a", relock.Fair()).Acquire(x.T.Context())
 			rig.Must(x.T, err)

@@ -138,6 +138,26 @@ var familyRules = []Rule{
 		[]string{"TestRaisedCounterIsForgottenOnceTheClockHasPassedIt"},
 	},
 	{
+		"a primary that was forced is not taken again", "internal/quorum/gather.go",
+		"&& !m.forced ", "",
+		[]string{"TestQuorumHoldEndsOnceAMajorityWasForced"},
+	},
+	{
+		"a quorum whose primaries split looks for one server", "quorum.go",
+		"seldom(&q.splits)", "false",
+		[]string{"TestQuorumOfClientsOfOneServerSaysSo"},
+	},
+	{
+		"a quorum that a named owner enters looks for one server", "quorum.go",
+		"seldom(&q.entries)", "false",
+		[]string{"TestQuorumOfClientsOfOneServerSaysSo"},
+	},
+	{
+		"a client of a quorum that meets itself is on its own server", "quorum.go",
+		"i != client && slices", "slices",
+		[]string{"TestQuorumOfServersOfTheirOwnIsNotTakenForOneServer"},
+	},
+	{
 		"primaries that come back are taken again", "internal/quorum/keep.go",
 		"		h.seek(i, 4*h.lock.patience())\n", "",
 		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},
