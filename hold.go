@@ -100,7 +100,7 @@ func (h *Hold) state() error {
 	case h.hold.Released():
 		return ErrNotHeld
 	case h.hold.Lost():
-		return lostFor(h.hold.Session.Why())
+		return lostFor(h.hold.Why())
 	case h.hold.Session.Absent():
 		return errAbsent
 	}
@@ -158,7 +158,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.c.clock.Time(h.hold.Session.Until())
+	return k.c.clock.Time(h.hold.Until())
 }
 
 // Token returns the fencing token: larger than that of every earlier grant of

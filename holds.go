@@ -100,8 +100,8 @@ func (t *tally) add(h, newest *Hold) {
 		t.others++
 	}
 	switch {
-	case newest != nil && newest.hold.Session == h.hold.Session && !newest.dead:
-		// Its trust is one that the tally knows of, and has only grown since.
+	case newest != nil && newest.hold.Session == h.hold.Session && newest.hold.Terms == h.hold.Terms && !newest.dead:
+		// It is trusted for as long as the newest, or longer. The tally knows of that one.
 	case newest == nil:
 		t.sure = clock.Instant{}
 	default:
@@ -196,7 +196,7 @@ func (h *Hold) trusted() clock.Instant {
 	if h.state() != nil {
 		return clock.Instant{}
 	}
-	return h.hold.Session.Until()
+	return h.hold.Until()
 }
 
 // errRegranted is why a hold is lost whose handle has been granted the lock again.

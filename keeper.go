@@ -73,7 +73,7 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
 		k.c.losses.Add(1)
 		return nil, nil
 	}
-	h, why := e.Hold.Of.(*Hold), lostFor(e.Of.Why())
+	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	h.owe(1)
 	if !h.told && k.c.cfg.hooks.Acquired != nil {
 		return h.lose(why), nil // acquiredHook tells of both, if the call comes to have the hold

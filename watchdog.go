@@ -24,7 +24,8 @@ const (
 )
 
 // NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
-// TTL unless it was released.
+// TTL unless it was released. Other holds of its owner do not change that: they
+// go on, and so the lock stays with the owner until the last of them ends.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Fixed = true
@@ -34,7 +35,9 @@ func NoWatchdog() LockOption {
 
 // MaxHold ends renewal d after the hold was acquired, so that a holder that
 // hangs but lives gives way: its hold is lost when the last lease ends, at most
-// a TTL after d. From 1 ms to 10 years.
+// a TTL after d. Other holds of its owner do not change that: where a nested call
+// may hang, it needs a MaxHold too, or the lock stays with the owner. From 1 ms to
+// 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.MaxHold = d

@@ -57,10 +57,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, nil
 	}
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
-	rest := said.rest
-	if h.terms.fixed {
-		rest = min(rest, h.terms.ttl)
-	}
+	rest := min(said.rest, h.terms.ttl) // an owner's other hold may have a longer lease
 	h.trust.Extend(trust.Until(sent, rest))
 	if h.trust.Over(now) { // the answer took all of the lease: it is asked for again
 		s.doubt = true

@@ -186,7 +186,7 @@ func TTL(d time.Duration) LockOption {
 }
 
 // NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime):
-// it is lost after its TTL unless it was released.
+// it is lost after its TTL unless it was released. Other holds of its owner do not change that.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {
 		t.fixed = true

@@ -78,6 +78,8 @@ type round struct {
 	s     *session
 	call  transport.Call
 	holds []*Hold // that are renewed
+
+	shortest time.Duration // of their TTLs
 }
 
 // runDue is run by the watchdog's goroutine: it finds what is lost, and sends out what is
@@ -95,10 +97,11 @@ func (c *Client) runDue(due []*renewal.Task) {
 			todo = append(todo, lost...)
 		}
 		if lease := s.lease(now); lease > 0 {
-			r := round{s: s, call: s.renewCall(lease)}
+			r := round{s: s, call: s.renewCall(lease), shortest: lease}
 			for _, h := range s.holds {
 				if h.renewable(now) {
 					r.holds = append(r.holds, h)
+					r.shortest = min(r.shortest, h.terms.ttl)
 					timeout = min(timeout, trust.Attempt(h.terms.ttl))
 				}
 			}
@@ -142,18 +145,18 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 	s.renewing = false
 	switch {
 	case got.Err != nil || len(got.Reply) != 2:
-		s.retry = now.Add(min(r.holds[0].terms.ttl/10, time.Second))
+		s.retry = now.Add(min(r.shortest/10, time.Second))
 	case got.Reply[0] == int64(0):
 		todo = s.lose(fmt.Errorf("%w: it is not in Redis any more", relock.ErrLost))
 	default:
 		left, _ := got.Reply[1].(int64)
-		if s.kind == reading { // a reader in Java may cut it to that from now on
-			left = min(left, s.c.cfg.readLease.Milliseconds())
-		}
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !h.trust.Over(now) {
-				h.trust.Extend(trust.Until(sent, time.Duration(left)*time.Millisecond))
+				// An owner's other hold may have a longer lease, and a reader in Java may cut all
+				// leases of readers, of which none of ours asks for more than Java's.
+				rest := min(time.Duration(left)*time.Millisecond, h.terms.ttl)
+				h.trust.Extend(trust.Until(sent, rest))
 			}
 		}
 	}

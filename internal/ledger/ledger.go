@@ -112,6 +112,9 @@ func (l *Ledger) Needs() Counts {
 	return n
 }
 
+// Expects says that a call is about to make a hold.
+func (l *Ledger) Expects() bool { return l.Reserved.And(l.coming) != Counts{} }
+
 // Kept is the holds that there are of which Redis is to know.
 func (l *Ledger) Kept() Counts {
 	n := l.outer
@@ -170,6 +173,7 @@ type Statement struct {
 	Op int64 // Redis ignores one whose number is not larger than the last it has seen
 	Counts
 	Lease time.Duration // at least so long; 0: as it is
+	Least time.Duration // the shortest that a wish in it asks for; 0: none does
 	Kept  bool          // or as it is, where it is renewed in time anyway
 	// Opens: the last write hold has ended, and reads go on: others may read beside them.
 	Opens bool
@@ -183,6 +187,9 @@ func (l *Ledger) State(op int64) Statement {
 			w.op = op
 		}
 		st.Lease = max(st.Lease, w.Lease)
+		if w.Lease > 0 && (st.Least == 0 || w.Lease < st.Least) {
+			st.Least = w.Lease
+		}
 		st.Kept = st.Kept && (w.Kept || w.Lease == 0)
 	}
 	st.Opens = st.Writes == 0 && l.told.Writes > 0

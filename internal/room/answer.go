@@ -74,7 +74,7 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	case a.Entry != nil && a.Entry != e:
 		// It has held since that was asked, and waits on a condition now.
 	case said.Code == Held && a.Held():
-		a.Session.extend(a.trusted(q.Sent, said.Remaining), acks)
+		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
 	case said.Code == Held:
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
 			a.Session.handed = said.Remaining < a.Terms.TTL

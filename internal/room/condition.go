@@ -116,12 +116,17 @@ func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.Ledger.Resume(ledger.Counts{Writes: a.Writes}, a.Op)
 	for _, h := range s.holds.all() {
 		h.Token, h.Acquired = token, at.Now
+		h.start()
 	}
 }
 
 // Resume ends a wait whose call returns: the holds are trusted again.
 func (s *Session) Resume(at *Step) {
 	s.waking = false
+	for _, h := range s.holds.all() {
+		h.start() // again, as when it was granted
+	}
+	s.schedule(at)
 	s.CatchUp(at)
 }
 

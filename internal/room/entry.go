@@ -162,9 +162,10 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 		s.reserve()
 		s.Ledger.Granted()
 	} else {
+		s.renewed = sent
 		s.wake(e.Await, low, at)
 	}
-	s.trust, s.token, s.left = trusted, low, uint8(min(high-low, maxPasses))
+	s.trust, s.renewed, s.token, s.left = trusted, sent, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < s.Need().N
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)

@@ -18,7 +18,10 @@ type Hold struct {
 	Read     bool // shared with other readers
 	local    bool // nested, and Redis has not been told of it
 	released bool
-	lost     bool // before it was released
+	lost     bool  // before it was released
+	why      error // why it was lost, where its session goes on
+	// last is when the last renewal may leave that counts for it; zero: each counts.
+	last clock.Instant
 }
 
 // Released says that its holder has ended it.
@@ -26,6 +29,14 @@ func (h *Hold) Released() bool { return h.released }
 
 // Lost says that it was lost before its holder has ended it. It needs a Check before.
 func (h *Hold) Lost() bool { return h.lost }
+
+// Why says why it was lost.
+func (h *Hold) Why() error {
+	if h.why != nil {
+		return h.why
+	}
+	return h.Session.Why()
+}
 
 // First makes the hold for which a call has waited, of a session that is held.
 func (s *Session) First(h *Hold, at *Step) {
@@ -37,6 +48,7 @@ func (s *Session) First(h *Hold, at *Step) {
 // and whether it reads are set.
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired = s, s.token, at.Now
+	h.start()
 	s.add(h)
 	if s.Terms != h.Terms || s.ends { // else it is scheduled for such a hold
 		s.schedule(at)
@@ -84,7 +96,7 @@ func (h *Hold) Detach(at *Step) bool {
 // by may be the next call's.
 func (h *Hold) GiveBack(at *Step) {
 	s := h.Session
-	live := !s.over && !h.released
+	live := !s.over && !h.released && !h.lost
 	h.released = true
 	s.drop(h)
 	if live {
@@ -95,7 +107,7 @@ func (h *Hold) GiveBack(at *Step) {
 // Unnest is End where Redis need not hear of it; false: it has to, or it is lost.
 func (h *Hold) Unnest(at *Step) bool {
 	s := h.Session
-	if !h.local || s.over || h.released || s.trust.Over(at.Now) {
+	if !h.local || s.over || h.released || h.lost || at.Now.Reached(h.Until()) {
 		return false
 	}
 	s.drop(h)
@@ -122,8 +134,9 @@ func (h *Hold) Downgrade(x *ledger.Wish) {
 
 // A share is the holds of a session that were asked for in one way.
 type share struct {
-	terms *Terms
-	holds int
+	terms   *Terms
+	holds   int
+	ordered lone[Hold] // the oldest first, where they end by themselves
 }
 
 func (s *Session) add(h *Hold) {
@@ -132,11 +145,15 @@ func (s *Session) add(h *Hold) {
 	if !s.counted() {
 		return
 	}
-	if of := s.share(h); of != nil {
-		of.holds++
-		return
+	of := s.share(h)
+	if of == nil {
+		of = &share{terms: h.Terms}
+		s.shares.add(of)
 	}
-	s.shares.add(&share{h.Terms, 1})
+	of.holds++
+	if of.terms.ends() {
+		of.ordered.add(h)
+	}
 }
 
 // drop takes an unlocked hold off the session.
@@ -149,6 +166,7 @@ func (s *Session) drop(h *Hold) {
 		return
 	}
 	of := s.share(h)
+	of.ordered.remove(h)
 	if of.holds--; of.holds == 0 {
 		s.shares.remove(of)
 	}
@@ -179,14 +197,4 @@ func (s *Session) asks() iter.Seq[*Terms] {
 			}
 		}
 	}
-}
-
-// latest returns when the newest of the holds on these terms was made.
-func (s *Session) latest(of *Terms) clock.Instant {
-	for i := s.holds.len() - 1; i >= 0; i-- {
-		if h := s.holds.at(i); *h.Terms == *of {
-			return h.Acquired
-		}
-	}
-	return clock.Instant{}
 }

@@ -130,7 +130,7 @@ func (r *Room) passHold(s *Session, at *Step) bool {
 
 // passes says that another hold can follow on the session's last without a command.
 func (s *Session) passes(at *Step) bool {
-	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.trust.Fresh(at.Now, s.Terms.TTL)
+	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
 // Leave takes a call out of the line whose wait has ended. What was handed
@@ -212,7 +212,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	for _, s := range r.sessions.all() {
-		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.trust.Over(at.Now) {
+		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.ended(at.Now) {
 			s.reserve()
 			return Join, nil, s
 		}

@@ -19,7 +19,7 @@ func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
 	// Freshness as for a hold that is passed on: less than a third of a lease
 	// left says that renewals fail.
 	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Absent() ||
-		told == 0 || meant == 0 || !s.trust.Fresh(now, t.TTL) {
+		told == 0 || meant == 0 || !s.fresh(t.TTL, now) {
 		return false
 	}
 	for _, outer := range s.holds.all() {
@@ -37,6 +37,7 @@ func (s *Session) Join(h *Hold, at *Step) bool {
 		return false
 	}
 	h.Session, h.Token, h.Acquired, h.local = s, s.token, at.Now, true
+	h.start()
 	s.add(h)
 	return true
 }
@@ -47,7 +48,7 @@ func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool { return s.joins(t
 // covers says that Redis has been told of all holds, on these terms, and lately: one
 // that is reserved needs no further statement.
 func (s *Session) covers(t *Terms, now clock.Instant) bool {
-	return !s.over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.trust.Fresh(now, s.Terms.TTL)
+	return !s.over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
 // An Entrance is how a call gets into a session of its owner.

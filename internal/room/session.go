@@ -42,16 +42,17 @@ type Session struct {
 	Used     int32 // holds that calls have had, where the name is to rest after them
 	longest  int32 // lease that any hold has asked for, in ms: Redis may keep it so long
 
-	trust  trust.Trust   // until when nobody else can hold
-	token  int64         // of the next local hold
-	holds  lone[Hold]    // that are not unlocked
-	Ledger ledger.Ledger // what Redis knows of them, and is to know
-	shares lone[share]   // the holds by what was asked for, where their number can change
-	run    *run          // nil: it is passed on to nobody who is in the queue
-	since  int64         // op by which it gave up its holds to wait on a condition; it holds again
+	trust   trust.Trust   // until when nobody else can hold
+	renewed clock.Instant // when the latest request left that Redis has answered with a lease
+	token   int64         // of the next local hold
+	holds   lone[Hold]    // that are not unlocked
+	Ledger  ledger.Ledger // what Redis knows of them, and is to know
+	shares  lone[share]   // the holds by what was asked for, where their number can change
+	run     *run          // nil: it is passed on to nobody who is in the queue
+	since   int64         // op by which it gave up its holds to wait on a condition; it holds again
 }
 
-// Until is when its trust ends, as things stand.
+// Until is when nobody else could hold, as things stand. Its holds may end before that.
 func (s *Session) Until() clock.Instant { return s.trust.Until }
 
 // Newest is its newest hold, or nil.
@@ -67,29 +68,31 @@ func (s *Session) reserve()   { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
 
 // extend moves trust, never backwards: an older answer may arrive later. It
-// rests on what enough replicas have, and on nothing else.
-func (s *Session) extend(until clock.Instant, acks int) (done bool) {
+// rests on what enough replicas have, and on nothing else. until is by the answer to a
+// request that left at sent.
+func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	if s.over || s.Away() || acks < s.Need().N {
 		return false
 	}
 	s.trust.Extend(until)
+	s.renewed = clock.Max(s.renewed, sent)
 	s.unproven, s.lost = false, nil
 	return true
 }
 
-// schedule sets what is due next for the session: a renewal, or the end of its trust.
+// schedule sets what is due next for the session: a renewal, or the end of a hold.
 func (s *Session) schedule(at *Step) {
 	if s.over || s.Away() {
 		return
 	}
-	s.ends = false
-	if _, renew := s.renewal(at.Now); renew && !s.busy {
-		lease := s.leased()
-		at.timer(s.Acquisition, s.trust.Due(lease), trust.Grain(lease))
+	end := s.firstEnd()
+	due, grain, renew := s.due(at.Now)
+	s.ends = !renew || s.busy || due.Until(end) <= 0
+	if s.ends {
+		at.timer(s.Acquisition, end, 0)
 		return
 	}
-	s.ends = true
-	at.timer(s.Acquisition, s.trust.Until, 0)
+	at.timer(s.Acquisition, due, grain)
 }
 
 // retry schedules another renewal soon after one that failed.
@@ -102,12 +105,15 @@ func (s *Session) pause(at *Step) time.Duration {
 	if s.fails < math.MaxUint8 {
 		s.fails++
 	}
-	return at.Pause(int(s.fails), trust.Attempt(s.leased()))
+	return at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now)))
 }
 
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	s.ends = false
-	at.timer(s.Acquisition, s.trust.Within(soon), 0)
+	if end := s.firstEnd(); soon.Reached(end) {
+		soon = end
+	}
+	at.timer(s.Acquisition, soon, 0)
 }
 
 // leased is the longest TTL of the session's holds.
@@ -117,34 +123,6 @@ func (s *Session) leased() time.Duration {
 		ttl = max(ttl, terms.TTL)
 	}
 	return ttl
-}
-
-// renewal returns the lease to ask for, and whether any hold has a watchdog
-// that still renews.
-func (s *Session) renewal(now clock.Instant) (time.Duration, bool) {
-	if s.holds.first == nil {
-		// Granted, and the call that waits for it has not made its hold yet.
-		return s.Terms.TTL, !s.Terms.Fixed
-	}
-	for terms := range s.asks() {
-		if !terms.Fixed && (terms.MaxHold == 0 || now.Sub(s.latest(terms)) < terms.MaxHold) {
-			return s.leased(), true
-		}
-	}
-	return 0, false
-}
-
-// Check judges the session by the clock, before anything is answered from it:
-// a timer that should have ended it may yet have to fire.
-func (s *Session) Check(at *Step) {
-	if s.over || s.Away() || !s.trust.Over(at.Now) {
-		return
-	}
-	why := ErrExpired
-	if s.lost != nil {
-		why = &expired{s.lost}
-	}
-	s.LoseHeld(why, at) // a renewal that went unanswered may keep it in Redis for another lease
 }
 
 // Lose ends a session that no unlock ended.

@@ -117,7 +117,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		of = Flow{w.Owner, w.Read}
 	}
 	for _, s := range r.sessions.all() {
-		if s.front && s.flow() == of && !s.over && !s.trust.Over(now) {
+		if s.front && s.flow() == of && !s.over && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Session) statement(at *Step) *Statement {
 	if said.Lease > 0 { // else it gives up holds, which needs nobody's acknowledgement
 		st.Need = s.Need()
 	}
-	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) {
+	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
 		st.Lease = 0
 	}
 	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
@@ -75,7 +75,7 @@ func (s *Session) statement(at *Step) *Statement {
 // worked of late: a statement that leaves it as it is costs the server half as much.
 func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 	kept, renewed := s.renewal(now)
-	return renewed && kept >= lease && !s.unproven && s.trust.Fresh(now, lease)
+	return renewed && kept >= lease && !s.unproven && s.fresh(lease, now)
 }
 
 // Stated takes the reply to a statement, which so many replicas have acknowledged. One that
@@ -95,7 +95,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 		return Over
 	case reply.Now == 0: // the lease is as it was
 		s.fails = 0
-	case s.extend(s.trusted(st.Sent, reply.Remaining), acks):
+	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)
 	default:
@@ -138,7 +138,7 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	if due = renew && !s.busy; due {
 		s.busy = true
 		need := s.Need()
-		r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}
+		r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}
 		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0) && !s.several && !s.Room.Shared
 	}
 	s.schedule(at)
@@ -165,7 +165,7 @@ func (st *Statement) Renewed(at *Step) (extended bool) {
 	}
 	s.busy = false
 	s.Check(at)
-	extended = !s.over && s.extend(trust.Until(st.Sent, st.Lease), 0)
+	extended = !s.over && s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)
 	switch {
 	case extended:
 		s.fails = 0

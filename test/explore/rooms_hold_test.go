@@ -26,7 +26,7 @@ func (c *roomCall) newHold() *roomHold {
 // took is the end of a call that has its hold.
 func (c *roomCall) took(x *roomHold) {
 	c.end()
-	c.m.hall.tell("%s holds by %s, token %d, until %v", c.m.id, x.acq().nonce, x.Token, x.Session.Until().Sub(c.m.hall.start))
+	c.m.hall.tell("%s holds by %s, token %d, until %v", c.m.id, x.acq().nonce, x.Token, x.Until().Sub(c.m.hall.start))
 	c.m.hall.took(x)
 }
 

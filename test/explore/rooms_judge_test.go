@@ -42,7 +42,7 @@ func (h *hall) took(x *roomHold) {
 
 // trusted says that the holder may rely on its hold, by its own clock alone.
 func (x *roomHold) trusted() bool {
-	return !x.c.m.dead && !x.Released() && !x.Lost() && !x.Session.Over() && !x.c.m.hall.instant().Reached(x.Session.Until())
+	return !x.c.m.dead && !x.Released() && !x.Lost() && !x.Session.Over() && !x.c.m.hall.instant().Reached(x.Until())
 }
 
 // judgeGrants looks whether anybody holds in Redis who has left, and was told that

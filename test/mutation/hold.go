@@ -40,7 +40,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a lock is passed on with a fresh lease", "internal/room/line.go",
-		" && s.trust.Fresh(at.Now, s.Terms.TTL)\n", "\n",
+		" && s.fresh(s.Terms.TTL, at.Now)\n", "\n",
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},
 	{
@@ -70,7 +70,7 @@ var holdRules = []Rule{
 	},
 	{
 		"no renewal waits for more replicas than it needs", "internal/room/statement.go",
-		"r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}", "r = Renewal{Lease: lease, Within: need.Within(s.Terms.TTL), Need: need}\n\t\tr.Need.N = min(3*need.N, 3)",
+		"r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}", "r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}\n\t\tr.Need.N = min(3*need.N, 3)",
 		[]string{"TestWaitNamesTheReplicasThatItsLockAsksFor"},
 	},
 	{
@@ -174,8 +174,38 @@ var holdRules = []Rule{
 		[]string{"TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing"},
 	},
 	{
-		"a lost hold is released", "internal/room/session.go",
-		"\ts.LoseHeld(why, at) //", "\ts.Lose(why, at) //",
+		"a hold is trusted for no longer than its own TTL after a renewal", "internal/room/term.go",
+		"clock.Min(s.trust.Until, trust.Until(from, t.TTL))", "s.trust.Until",
+		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour", "TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed", "TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne"},
+	},
+	{
+		"a renewal is due for the shortest hold", "internal/room/term.go",
+		"!renew || due.Until(first) > 0", "!renew",
+		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed"},
+	},
+	{
+		"no renewal of another hold counts for one without a watchdog", "internal/room/term.go",
+		"\t\th.last = h.Session.renewed\n", "",
+		[]string{"TestNoWatchdogEndsAHoldThoughItsOwnerHasOthers", "TestGrantIsRenewedWhileAnyHoldHasAWatchdog"},
+	},
+	{
+		"no renewal of another hold counts for one that has been held for its MaxHold", "internal/room/term.go",
+		"\t\th.last = h.Acquired.Add(t.MaxHold)\n", "\t\th.last = h.Acquired.Add(time.Hour)\n",
+		[]string{"TestMaxHoldEndsAHoldThoughItsOwnerHasOthers"},
+	},
+	{
+		"a nested hold of a shorter TTL has its lease stated where the last renewal is old", "internal/room/statement.go",
+		" && s.fresh(said.Least, at.Now)", "",
+		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed"},
+	},
+	{
+		"a hold that has ended by itself is not one that Redis counts", "internal/room/term.go",
+		"\t\th.lost, h.why = true, why\n\t\ts.drop(h)\n", "\t\th.lost, h.why = true, why\n",
+		[]string{"TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost"},
+	},
+	{
+		"a lost hold is released", "internal/room/term.go",
+		"s.LoseHeld(s.expired(), at)", "s.Lose(s.expired(), at)",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
 	},
 	{

@@ -179,7 +179,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: a holder that has renewed knows its loss before Java has the lock", "redisson/watchdog.go",
-		"trust.Until(sent, time.Duration(left)*time.Millisecond)", "trust.Until(sent, 5*time.Second+time.Duration(left)*time.Millisecond)",
+		"trust.Until(sent, rest)", "trust.Until(sent, 5*time.Second+rest)",
 		[]string{"TestOurHolderKnowsItsLossBeforeJavaHasTheLock"},
 	},
 	{

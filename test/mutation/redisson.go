@@ -34,7 +34,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a hold that was renewed is lost before its lease ends", "redisson/watchdog.go",
-		"trust.Until(sent, time.Duration(left)*time.Millisecond)", "sent.Add(time.Duration(left)*time.Millisecond + time.Second)",
+		"trust.Until(sent, rest)", "sent.Add(rest + time.Second)",
 		[]string{"TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds"},
 	},
 	{
@@ -139,8 +139,23 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a renewal is trusted for the shortest watchdog in Java", "redisson/watchdog.go",
-		"if s.kind == reading {", "if false {",
+		"min(time.Duration(left)*time.Millisecond, h.terms.ttl)", "time.Duration(left)*time.Millisecond",
 		[]string{"TestARenewalIsTrustedForNoMoreThanTheShortestWatchdogInJava"},
+	},
+	{
+		"redisson: a renewal is trusted for no longer than a hold has asked for", "redisson/watchdog.go",
+		"min(time.Duration(left)*time.Millisecond, h.terms.ttl)", "time.Duration(left)*time.Millisecond",
+		[]string{"TestAHoldOfASharedLockIsTrustedForItsOwnTTLBesideANestedOneOfAnHour"},
+	},
+	{
+		"redisson: a grant is trusted for no longer than a hold has asked for", "redisson/hold.go",
+		"rest := min(said.rest, h.terms.ttl)", "rest := said.rest",
+		[]string{"TestAHoldOfASharedLockIsTrustedForItsOwnTTLBesideALongerOne"},
+	},
+	{
+		"redisson: a renewal that failed is tried again soon for the shortest hold", "redisson/watchdog.go",
+		"min(r.shortest/10, time.Second)", "min(r.holds[0].terms.ttl/10, time.Second)",
+		[]string{"TestAFailedRenewalIsTriedAgainInTimeForTheShortestHold"},
 	},
 	{
 		"redisson: a renewal is trusted for what the hash has", "redisson/lua/renew.lua",

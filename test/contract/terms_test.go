@@ -1,0 +1,192 @@
+package contract_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// The holds of one owner have one lease in Redis. What one of them asks for must not change
+// what another is promised.
+
+// terms are the kinds of lock in which an owner nests holds of different terms.
+var terms = map[string]func(c *relock.Client, opts ...relock.LockOption) *relock.Lock{
+	"plain": func(c *relock.Client, opts ...relock.LockOption) *relock.Lock { return c.NewLock("a", opts...) },
+	"fair": func(c *relock.Client, opts ...relock.LockOption) *relock.Lock {
+		return c.NewLock("a", append(opts, relock.Fair())...)
+	},
+	"local": func(c *relock.Client, opts ...relock.LockOption) *relock.Lock {
+		return c.NewLock("a", append(opts, relock.LocalReentry())...)
+	},
+	"write": func(c *relock.Client, opts ...relock.LockOption) *relock.Lock {
+		return c.NewRWLock("a", opts...).WLocker()
+	},
+	"read": func(c *relock.Client, opts ...relock.LockOption) *relock.Lock {
+		return c.NewRWLock("a", opts...).RLocker()
+	},
+}
+
+// everyTerms runs f for each kind in virtual time.
+func everyTerms(t *testing.T, f func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock)) {
+	t.Helper()
+	for name, of := range terms {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := x.Client()
+				rival := of(x.Client())
+				if name == "read" {
+					rival = terms["write"](x.Client())
+				}
+				f(t, x, rival, func(opts ...relock.LockOption) *relock.Lock { return of(c, opts...) })
+			})
+		})
+	}
+}
+
+// trustedFor fails where a hold is trusted for longer than that from now.
+func trustedFor(t *testing.T, h interface{ TrustedUntil() time.Time }, most time.Duration) {
+	t.Helper()
+	if d := time.Until(h.TrustedUntil()); d <= 0 || d > most {
+		t.Errorf("trusted for %v, want it to be more than 0 and at most %v", d, most)
+	}
+}
+
+// A hold with a TTL of a second was trusted for the hour of a nested one, and renewed so seldom.
+func TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour(t *testing.T) {
+	for _, unlocked := range []bool{false, true} {
+		everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+			outer := acquire(t, of(relock.TTL(time.Second)), x.By("me"))
+			nested := acquire(t, of(relock.TTL(time.Hour), relock.NoWatchdog()), x.By("me"))
+			if unlocked {
+				rig.End(t, nested)
+			}
+			for range 3 {
+				trustedFor(t, outer, time.Second)
+				time.Sleep(20 * time.Second)
+				rig.Must(t, outer.Err())
+			}
+			x.Server.FlushAll()
+			time.Sleep(time.Second)
+			rig.WantIs(t, outer.Err(), relock.ErrLost)
+			rig.WantIs(t, outer.Release(), relock.ErrLost)
+			if !unlocked {
+				rig.WantIs(t, nested.Release(), relock.ErrLost)
+			}
+		})
+	}
+}
+
+// Both are renewed: the short one for its own TTL.
+func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
+	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+		long := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
+		time.Sleep(19 * time.Second) // the next renewal is due in a second, and the lease is long
+		short := acquire(t, of(relock.TTL(time.Second)), x.By("me"))
+		for range 100 {
+			trustedFor(t, short, time.Second)
+			trustedFor(t, long, time.Minute)
+			time.Sleep(317 * time.Millisecond)
+		}
+		x.Server.FlushAll()
+		time.Sleep(time.Second)
+		rig.WantIs(t, short.Release(), relock.ErrLost)
+		rig.WantIs(t, long.Release(), relock.ErrLost)
+	})
+}
+
+func TestNoWatchdogEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+			outer := acquire(t, of(relock.TTL(500*time.Millisecond), relock.NoWatchdog()), x.By("me"))
+			ctx := outer.Context(t.Context())
+			nested := acquire(t, of(relock.TTL(3*time.Second)), x.By("me"))
+			if released {
+				rig.End(t, nested)
+			}
+			trustedFor(t, outer, 500*time.Millisecond)
+			time.Sleep(499 * time.Millisecond)
+			synctest.Wait()
+			rig.WantIs(t, outer.Err(), relock.ErrLost)
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+			if !rig.IsShut(outer.Lost()) {
+				t.Error("Lost is open after the loss")
+			}
+			if !released {
+				time.Sleep(time.Minute)
+				rig.Must(t, nested.Err())
+				x.Refuses(rival)
+				rig.End(t, nested)
+			}
+			x.Free(of())
+			rig.WantIs(t, outer.Release(), relock.ErrLost)
+		})
+	}
+}
+
+func TestMaxHoldEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
+	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+		outer := acquire(t, of(relock.TTL(300*time.Millisecond), relock.MaxHold(500*time.Millisecond)), x.By("me"))
+		later := acquire(t, of(relock.TTL(300*time.Millisecond)), x.By("me"))
+		time.Sleep(400 * time.Millisecond)
+		second := acquire(t, of(relock.TTL(300*time.Millisecond), relock.MaxHold(500*time.Millisecond)), x.By("me"))
+		rig.Must(t, outer.Err())
+		time.Sleep(400 * time.Millisecond)
+		rig.WantIs(t, outer.Err(), relock.ErrLost)
+		rig.Must(t, second.Err()) // its own time counts from its own grant
+		time.Sleep(400 * time.Millisecond)
+		rig.WantIs(t, second.Err(), relock.ErrLost)
+		rig.Must(t, later.Err())
+		x.Refuses(rival)
+		rig.End(t, later)
+		x.Free(of())
+		rig.WantIs(t, outer.Release(), relock.ErrLost)
+		rig.WantIs(t, second.Release(), relock.ErrLost)
+	})
+}
+
+// A hold that has ended by itself is unlocked on its own handle, and the owner can lock there again.
+func TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost(t *testing.T) {
+	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+		fixed := of(relock.TTL(time.Second), relock.NoWatchdog())
+		rig.Must(t, fixed.Lock(x.By("me")))
+		nested := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
+		time.Sleep(2 * time.Second)
+		if n := fixed.HoldCount(); n != 0 {
+			t.Errorf("%d holds, want none", n)
+		}
+		rig.WantIs(t, fixed.Unlock(), relock.ErrLost)
+		rig.Must(t, fixed.Lock(x.By("me")))
+		rig.Must(t, fixed.Unlock())
+		rig.Must(t, nested.Err())
+		rig.End(t, nested)
+		x.Free(fixed)
+	})
+}
+
+func TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		q, _ := p.process()
+		outer, err := q.NewLock("a", relock.TTL(time.Second)).Acquire(x.By("me"))
+		rig.Must(t, err)
+		fixed, err := q.NewLock("a", relock.TTL(2*time.Second), relock.NoWatchdog()).Acquire(x.By("me"))
+		rig.Must(t, err)
+		nested, err := q.NewLock("a", relock.TTL(time.Hour), relock.NoWatchdog()).Acquire(x.By("me"))
+		rig.Must(t, err)
+		trustedFor(t, outer, time.Second)
+		trustedFor(t, fixed, 2*time.Second)
+		time.Sleep(2 * time.Second)
+		rig.WantIs(t, fixed.Release(), relock.ErrLost)
+		time.Sleep(10 * time.Minute)
+		trustedFor(t, outer, time.Second)
+		rig.Must(t, nested.Release())
+		time.Sleep(time.Minute)
+		trustedFor(t, outer, time.Second)
+		rig.Must(t, outer.Release())
+		rig.Must(t, take(t, p.lock("a")).Release())
+	})
+}
