@@ -65,8 +65,9 @@ func (l *Lock) NewCond(name string) *Cond {
 // on a client that was shutting down before.
 //
 // Meanwhile the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
-// other owners may use the handle. A Do of the owner in another goroutine that ends meanwhile
-// returns ErrNotHeld, and takes its hold with it; where it was the last, Wait returns ErrLost.
+// other owners may use the handle. If another goroutine of the owner unlocks meanwhile, by
+// Release, by Unlock or at the end of a Do, its call returns ErrNotHeld, and its hold has ended:
+// Wait returns without it. If that was the last hold, Wait returns ErrLost.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err
@@ -257,27 +258,11 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	return freed
 }
 
-// leave is Release by who does not come back to try again, as Do: a hold whose owner waits ends
-// as well, and the wait returns without it. It would be held for ever else.
+// leave is Release by Do, which has nothing to release where a ticket has the hold.
 func (h *Hold) leave() error {
 	err := h.Release()
-	switch {
-	case errors.Is(err, ErrNotHeld) && h.handedOver():
+	if errors.Is(err, ErrNotHeld) && h.handedOver() {
 		return nil
-	case !errors.Is(err, errAbsent):
-		return err
-	}
-	k := h.keeper()
-	at := k.begin()
-	now, live := at.Now, !h.hold.Released() && !h.hold.Lost()
-	h.paid()
-	h.hold.GiveBack(&at)
-	cancel := h.cancelAll(ErrNotHeld)
-	k.end(&at)
-	runAll(cancel)
-	h.unlist() // the wait may have returned meanwhile
-	if live {
-		h.releasedHook(err, now)
 	}
 	return err
 }

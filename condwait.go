@@ -90,7 +90,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	}
 	for _, h := range w.holds { // the handle is free for others
 		h := h.Of.(*Hold)
-		h.lock.detach(h)
+		h.lock.part(h)
 	}
 	return w.enqueue(bounded, e)
 }

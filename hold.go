@@ -205,7 +205,9 @@ func (h *Hold) Owner() string {
 
 // Release ends the hold. It returns nil when the lock was held until now,
 // ErrLost when it was not, ErrNotHeld when the hold has been released before,
-// and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout.
+// and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout. While
+// the owner waits on a condition it returns ErrNotHeld, and the hold has ended:
+// the wait returns without it.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -227,8 +229,7 @@ func (h *Hold) end() error {
 	}
 	err := h.state()
 	if err == errAbsent { //nolint:errorlint // made here, never wrapped
-		k.end(&at)
-		return err
+		return h.endAbsent(&at)
 	}
 	if err != nil {
 		h.paid()
@@ -289,6 +290,19 @@ func (l *Lock) owes(owner string) error {
 		return fmt.Errorf("%w: owner %q has lost a hold of the lock; unlock that hold first", ErrLost, owner)
 	}
 	return nil
+}
+
+// endAbsent ends a hold whose owner waits on a condition: the wait returns without it. No
+// later call would end it. It gives the keeper's mu back.
+func (h *Hold) endAbsent(at *room.Step) error {
+	now := at.Now
+	h.hold.GiveBack(at)
+	cancel := h.cancelAll(ErrNotHeld)
+	h.keeper().end(at)
+	h.stayOff() // the wait may have returned meanwhile
+	runAll(cancel)
+	h.releasedHook(errAbsent, now)
+	return errAbsent
 }
 
 // finish has Redis hear of the end of a hold.

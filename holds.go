@@ -29,6 +29,9 @@ type tally struct {
 	sure   clock.Instant // before that no trust of those that live ends
 	losses uint64        // of the client, when all holds were judged
 	freed  chan struct{} // closed when one is taken off; nil: nobody waits for it
+	// absent are holds whose owner waits on a condition. The handle is free for others, and
+	// an Unlock that finds nothing else ends one of these.
+	absent []*Hold
 }
 
 func (p *holdList) newest() *Hold { return p.top.Load() }
@@ -284,6 +287,7 @@ func (l *Lock) detach(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(h)
+	l.holds.rejoin(h)
 }
 
 // remove reports whether the hold was there. It needs l.mu.
@@ -292,6 +296,37 @@ func (l *Lock) remove(h *Hold) bool {
 	if t := l.holds.tally; found && t != nil && t.freed != nil {
 		close(t.freed)
 		t.freed = nil
+	}
+	return found
+}
+
+// part takes a hold off the handle whose owner is about to wait on a condition.
+func (l *Lock) part(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.remove(h) {
+		t := l.holds.count()
+		t.absent = append(t.absent, h)
+	}
+}
+
+// rejoin notes that a hold is absent no more: its wait or the hold is over. It needs l.mu.
+func (p *holdList) rejoin(h *Hold) {
+	if p.tally != nil {
+		p.absent = slices.DeleteFunc(p.absent, func(other *Hold) bool { return other == h })
+	}
+}
+
+// nextAbsent returns the absent hold that an Unlock is for, or nil: the newest, and one that
+// its caller has to Release only where there is no other. It needs l.mu.
+func (l *Lock) nextAbsent() (found *Hold) {
+	if l.holds.tally == nil {
+		return nil
+	}
+	for _, h := range l.holds.absent {
+		if found == nil || h.unlock || !found.unlock {
+			found = h
+		}
 	}
 	return found
 }

@@ -132,6 +132,9 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 // Acquire returned or Do has only if there is no other. Each success of Lock needs exactly one
 // Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if the hold
 // was lost before, and ErrUnconfirmed if Redis did not answer within the ReleaseTimeout.
+//
+// If the handle has no hold but one whose owner waits on a condition, Unlock returns ErrNotHeld,
+// and that hold has ended: the wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -150,10 +153,14 @@ func (l *Lock) Unlock() error {
 	}
 	h := l.next()
 	if h == nil {
+		h = l.nextAbsent()
+	}
+	if h == nil {
 		l.mu.Unlock()
 		return lockError(l.Name(), fmt.Errorf("%w by this handle", ErrNotHeld))
 	}
 	l.remove(h)
+	l.holds.rejoin(h)
 	l.mu.Unlock()
 	if err := h.end(); err != nil {
 		return lockError(l.Name(), err)

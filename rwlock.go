@@ -204,6 +204,7 @@ func (l *Lock) put(h *Hold) {
 // restore puts back a hold that was taken off for a while, unless it is there, or has ended
 // since: who ends it looks for it after that, and one of the two sees the other. It needs l.mu.
 func (l *Lock) restore(h *Hold) {
+	l.holds.rejoin(h)
 	if h.in.Load() == nil {
 		l.holds.add(h)
 	}

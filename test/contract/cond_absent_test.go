@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,72 @@ func TestAWaitReturnsWithoutWhatHasEndedMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two goroutines of an owner hold, one waits on a condition, and the other comes to its Unlock or
+// Release: it is told that it does not hold, and nobody would unlock for it later.
+// Fails when the wait returns with the other's hold: the lock was taken for ever.
+func TestAnUnlockDuringAWaitOfItsOwnerIsRemembered(t *testing.T) {
+	for name, shared := range map[string]bool{"one handle": true, "two handles": false} {
+		for _, local := range []bool{true, false} {
+			for _, way := range []string{"Unlock", "Release"} {
+				t.Run(fmt.Sprint(name, " ", way, " local ", local), func(t *testing.T) {
+					rig.Run(t, func(t *testing.T, x *rig.Lab) {
+						released, c := 0, (*relock.Client)(nil)
+						c = x.Client(relock.Trace(relock.Hooks{Released: func(relock.Event) { released++ }}))
+						handle := func() *relock.Lock {
+							if local {
+								return c.NewLock("l", relock.LocalReentry())
+							}
+							return c.NewLock("l")
+						}
+						mine := handle()
+						other := mine
+						if !shared {
+							other = handle()
+						}
+						rig.Must(t, mine.Lock(x.By("me")))
+						unlock := other.Unlock
+						if way == "Release" {
+							unlock = acquire(t, other, x.By("me")).Release
+						} else {
+							rig.Must(t, other.Lock(x.By("me")))
+						}
+						s := x.Sleeps(x.By("me"), mine.NewCond("c"), 0)
+						rig.WantIs(t, unlock(), relock.ErrNotHeld)
+						s.Waits()
+						signalsAndUnlocks(t, x.Lock("l"))
+						s.Woken()
+						time.Sleep(time.Minute)
+						x.Holders(mine, "me", 1)
+						rig.Must(t, mine.Unlock())
+						x.Frees("l")
+						rig.WantIs(t, mine.Unlock(), relock.ErrNotHeld)
+						rig.WantIs(t, other.Unlock(), relock.ErrNotHeld)
+						if released != 2 {
+							t.Errorf("%d holds were released, want 2", released)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Both goroutines of the owner unlock while a third waits for it: it returns that it holds nothing.
+func TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l")
+		rig.Must(t, l.Lock(x.By("me")))
+		rig.Must(t, l.Lock(x.By("me")))
+		s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		s.Waits()
+		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		s.Ended(relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		x.Frees("l")
+	})
 }
 
 // A wait is refused, and a hold of its owner has ended until then.

@@ -98,12 +98,34 @@ func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
 	})
 }
 
+// Two nested calls wait for the turn of a third, and one statement is for both. The lease need
+// not be stated for the longer of them, as it was renewed lately, but for the shorter it must be.
+func TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		outer := acquire(t, c.NewLock("a"), x.By("me"))
+		time.Sleep(9 * time.Second)
+		link.Latency(50 * time.Millisecond)
+		first, second := x.BeginAs("me", c.NewLock("a")), x.BeginAs("me", c.NewLock("a"))
+		short := x.BeginAs("me", c.NewLock("a", relock.TTL(time.Second))).Returns()
+		trustedFor(t, short, time.Second)
+		time.Sleep(5 * time.Second)
+		for _, h := range []*relock.Hold{short, first.Returns(), second.Returns(), outer} {
+			rig.End(t, h)
+		}
+	})
+}
+
 func TestNoWatchdogEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
 			outer := acquire(t, of(relock.TTL(500*time.Millisecond), relock.NoWatchdog()), x.By("me"))
 			ctx := outer.Context(t.Context())
-			nested := acquire(t, of(relock.TTL(3*time.Second)), x.By("me"))
+			ttl := 600 * time.Millisecond // it is renewed before the outer one ends
+			if released {
+				ttl = 3 * time.Second
+			}
+			nested := acquire(t, of(relock.TTL(ttl)), x.By("me"))
 			if released {
 				rig.End(t, nested)
 			}

@@ -193,8 +193,18 @@ var conditionRules = []Rule{
 		[]string{"TestReleaseOfWhatNobodyHeardOfPassesItsSignalOn"},
 	},
 	{
+		"condition: a hold that is released while its owner waits has ended", "hold.go",
+		"		return h.endAbsent(&at)\n", "		k.end(&at)\n		return err\n",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
+	},
+	{
+		"condition: an Unlock during a wait of its owner finds the hold", "reentrant.go",
+		"		h = l.nextAbsent()\n", "",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
+	},
+	{
 		"condition: the handle is free while its owner waits", "condwait.go",
-		"		h.lock.detach(h)\n", "		_ = h\n",
+		"		h.lock.part(h)\n", "		_ = h\n",
 		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
 	},
 	{
@@ -261,11 +271,6 @@ var conditionRules = []Rule{
 		"condition: no call stands for a hold of what a wait has until it returns", "internal/room/line.go",
 		"!s.Absent() && ", "",
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
-	},
-	{
-		"condition: who does not come back ends a hold whose owner waits", "cond.go",
-		"	h.hold.GiveBack(&at)\n", "",
-		[]string{"TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
 	},
 	{
 		"condition: a wait without a hold is lost", "internal/room/session.go",

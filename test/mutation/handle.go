@@ -149,7 +149,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a Do whose hold was handed over has nothing to release", "cond.go",
-		"case errors.Is(err, ErrNotHeld) && h.handedOver():", "case false:",
+		"errors.Is(err, ErrNotHeld) && h.handedOver()", "false",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},
 	{

@@ -196,7 +196,7 @@ var holdRules = []Rule{
 	{
 		"a nested hold of a shorter TTL has its lease stated where the last renewal is old", "internal/room/statement.go",
 		" && s.fresh(said.Least, at.Now)", "",
-		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed"},
+		[]string{"TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne"},
 	},
 	{
 		"a hold that has ended by itself is not one that Redis counts", "internal/room/term.go",

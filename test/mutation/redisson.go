@@ -158,11 +158,6 @@ var redissonRules = []Rule{
 		[]string{"TestAFailedRenewalIsTriedAgainInTimeForTheShortestHold"},
 	},
 	{
-		"redisson: a renewal is trusted for what the hash has", "redisson/lua/renew.lua",
-		"math.min(left, redis.call('PTTL', KEYS[2]))", "redis.call('PTTL', KEYS[2])",
-		[]string{"TestARenewalIsTrustedForNoMoreThanTheHashHas"},
-	},
-	{
 		"redisson: a field in a read/write lock is no plain lock", "redisson/lua/acquire.lua",
 		"if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
 		[]string{"TestAFieldInAReadWriteLockIsNoHoldOfAnotherKind"},
