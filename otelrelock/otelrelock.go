@@ -86,8 +86,8 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithName says as what a lock's name is told in metrics, instead of its beginning; "" leaves
-// the attribute out. It is called from many goroutines, and for each event.
+// WithName sets how a lock's name is told in metrics. By default its beginning is told. "" leaves
+// the attribute out. tell is called from many goroutines, and for each event.
 func WithName(tell func(lock string) string) Option {
 	return func(c *config) error {
 		if c.name = tell; tell == nil {
@@ -97,12 +97,13 @@ func WithName(tell func(lock string) string) Option {
 	}
 }
 
-// KeepNames tells names as they are: for programs whose locks are known and few.
+// KeepNames keeps the names of locks in metrics as they are. It is for programs with few, known
+// locks.
 func KeepNames() Option { return WithName(func(lock string) string { return lock }) }
 
-// WithSpansFrom says how long a wait or a hold lasts at least that has a span; with 0 all have. A
-// millisecond by default: two spans cost more than a tenth of an uncontended lock and unlock, and
-// say nothing that the span above does not.
+// WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a
+// millisecond, and 0 means that all have one. Two spans cost more than a tenth of an uncontended
+// lock and unlock, and say nothing that the span above does not.
 func WithSpansFrom(d time.Duration) Option {
 	return func(c *config) error {
 		if c.from = d; d < 0 {

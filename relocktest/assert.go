@@ -15,9 +15,9 @@ const (
 	between = 2 * time.Millisecond
 )
 
-// AssertFree fails the test unless nobody holds the name, and nobody waits for it: what
-// the code under test has locked, it has unlocked. It does not wait for the rest that
-// [relock.AtLeast] leaves.
+// AssertFree fails the test unless nobody holds the name and nobody waits for it. It shows that the
+// code under test has unlocked everything. It does not wait for the rest that relock.AtLeast
+// leaves.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -34,10 +34,10 @@ func (s *Server) AssertHeld(name string) {
 	}
 }
 
-// AssertWaiting fails the test unless n wait for the name in Redis. Goroutines of one
-// client that want one plain lock wait there as one; of a fair lock, those that have had it
-// wait there until their client has passed it on to all whose turn came next. Outside of a bubble it is how a
-// test knows that the code under test has come to its wait.
+// AssertWaiting fails the test unless n callers wait for the name in Redis. Goroutines of one
+// client that wait for one plain lock count as one. Goroutines that had a fair lock count until
+// their client has passed it on to all whose turn came next. Outside of a bubble, this is how a
+// test knows that the code under test waits.
 func (s *Server) AssertWaiting(name string, n int) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return i.Waiters == n }); info.Waiters != n {

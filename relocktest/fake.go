@@ -10,10 +10,9 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A Fake is a [relock.Locker] without a Redis: a lock of its own, for code that is given
-// the interface. Its calls exclude each other, wait, and end with their contexts as those
-// of a [relock.Lock] do. Its zero value is free; in a bubble of synctest it is to be made
-// there. It is not to be copied.
+// A Fake is a relock.Locker without a Redis, for code that is given the interface. Its calls
+// exclude each other, wait, and end with their contexts, as those of a relock.Lock do. Its zero
+// value is free. In a bubble of synctest, make it in that bubble. Do not copy it.
 type Fake struct {
 	once sync.Once
 	free chan struct{} // has one element while the lock is free
@@ -49,7 +48,7 @@ func (f *Fake) Lock(ctx context.Context) error {
 	}
 }
 
-// TryLock waits for at most wait; where that is not positive, it makes one attempt.
+// TryLock waits for at most wait. With a wait of zero or less it makes one attempt.
 func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := f.enter(ctx); err != nil {
 		return false, err
@@ -76,8 +75,8 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Unlock frees the lock. It returns [relock.ErrLost] after [Fake.Lose], and
-// [relock.ErrNotHeld] where no call of Lock or TryLock holds.
+// Unlock frees the lock. It returns relock.ErrLost after Fake.Lose, and relock.ErrNotHeld if no
+// call of Lock or TryLock holds.
 func (f *Fake) Unlock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,14 +92,14 @@ func (f *Fake) Unlock() error {
 	return nil
 }
 
-// Hold has somebody else hold the lock, once it is free, until release is called.
+// Hold makes somebody else hold the lock as soon as it is free, until release is called.
 func (f *Fake) Hold() (release func()) {
 	<-f.place()
 	return sync.OnceFunc(func() { f.place() <- struct{}{} })
 }
 
-// Lose takes the lock from the caller of Lock or TryLock that holds, who hears of it from
-// Unlock. Until then nobody else gets it. It returns whether there was one.
+// Lose takes the lock from the caller that holds it, and reports whether there was one. The caller
+// learns of it from Unlock. Until then nobody else gets the lock.
 func (f *Fake) Lose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,22 +107,23 @@ func (f *Fake) Lose() bool {
 	return f.held
 }
 
-// Fail has Lock and TryLock return err from now on, as they do where Redis does not
-// answer; nil has them work again.
+// Fail makes Lock and TryLock return err from now on, as they do when Redis does not answer. nil
+// makes them work again.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fails = err
 }
 
-// Held says whether a call of Lock or TryLock has not been unlocked yet, though it has lost the lock.
+// Held reports whether a successful Lock or TryLock was not unlocked yet, even if it has lost the
+// lock.
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.held
 }
 
-// Locks counts the calls of Lock and TryLock that have got the lock.
+// Locks returns the number of successful calls of Lock and TryLock.
 func (f *Fake) Locks() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

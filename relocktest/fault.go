@@ -10,10 +10,10 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 )
 
-// Hold has somebody else take the name, at once, and hold it until release is called. It
-// fails the test where the name is taken. The options are those of [relock.Client.NewLock]:
-// a fair lock is held by Hold(name, relock.Fair()). With [relock.NoWatchdog] the hold ends
-// by itself with its lease, as that of a process that has died.
+// Hold makes somebody else take the name at once, and hold it until release is called. It fails the
+// test if the name is taken. The options are those of relock.Client.NewLock: Hold(name,
+// relock.Fair()) holds a fair lock. With relock.NoWatchdog the hold ends with its lease, like that
+// of a dead process.
 func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 	s.t.Helper()
 	hold, err := s.other.NewLock(name, opts...).TryAcquire(s.ctx(), 0)
@@ -29,9 +29,9 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 	})
 }
 
-// Lose takes the name from whoever holds it, as an operator does with ForceUnlock. In a
-// bubble the holder knows when Lose returns; otherwise it is told about then. It fails the
-// test where nobody holds the name.
+// Lose takes the name from its holder, as an operator does with ForceUnlock. In a bubble the holder
+// knows when Lose returns. Otherwise it is told at about that time. Lose fails the test if nobody
+// holds the name.
 func (s *Server) Lose(name string) {
 	s.t.Helper()
 	removed, err := s.other.NewLock(name).ForceUnlock(s.ctx())
@@ -46,19 +46,18 @@ func (s *Server) Lose(name string) {
 	}
 }
 
-// Partition has nothing that the given clients send arrive, and nothing come back, until
-// heal is called: what they ask is answered by their timeouts alone. Without arguments
-// that befalls all clients that Client and Redis return, now and later. Others, such as
-// who calls Hold, go on: after its lease a lock that a client behind the partition holds
-// is theirs.
+// Partition drops everything that the given clients send and receive, until heal is called: their
+// requests end by timeouts only. Without arguments it affects all clients that Client and Redis
+// return, now and later. Other clients, such as that of Hold, go on. When its lease ends, they can
+// get a lock that a client behind the partition holds.
 func (s *Server) Partition(clients ...*relock.Client) (heal func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Hole, clients)
 }
 
-// Outage ends all connections of the given clients, and refuses new ones, until end is
-// called, as a Redis that restarts does. Without arguments that befalls all clients that
-// Client and Redis return, now and later. What is stored stays stored.
+// Outage closes all connections of the given clients, and refuses new ones, until end is called, as
+// a restarting Redis does. Without arguments it affects all clients that Client and Redis return,
+// now and later. Redis keeps what is stored.
 func (s *Server) Outage(clients ...*relock.Client) (end func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Cut, clients)

@@ -17,8 +17,7 @@ import (
 // dialsEnd is how long dials of go-redis outlive its Close at most.
 const dialsEnd = 10 * time.Second
 
-// A Server is a Redis in the memory of one test, and the networks between it and the
-// clients.
+// A Server is a Redis in the memory of one test, and the networks between it and the clients.
 type Server struct {
 	t       testing.TB
 	redis   *redistest.Server
@@ -36,8 +35,7 @@ type network struct {
 	link   *redistest.Link
 }
 
-// New starts a Server, which ends with t: in a bubble of synctest that is the t of the
-// bubble.
+// New starts a Server, which ends with t. In a bubble of synctest, t must be that of the bubble.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, virtual: redistest.InBubble()}
@@ -49,8 +47,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Client returns a new client, as another process would have one. It is closed when the
-// test ends.
+// Client returns a new client, as another process would have. It is closed when the test ends.
 func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	rdb, link := s.dial()
@@ -59,11 +56,11 @@ func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	return c
 }
 
-// Redis returns a new client of Redis, for code that calls [relock.New] by itself, or
-// that keeps its data there. It is closed when the test ends.
+// Redis returns a new client of Redis, for code that calls relock.New itself or keeps data there.
+// It is closed when the test ends.
 //
-// In a bubble, prefer [Server.Client]: a client that is made otherwise also looks at
-// a clock of the machine, and loses a hold where the test computes for a whole lease.
+// In a bubble, prefer Server.Client. A client that was made in another way also looks at a clock of
+// the machine, and loses a hold if the test computes for a whole lease.
 func (s *Server) Redis() *redis.Client {
 	s.t.Helper()
 	rdb, link := s.dial()
@@ -71,9 +68,8 @@ func (s *Server) Redis() *redis.Client {
 	return rdb
 }
 
-// Other returns the client that Hold uses: somebody else, whom neither [Server.Partition]
-// nor [Server.Outage] concerns. It is for what Hold cannot do: to read, to wait, to hold
-// a semaphore.
+// Other returns the client that Hold uses. Server.Partition and Server.Outage do not affect it. Use
+// it for what Hold cannot do: to read, to wait, to hold a semaphore.
 func (s *Server) Other() *relock.Client { return s.other }
 
 // dial returns a client with a network of its own.

@@ -1,18 +1,18 @@
-// Package relockweb shows in a browser who holds which lock, for how long, and who waits: an
-// [http.Handler] with a page that renews itself, and the same as JSON.
+// Package relockweb shows in a browser which locks are held, by whom, for how long, and the queues.
+// It is an [http.Handler] with a page that renews itself, and serves the same as JSON.
 //
 //	mux.Handle("/locks/", http.StripPrefix("/locks", relockweb.Handler(client)))
 //
-// It asks nobody who they are: whoever reaches it sees the names of locks, owners and labels.
-// Put it behind what your other pages for operators are behind. It changes nothing, unless
+// It has no authentication: everybody who reaches it sees the names of locks, owners and labels.
+// Put it behind the same protection as your other pages for operators. It changes nothing, unless
 // [AllowForce] lets it.
 //
-// All who look share what is read, and after a read that took d the next one like it begins 24
-// d later at the earliest. So a server has less than 5 % of a core to spend on each of the
-// two kinds of page, however many look; but a lock of which nothing is known yet is read
-// after 400 ms at the latest, for a request waits no longer.
+// All visitors share what is read. After a read that took d, the next read of that kind begins 24 d
+// later at the earliest. So a server spends less than 5 % of a core on each of the two kinds of
+// page, with any number of visitors. A lock of which nothing is known yet is read after 400 ms at
+// the latest.
 //
-// The user of the client needs +scan besides what locks need.
+// The user of the client needs +scan in addition to what locks need.
 package relockweb
 
 import (
@@ -46,8 +46,8 @@ func AllowForce(may func(r *http.Request) bool) Option {
 	}
 }
 
-// Match shows the locks alone whose names match, as [relock.Client.Locks] says, by default all.
-// Other locks are not shown under an address of their own either.
+// Match shows only the locks whose names match, as [relock.Client.Locks] says. By default it shows
+// all. Other locks have no page of their own either.
 func Match(pattern string) Option {
 	return func(s *site) (err error) {
 		s.match = pattern
@@ -56,8 +56,8 @@ func Match(pattern string) Option {
 	}
 }
 
-// Refresh is how old what is shown may be, and how often a page renews itself: 2 s by
-// default, 250 ms to an hour. Reads that take long come less often.
+// Refresh sets how old the data may be, and how often a page renews itself: 2 s by default, from
+// 250 ms to an hour. Slow reads make it less often.
 func Refresh(every time.Duration) Option {
 	return func(s *site) error {
 		if every < minEvery || every > maxEvery {
@@ -95,11 +95,12 @@ type site struct {
 	each    *reads[*detail]            // by name
 }
 
-// Handler returns the dashboard of the locks of c, for the root of whatever address
-// [http.StripPrefix] gives it. It does no I/O itself. It has nothing to be closed: reads end
-// within ten seconds, and when c is closed. A nil client or a bad option is told by every answer.
+// Handler returns the dashboard of the locks of c. It serves the root of an address: use
+// [http.StripPrefix] to mount it elsewhere. It does no I/O itself and needs no closing: reads end
+// within ten seconds, and when c is closed. With a nil client or a bad option every answer is that
+// error.
 //
-// With GET it answers at
+// GET answers at
 //
 //	/                the page; ?prefix=TEXT shows names that begin with TEXT, ?sort=name, =waiters, =held
 //	                 or =lease orders, ?sort=-name turns one around, ?live=off stays as it is

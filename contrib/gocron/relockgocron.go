@@ -1,6 +1,6 @@
-// Package relockgocron has schedulers of gocron, in any number of processes, run a job in
-// one of them. [Locker] lets whichever comes first run it; [Elector] has one process run
-// all jobs for as long as it leads.
+// Package relockgocron lets schedulers of gocron, in any number of processes, run each job in one
+// of them. With [Locker] the first process runs the job. With [Elector] one process runs all jobs
+// for as long as it leads.
 package relockgocron
 
 import (
@@ -17,21 +17,18 @@ import (
 // ErrNotLeader is why a scheduler that does not lead runs no job.
 var ErrNotLeader = errors.New("another process leads")
 
-// Locker returns a gocron.Locker by which a job of that interval runs at most once in it,
-// whichever scheduler starts it, and however their clocks differ: after a run the job's
-// name stays taken until nine tenths of the interval, in whole milliseconds, have passed
-// since the run began.
-// gocron locks when a job starts and unlocks when it ends, so without that rest every
-// scheduler would run a job that is shorter than the differences of their clocks, or whose
-// schedulers were not started at the same instant.
+// Locker returns a gocron.Locker that runs a job of that interval at most once in it, over all
+// schedulers, even if their clocks differ. After a run the job's name stays taken until nine tenths
+// of the interval have passed since the run began. Without that rest, a job that is shorter than
+// the clocks differ would run in every scheduler, because gocron unlocks when the job ends.
 //
-// The lock's name is the job's (gocron.WithName). A Locker is for jobs of one interval:
-// give it to gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker where
-// all jobs of the scheduler have that interval. For a crontab it is the shortest time
-// between two runs. An interval that is too short or too long is refused by each Lock.
+// The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give
+// it to gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the
+// scheduler have that interval. For a crontab the interval is the shortest time between two runs.
+// Each Lock refuses an interval that is too short or too long.
 //
-// Who comes second does not wait: its job is not run, and gocron tells
-// AfterLockError of an error that is relock.ErrNotAcquired.
+// The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an
+// error that is relock.ErrNotAcquired.
 func Locker(client *relock.Client, every time.Duration, opts ...relock.LockOption) gocron.Locker {
 	rest := (every / 10 * 9).Truncate(time.Millisecond) // others are refused
 	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(rest))}
@@ -56,8 +53,8 @@ type held struct{ *relock.Hold }
 // Unlock does not depend on ctx, which may have ended with the scheduler.
 func (h held) Unlock(context.Context) error { return h.Release() }
 
-// Elector returns a gocron.Elector that asks whether this process leads: by the clock, and
-// without asking Redis. Somebody has to campaign: run the election with [Lead] beside the
+// Elector returns a gocron.Elector that reports whether this process leads, by the clock and
+// without asking Redis. The process must also campaign: run the election with Lead beside the
 // scheduler, until the process ends.
 func Elector(e *relock.Election) gocron.Elector { return elector{e} }
 

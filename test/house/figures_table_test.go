@@ -20,7 +20,7 @@ var figures = []figure{
 	},
 	{
 		what: "the number of owners that tokens tell apart", file: "internal/wire/token.go", source: `unit, owners = 1000, (.+)`,
-		says: []string{`decimal digits behind it, of #:`, `but for one (?:such )?pair\s+in #`, `differ, but for a pair in #`, `modulo #`},
+		says: []string{`decimal digits behind it, of #:`, `but for one (?:such )?pair\s+in #`, `differ, except for one pair in #`, `modulo #`},
 	},
 	{
 		what: "the largest digits of an owner", file: "internal/wire/token.go", source: `unit, owners = 1000, (.+)`, add: -1,
