@@ -51,7 +51,7 @@ var errTurn = errors.New("the session has ended")
 // obtain waits for the hold.
 func (w *waiting) obtain() error {
 	c := w.lock.c
-	if err := c.hear(w.ctx); err != nil {
+	if err := w.hear(); err != nil {
 		return err
 	}
 	rest, err := w.ask()
@@ -85,6 +85,21 @@ func (w *waiting) obtain() error {
 			return err
 		}
 	}
+}
+
+// hear waits until it is known how clients hear; one attempt waits for no longer than a request.
+func (w *waiting) hear() error {
+	ctx := w.ctx
+	if w.once {
+		limited, cancel := context.WithTimeout(ctx, trust.Attempt(w.lock.terms.ttl))
+		defer cancel()
+		ctx = limited
+	}
+	err := w.lock.c.hear(ctx)
+	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
+		return transport.ErrNoReply
+	}
+	return err
 }
 
 // channel is where the call hears of the lock.

@@ -42,6 +42,7 @@ type Client struct {
 
 	mu       sync.Mutex // guards the following fields, and all sessions, holds and handles
 	publish  string     // the command by which clients hear; empty: not known yet
+	asking   *question  // how they do, of a Cluster; nil: nobody asks
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	rooms    map[string]*room
@@ -98,7 +99,7 @@ func (c *Client) hear(ctx context.Context) error {
 	case c.cfg.sharded != nil:
 		sharded = *c.cfg.sharded
 	case cluster:
-		err := c.rdb.Do(ctx, "PUBSUB", "SHARDNUMSUB").Err()
+		err := c.askSharded(ctx)
 		var answer redis.Error
 		refused := errors.As(err, &answer) && strings.HasPrefix(answer.Error(), "ERR")
 		if err != nil && !refused {
@@ -116,6 +117,43 @@ func (c *Client) hear(ctx context.Context) error {
 		c.channels.Store(c.newChannels(sharded, cluster))
 	}
 	return nil
+}
+
+// A question is one that calls wait for together.
+type question struct {
+	done chan struct{} // closed when it is answered, or has failed
+	err  error         // set before
+}
+
+// askSharded asks the cluster whether it has sharded pub/sub. A command of go-redis does not end with its
+// context, so it runs on a goroutine of the client: the caller leaves when ctx ends, and later calls wait
+// for the same answer.
+func (c *Client) askSharded(ctx context.Context) error {
+	c.mu.Lock()
+	q := c.asking
+	if q == nil && !c.closed {
+		q = &question{done: make(chan struct{})}
+		c.asking = q
+		c.wg.Go(func() {
+			q.err = c.rdb.Do(c.ctx, "PUBSUB", "SHARDNUMSUB").Err()
+			c.mu.Lock()
+			c.asking = nil // where it has failed, the next call asks again
+			c.mu.Unlock()
+			close(q.done)
+		})
+	}
+	c.mu.Unlock()
+	if q == nil {
+		return relock.ErrClosed
+	}
+	select {
+	case <-q.done:
+		return q.err
+	case <-ctx.Done():
+		return ending.Of(ctx)
+	case <-c.open.Done():
+		return relock.ErrClosed
+	}
 }
 
 // linger is how long a channel stays subscribed that nobody waits for.

@@ -3,6 +3,11 @@ package mutation
 // redissonRules are those of the locks that Redisson shares.
 var redissonRules = []Rule{
 	{
+		"redisson: who asks how to hear leaves with its context", "redisson/client.go",
+		"	case <-ctx.Done():\n		return ending.Of(ctx)\n	case <-c.open.Done():", "	case <-c.open.Done():",
+		[]string{"TestFirstCallInASilentClusterEndsWithItsContext"},
+	},
+	{
 		"redisson: a request that comes late takes nothing", "redisson/lua/shared_clock.lua",
 		"return after > 0 and now > after", "return false",
 		[]string{"TestALateCopyOfARequestHoldsNothing"},

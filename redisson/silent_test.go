@@ -1,0 +1,72 @@
+package redisson_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// silentServer accepts connections and answers nothing. hangUp closes them, and accepts no more.
+func silentServer(t *testing.T) (addr string, hangUp func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	rig.Must(t, err)
+	var mu sync.Mutex
+	var open []net.Conn
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+		}
+	}()
+	return listener.Addr().String(), func() {
+		_ = listener.Close()
+		<-done
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	}
+}
+
+// go-redis would wait for a minute. Fails when the first call in a Cluster waits for go-redis.
+func TestFirstCallInASilentClusterEndsWithItsContext(t *testing.T) {
+	addr, hangUp := silentServer(t)
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{addr}, ReadTimeout: time.Minute, DialTimeout: time.Minute, MaxRetries: -1, MaxRedirects: -1,
+	})
+	c, err := redisson.New(rdb)
+	rig.Must(t, err)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	rig.WantIs(t, c.NewLock("a").Lock(ctx), context.DeadlineExceeded)
+	_, err = c.NewLock("a").ForceUnlock(ctx)
+	rig.WantIs(t, err, context.DeadlineExceeded)
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		if got, err := c.NewLock("a").TryLock(t.Context(), wait); got || err == nil {
+			t.Errorf("TryLock for %v = %v, %v: a cluster that is silent is no lock that is taken", wait, got, err)
+		}
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the calls took %v", took)
+	}
+	hangUp()
+	rig.Must(t, c.Close())
+	rig.Must(t, rdb.Close())
+}
