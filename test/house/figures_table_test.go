@@ -92,7 +92,7 @@ var figures = []figure{
 	},
 	{
 		what: "the waiters of one heartbeat", file: "watchdog.go", source: `pollSize += (.+)`,
-		says: []string{`one heartbeat for up to # of`, `up to # waiters`},
+		says: []string{`one heartbeat for up to # of`, `[Uu]p to # waiters`},
 	},
 	{
 		what: "the rate in the margin", file: "internal/trust/trust.go", source: `return lease/(.+?) \+`, share: true,
