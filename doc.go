@@ -144,14 +144,15 @@
 //
 // A free lock costs one command, and so does its release, which also gives the
 // lock to the next waiter and tells its client. A waiter costs one command every
-// third of its TTL, at most every 10 s. Up to 64 waiters of one lock and client
+// third of its TTL, and at least every 10 s. Up to 64 waiters of one lock and client
 // share it. A client has one subscription, or with [ShardedPubSub] one for each
 // hash tag that it waits for. It has one goroutine for its timers, for any number
 // of locks. Renewals and heartbeats run on goroutines of their own.
 //
 // Anonymous calls of one process that wait for the same plain lock share one place
 // in Redis' queue. Such a lock may be passed on within the process without a
-// command. The queue gets its turn after 128 times or 10 ms at most. A fair lock is passed on within a process to calls whose turn is next (see [Fair]).
+// command, at most 128 times and for 10 ms. Then the queue gets its turn. A fair
+// lock is passed on within a process to calls whose turn is next (see [Fair]).
 // Holds of read/write locks and of semaphores are all granted by Redis.
 //
 // # Further reading
