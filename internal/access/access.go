@@ -78,7 +78,7 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	case lacks.Old:
 		return tooOld(lacks.Version)
 	case lacks.Sharded != "" && len(lacks.Refused) == 1:
-		return fmt.Errorf("a script may not PUBLISH to the channel %s (%s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded)
+		return fmt.Errorf("a script may not publish to the channel %s (PUBLISH: %s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded)
 	case len(lacks.Refused) > 0:
 		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(lacks.Refused, ", "))
 	}
