@@ -185,7 +185,7 @@ var redissonRules = []Rule{
 	{
 		"redisson: a handle that is granted the lock again has lost its older hold", "redisson/enter.go",
 		"		if h.s != s {", "		if false && h.s != s {",
-		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostSharedHoldLeavesTheNextHoldOfItsHandle"},
+		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked"},
 	},
 	{
 		"redisson: Shutdown waits for no lost hold", "redisson/session.go",
