@@ -198,8 +198,14 @@ type held interface {
 	leave() error
 }
 
-// during is Do, by whichever Acquire.
+// errNoFunction is returned before the lock is asked for: a nil function would panic while the lock is held.
+var errNoFunction = fmt.Errorf("relock: %w: the function to run under the lock is nil", ErrInvalidOption)
+
+// during is Do of a Lock, a Multi or a QuorumLock.
 func during[H held](ctx context.Context, acquire func(context.Context) (H, error), fn func(ctx context.Context) error) error {
+	if fn == nil {
+		return errNoFunction
+	}
 	h, err := acquire(ctx)
 	if err != nil {
 		return err
@@ -207,8 +213,11 @@ func during[H held](ctx context.Context, acquire func(context.Context) (H, error
 	return under(ctx, h, fn)
 }
 
-// tryDuring is TryDo, by whichever TryAcquire.
+// tryDuring is TryDo of a Lock, a Multi or a QuorumLock.
 func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context.Context, time.Duration) (H, error), fn func(ctx context.Context) error) (ran bool, err error) {
+	if fn == nil {
+		return false, errNoFunction
+	}
 	h, err := try(ctx, wait)
 	if err != nil {
 		return had(err)

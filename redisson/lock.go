@@ -233,6 +233,9 @@ func (l *Lock) next() (found *Hold) {
 // ErrLost as its cause. Do returns fn's error joined with that of the release, always
 // ErrLost after a loss. A panic of fn, or runtime.Goexit, releases the lock and goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	if fn == nil {
+		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)
+	}
 	h, err := l.Acquire(ctx)
 	if err != nil {
 		return err

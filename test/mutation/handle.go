@@ -138,6 +138,11 @@ var handleRules = []Rule{
 		[]string{"TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
 	},
 	{
+		"a function that is nil is refused before the lock is taken", "reentrant.go",
+		"	if fn == nil {\n		return errNoFunction\n", "	if false {\n		return errNoFunction\n",
+		[]string{"TestDoOfNoFunctionIsRefusedAndLeavesNothing"},
+	},
+	{
 		"a hand-over under a context of its own hold is not ended by it", "handover.go",
 		"request, release := h.outlasting(ctx)", "request, release := ctx, func() {}",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
