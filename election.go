@@ -22,6 +22,10 @@ import (
 // ask may run on for a moment beside the next leader. The term's token tells a
 // resource which of them is late.
 //
+// A term carries no value of the leader's but its Label and owner: publish an address in a key of
+// your own, with the token beside it. An Election is a callback: to campaign and
+// resign by hand, use Acquire and Release of a fair lock.
+//
 // Candidates need no owner. Where each has a name of its own (Owner, WithOwner), Leader
 // and Observe tell it; two of one name would lead together.
 type Election struct {

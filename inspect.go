@@ -19,12 +19,13 @@ type Info struct {
 	Holders []Holder
 	Waiters int           // entries in the queue, as Waiter says
 	Resting time.Duration // for which the name is still taken, by nobody (AtLeast, Once); else 0
+	Permits int           // permits of a semaphore that its holders take together; else 0
 }
 
 // A Holder is an owner with live holds.
 type Holder struct {
 	Owner string
-	Read  bool
+	Read  bool          // holds for reading only: an owner that writes and reads is a writer
 	Holds int           // of all its processes
 	Token int64         // the grant's first; the holds of one process may have later ones of a block
 	TTL   time.Duration // until its lease ends unless it is renewed
@@ -36,11 +37,15 @@ type Holder struct {
 	// grant. Holds that a process has passed on among its own calls count from the first of
 	// them. After the server's clock has stepped back it may say less.
 	Held time.Duration
+	// Weight is how many permits of a semaphore the owner's grant takes; else 0.
+	Weight int
 }
 
-// A Waiter is an entry in the queue. A process' anonymous calls on a plain lock stand
-// there as one, and so do its calls of one named owner in one mode. Calls that a fair lock
-// is passed on to within a process stand there until that has been told to Redis.
+// A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock
+// stand there as one. While their own process holds the lock they may not stand there at all:
+// they wait in a line of that process, and neither Waiters nor Info.Waiters counts them. The calls
+// of one named owner in one mode, in one process, stand there as one too. Calls that a fair
+// lock is passed on to within a process stand there until Redis has been told of that.
 type Waiter struct {
 	Owner string
 	Read  bool
@@ -127,7 +132,7 @@ func firstPage(name string, page wire.InfoReply) Info {
 
 // holderOf is a holder with the ID of its client as label.
 func holderOf(h wire.Holder) Holder {
-	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held}
+	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight}
 }
 
 // clients appends where the IDs of clients stand, for their labels.
@@ -144,6 +149,7 @@ func (all *Info) add(h Holder, at map[string]int) {
 	i, known := at[h.Owner]
 	if !known || all.Holders[i].Token != h.Token {
 		at[h.Owner] = len(all.Holders)
+		all.Permits += h.Weight
 		all.Holders = append(all.Holders, h)
 		return
 	}

@@ -274,7 +274,9 @@ func (l *Lock) newest() *Hold {
 // SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,
 // whatever ctx or the handle say, so goroutines that share the Locker exclude
 // each other. Lock panics when it fails, also when ctx ends; Unlock panics on
-// ErrNotHeld and ErrLost.
+// ErrNotHeld and ErrLost. A Cond of NewCond does not know the owners of a SyncLocker, so its
+// calls need a lock that was taken by Lock or Acquire. No context ends with such a hold: to be told
+// of a loss, use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.unmade() {
 		return &syncLocker{ctx: ctx, lock: l}

@@ -5,8 +5,9 @@
 -- ARGV[2] size sessions that a page has, but for more of one deadline
 -- RETURNS now, kind ('' for a name that is not in use), waiters alive, the deadline at
 --   which the page ended (0: there is no further page), ms for which the name rests yet
---   (0: it does not, or somebody holds), and seven for each owner that has sessions in the
---   page: owner, mode, holds, low, high, remaining ms, the client whose lease that is
+--   (0: it does not, or somebody holds), and eight for each owner that has sessions in the
+--   page: owner, mode, holds, low, high, remaining ms, the client whose lease that is, and
+--   the permits of a semaphore that its grant takes, or 0
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record state sessions
@@ -18,8 +19,8 @@ local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
 local reply = { now, state.kind or '', waiting, 0, leased() and 0 or math.max(state.rests - now, 0) }
 
-local function describe(owner, mode, holds, low, high, deadline, client)
-  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now, client }) do
+local function describe(owner, mode, holds, low, high, deadline, client, weight)
+  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now, client, weight }) do
     reply[#reply + 1] = value
   end
 end
@@ -48,7 +49,7 @@ local function describe_page()
     local grant = session and not sum and shared_grant(session.owner)
     if grant and grant.low == session.low then
       local mode = state.exclusive == session.owner and 'w' or session.weight > 0 and 's' or 'r'
-      sum = { owner = session.owner, mode = mode, low = grant.low, high = grant.high, deadline = session.deadline, client = session.client, holds = 0 }
+      sum = { owner = session.owner, mode = mode, low = grant.low, high = grant.high, deadline = session.deadline, client = session.client, holds = 0, weight = grant.weight }
       found[sum.owner], owners[#owners + 1] = sum, sum
     end
     if sum and sum.low == session.low then
@@ -56,13 +57,13 @@ local function describe_page()
     end
   end
   for _, sum in ipairs(owners) do
-    describe(sum.owner, sum.mode, sum.holds, sum.low, sum.high, sum.deadline, sum.client)
+    describe(sum.owner, sum.mode, sum.holds, sum.low, sum.high, sum.deadline, sum.client, sum.weight)
   end
 end
 
 local alone = state.alone
 if alone and after == 0 and alone.deadline > now then
-  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline, alone.client)
+  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline, alone.client, alone.weight)
 elseif state.several then
   describe_page()
 end

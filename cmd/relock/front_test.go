@@ -105,7 +105,7 @@ func TestAWaitThatEndsSaysWhoHolds(t *testing.T) {
 		if status != exitNotAcquired || !strings.Contains(complaint, `held by "deploy by anna" for `) || strings.Count(complaint, "\n") != 1 {
 			t.Errorf("%s: status %d, complaint %q", args, status, complaint)
 		}
-		if _, _, complaint = w.relock(append([]string{"-json"}, strings.Fields(args)...)...); !strings.Contains(complaint, `"label":"deploy by anna"}],"resting_ms":0}`) {
+		if _, _, complaint = w.relock(append([]string{"-json"}, strings.Fields(args)...)...); !strings.Contains(complaint, `"label":"deploy by anna","permits":0}],"resting_ms":0}`) {
 			t.Errorf("%s: %q", args, complaint)
 		}
 	}

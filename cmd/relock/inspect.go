@@ -42,6 +42,9 @@ func (t *tool) print(name string, info relock.Info) {
 	case len(info.Holders) == 0:
 		t.say("%s is free\n", name)
 	}
+	if info.Permits > 1 && len(info.Holders) > 1 {
+		t.say("%s: %d permits are in use\n", name, info.Permits)
+	}
 	for _, h := range info.Holders {
 		t.say("%s is held by %s\n", name, describe(info.Kind, h))
 	}
@@ -61,7 +64,11 @@ func describe(kind string, h relock.Holder) string {
 	case shared(kind):
 		mode = "writing, "
 	}
-	return fmt.Sprintf("%q: %sholds %d, token %d, lease %v, for %v%s", h.Owner, mode, h.Holds, h.Token,
+	permits := ""
+	if h.Weight > 0 {
+		permits = fmt.Sprintf(", permits %d", h.Weight)
+	}
+	return fmt.Sprintf("%q: %sholds %d%s, token %d, lease %v, for %v%s", h.Owner, mode, h.Holds, permits, h.Token,
 		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), by(h.Label))
 }
 

@@ -44,6 +44,7 @@ type holderForm struct {
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
 	Label   string `json:"label"` // "" where it is not known
+	Permits int    `json:"permits"`
 }
 
 type lockForm struct {
@@ -52,6 +53,7 @@ type lockForm struct {
 	Holders   []holderForm `json:"holders"`
 	Waiting   int          `json:"waiting"`
 	RestingMS int64        `json:"resting_ms"`
+	Permits   int          `json:"permits"` // of a semaphore, in use
 }
 
 type waiterForm struct {
@@ -92,7 +94,7 @@ func holdersForm(kind string, holders []relock.Holder) []holderForm {
 	for _, h := range holders {
 		all = append(all, holderForm{
 			Owner: h.Owner, Mode: modeOf(kind, h.Read), Holds: h.Holds, Token: h.Token,
-			LeaseMS: ms(h.TTL), HeldMS: ms(h.Held), Label: h.Label,
+			LeaseMS: ms(h.TTL), HeldMS: ms(h.Held), Label: h.Label, Permits: h.Weight,
 		})
 	}
 	return all
@@ -101,7 +103,7 @@ func holdersForm(kind string, holders []relock.Holder) []holderForm {
 func lockFormOf(info relock.Info) lockForm {
 	return lockForm{
 		Name: info.Name, Kind: info.Kind, Holders: holdersForm(info.Kind, info.Holders),
-		Waiting: info.Waiters, RestingMS: ms(info.Resting),
+		Waiting: info.Waiters, RestingMS: ms(info.Resting), Permits: info.Permits,
 	}
 }
 

@@ -92,6 +92,7 @@ type Holder struct {
 	TTL    time.Duration
 	Held   time.Duration // since its grant
 	Client string        // whose lease has the TTL
+	Weight int           // permits of a semaphore; else 0
 }
 
 // DecodeInfo reads the answer of Info.
@@ -107,6 +108,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		// unless the clock had stepped back before.
 		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
+		h.Weight = int(cur.Within("weight", 0, maxCount))
 		info.Holders = append(info.Holders, h)
 	}
 	if cur.Err() != nil {

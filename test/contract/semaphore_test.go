@@ -190,7 +190,7 @@ func TestInfoTellsWhoHasASemaphore(t *testing.T) {
 			h, err := s.Acquire(x.By(who))
 			rig.Must(t, err)
 			tokens = append(tokens, h.Token())
-			want := relock.Holder{Owner: who, Holds: 1, Token: h.Token(), TTL: 30 * time.Second}
+			want := relock.Holder{Owner: who, Holds: 1, Token: h.Token(), TTL: 30 * time.Second, Weight: 1}
 			info, err := s.Info(t.Context())
 			rig.Must(t, err)
 			for i := range info.Holders {

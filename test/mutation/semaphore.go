@@ -3,6 +3,16 @@ package mutation
 // semaphoreRules are those of semaphores.
 var semaphoreRules = []Rule{
 	{
+		"the permits of a holder are told", "lua/info.lua",
+		"holds = 0, weight = grant.weight }", "holds = 0, weight = session.weight > 0 and 1 or 0 }",
+		[]string{"TestInfoTellsThePermitsOfASemaphore"},
+	},
+	{
+		"the permits in use are added up", "inspect.go",
+		"		all.Permits += h.Weight\n", "",
+		[]string{"TestInfoTellsThePermitsOfASemaphore"},
+	},
+	{
 		"semaphore: a session that comes back is counted once", "lua/shared_sessions.lua",
 		"  if s and KEYS[2] then\n    drop(s)\n  end\n", "",
 		[]string{"TestPermitsOfASessionThatComesBackAreCountedOnce"},
