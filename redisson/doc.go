@@ -14,6 +14,8 @@
 //     of which WatchdogTimeout tells this package.
 //   - Holds that outlast a failover: what a replica has not got when it is promoted is lost.
 //     This package does not wait for replicas.
+//   - Short scripts in a crowd. A step in a fair lock's queue writes each waiter, and a read
+//     unlock reads each hold: 25 and 20 ms among 10,000, in which the server does nothing else.
 //   - Owners across clients: who is named (relock.WithOwner) re-enters in its Client only,
 //     as a thread does in its own JVM.
 //
