@@ -115,7 +115,7 @@ func (c *Cond) fail(err error) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", err)
 	}
-	return lockError(c.lock.Name(), fmt.Errorf("condition %.512q: %w", c.name, err))
+	return lockError(c.lock.Name(), fmt.Errorf("condition %s: %w", key.Quote(c.name), err))
 }
 
 // errAbsent is the state of a hold whose owner waits.

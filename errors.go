@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -116,7 +117,7 @@ func lockError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("relock: lock %.512q: %w", name, err)
+	return fmt.Errorf("relock: lock %s: %w", key.Quote(name), err)
 }
 
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)

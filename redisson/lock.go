@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -71,7 +72,7 @@ func (l *Lock) wrap(err error) error {
 	if l == nil || l.name == "" && l.c == nil {
 		return fmt.Errorf("redisson: %w", err)
 	}
-	return fmt.Errorf("redisson: lock %.512q: %w", l.name, err)
+	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends

@@ -2,6 +2,7 @@ package key
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,15 +45,37 @@ func check(s string, limit int, forbidden, rule string) error {
 	case len(s) > limit:
 		return fmt.Errorf("%d bytes long: %s", len(s), rule)
 	case !utf8.ValidString(s):
-		return fmt.Errorf("%q is not valid UTF-8: %s", s, rule)
+		return fmt.Errorf("%s is not valid UTF-8: %s", brief(s), rule)
 	}
 	for at, r := range s {
 		if unicode.IsControl(r) {
-			return fmt.Errorf("%q has the control character %U at byte %d: %s", s, r, at, rule)
+			return fmt.Errorf("%s has the control character %U at byte %d: %s", brief(s), r, at, rule)
 		}
 		if strings.ContainsRune(forbidden, r) {
-			return fmt.Errorf("%q has %q at byte %d: %s", s, r, at, rule)
+			return fmt.Errorf("%s has %q at byte %d: %s", brief(s), r, at, rule)
 		}
 	}
 	return nil
+}
+
+// Quote quotes a name for an error. Of a name that is too long or not valid UTF-8 it quotes
+// the beginning and says the length: anybody may have made it, of any size.
+func Quote(name string) string {
+	if len(name) > maxName || !utf8.ValidString(name) {
+		return brief(name)
+	}
+	return strconv.Quote(name)
+}
+
+// brief quotes the first 64 bytes, and says the length where there are more.
+func brief(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%q… (%d bytes)", s[:cut], len(s))
 }

@@ -241,3 +241,20 @@ func TestSlotIsThatOfRedis(t *testing.T) {
 		}
 	}
 }
+
+func TestQuoteRepeatsNoNameOfAnySize(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders/9":                `"orders/9"`,
+		strings.Repeat("n", 512):  `"` + strings.Repeat("n", 512) + `"`,
+		strings.Repeat("n", 1e6):  `"` + strings.Repeat("n", 64) + `"… (1000000 bytes)`,
+		strings.Repeat("ä€", 1e5): `"` + strings.Repeat("ä€", 12) + `ä"… (500000 bytes)`,
+	} {
+		if got := key.Quote(name); got != want {
+			t.Errorf("Quote(%.20q) = %s, want %s", name, got, want)
+		}
+	}
+	err := key.CheckName(strings.Repeat("n", 500) + "\x00")
+	if err == nil || strings.Contains(err.Error(), strings.Repeat("n", 65)) || !strings.Contains(err.Error(), "501 bytes") {
+		t.Errorf("CheckName of a long name = %v, want its beginning and its length", err)
+	}
+}

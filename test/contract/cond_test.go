@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -141,6 +142,47 @@ func TestPagesOfWaitersPassNobodyOverWhereOneWaitsAnew(t *testing.T) {
 		sleeps[1].Waits()
 		if n, next := page(x, second, 3); n != 3 || next != "" {
 			t.Errorf("the page after one that waits anew has %d of the three that wait, and the next begins at %q", n, next)
+		}
+	})
+}
+
+// Waiters that died are on the chain of their condition until somebody sweeps it.
+// Fails when one script goes over all of them: the server does nothing else meanwhile.
+func TestReadingWhoWaitsGoesOverAFewOfTheDeadAtATime(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const dead = 1300
+		hash, name := key.For("relock", "l").Hash, func(i int) string { return fmt.Sprintf("%032d", i) }
+		fields := []any{"c:c", name(0) + " " + name(dead)}
+		for i := range dead + 1 {
+			deadline, before, after := "1", "-", "-"
+			if i > 0 {
+				before = name(i - 1)
+			}
+			if i < dead {
+				after = name(i + 1)
+			} else {
+				deadline = fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())
+			}
+			fields = append(fields, "w:"+name(i), deadline+" 1 0 1 1 0 1000 1 "+name(i)+" x o:me", "i:"+name(i), "0 "+before+" "+after+" c")
+		}
+		rig.Must(t, x.Redis.HSet(t.Context(), hash, fields...).Err())
+		rig.Must(t, x.Redis.PExpire(t.Context(), hash, time.Hour).Err())
+		pages := 0
+		for found, next := 0, ""; ; pages++ {
+			n, more := page(x, next, 500)
+			if found += n; more == "" {
+				if found != 1 {
+					t.Errorf("the pages have %d waiters, want the one that lives", found)
+				}
+				break
+			}
+			next = more
+		}
+		if pages < dead/500 {
+			t.Errorf("%d further pages for %d dead waiters", pages, dead)
+		}
+		if all, err := x.Lock("l").NewCond("c").Waiters(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("waiters %v, error %v, want one", all, err)
 		}
 	})
 }

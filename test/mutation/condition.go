@@ -63,6 +63,16 @@ var conditionRules = []Rule{
 		[]string{"TestPagesOfWaitersGoOnWhereSomebodyHasLeft"},
 	},
 	{
+		"condition: one script reads a bounded number of the dead", "lua/awaiting.lua",
+		"left == 0 or looks == 0", "left == 0",
+		[]string{"TestReadingWhoWaitsGoesOverAFewOfTheDeadAtATime"},
+	},
+	{
+		"an error repeats no name of any size", "internal/key/check.go",
+		"len(name) > maxName || ", "",
+		[]string{"TestQuoteRepeatsNoNameOfAnySize"},
+	},
+	{
 		"condition: a page goes on where the one before ended", "lua/awaiting.lua",
 		" and waiter.told >= after then", " then",
 		[]string{"TestPagesOfWaitersGoOnWhereSomebodyHasLeft"},

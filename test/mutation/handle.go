@@ -154,7 +154,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a Do whose hold was handed over has nothing to release", "cond.go",
-		"errors.Is(err, ErrNotHeld) && h.handedOver()", "false",
+		"errors.Is(err, ErrNotHeld) && h.handedOver()", "errors.Is(err, ErrLost) && h.handedOver()",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},
 	{
