@@ -72,7 +72,7 @@ func (m *modelLock) echo(client string, echo int, requests []modelRequest) strin
 }
 
 func (m *modelLock) isEnded(nonce string) bool {
-	return slices.ContainsFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce })
+	return m.lacks != "what has ended is refused" && slices.ContainsFunc(m.ended, func(e modelEnded) bool { return e.nonce == nonce })
 }
 
 // ask answers one request before the queue is served.
@@ -91,13 +91,13 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 	if _, g, i := m.find(client, r.nonce, r.owner); i >= 0 && g.sessions[i].expiry > m.now {
 		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, "", nil}
 	}
-	if g := m.grantOf(r.owner); r.named && g != nil && len(g.sessions) > 0 {
+	if g := m.grantOf(r.owner); r.named && m.lacks != "a named owner re-enters" && g != nil && len(g.sessions) > 0 {
 		if !queue {
 			return modelAnswer{code: -5}
 		}
 		return m.join(client, r, g)
 	}
-	if len(m.queue) == 0 && m.fits(r.mode, r.weight, r.permits) {
+	if (len(m.queue) == 0 || m.lacks == "a newcomer stands behind the queue") && m.fits(r.mode, r.weight, r.permits) {
 		return m.take(kind, client, queue, r)
 	}
 	if r.place < 0 {

@@ -37,6 +37,9 @@ func (m *modelLock) fits(mode string, weight, permits int64) bool {
 	case "r":
 		return m.holder == ""
 	}
+	if m.lacks == "a writer waits for readers" {
+		return m.holder == ""
+	}
 	return m.blocked() == 0
 }
 

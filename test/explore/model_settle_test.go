@@ -7,7 +7,7 @@ func (m *modelLock) settle() {
 	m.purge()
 	for m.holder == "" && len(m.queue) > 0 {
 		switch head := m.queue[0]; {
-		case head.expiry <= m.now:
+		case head.expiry <= m.now && m.lacks != "a dead entry is passed over":
 			m.sweep()
 			continue
 		case !m.fits(head.mode, head.weight, head.permits):

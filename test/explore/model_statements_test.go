@@ -100,7 +100,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	if owner == "" {
 		m.sweep()
 	}
-	if len(m.queue) > 0 {
+	if len(m.queue) > 0 && m.lacks != "a release serves the queue" {
 		m.settle()
 	}
 	m.end()

@@ -12,8 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/rig"
-	"github.com/relock-go/relock/test/mutation"
 )
 
 // play makes all steps of a run until the two sides differ.
@@ -28,7 +26,7 @@ func (r *modelRun) play(steps []uint32) (differ string) {
 }
 
 // compare plays runs against one server until they differ or enough is done.
-func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (differ string, steps int, seen map[string]int) {
+func compare(t *testing.T, rdb *redis.Client, lacks string, enough func(steps int) bool) (differ string, steps int, seen map[string]int) {
 	t.Helper()
 	sub := subscribeModel(t, rdb)
 	seen = map[string]int{}
@@ -39,6 +37,7 @@ func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (diff
 			run[i] = draw.Uint32()
 		}
 		r := newModelRun(t, rdb, sub)
+		r.model.lacks = lacks
 		differ = r.play(run)
 		steps += len(r.said)
 		for what, n := range r.seen {
@@ -50,6 +49,7 @@ func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (diff
 		for i := 1; i < len(run); { // drop steps that are not needed
 			c := slices.Delete(slices.Clone(run), i, i+1)
 			again := newModelRun(t, rdb, sub)
+			again.model.lacks = lacks
 			if d := again.play(c); d != "" {
 				run, r, differ = c, again, d
 			} else {
@@ -64,7 +64,7 @@ func compare(t *testing.T, rdb *redis.Client, enough func(steps int) bool) (diff
 // modelled compares for some time, in which everything has to happen.
 func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
 	began := time.Now()
-	differ, steps, seen := compare(t, rdb, func(steps int) bool { return steps > 6000 && time.Since(began) > limit })
+	differ, steps, seen := compare(t, rdb, "", func(steps int) bool { return steps > 6000 && time.Since(began) > limit })
 	if differ != "" {
 		t.Fatal(differ)
 	}
@@ -79,13 +79,25 @@ func modelled(t *testing.T, rdb *redis.Client, limit time.Duration) {
 	}
 }
 
-// TestModelMissesEveryRuleThatIsGone: else it would agree with anything.
+// modelRules are rules that the model can do without. The scripts are left as they are, so no edit of
+// a script's line concerns this list.
+var modelRules = []string{
+	"a grant is in the counter",
+	"a release serves the queue",
+	"a newcomer stands behind the queue",
+	"a writer waits for readers",
+	"what has ended is refused",
+	"a named owner re-enters",
+	"a dead entry is passed over",
+}
+
+// TestModelMissesEveryRuleThatIsGone: a model without the rule and the scripts with it must differ,
+// else the comparison would agree with anything.
 func TestModelMissesEveryRuleThatIsGone(t *testing.T) {
-	for _, m := range mutation.Further {
-		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
-			defer rig.SwapScripts(broken(t, m))()
+	for _, rule := range modelRules {
+		t.Run(strings.ReplaceAll(rule, " ", "_"), func(t *testing.T) {
 			const most = 6000
-			differ, steps, _ := compare(t, modelServer(t), func(steps int) bool { return steps > most })
+			differ, steps, _ := compare(t, modelServer(t), rule, func(steps int) bool { return steps > most })
 			if differ == "" {
 				t.Fatalf("%d steps do not miss the rule", steps)
 			}

@@ -58,4 +58,59 @@ var promiseRules = []Rule{
 		"TTL: ttl}", "TTL: ttl}\n		if l.kind.rw() {\n			h.TTL = 0\n		}",
 		[]string{"TestInfoTellsWhatIsLeftOfEveryLease"},
 	},
+	{
+		"Name is what was given", "reentrant.go",
+		"	return key.Name(l.c.cfg.prefix, l.hash)", "	name := key.Name(l.c.cfg.prefix, l.hash)\n	if len(name) > 2 && name[0] == '{' {\n		return name[1:]\n	}\n	return name",
+		[]string{"TestNameIsWhatWasGiven"},
+	},
+	{
+		"options of a quorum's lock are of every primary", "quorum.go",
+		"of := c.NewLock(name, slices.Concat(opts,", "mine := opts\n		if l.first != nil {\n			mine = nil\n		}\n		of := c.NewLock(name, slices.Concat(mine,",
+		[]string{"TestOptionsOfAQuorumLockHoldOnEveryPrimary"},
+	},
+	{
+		"Info counts who waits for the lock only", "lua/info.lua",
+		"'ZCOUNT', KEYS[2], '(' .. text(-apart)", "'ZCOUNT', KEYS[2], '(' .. text(-far)",
+		[]string{"TestInfoCountsWhoWaitsForTheLockOnly"},
+	},
+	{
+		"Defaults keep a MaxHold", "options.go",
+		"		c.terms = t\n		return nil", "		t.MaxHold = 0\n		c.terms = t\n		return nil",
+		[]string{"TestEveryLockOptionWorksPerLockAndPerClient"},
+	},
+	{
+		"Once takes intervals of a leap year", "once.go",
+		"between(\"Once's interval\", every, time.Millisecond, maxRest)", "between(\"Once's interval\", every, time.Millisecond, maxRest-24*time.Hour)",
+		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"a lease is of 100 ms at least", "options.go",
+		"minTTL                = 100 * time.Millisecond", "minTTL                = 99 * time.Millisecond",
+		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"a ReleaseTimeout is of an hour at most", "options.go",
+		`between("release timeout", d, time.Millisecond, time.Hour)`, `between("release timeout", d, time.Millisecond, 2*time.Hour)`,
+		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"a ticket's time is of a millisecond at least", "handover.go",
+		`between("a ticket's time", keep, time.Millisecond, maxTTL)`, `between("a ticket's time", keep, time.Second, maxTTL)`,
+		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"Info reads under the client's prefix", "inspect.go",
+		"call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()", `call, began := q(l.c.wire, key.Of("relock", l.hash)), l.c.clock.Now()`,
+		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
+	},
+	{
+		"Locks looks under the client's prefix", "locks.go",
+		"pattern := s.match.Hashes(s.c.cfg.prefix)", `pattern := s.match.Hashes("relock")`,
+		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
+	},
+	{
+		"a ticket is of one prefix", "handover.go",
+		"if t.Prefix != c.cfg.prefix {", "if false {",
+		[]string{"TestWhatIsBuiltOnLocksIsUnderThePrefix"},
+	},
 }
