@@ -91,7 +91,8 @@ func (r *releasing) soon(by time.Time) error {
 		// but its caller's. A Close meanwhile does not cut it short.
 		first = context.Background()
 	}
-	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)), 1))
+	// A try may take two thirds longer where a connection has to be made first.
+	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()

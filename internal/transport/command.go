@@ -85,10 +85,13 @@ func command(ctx context.Context, verb string, c *Call) once {
 // run sends one call by its SHA, and with its full text to a server that does
 // not know it: on its way, or if that is nil on a connection of the client's. If
 // ctx has ended by then nothing is sent.
-func (t *Transport) run(ctx context.Context, w way, c *Call) Result {
+func (t *Transport) run(ctx context.Context, w *flight, c *Call) Result {
 	if !c.InFull {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
 			return t.judge(c, a)
+		}
+		if w != nil {
+			w.extend()
 		}
 	}
 	return t.judge(c, t.deliver(ctx, w, eval, c))
@@ -104,16 +107,16 @@ type answer struct {
 func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
 
 // deliver sends a call, through the client's hooks if it has any.
-func (t *Transport) deliver(ctx context.Context, w way, verb string, c *Call) answer {
-	if f, ok := w.(*flight); ok && t.own.hooks.none.Load() {
-		val, err := f.send(ctx, c.bare(verb))
+func (t *Transport) deliver(ctx context.Context, w *flight, verb string, c *Call) answer {
+	if w != nil && t.own.hooks.none.Load() {
+		val, err := w.send(ctx, c.bare(verb))
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)
 	return answerOf(cmd, t.process(ctx, w, cmd))
 }
 
-func (t *Transport) process(ctx context.Context, w way, cmd once) error {
+func (t *Transport) process(ctx context.Context, w *flight, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}

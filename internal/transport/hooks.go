@@ -33,7 +33,7 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 // A passage is the way of one call through the hooks. One may use it twice at once, as a
 // hedge, or after it has returned.
 type passage struct {
-	way   way
+	way   *flight
 	using sync.Mutex // held while the way is used; protects the following field
 	over  bool       // the call has returned, and the way is another's
 }

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,180 +13,228 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An opening is the first call of a stream. Its command is sent by a go-redis client
-// of one connection, which knows how to greet a server; from then on the connection is
-// the stream's. If the call is to end before that, the connection is closed.
+// Connecting is not part of a call. A connection to a server that is far away costs many
+// round trips (TCP, TLS, the greeting), or the time that a provider takes for credentials.
+// If it ended with the call that needs it first, calls with a short timeout would never
+// have one. So a connection is made on a goroutine of its own, and is there for the next
+// call when the first has given up.
+
+const (
+	// openings is how many connections are made at a time: the first may hang.
+	openings = 3
+	// openingLimit ends the making of a connection whose timeouts do not.
+	openingLimit = 30 * time.Second
+)
+
+// errTaken stops go-redis where it would send the first command.
+var errTaken = errors.New("the connection is used by relock itself")
+
+// An opening makes a connection for a stream. A go-redis client of one connection dials and
+// greets the server; OnConnect takes the connection from it then.
 type opening struct {
-	own    *own
-	rdb    *redis.Client
-	unsent bool // of its caller, afterwards: it has made no connection, and sent no command
+	own   *own
+	began time.Time
+	end   context.CancelFunc
+	vain  atomic.Bool // a call has waited for it in vain
 
-	greeted atomic.Bool // the server has let a connection in, on which a command may leave
-
-	mu   sync.Mutex // protects following fields
-	conn net.Conn   // the latest
-	cut  bool       // the call is to end
-	past bool       // it has ended
-	gone error      // why its command has had no reply; stays where it may have run
+	mu    sync.Mutex // protects following fields
+	conn  *holdable  // the latest
+	cut   bool       // it is to end
+	taken bool       // its connection is a stream's
 }
 
-// open returns an opening, unless there is one.
-func (o *own) open() way {
-	if o.rdb.PoolStats().TotalConns == 0 {
+// A holdable is a connection that go-redis no longer closes once it is taken.
+type holdable struct {
+	net.Conn
+	p *opening
+}
+
+func (h *holdable) Close() error {
+	h.p.mu.Lock()
+	taken := h.p.taken && h.p.conn == h
+	h.p.mu.Unlock()
+	if taken {
 		return nil
 	}
+	return h.Conn.Close()
+}
+
+// connect begins to make a connection, unless there is one, or the making of another began
+// less than that long ago.
+func (o *own) connect(again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.opening || o.stream.Load() != nil || time.Now().Before(o.rests) {
-		return nil
+	now := time.Now()
+	switch {
+	case o.closed || o.stream.Load() != nil || now.Before(o.rests):
+		return
+	case len(o.opening) >= openings, len(o.opening) > 0 && now.Sub(o.opening[len(o.opening)-1].began) < again:
+		return
 	}
-	o.opening = true
-	return newOpening(o)
+	ctx, end := context.WithTimeout(context.Background(), openingLimit)
+	p := &opening{own: o, began: now, end: end}
+	o.opening = append(o.opening, p)
+	if o.changed == nil {
+		o.changed = make(chan struct{})
+	}
+	o.makers.Go(func() { p.run(ctx) })
 }
 
-func newOpening(o *own) *opening {
-	p := &opening{own: o}
-	opt := *o.opt
-	dial := opt.Dialer
+// run makes the connection.
+func (p *opening) run(ctx context.Context) {
+	defer p.end()
+	defer p.own.opened(p) // also if a callback of the client's user ends the goroutine
+	stop := context.AfterFunc(ctx, p.cutOff)
+	defer stop()
+	opt := *p.own.opt
+	opt.PoolSize = 2 // a pool of one would dial again by itself after a failure
+	dial, greet := opt.Dialer, opt.OnConnect
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		p.dialled(c)
-		return c, nil
+		return p.dialled(c), nil
 	}
-	greet := opt.OnConnect
 	opt.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		if greet != nil {
 			if err := greet(ctx, c); err != nil {
 				return err
 			}
 		}
-		p.greeted.Store(true)
-		return nil
+		p.take()
+		return errTaken
 	}
-	p.rdb = redis.NewClient(&opt)
-	return p
+	rdb := redis.NewClient(&opt)
+	defer func() { _ = rdb.Close() }()
+	// What is asked is never sent. It would change nothing.
+	_ = rdb.Process(ctx, once{redis.NewCmd(ctx, evalsha, noScript, 0)})
 }
 
-// process sends nothing for a hook that sends again what may have run.
-func (p *opening) process(ctx context.Context, cmd once) error {
-	if err := p.lost(); err != nil {
-		return err
-	}
-	err := p.rdb.Process(ctx, cmd)
+// dialled does not fail where the opening has ended: the client would dial again.
+func (p *opening) dialled(c net.Conn) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.cut && !p.greeted.Load() && mayHaveRun(err) {
-		err = fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	p.gone = err
-	return err
-}
-
-// lost is the error of a command that may have run.
-func (p *opening) lost() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if mayHaveRun(p.gone) {
-		return p.gone
-	}
-	return nil
-}
-
-// dialled does not fail where the call has ended: the client would dial again.
-func (p *opening) dialled(c net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.conn = c
+	p.conn = &holdable{Conn: c, p: p}
 	if p.cut {
 		_ = c.Close()
 	}
+	return p.conn
+}
+
+// take keeps the connection, unless the opening is to end.
+func (p *opening) take() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken = !p.cut
 }
 
 // cutOff ends what is under way.
-func (p *opening) cutOff(cancel context.CancelFunc) {
+func (p *opening) cutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.past {
+	if p.taken || p.cut {
 		return
 	}
 	p.cut = true
-	cancel()
 	if p.conn != nil {
-		_ = p.conn.Close()
+		_ = p.conn.Conn.Close()
 	}
 }
 
-// first runs a call, and makes a stream of its connection. Where none can be made the call
-// goes by the client's connections, which may well work.
-func (t *Transport) first(ctx context.Context, timeout time.Duration, p *opening, c *Call) Result {
-	begin := time.Now()
-	r := t.opens(ctx, timeout, p, c)
-	if r.Err == nil || !p.unsent {
-		return r
-	}
-	if timeout > 0 {
-		timeout = max(timeout-time.Since(begin), 1)
-	}
-	return t.pooled(ctx, timeout, c)
-}
-
-// opens runs a call on a connection that is made for it.
-func (t *Transport) opens(ctx context.Context, timeout time.Duration, p *opening, c *Call) Result {
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	cutOff := func() { p.cutOff(cancel) }
-	stop := context.AfterFunc(ctx, cutOff)
-	if timeout > 0 {
-		alarm := time.AfterFunc(timeout, cutOff)
-		defer alarm.Stop()
-	}
-	whole := false // unless a hook panics
-	defer func() { t.own.opened(p, whole) }()
-	r := t.run(run, p, c)
-	stop()
+// opened ends an opening. A stream goes on with its connection, unless there is one by now.
+// Where none could be made none is for a while: each call would wait for it in vain. Where
+// nothing can interrupt it, as through an SSH tunnel, none is ever: a call there could not be ended.
+func (o *own) opened(p *opening) {
 	p.mu.Lock()
-	cut := p.cut
-	p.past = true
+	taken, failed := p.taken, !p.taken && !p.cut
 	p.mu.Unlock()
-	whole = !cut
-	if err := p.lost(); err != nil && r.Err != nil {
-		r.Err = named(c, ours(err)) // whatever a hook makes of it
-	}
-	if r.Err == nil || !cut {
-		return r
-	}
-	t.own.slow.Store(true)
-	if Classify(r.Err) == Unknown { // the connection was closed
-		r.Err = named(c, leaving(ctx, true))
-	}
-	return r
-}
-
-// opened ends an opening. Where its connection is as the client left it, a stream goes on. Where
-// none could be made none is for a while: each call would wait for it in vain. Where nothing can
-// interrupt it, as through an SSH tunnel, none is ever: a call there could not be ended.
-func (o *own) opened(p *opening, whole bool) {
-	good := p.rdb.PoolStats().IdleConns == 1
-	deaf := whole && good && p.conn.SetDeadline(time.Time{}) != nil // go-redis has set some
-	p.mu.Lock()
-	failed := p.cut || !good && p.gone != nil
-	p.unsent = failed && !p.cut && Classify(p.gone) == NotExecuted
-	p.mu.Unlock()
+	deaf := taken && p.conn.SetDeadline(time.Time{}) != nil // go-redis has set some
 	o.mu.Lock()
-	o.opening = false
 	o.closed = o.closed || deaf
-	whole = whole && good && !o.closed
-	if whole {
-		o.stream.Store(newStream(o, p.rdb, p.conn))
+	use := taken && !o.closed && o.stream.Load() == nil
+	if use {
+		o.stream.Store(newStream(o, p.conn.Conn))
 	}
 	if failed {
 		o.rests = time.Now().Add(rest)
 	}
+	o.opening = slices.DeleteFunc(slices.Clone(o.opening), func(q *opening) bool { return q == p })
+	close(o.changed)
+	o.changed = make(chan struct{})
+	others := o.opening
 	o.mu.Unlock()
-	if !whole {
-		_ = p.rdb.Close()
+	switch {
+	case use:
+		for _, q := range others {
+			q.end()
+		}
+	case taken:
+		_ = p.conn.Conn.Close()
 	}
 }
+
+// connecting says that a connection is being made.
+func (o *own) connecting() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.opening) > 0
+}
+
+// errConnecting is why a call was not sent that has waited for a connection for as long as it
+// waits for an answer. The connection is still being made: the next try may begin at once.
+var errConnecting = errors.New("a connection is being made")
+
+// await waits for a connection that is being made. It returns nil when there is one, and when the
+// call should use the client's connections instead.
+func (o *own) await(ctx context.Context, timeout time.Duration) error {
+	by := time.Now().Add(timeout)
+	for {
+		o.mu.Lock()
+		changed, first := o.changed, (*opening)(nil)
+		if len(o.opening) > 0 {
+			first = o.opening[0]
+		}
+		o.mu.Unlock()
+		if first == nil || o.stream.Load() != nil {
+			return nil
+		}
+		until := first.began.Add(o.patience(first, timeout))
+		late := timeout > 0 && !until.Before(by)
+		if late {
+			until = by
+		}
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case <-changed:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return leaving(ctx, false)
+		case <-timer.C:
+			first.vain.Store(true)
+			if late {
+				return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
+			}
+			return nil
+		}
+	}
+}
+
+// patience is for how long calls wait for a connection before they use those of the client,
+// which may work where this one hangs.
+func (o *own) patience(p *opening, timeout time.Duration) time.Duration {
+	rtt := time.Duration(o.rtt.Load())
+	switch {
+	case p.vain.Load() && o.rdb.PoolStats().IdleConns > 0:
+		return 0
+	case rtt > 0:
+		return greeting*rtt + stall
+	case timeout > 0:
+		return greeting * timeout / 2
+	}
+	return openingLimit
+}
+
+// greeting is how many round trips a connection costs at most, unless its server hangs.
+const greeting = 8

@@ -30,11 +30,15 @@ type own struct {
 	slow   atomic.Bool
 	stream atomic.Pointer[stream]
 	hooks  hooks
+	rtt    *atomic.Int64 // the Transport's
 
-	mu      sync.Mutex // protects following fields
-	opening bool       // a call makes a connection
-	rests   time.Time  // until then none is made
-	closed  bool       // none is made any more
+	makers sync.WaitGroup // goroutines that make connections
+
+	mu      sync.Mutex    // protects following fields
+	opening []*opening    // connections that are being made, the latest last
+	changed chan struct{} // closed and replaced when one of them has come to its end
+	rests   time.Time     // until then none is made
+	closed  bool          // none is made any more
 }
 
 // newOwn returns nil for a client that is more than its options: one of several
@@ -77,47 +81,71 @@ func again(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// A way is how a call's commands get to the server.
-type way interface {
-	process(ctx context.Context, cmd once) error
-}
-
 // checkAfter is how long a connection is taken for good after a call. To ask is
 // a system call.
 const checkAfter = 10 * time.Millisecond
 
 // stall is for how long a stream may owe replies, and say nothing, until calls take
-// other ways: it may be the connection that is silent.
+// other ways: it may be the connection that is silent. Where an answer takes long anyhow it
+// is twice as long as that.
 const stall = 100 * time.Millisecond
+
+// farAway is from when on it is of interest how far away the server is.
+const farAway = stall / 10
 
 // rest is for how long no connection is made after one could not be.
 const rest = time.Second
 
 // take returns the way of a call, or nil where the client's connections are to be used.
-// A client that has none is used for the first time, or is closed, and says so itself.
-func (o *own) take(timeout time.Duration) way {
+// A connection that is not there is made first, and waited for. The error says that this
+// took too long: the next call finds it, or another one.
+func (o *own) take(ctx context.Context, timeout time.Duration) (f *flight, waited time.Duration, err error) {
 	if o == nil || o.slow.Load() {
-		return nil
+		return nil, 0, nil
 	}
+	if f := o.fly(timeout); f != nil {
+		return f, 0, nil
+	}
+	// A client without connections is used for the first time, or is closed, and says so itself.
+	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && !o.connecting() {
+		return nil, 0, nil
+	}
+	began := time.Now()
+	o.connect(timeout)
+	err = o.await(ctx, timeout)
+	if waited = time.Since(began); err != nil {
+		return nil, waited, err
+	}
+	if timeout > 0 {
+		timeout = max(timeout-waited, timeout*2/3)
+	}
+	return o.fly(timeout), waited, nil
+}
+
+// lacks says that there is no stream, though there may be one.
+func (o *own) lacks() bool { return o != nil && o.stream.Load() == nil && !o.slow.Load() }
+
+// fly returns the way over the connection that there is, or nil.
+func (o *own) fly(timeout time.Duration) *flight {
 	s, now := o.stream.Load(), time.Now()
 	if s == nil {
-		return o.open()
+		return nil
 	}
 	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()
 	idle := age - time.Duration(s.used.Load())
 	if most := o.opt.ConnMaxLifetime; most > 0 && age >= most {
 		s.giveUp()
-		return o.open()
+		return nil
 	}
 	switch {
 	case !alone && reads == s.heard.Load():
-		if idle > stall {
+		if idle > max(stall, 2*time.Duration(o.rtt.Load())) {
 			return nil
 		}
 	case alone && o.rdb.PoolStats().TotalConns == 0:
 		return nil
 	case alone && idle >= checkAfter && !s.good(idle):
-		return o.open()
+		return nil
 	default:
 		s.heard.Store(reads)
 		s.used.Store(int64(age))
@@ -125,7 +153,7 @@ func (o *own) take(timeout time.Duration) way {
 	if s.begin() {
 		return s.flight(now, timeout)
 	}
-	return o.open()
+	return nil
 }
 
 // flight returns one for a call.
@@ -134,14 +162,22 @@ func (s *stream) flight(now time.Time, timeout time.Duration) *flight {
 	if !ok {
 		f = &flight{s: s, wake: make(chan struct{}, 1)}
 	}
-	f.until = time.Time{}
+	f.until, f.within = time.Time{}, 0
 	if limit := s.own.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
 		timeout = limit
 	}
 	if timeout > 0 {
-		f.until = now.Add(timeout)
+		f.until, f.within = now.Add(timeout), timeout
 	}
 	return f
+}
+
+// extend is for a call whose script the server has yet to learn: it gets the time for another
+// round trip.
+func (f *flight) extend() {
+	if f.within > 0 {
+		f.until = time.Now().Add(f.within)
+	}
 }
 
 // good says that a stream that has been idle can be used, and ends it otherwise.
@@ -174,19 +210,19 @@ func (o *own) close() {
 	}
 	o.mu.Lock()
 	o.closed = true
+	for _, p := range o.opening {
+		p.end()
+	}
 	o.mu.Unlock()
 	if s := o.stream.Load(); s != nil {
 		s.giveUp()
 	}
+	o.makers.Wait()
 }
 
 // alone runs a call on its caller's goroutine until ctx ends or timeout has passed. One that
 // was not sent because others have lost the connection goes by the client's.
-func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *Call) Result {
-	f, ok := w.(*flight)
-	if !ok {
-		return t.first(ctx, timeout, w.(*opening), c)
-	}
+func (t *Transport) alone(ctx context.Context, timeout time.Duration, f *flight, c *Call) Result {
 	r := t.shared(ctx, f, c)
 	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted || ctx.Err() != nil {
 		return r
@@ -200,7 +236,14 @@ func (t *Transport) alone(ctx context.Context, timeout time.Duration, w way, c *
 // shared runs a call on a stream.
 func (t *Transport) shared(ctx context.Context, f *flight, c *Call) Result {
 	defer f.s.end()
+	var began time.Time
+	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // to look at the clock takes longer than some answers
+		began = time.Now()
+	}
 	r := t.run(ctx, f, c)
+	if r.Err == nil && !began.IsZero() {
+		t.measured(time.Since(began))
+	}
 	switch {
 	case r.Err == nil && f.gone != nil: // a hook has a reply of its own, and the flight may be under way
 	case r.Err == nil:

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -22,7 +23,7 @@ func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, att
 		switch {
 		case !again || err != nil && Hopeless(err):
 			return err
-		case err == nil:
+		case err == nil, errors.Is(err, errConnecting):
 			continue
 		}
 		fails++

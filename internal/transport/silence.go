@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -16,15 +17,19 @@ import (
 // connections that idle are asked something at once. They are in use then, until
 // they answer or the client's ReadTimeout closes them, and the next call dials.
 
-// probeTimeout bounds the question, where the client looks at its context.
-const probeTimeout = 2 * time.Second
-
 // noScript is a digest that no script has. To say so needs no permission but that
 // of every call, changes nothing, and is an answer.
 var noScript = strings.Repeat("0", 40)
 
+// A probing is the question to the idle connections of one server.
+type probing struct {
+	began    time.Time
+	answered chan struct{} // closed at the first answer, or at the end
+}
+
 // probe asks the idle connections to the server of a key of which a call was not answered,
-// unless that is under way. It does not wait.
+// unless that is under way. Where there is none it has the client make one: the call that gave up
+// may have ended before its connection was ready. It does not wait.
 func (t *Transport) probe(key string) {
 	name, at := "", t.single
 	switch {
@@ -46,15 +51,16 @@ func (t *Transport) probe(key string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.probed[name] || alone+piped == 0 {
+	if t.probed[name] != nil || t.over {
 		return
 	}
-	t.probed[name] = true
+	p := &probing{began: time.Now(), answered: make(chan struct{})}
+	t.probed[name] = p
 	t.workers++
 	t.running++
 	go func() {
 		defer t.depart()
-		ask(at, key, alone, piped)
+		t.ask(p, at, key, max(alone, 1), piped)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.probed, name)
@@ -62,13 +68,19 @@ func (t *Transport) probe(key string) {
 }
 
 // ask asks so many connections of the pool and so many of that for pipelines.
-func ask(at server, key string, alone, piped int) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+func (t *Transport) ask(p *probing, at server, key string, alone, piped int) {
+	ctx, cancel := context.WithTimeout(t.life, openingLimit)
 	defer cancel()
+	answered := sync.OnceFunc(func() { close(p.answered) })
+	defer answered()
 	question := func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} }
 	var wg sync.WaitGroup
 	for range alone {
-		wg.Go(func() { _ = at.Process(ctx, question()) })
+		wg.Go(func() {
+			if unknownScript(at.Process(ctx, question())) {
+				answered()
+			}
+		})
 	}
 	for range piped {
 		wg.Go(func() {
@@ -78,4 +90,42 @@ func ask(at server, key string, alone, piped int) {
 		})
 	}
 	wg.Wait()
+}
+
+// asked waits for the first answer to such a question, if the client has no connection that is
+// idle: a new one may cost more than a call has time for. Where answers have come before, it waits
+// no longer than one takes. An error says that the call has no time left.
+func (t *Transport) asked(ctx context.Context, timeout time.Duration, server string, known bool) error {
+	if !known {
+		return nil
+	}
+	t.mu.Lock()
+	p := t.probed[server]
+	t.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	rtt := time.Duration(t.rtt.Load())
+	wait := 2 * rtt
+	if rtt == 0 {
+		wait = timeout
+	} else if timeout > 0 {
+		wait = min(wait, timeout/2)
+	}
+	wait -= time.Since(p.began)
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-p.answered:
+	case <-ctx.Done():
+		return leaving(ctx, false)
+	case <-timer.C:
+		if rtt == 0 {
+			return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
+		}
+	}
+	return nil
 }

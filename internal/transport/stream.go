@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // A stream is a connection that calls share: commands leave in the order in which
@@ -21,7 +19,6 @@ import (
 // nothing at all has come since it was sent, no other call follows it on the stream.
 type stream struct {
 	own   *own
-	rdb   *redis.Client // has made the connection, and closes it
 	conn  net.Conn
 	made  time.Time
 	in    *decoder // of who reads
@@ -60,15 +57,16 @@ type stream struct {
 
 // A flight is one command under way.
 type flight struct {
-	s     *stream
-	cmd   bare
-	until time.Time     // when its call ends, or zero
-	wake  chan struct{} // cap 1: it may have its reply, or something to do
-	done  atomic.Bool   // it has its reply
-	reply reply         // before done
-	ends  int           // of who writes: where it ends in stream.out
-	again bool          // before done: it was made with others in vain, and is to be made by itself
-	gone  error         // why it has had no reply; stays where it may have run
+	s      *stream
+	cmd    bare
+	until  time.Time     // when its call ends, or zero
+	within time.Duration // how long it waits for an answer, or zero
+	wake   chan struct{} // cap 1: it may have its reply, or something to do
+	done   atomic.Bool   // it has its reply
+	reply  reply         // before done
+	ends   int           // of who writes: where it ends in stream.out
+	again  bool          // before done: it was made with others in vain, and is to be made by itself
+	gone   error         // why it has had no reply; stays where it may have run
 
 	// Guarded by stream.mu:
 
@@ -87,9 +85,9 @@ type reply struct {
 	err error
 }
 
-// newStream goes on with the connection of a client that has no other.
-func newStream(o *own, rdb *redis.Client, conn net.Conn) *stream {
-	s := &stream{own: o, rdb: rdb, conn: conn, made: time.Now()}
+// newStream goes on with a connection on which the server has been greeted.
+func newStream(o *own, conn net.Conn) *stream {
+	s := &stream{own: o, conn: conn, made: time.Now()}
 	s.in = newDecoder(newSpinner(conn, &s.load))
 	return s
 }

@@ -141,7 +141,7 @@ func (s *stream) close() {
 	if over, ok := s.conn.(interface{ NetConn() net.Conn }); ok && broken {
 		_ = over.NetConn().Close() // TLS would first take leave of a server that may not read, for up to 5 s
 	}
-	_ = s.rdb.Close()
+	_ = s.conn.Close()
 }
 
 // giveUp lets no call begin any more, and those under way end.

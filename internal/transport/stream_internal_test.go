@@ -76,7 +76,7 @@ func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := net.Pipe()
 				defer func() { _, _ = here.Close(), there.Close() }()
-				s := newStream(&own{}, nil, here)
+				s := newStream(&own{}, here)
 				f := aFlight(s)
 				s.flying.push(f)
 				if do == reads {
@@ -110,7 +110,7 @@ func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer func() { _, _ = here.Close(), there.Close() }()
-		s := newStream(&own{}, nil, here)
+		s := newStream(&own{}, here)
 		first, second := aFlight(s), aFlight(s)
 		s.flying.push(first)
 		s.flying.push(second)
@@ -188,7 +188,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			here, there := net.Pipe()
 			defer func() { _, _ = here.Close(), there.Close() }()
-			s := newStream(&own{}, nil, here)
+			s := newStream(&own{}, here)
 			s.own.stream.Store(s)
 			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
 			for _, f := range flights {
@@ -223,7 +223,7 @@ func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
 		cmd.SetVal(int64(1))
 	}))
 	tr := New(rdb)
-	s := newStream(tr.own, rdb, here)
+	s := newStream(tr.own, here)
 	s.load.Add(1)
 	f = aFlight(s)
 	r := tr.alone(t.Context(), 0, f, &Call{Script: &script.Script{}})

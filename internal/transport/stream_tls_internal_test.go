@@ -53,7 +53,7 @@ func overTLS(t *testing.T) (*stream, *tls.Conn) {
 	if err := errors.Join(rdb.Ping(t.Context()).Err(), client.SetDeadline(time.Time{})); err != nil { // it has the connection
 		t.Fatal(err)
 	}
-	s := newStream(&own{}, rdb, client)
+	s := newStream(&own{}, client)
 	s.own.stream.Store(s)
 	return s, server
 }

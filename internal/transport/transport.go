@@ -32,20 +32,25 @@ type Transport struct {
 	// deadlines says that rdb itself ends a command at its context's
 	// deadline (ContextTimeoutEnabled).
 	deadlines bool
-	routed    atomic.Bool // the Cluster client knows its slots
-	plain     bool        // rdb makes its connections without TLS
-	met       atomic.Bool // a command has been answered
+	routed    atomic.Bool  // the Cluster client knows its slots
+	plain     bool         // rdb makes its connections without TLS
+	met       atomic.Bool  // a command has been answered
+	rtt       atomic.Int64 // what an answer took at best of late; 0: none has come
+
+	life context.Context // of what nobody waits for: until Wait
+	end  context.CancelFunc
 
 	free sync.Pool // of *request; not of the process: channels and timers of a synctest bubble stay in it
 
 	mu      sync.Mutex // protects following fields
 	lanes   map[string]*lane
-	probed  map[string]bool // servers whose idle connections are being asked
-	idlers  []*worker       // without a batch, the latest last
-	workers int             // goroutines, idle ones among them
-	running int             // batches that workers are sending
-	waiting int             // goroutines in Wait
-	idle    sync.Cond       // something ended that Wait waits for; its lock is mu
+	probed  map[string]*probing // servers whose idle connections are being asked
+	idlers  []*worker           // without a batch, the latest last
+	workers int                 // goroutines, idle ones among them
+	running int                 // batches that workers are sending
+	waiting int                 // goroutines in Wait
+	over    bool                // Wait has been called: nothing is asked any more that nobody waits for
+	idle    sync.Cond           // something ended that Wait waits for; its lock is mu
 }
 
 // Call is one run of a script. Keys and Args must not change until Wait says
@@ -67,7 +72,7 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, lanes: make(map[string]*lane), probed: make(map[string]bool)}
+	t := &Transport{rdb: rdb, lanes: make(map[string]*lane), probed: make(map[string]*probing)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
@@ -75,7 +80,11 @@ func New(rdb redis.UniversalClient) *Transport {
 		t.many, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	}
 	t.own = newOwn(rdb)
+	if t.own != nil {
+		t.own.rtt = &t.rtt
+	}
 	t.idle.L = &t.mu
+	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
 
@@ -86,7 +95,8 @@ func New(rdb redis.UniversalClient) *Transport {
 // if timeout <= 0), whichever is first; a reply that is there wins. What is
 // on the wire by then is not recalled: Classify says of every error whether
 // the script may have run. The error matches ctx.Err() only if ctx ended, and
-// ErrNoReply if the timeout passed.
+// ErrNoReply if the timeout passed. A call for which a connection was made first has two thirds of
+// the timeout at least from then on: making one may take much longer than an answer.
 //
 // Hooks of the redis client see the values of ctx; where calls go out in one
 // pipeline, which has one context, those of the call that came first.
@@ -110,23 +120,61 @@ func (t *Transport) Database() int {
 // do sends a call in the way that costs least. It is handed on by its address: the stacks of
 // a thousand callers that wait are read by each collection of garbage.
 func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Result {
-	if !c.Apart {
-		if w := t.own.take(timeout); w != nil {
-			return t.alone(ctx, timeout, w, c)
+	if !c.Apart || t.busy() {
+		f, waited, err := t.own.take(ctx, timeout)
+		if err != nil {
+			return Result{Err: named(c, err)}
 		}
+		if f != nil {
+			return t.alone(ctx, timeout, f, c)
+		}
+		timeout = less(timeout, waited)
 	}
 	return t.pooled(ctx, timeout, c)
+}
+
+// less is what is left of a timeout, if there is one.
+func less(timeout, spent time.Duration) time.Duration {
+	if timeout <= 0 {
+		return timeout
+	}
+	return max(timeout-spent, 1)
 }
 
 // pooled sends a call on a connection of the client's.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) Result {
 	server, known := t.server(c)
-	if r, ok := t.inline(ctx, timeout, c, server, known); ok {
-		return r
+	began := time.Now()
+	if err := t.asked(ctx, timeout, server, known); err != nil {
+		return Result{Err: named(c, err)}
 	}
-	r := t.request(ctx, c)
-	t.submit(r, server, known)
-	return t.await(ctx, timeout, r)
+	timeout = less(timeout, time.Since(began))
+	if t.own.lacks() {
+		// The client may be connecting. So that the next try does not have to begin again:
+		ready := time.AfterFunc(stall, func() { t.own.connect(timeout) })
+		defer ready.Stop()
+	}
+	began = time.Now()
+	r, ok := t.inline(ctx, timeout, c, server, known)
+	if !ok {
+		q := t.request(ctx, c)
+		t.submit(q, server, known)
+		r = t.await(ctx, timeout, q)
+	}
+	if r.Err == nil {
+		t.measured(time.Since(began))
+	}
+	return r
+}
+
+// measured keeps what an answer took at best of late.
+func (t *Transport) measured(took time.Duration) {
+	best := t.rtt.Load()
+	if best == 0 || int64(took) < best {
+		t.rtt.Store(max(int64(took), 1))
+	} else if more := best + best/16; more < int64(took) {
+		t.rtt.Store(more) // the way may have become longer
+	}
 }
 
 // DoAll runs scripts in one pipeline for each server, each script at most once,
@@ -142,6 +190,10 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		for i, c := range calls {
 			results[i].Err = named(&c, notSent(ctx))
 		}
+		return results
+	}
+	if len(calls) == 1 || t.busy() {
+		t.doEach(ctx, timeout, calls, results)
 		return results
 	}
 	requests, parts := t.byServer(ctx, calls)
@@ -161,6 +213,30 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		t.failed(&calls[i], r.Err)
 	}
 	return results
+}
+
+// busy says that the client has no connection to spare, but the Transport one of its own: the
+// client's user may have them all in use for long, and a new one may cost more than a lease lasts.
+func (t *Transport) busy() bool {
+	if t.own == nil || t.own.slow.Load() || t.own.stream.Load() == nil {
+		return false
+	}
+	stats := t.own.rdb.PoolStats()
+	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
+}
+
+// doEach makes calls by themselves, all at once.
+func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []Call, results []Result) {
+	one := func(i int) {
+		results[i] = t.do(ctx, timeout, &calls[i])
+		t.failed(&calls[i], results[i].Err)
+	}
+	var wg sync.WaitGroup
+	for i := range calls[1:] {
+		wg.Go(func() { one(i + 1) })
+	}
+	one(0)
+	wg.Wait()
 }
 
 // byServer makes a request of each call, and a batch of those of each server.
@@ -205,7 +281,7 @@ func (t *Transport) failed(c *Call, err error) {
 	if err == nil {
 		return
 	}
-	if errors.Is(err, ErrNoReply) && len(c.Keys) > 0 {
+	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) && len(c.Keys) > 0 {
 		t.probe(c.Keys[0])
 	}
 	switch Classify(err) {
@@ -227,8 +303,10 @@ func (t *Transport) Reload() {
 // timeouts, if no new calls are made.
 func (t *Transport) Wait() {
 	t.own.close()
+	t.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.over = true
 	t.waiting++
 	for _, w := range t.idlers {
 		w.next <- nil

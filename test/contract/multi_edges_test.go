@@ -159,7 +159,7 @@ func TestMultiTriesForNoLongerThanItsWait(t *testing.T) {
 func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		far, link := x.Linked()
-		link.Latency(200 * time.Millisecond)
+		link.Latency(150 * time.Millisecond)
 		m := relock.NewMulti(x.Lock("a", relock.TTL(100*time.Millisecond), relock.NoWatchdog()), far.NewLock("b"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -230,29 +230,29 @@ var usualRules = []Rule{
 		[]string{"TestCallThatIsToBeSentInFullIsSoInAPipelineToo"},
 	},
 	{
-		"what may have run as the first of a connection is not sent again for a hook", "internal/transport/opening.go",
-		"	if mayHaveRun(p.gone) {", "	if false {",
-		[]string{"TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun"},
+		"connecting is not part of a try", "internal/transport/opening.go",
+		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(again, openingLimit))",
+		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
-		"what may have run as the first of a connection is told whatever a hook makes of it", "internal/transport/opening.go",
-		"r.Err = named(c, ours(err))", "_ = named(c, ours(err))",
-		[]string{"TestFirstCallOfAConnectionThatAHookSendsAgainMayHaveRun"},
+		"a connection is made from the first call on that has to wait", "internal/transport/transport.go",
+		"func() { t.own.connect(timeout) }", "func() {}",
+		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips"},
 	},
 	{
 		"a connection that cannot be made is left alone for a while", "internal/transport/opening.go",
 		"	if failed {", "	if false {",
-		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade", "TestDialThatHangsIsNotTriedByEachCall"},
-	},
-	{
-		"a call that has met no connection goes by the client's", "internal/transport/opening.go",
-		"r.Err == nil || !p.unsent", "r.Err == nil || p.unsent || !p.unsent",
 		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
 	},
 	{
-		"what the server has not greeted has sent no command", "internal/transport/opening.go",
-		"!p.greeted.Load() && mayHaveRun(err)", "false",
-		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
+		"one call waits for a connection that hangs", "internal/transport/opening.go",
+		"first.vain.Store(true)", "_ = first",
+		[]string{"TestDialThatHangsIsNotTriedByEachCall"},
+	},
+	{
+		"holds are renewed though the client has no connection to spare", "internal/transport/transport.go",
+		"if len(calls) == 1 || t.busy() {", "if false {",
+		[]string{"TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
 		"a connection that nothing interrupts is not shared", "internal/transport/opening.go",
