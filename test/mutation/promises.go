@@ -108,9 +108,4 @@ var promiseRules = []Rule{
 		"pattern := s.match.Hashes(s.c.cfg.prefix)", `pattern := s.match.Hashes("relock")`,
 		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
 	},
-	{
-		"a ticket is of one prefix", "handover.go",
-		"if t.Prefix != c.cfg.prefix {", "if false {",
-		[]string{"TestWhatIsBuiltOnLocksIsUnderThePrefix"},
-	},
 }
