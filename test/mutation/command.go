@@ -63,11 +63,6 @@ var operatorRules = []Rule{
 		[]string{"TestOrphansOfAContainerAreReaped"},
 	},
 	{
-		"zombies of relock hold up no end", "cmd/relock/supervise.go",
-		"\tfor c.reaps {\n", "\tfor false {\n",
-		[]string{"TestZombiesHoldUpNoEndAfterALoss"},
-	},
-	{
 		"zombies of others hold up no end", "cmd/relock/supervise.go",
 		" && !(closely && onlyZombies(c.pid))", "",
 		[]string{"TestZombiesHoldUpNoEndAfterALoss"},
@@ -80,11 +75,6 @@ var operatorRules = []Rule{
 	{
 		"a signal ends the last wait for a silent Redis", "cmd/relock/connect.go",
 		"\t\tcase <-time.After(hasty):\n", "\t\tcase <-time.After(time.Hour):\n",
-		[]string{"TestSignalEndsTheLastWaitForASilentRedis"},
-	},
-	{
-		"a release that was cut short is no loss", "cmd/relock/run.go",
-		"\tcase errors.Is(released, relock.ErrClosed), released", "\tcase released",
 		[]string{"TestSignalEndsTheLastWaitForASilentRedis"},
 	},
 	{
