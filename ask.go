@@ -28,6 +28,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 		return &requestError{err}
 	}
 	if w.once {
+		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)
 		return w.attempt(a)
 	}
 	for deaf := false; !listener.Up(); deaf = true {

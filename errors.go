@@ -94,6 +94,14 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
+// ended is the error of a context that has ended, also where its timer is late.
+func ended(ctx context.Context) error {
+	if !ending.Passed(ctx) {
+		return nil
+	}
+	return ending.Of(ctx)
+}
+
 // explain is what a call returns that has asked again until its context ended, or until
 // that was in vain: err is what the last try has failed with.
 func explain(ctx context.Context, err error) error {

@@ -329,6 +329,7 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 	if err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
+	l.c.leaving.Await(ctx, l.hash, time.Second) // it would show what the client is removing
 	call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()
 	tries := 0
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/label"
+	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
@@ -64,6 +65,7 @@ type Client struct {
 	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
 	replayTask  renewal.Task    // the next round of what is released again
 	onlyOne     atomic.Bool     // a script may name one lock only
+	leaving     leaving.Book    // what calls that have ended leave in Redis, until it is removed
 	ending      atomic.Bool     // Close has been called: nothing is granted any more
 	ended       chan struct{}   // closed when it has done what it does
 
@@ -293,8 +295,8 @@ func (c *Client) beside(fn func()) {
 }
 
 // background is spawn for at most the given time.
-func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
-	c.spawn(func(ctx context.Context) {
+func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
+	return c.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		fn(ctx)

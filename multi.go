@@ -109,7 +109,7 @@ func (m *Multi) Unlock() error {
 
 // Acquire is Lock, but returns the holds, which are to be ended by their Release.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
-	return m.acquire(ctx, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
+	return m.acquire(ctx, func() error { return ended(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
 }
 
 // TryAcquire is TryLock, but returns the holds, which are to be ended by their
@@ -127,7 +127,13 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 		bounded, cancel = context.WithTimeoutCause(ctx, min(wait, math.MaxInt64-undoTime)+undoTime, waitError(wait))
 		defer cancel()
 	}
-	return m.acquire(bounded, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
+	over := func() error {
+		if wait > 0 && time.Since(began) >= wait && ended(ctx) == nil {
+			return fmt.Errorf("%w within %v", ErrNotAcquired, wait) // the last lock came too late
+		}
+		return ended(ctx)
+	}
+	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
 }
 
 // undoTime is for how long after its wait a try that has failed stays for what it gives back.
@@ -135,16 +141,25 @@ const undoTime = 100 * time.Millisecond
 
 // acquire asks anew when a lock was lost while the next was waited for: what is
 // not held whole is not a result.
-func (m *Multi) acquire(ctx context.Context, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
+//
+// over is the error of a call whose time has ended: what it has by then is not a result either.
+func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
 		h, err := m.attempt(ctx, one)
-		if err != nil || h.Err() == nil {
-			return h, err
+		if err != nil {
+			return nil, err
+		}
+		err = over()
+		if err == nil && h.Err() == nil {
+			return h, nil
 		}
 		h.giveBack(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("relock: %w", err)
+		}
 		if !transport.Pause(ctx, nil, transport.Backoff(try)) {
 			return nil, fmt.Errorf("relock: %w", explain(ctx, ErrNotAcquired))
 		}
@@ -207,10 +222,15 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	released := make([]chan struct{}, len(h.holds))
 	for i, hold := range h.holds {
 		released[i] = make(chan struct{})
-		hold.lock.c.spawn(func(context.Context) {
+		left := hold.lock.c.leaving.Begin(hold.lock.hash)
+		spawned := hold.lock.c.spawn(func(context.Context) {
 			defer close(released[i])
+			defer left()
 			_ = hold.forgo()
 		})
+		if !spawned {
+			left()
+		}
 	}
 	for i, hold := range h.holds {
 		select {

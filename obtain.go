@@ -29,6 +29,9 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 		if err == nil {
 			var h *Hold
 			if h, err = w.acquire(); err == nil {
+				err = w.inTime(h)
+			}
+			if err == nil {
 				err = l.hand(w, h)
 			}
 			if err == nil {
@@ -79,6 +82,20 @@ func (l *Lock) gate(w *waiting) error {
 			return ErrClosed
 		}
 	}
+}
+
+// inTime gives back a hold that came after the call's context or wait had ended, and returns
+// that error. A select takes either branch where the end and the grant are both there.
+func (w *waiting) inTime(h *Hold) error {
+	if !ending.Passed(w.ctx) {
+		return nil
+	}
+	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {
+		return nil // one attempt has no wait that could be over
+	}
+	w.taken = true // until now, as far as the call is concerned
+	h.giveBack()
+	return w.overOr(nil)
 }
 
 // hand puts a hold on the handle, for its call to return, or gives it back.
@@ -173,6 +190,8 @@ func (w *waiting) granted() (*acquisition, error) {
 	way, p, s := k.room.Want(w.want(), &at)
 	switch way {
 	case room.Behind:
+		taken, _ := k.room.Hears(w.want(), nil, w.began, at.Now) // the hold that shows it may end just before the wait does
+		w.taken = w.taken || taken
 		turn := make(chan struct{})
 		p.Who = turn
 		k.end(&at)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -20,6 +21,7 @@ import (
 // their data.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which contenders take them
+	leaving leaving.Book
 
 	splits, entries atomic.Int64 // attempts of which some primaries were had and others not; grants of named owners
 }
@@ -48,6 +50,7 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 // Hooks of the clients tell of each primary, on goroutines of their own.
 type QuorumLock struct {
 	name     string
+	quorum   *Quorum
 	first    *Lock       // on the first primary: it has the terms, and stands for the name
 	majority quorum.Lock // what to gather
 	register quorum.Register[*QuorumHold]
@@ -57,7 +60,7 @@ var _ Locker = (*QuorumLock)(nil)
 
 // NewLock returns a handle like Client.NewLock. On each primary the lock is a fair one.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
-	l := &QuorumLock{name: name}
+	l := &QuorumLock{name: name, quorum: q}
 	if q == nil || len(q.clients) == 0 {
 		return l
 	}
@@ -69,7 +72,7 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	t := l.first.terms
 	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
 		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
-	}}
+	}, Leaving: func() func() { return q.leaving.Begin(name) }}
 	return l
 }
 
@@ -171,11 +174,16 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	if said != nil {
 		return nil, said
 	}
+	l.quorum.leaving.Await(ctx, l.name, time.Second)
 	for try := 1; ; try++ {
 		h := &QuorumHold{lock: l}
 		_, freed, err := l.occupied(owner)
 		if err == nil {
 			h.majority, err = l.majority.Attempt(ctx, m.once)
+		}
+		if err == nil && ending.Passed(ctx) { // somebody else may have been granted since
+			h.majority.GiveBack(ctx)
+			err = ErrNotAcquired
 		}
 		if err == nil {
 			l.register.Add(h, m.unlock)

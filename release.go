@@ -136,12 +136,16 @@ func (a *acquisition) wasGone() error {
 	return fmt.Errorf("%w: redis no longer had it", ErrLost)
 }
 
-// later releases without anybody waiting for it. When it gives up the lease has
-// ended, and Shutdown must not wait any longer: nor for a rest, which goes on without it.
+// later releases without anybody waiting for it, but for later attempts of this client.
+// When it gives up the lease has ended, and Shutdown must not wait any longer: nor for a
+// rest, which goes on without it.
 func (r *releasing) later() {
 	c := r.a.keeper.c
-	c.background(r.a.patience(), func(ctx context.Context) {
+	left := c.leaving.Begin(r.a.keeper.hash)
+	spawned := c.background(r.a.patience(), func(ctx context.Context) {
+		defer left()
 		err := r.run(ctx, nil)
+		left()
 		if err != nil {
 			r.forget(false)
 		}
@@ -154,6 +158,9 @@ func (r *releasing) later() {
 			_ = r.run(late, nil)
 		}
 	})
+	if !spawned {
+		left()
+	}
 }
 
 // releaseLater releases an acquisition that is over, whatever it has come to in Redis.
@@ -167,13 +174,17 @@ func (a *acquisition) releaseLater() {
 // run tries until it is answered or ctx ends; err is how an earlier try ended, which
 // counts as the first.
 func (r *releasing) run(ctx context.Context, err error) error {
-	tried := err != nil
+	tried, unsent := err != nil, false
 	err = transport.Try(ctx, nil, func() (again bool, _ error) {
 		if tried {
 			tried = false
 			return true, err
 		}
 		done, err := r.try(ctx, trust.Attempt(r.a.Terms.TTL))
+		if !unsent && err != nil && transport.Classify(err) == transport.NotExecuted {
+			unsent = true
+			return true, nil // a call that was cut short has taken the connection with it: there is another
+		}
 		return !done, err
 	})
 	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {

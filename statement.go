@@ -168,11 +168,16 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 // tellApart has Redis told without anybody waiting for it. By the end of its time the
 // lease has ended, and what was asked for with it.
 func (a *acquisition) tellApart() {
-	a.keeper.c.background(a.patience(), func(ctx context.Context) {
+	left := a.keeper.c.leaving.Begin(a.keeper.hash) // what is told may be that nothing is held any more
+	spawned := a.keeper.c.background(a.patience(), func(ctx context.Context) {
+		defer left()
 		if last, _ := a.tell(ctx, nil, false); last != nil {
 			last.later()
 		}
 	})
+	if !spawned {
+		left()
+	}
 }
 
 // confirm states a hold that was granted by a message: one with a fixed lease

@@ -54,6 +54,9 @@ func (w *waiting) obtain() error {
 	if err := w.hear(); err != nil {
 		return err
 	}
+	if w.once {
+		c.leaving.Await(w.ctx, w.lock.names.key, trust.Attempt(w.lock.terms.ttl)/2)
+	}
 	rest, err := w.ask()
 	if err != nil || w.hold != nil {
 		return err

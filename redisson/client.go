@@ -17,6 +17,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -33,6 +34,7 @@ type Client struct {
 	clock     *clock.Clock
 	skew      atomic.Int64 // the server's clock less ours, in ms
 	numbers   atomic.Int64 // the second part of the latest owner
+	leaving   leaving.Book // what calls that have ended leave in Redis, until it is removed
 
 	ctx    context.Context // ends with Close; for what goes on without a caller
 	cancel context.CancelFunc

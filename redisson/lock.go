@@ -136,11 +136,27 @@ func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 				w.giveBack()
 			}
 		}
+		if err == nil {
+			err = w.inTime()
+		}
 	}
 	if err != nil {
 		return nil, l.wrap(err)
 	}
 	return w.hold, nil
+}
+
+// inTime gives back a hold that came after the call's context or wait had ended, and returns
+// that error.
+func (w *waiting) inTime() error {
+	if !ending.Passed(w.ctx) {
+		return nil
+	}
+	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
+		return nil // one attempt has no wait that could be over
+	}
+	w.hold.giveBack()
+	return ending.Of(w.ctx)
 }
 
 // take obtains a hold in a session.

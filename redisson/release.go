@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -94,10 +95,45 @@ func (s *session) undo() {
 	s.c.mu.Lock()
 	doubt := s.doubt
 	s.c.mu.Unlock()
-	s.c.spawn(time.Minute, func(ctx context.Context) {
+	left := s.c.leaving.Begin(s.names.key)
+	spawned := s.c.spawn(time.Minute, func(ctx context.Context) {
+		defer left()
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+		if doubt {
+			// A request for the lock that was under way, on another connection, is read
+			// after the release at times. It has been read by the time of the answer.
+			s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+		}
+		left()
 		if doubt {
 			s.sweep(ctx)
 		}
 	})
+	if !spawned {
+		left()
+	}
+}
+
+// giveBack ends a hold that its call will not return, and waits for nobody.
+func (h *Hold) giveBack() {
+	c, s := h.lock.c, h.s
+	c.mu.Lock()
+	if h.released {
+		c.mu.Unlock()
+		return
+	}
+	h.released, h.told = true, true
+	todo := h.cancel(relock.ErrNotHeld)
+	h.lock.drop(h)
+	c.mu.Unlock()
+	run(todo)
+	left := c.leaving.Begin(s.names.key)
+	spawned := c.spawn(h.terms.ttl, func(ctx context.Context) {
+		defer left()
+		_, _ = s.less(ctx, h)
+	})
+	if !spawned {
+		left()
+		s.forget(h)
+	}
 }

@@ -6,6 +6,7 @@ package ending
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // An over is the error of a context, and its cause.
@@ -22,6 +23,28 @@ func Of(ctx context.Context) error {
 		return err
 	}
 	return &over{err, cause}
+}
+
+// patience bounds the wait for the Done of a context whose deadline has passed.
+const patience = time.Second
+
+// Passed says that a context has ended, also where its deadline has passed and its timer is
+// late: then it returns when the timer has fired, so that ctx.Err says so too.
+func Passed(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, has := ctx.Deadline()
+	if !has || time.Now().Before(deadline) {
+		return false
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-late.C: // of a context that has a deadline and does not heed it
+	}
+	return ctx.Err() != nil
 }
 
 // In says that an error has a context's end in it, with a cause.

@@ -194,7 +194,9 @@ func (h *Majority) seek(primary int, wait time.Duration) {
 	h.mu.Lock()
 	m := &h.members[primary]
 	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since it was looked at
-	m.asking = m.asking || idle
+	if idle {
+		m.asking, m.since = true, time.Now()
+	}
 	h.mu.Unlock()
 	if !idle {
 		return
@@ -224,6 +226,7 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	switch {
 	case err == nil && !kept:
 		_ = hold.Forgo()
+		h.settled(primary)
 	case kept:
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
@@ -239,8 +242,9 @@ func (h *Majority) note(primary int, said member, told int64) (kept bool, token 
 		return false, h.token
 	}
 	m := &h.members[primary]
-	m.asking, m.err, m.answered = false, said.err, said.answered
 	kept = said.hold != nil && h.err == nil && (said.raised || told == 0)
+	m.asking, m.err, m.answered = false, said.err, said.answered
+	m.leaving, m.since = said.hold != nil && !kept, time.Now()
 	if kept {
 		m.hold, m.token, m.owner, m.raised = said.hold, said.token, said.owner, said.raised
 	}

@@ -69,6 +69,10 @@ type Lock struct {
 	// what each of them has granted, nil where nothing, and which have said that the lock is
 	// taken. nil: nobody checks.
 	Check func(ctx context.Context, had []Hold, refused []int) error
+
+	// Leaving is called when an attempt has failed and begins to give back what it has. It
+	// returns what is called once others could hold a majority, or patience is over. It may be nil.
+	Leaving func() (left func())
 }
 
 func (l *Lock) need() int { return len(l.Primaries)/2 + 1 }

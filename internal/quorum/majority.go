@@ -32,11 +32,13 @@ type member struct {
 	hold     Hold
 	token    int64 // of the hold, and so is the owner
 	owner    string
-	raised   bool  // its counter has the majority's token: it counts
-	asking   bool  // a request is under way
-	answered bool  // since the attempt began
-	forced   bool  // an operator has ended its hold: the primary is not asked again
-	err      error // of the latest request that failed, or why its hold was lost since
+	raised   bool      // its counter has the majority's token: it counts
+	asking   bool      // a request is under way
+	leaving  bool      // what it has granted is being given back
+	since    time.Time // when that, or the request for a hold, began
+	answered bool      // since the attempt began
+	forced   bool      // an operator has ended its hold: the primary is not asked again
+	err      error     // of the latest request that failed, or why its hold was lost since
 }
 
 func (l *Lock) begin(ctx context.Context) *Majority {
@@ -158,9 +160,45 @@ func (h *Majority) Release() error {
 // no longer than an attempt does: the call may be one that makes one attempt.
 func (h *Majority) GiveBack(ctx context.Context) {
 	_ = h.finish(h.lock.Errors.NotHeld)
-	ctx, cancel := context.WithTimeout(ctx, h.lock.patience())
-	defer cancel()
-	_ = h.release(ctx, Hold.Forgo)
+	h.mu.Lock()
+	for i := range h.members {
+		if m := &h.members[i]; m.hold != nil {
+			m.leaving, m.since = true, time.Now()
+		}
+	}
+	h.mu.Unlock()
+	for i, m := range h.snapshot() {
+		if m.hold != nil {
+			h.lock.beside(i, func() { _ = m.hold.Forgo(); h.settled(i) })
+		}
+	}
+	left, done := func() {}, make(chan struct{})
+	if h.lock.Leaving != nil {
+		left = h.lock.Leaving()
+	}
+	h.lock.beside(0, func() {
+		defer left()
+		patience := h.lock.patience()
+		h.await(context.Background(), patience, func(m member) (counts, open bool) { return !m.leaving, m.leaving })
+		close(done)
+		// Later attempts also wait for the rest: the remains of several calls add up to a
+		// majority. They do not wait for a primary that has been silent for long.
+		h.await(context.Background(), patience, func(m member) (counts, open bool) {
+			return false, (m.asking || m.leaving) && time.Since(m.since) < patience
+		})
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// settled notes that nothing is asked of a primary any more, and nothing is had of it.
+func (h *Majority) settled(primary int) {
+	h.mu.Lock()
+	h.members[primary].asking, h.members[primary].leaving = false, false
+	h.mu.Unlock()
+	signal(h.votes)
 }
 
 // release gives back what the primaries have granted, and waits until somebody else

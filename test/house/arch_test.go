@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
-		module + "/internal/ledger", module + "/internal/listener", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
+		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock": {module, module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
@@ -45,6 +45,7 @@ var imports = map[string][]string{
 	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
 	"internal/jvm":       {module + "/internal/spawn"},
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
+	"internal/leaving":   {},
 	"internal/ledger":    {},
 	"internal/listener": {
 		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
@@ -67,7 +68,7 @@ var imports = map[string][]string{
 	"lua":                {},
 	"redisson": {
 		module, module + "/redisson/lua", goredis, uuid,
-		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/leaving", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
 	},
 	"redisson/lua": {},
 	"relocktest": {

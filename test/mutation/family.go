@@ -59,7 +59,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a try for several locks ends with its wait", "multi.go",
-		"	return m.acquire(bounded, func", "	_ = bounded\n	return m.acquire(ctx, func",
+		"	return m.acquire(bounded, over, func", "	_ = bounded\n	return m.acquire(ctx, over, func",
 		[]string{"TestMultiTriesForNoLongerThanItsWait"},
 	},
 	{
@@ -214,7 +214,7 @@ var familyRules = []Rule{
 	},
 	{
 		"one attempt waits for what it gives back no longer than it asks", "internal/quorum/majority.go",
-		"context.WithTimeout(ctx, h.lock.patience())", "context.WithCancel(ctx)",
+		"		patience := h.lock.patience()\n", "		patience := time.Hour\n",
 		[]string{"TestOneAttemptEndsThoughWhatItHadDoesNot"},
 	},
 	{

@@ -8,6 +8,16 @@ var redissonRules = []Rule{
 		[]string{"TestFirstCallInASilentClusterEndsWithItsContext"},
 	},
 	{
+		"redisson: a grant that comes after the end of its call is given back", "redisson/lock.go",
+		"	if !ending.Passed(w.ctx) {\n", "	if true {\n",
+		[]string{"TestACallOfRedissonThatHasEndedNeverHolds"},
+	},
+	{
+		"redisson: an attempt waits until what earlier calls have left is removed", "redisson/ask.go",
+		"		c.leaving.Await(w.ctx, w.lock.names.key, trust.Attempt(w.lock.terms.ttl)/2)\n", "",
+		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft"},
+	},
+	{
 		"redisson: a request that comes late takes nothing", "redisson/lua/shared_clock.lua",
 		"return after > 0 and now > after", "return false",
 		[]string{"TestALateCopyOfARequestHoldsNothing"},

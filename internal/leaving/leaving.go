@@ -1,0 +1,71 @@
+// Package leaving orders a client's attempts behind what its earlier calls leave. A call that
+// ends without the lock does not wait until Redis has removed its place in the queue, or its
+// grant. A later attempt of the same client does: it would meet its own client's remains and
+// report a free lock as taken.
+package leaving
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Book lists what is being removed, by the lock's key. Its zero value is empty.
+type Book struct {
+	n    atomic.Int32 // removals under way
+	mu   sync.Mutex
+	keys map[string]map[chan struct{}]struct{}
+}
+
+// Begin notes that a removal begins, and returns what notes its end. That may be called
+// several times.
+func (b *Book) Begin(key string) (end func()) {
+	done := make(chan struct{})
+	b.n.Add(1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.keys == nil {
+		b.keys = make(map[string]map[chan struct{}]struct{})
+	}
+	if b.keys[key] == nil {
+		b.keys[key] = make(map[chan struct{}]struct{})
+	}
+	b.keys[key][done] = struct{}{}
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		close(done)
+		if delete(b.keys[key], done); len(b.keys[key]) == 0 {
+			delete(b.keys, key)
+		}
+		b.n.Add(-1)
+	})
+}
+
+// Await waits for the removals that have begun before it, until ctx ends or limit has passed.
+func (b *Book) Await(ctx context.Context, key string, limit time.Duration) {
+	if b.n.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	under := make([]chan struct{}, 0, len(b.keys[key]))
+	for done := range b.keys[key] {
+		under = append(under, done)
+	}
+	b.mu.Unlock()
+	if len(under) == 0 {
+		return
+	}
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	for _, done := range under {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		case <-over.C:
+			return
+		}
+	}
+}

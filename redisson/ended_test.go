@@ -1,0 +1,106 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// An endedContext has ended once its flag is set, and wakes nobody until later: a call that is
+// granted the lock meanwhile sees the grant first.
+type endedContext struct {
+	context.Context
+	ended atomic.Bool
+	done  chan struct{}
+}
+
+func (c *endedContext) Done() <-chan struct{} { return c.done }
+
+func (c *endedContext) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestACallOfRedissonThatHasEndedNeverHolds has the call's context end while the answer that
+// grants the lock is under way.
+func TestACallOfRedissonThatHasEndedNeverHolds(t *testing.T) {
+	for name, opts := range map[string][]redisson.LockOption{"plain": nil, "fair": {redisson.Fair()}} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				ctx := &endedContext{Context: t.Context(), done: make(chan struct{})}
+				link := redistest.NewLink(t, x.Server.Dial)
+				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if cmd.Is("eval", "evalsha") {
+						ctx.ended.Store(true)
+					}
+					return redistest.Pass
+				})
+				c := clientOver(t, x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+				l := c.NewLock("job", opts...)
+				rig.WantIs(t, l.Lock(ctx), context.Canceled)
+				if got, err := c.NewLock("job", opts...).TryLock(t.Context(), 0); !got || err != nil {
+					t.Fatalf("a later attempt got %v, %v: what the call was granted stays", got, err)
+				}
+				close(ctx.done)
+			})
+		})
+	}
+}
+
+// TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft delays what removes the place of a call
+// that has ended.
+func TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		// Through a decorator each command may take another connection.
+		c := clientOver(t, struct{ *redis.Client }{rdb})
+		holds, waits := clientOver(t, x.Redis).NewLock("job", redisson.Fair()), c.NewLock("job", redisson.Fair())
+		rig.Must(t, holds.Lock(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		call := rig.Beside(func() error { return waits.Lock(ctx) })
+		call.Pending(t, "the call")
+		gate := make(chan struct{})
+		var first atomic.Bool
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("eval", "evalsha") && first.CompareAndSwap(false, true) {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		cancel()
+		rig.WantIs(t, <-call, context.Canceled)
+		synctest.Wait()
+		rig.Must(t, holds.Unlock())
+		attempt := rig.Beside(func() error {
+			got, err := waits.TryLock(t.Context(), 0)
+			if err == nil && !got {
+				err = errors.New("a free lock was refused")
+			}
+			return err
+		})
+		attempt.Pending(t, "the attempt")
+		close(gate)
+		rig.Must(t, <-attempt)
+		rig.Must(t, waits.Unlock())
+	})
+}
+
+// clientOver returns a client that is closed at the end.
+func clientOver(t *testing.T, rdb redis.UniversalClient) *redisson.Client {
+	t.Helper()
+	c, err := redisson.New(rdb)
+	rig.Must(t, err)
+	t.Cleanup(func() { rig.Must(t, c.Close()) })
+	return c
+}

@@ -1,0 +1,222 @@
+package contract_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// An endedContext has ended once its flag is set, and wakes nobody until later: a call that is
+// granted the lock meanwhile sees the grant first.
+type endedContext struct {
+	context.Context
+	ended atomic.Bool
+	done  chan struct{}
+}
+
+func (c *endedContext) Done() <-chan struct{} { return c.done }
+
+func (c *endedContext) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// sides are kinds of locks: a handle that holds, and one that waits behind it.
+var sides = map[string]func(c *relock.Client) (holds, waits relock.Locker){
+	"plain": func(c *relock.Client) (relock.Locker, relock.Locker) { return c.NewLock("job"), c.NewLock("job") },
+	"fair": func(c *relock.Client) (relock.Locker, relock.Locker) {
+		return c.NewLock("job", relock.Fair()), c.NewLock("job", relock.Fair())
+	},
+	"write": func(c *relock.Client) (relock.Locker, relock.Locker) { return c.NewRWLock("job"), c.NewRWLock("job") },
+	"read": func(c *relock.Client) (relock.Locker, relock.Locker) {
+		return c.NewRWLock("job"), c.NewRWLock("job").RLocker()
+	},
+	"semaphore": func(c *relock.Client) (relock.Locker, relock.Locker) {
+		return c.NewSemaphore("job", 1), c.NewSemaphore("job", 1)
+	},
+	"multi": func(c *relock.Client) (relock.Locker, relock.Locker) {
+		several := func() relock.Locker { return relock.NewMulti(c.NewLock("job"), c.NewLock("other job")) }
+		return several(), several()
+	},
+}
+
+// TestACallThatHasEndedNeverHolds has the lock come free after the context of a call has ended,
+// and before the call has noticed.
+func TestACallThatHasEndedNeverHolds(t *testing.T) {
+	for name, of := range sides {
+		for where, elsewhere := range map[string]bool{"in the client": false, "between clients": true} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					own := x.Actor()
+					holds, _ := of(x.Eye)
+					_, waits := of(own.Client)
+					if !elsewhere {
+						holds, _ = of(own.Client)
+					}
+					rig.Must(t, holds.Lock(t.Context()))
+					ctx := &endedContext{Context: t.Context(), done: make(chan struct{})}
+					call := rig.Beside(func() error { return waits.Lock(ctx) })
+					call.Pending(t, "the call")
+					ctx.ended.Store(true)
+					rig.Must(t, holds.Unlock())
+					synctest.Wait()
+					close(ctx.done)
+					rig.WantIs(t, <-call, context.Canceled)
+					if got, err := waits.TryLock(t.Context(), 0); !got || err != nil {
+						t.Fatalf("a later attempt got %v, %v: what the call was granted stays", got, err)
+					}
+					rig.Must(t, waits.Unlock())
+				})
+			})
+		}
+	}
+}
+
+// TestAWaitThatIsOverNeverHolds has the lock come free at the very instant at which a wait ends.
+func TestAWaitThatIsOverNeverHolds(t *testing.T) {
+	for name, of := range sides {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				own := x.Actor()
+				holds, waits := of(own.Client)
+				for range 20 {
+					rig.Must(t, holds.Lock(t.Context()))
+					time.AfterFunc(time.Second, func() {
+						if err := holds.Unlock(); err != nil {
+							t.Error(err)
+						}
+					})
+					if got, err := waits.TryLock(t.Context(), time.Second); got || err != nil {
+						t.Fatalf("TryLock returned %v, %v at the end of its wait", got, err)
+					}
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
+// TestAnAttemptFindsFreeWhatAnEndedCallHasLeft delays what removes the place of a call that has
+// ended. The lock is released, and granted to that place.
+func TestAnAttemptFindsFreeWhatAnEndedCallHasLeft(t *testing.T) {
+	for name, of := range sides {
+		for end, wait := range map[string]time.Duration{"cancelled": time.Hour, "timed out": 50 * time.Millisecond} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				rig.Play(t, func(t *testing.T, x *rig.Lab) {
+					link := redistest.NewLink(t, x.Server.Dial)
+					rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+					// Through a decorator each command may take another connection.
+					own := x.ActorOver(struct{ *redis.Client }{rdb}, link)
+					own.Warm()
+					holds, _ := of(x.Eye)
+					_, waits := of(own.Client)
+					rig.Must(t, holds.Lock(t.Context()))
+					gate := make(chan struct{})
+					own.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+						if rig.Runs(cmd, "release") {
+							return redistest.Hold(gate)
+						}
+						return redistest.Pass
+					})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					call := rig.Beside(func() error {
+						got, err := waits.TryLock(ctx, wait)
+						if got || err != nil {
+							return cmp.Or(err, errors.New("got a lock that is taken"))
+						}
+						return nil
+					})
+					call.Pending(t, "the call")
+					if end == "cancelled" {
+						cancel()
+						rig.WantIs(t, <-call, context.Canceled)
+					} else {
+						rig.Must(t, <-call)
+					}
+					rig.Must(t, holds.Unlock())
+					attempt := rig.Beside(func() error {
+						got, err := waits.TryLock(t.Context(), 0)
+						if err == nil && !got {
+							err = errors.New("a free lock was refused")
+						}
+						return err
+					})
+					seen := rig.Beside(func() error {
+						info, err := own.NewLock("job").Info(t.Context())
+						if err == nil && info.Waiters > 0 {
+							err = fmt.Errorf("the call that has ended is seen to wait: %+v", info)
+						}
+						return err
+					})
+					attempt.Pending(t, "the attempt")
+					close(gate)
+					rig.Must(t, <-attempt)
+					rig.Must(t, <-seen)
+					rig.Must(t, waits.Unlock())
+				})
+			})
+		}
+	}
+}
+
+// TestAnAttemptWaitsForRemainsNoLongerThanHalfItsTime has nothing removed at all.
+func TestAnAttemptWaitsForRemainsNoLongerThanHalfItsTime(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		own := x.Actor()
+		held := x.Take(x.Eye.NewLock("job"))
+		gate := make(chan struct{})
+		own.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "release") {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		got, err := own.NewLock("job").TryLock(t.Context(), 50*time.Millisecond)
+		if got || err != nil {
+			t.Fatalf("TryLock returned %v, %v", got, err)
+		}
+		began := x.Now()
+		got, err = own.NewLock("job").TryLock(t.Context(), 0)
+		if took := x.Now() - began; got || err != nil || took != time.Second {
+			t.Errorf("an attempt returned %v, %v after %v, want false, nil after 1s", got, err, took)
+		}
+		close(gate)
+		rig.End(t, held)
+	})
+}
+
+// TestAMultiWhoseLastLockComesTooLateHoldsNone has a hook of the first lock outlast the wait. The
+// second lock is free.
+func TestAMultiWhoseLastLockComesTooLateHoldsNone(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		slow := true
+		c := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) {
+			if slow {
+				slow = false
+				time.Sleep(20 * time.Millisecond)
+			}
+		}}))
+		m := relock.NewMulti(c.NewLock("a"), c.NewLock("b"))
+		if got, err := m.TryLock(t.Context(), 15*time.Millisecond); got || err != nil {
+			t.Errorf("TryLock returned %v, %v, though its wait was over before it had both", got, err)
+		}
+		if got, err := m.TryLock(t.Context(), 0); !got || err != nil {
+			t.Fatalf("a later TryLock returned %v, %v", got, err)
+		}
+		rig.Must(t, m.Unlock())
+	})
+}
