@@ -162,7 +162,7 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 // sleep waits for a signal, and for the lock.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	c, woken := w.a.keeper.c, w.a.waitable()
-	look := time.NewTicker(w.a.Terms.TTL / 3)
+	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // a failover of a Cluster may have lost a signal
 	defer look.Stop()
 	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
 		select {

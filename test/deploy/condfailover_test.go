@@ -18,16 +18,27 @@ func TestWaitersOnConditionsWakeUpAfterAFailover(t *testing.T) {
 		for how := range ends {
 			t.Run(where+", primary "+how, func(t *testing.T) {
 				t.Parallel()
-				wakeAfterAFailover(t, deploy(t), how)
+				wakeAfterAFailover(t, deploy(t), how, 2*time.Second, 2*time.Second)
 			})
 		}
 	}
 }
 
-func wakeAfterAFailover(t *testing.T, r *replicated, how string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+// A waiter with a long lease looks again as soon as one with a lease of 30 s.
+func TestAWaiterOnAConditionLooksAgainSoonAfterAFailoverThoughItsLeaseIsLong(t *testing.T) {
+	t.Parallel()
+	for where, deploy := range replicatedDeployments {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			wakeAfterAFailover(t, deploy(t), "killed", 10*time.Minute, 40*time.Second)
+		})
+	}
+}
+
+// wakeAfterAFailover fails unless waiters of that lease wake up within goOn and so long.
+func wakeAfterAFailover(t *testing.T, r *replicated, how string, ttl, within time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	const ttl = 2 * time.Second
 	open := func() *relock.Client { return rig.Open(t, r.rdb(t), relock.Defaults(relock.TTL(ttl))) }
 	d := &deployed{T: t, ctx: ctx, a: open(), b: open(), name: "a"}
 	var waits []rig.Going
@@ -42,7 +53,7 @@ func wakeAfterAFailover(t *testing.T, r *replicated, how string) {
 	rig.Must(t, l.NewCond("c").Signal(ctx))
 	old := ends[how](r, "a")
 	r.promoted("a", old)
-	late := time.NewTimer(goOn + ttl)
+	late := time.NewTimer(goOn + within)
 	defer late.Stop()
 	_ = l.Unlock() // lost, or not
 	for _, one := range waits {

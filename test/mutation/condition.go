@@ -3,6 +3,11 @@ package mutation
 // conditionRules are those of waits on conditions.
 var conditionRules = []Rule{
 	{
+		"condition: a waiter looks again at least every ten seconds", "condwait.go",
+		"time.NewTicker(trust.Pulse(w.a.Terms.TTL))", "time.NewTicker(w.a.Terms.TTL / 3)",
+		[]string{"TestAWaiterOnAConditionLooksAgainSoonAfterAFailoverThoughItsLeaseIsLong"},
+	},
+	{
 		"condition: a signal outlives its receiver in the queue", "lua/shared_queue.lua",
 		"    owe(nonce)\n  end\n  return #dead", "  end\n  return #dead",
 		[]string{"TestSignalThatMeetsADeadWaiterGoesToTheNext", "TestSignalThatIsPassedOnKeepsItsPlace"},
