@@ -15,9 +15,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Cond is a condition of a lock: who holds the lock waits on it for others to change
-// what the lock protects. Conditions of one name on one lock are one, in every process.
-// Its contract is that of Java's Condition:
+// A Cond is a condition of a lock. The holder of the lock waits on it until others have changed
+// what the lock protects. Conditions of one name on one lock are one condition, in every process.
+// The contract is that of Java's Condition:
 //
 //	for !ready() { // under the lock
 //		if err := cond.Wait(ctx); err != nil {
@@ -25,22 +25,20 @@ import (
 //		}
 //	}
 //
-// A wait may end without a signal, so it belongs into a loop that looks. It never ends
-// for want of one: a signal whose receiver dies, or loses the lock, before it has unlocked
-// it goes to the next.
+// A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if
+// its receiver dies, or loses the lock before it has unlocked it, the next waiter gets it.
 //
-// All calls but Waiters are made by who holds the lock: the owner that the context names,
-// or the hold from which it descends, or else the newest hold of the handle that the Cond
-// was made of.
+// Every call except Waiters needs the lock. The caller is the owner that the context names, or the
+// hold from which the context descends, or else the newest hold of the handle that made the Cond.
 type Cond struct {
 	lock *Lock
 	name string
 	err  error // what every call returns
 }
 
-// NewCond returns the condition of that name. It does no I/O. A name is as that of a lock.
-// The reading side of a read/write lock and a semaphore have no conditions: each call
-// says so.
+// NewCond returns the condition of that name. It does no I/O. The rules for a name are those of a
+// lock's name. The reading side of a read/write lock and a semaphore have no conditions: each call
+// on such a Cond returns an error.
 func (l *Lock) NewCond(name string) *Cond {
 	c := &Cond{lock: l, name: name, err: l.bad()}
 	switch err := key.CheckName(name); {
@@ -79,14 +77,15 @@ func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, er
 	return c.wait(ctx, &d)
 }
 
-// Signal wakes who has waited longest. That one holds in its turn, after the caller has
-// unlocked. Nobody is woken where nobody waits.
+// Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the
+// caller has unlocked. If nobody waits, Signal does nothing.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
-// Broadcast wakes all who wait.
+// Broadcast wakes all waiters.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
-// Waiters reads from Redis who waits on the condition, the longest first. It needs no lock.
+// Waiters reads from Redis the owners that wait on the condition, the longest waiter first. It
+// needs no lock.
 func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 	if err := c.bad(); err != nil {
 		return nil, c.fail(err)

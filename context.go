@@ -27,21 +27,20 @@ func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }
 
-// WithNewOwner is WithOwner with a random name that nobody else has.
+// WithNewOwner is WithOwner with a new random name.
 func WithNewOwner(ctx context.Context) context.Context {
 	return WithOwner(ctx, uuid.NewString())
 }
 
-// OwnerFrom returns the name that WithOwner gave, to carry it into another process.
+// OwnerFrom returns the name that WithOwner gave, for example to carry it into another process.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(ownerKey{}).(string)
 	return id, ok
 }
 
-// Owner names who locks through the handle: its holds re-enter those of the
-// same owner anywhere. Goroutines that share such a handle do not exclude each
-// other; for one flow of control WithOwner is the better carrier. id has 1 to
-// 512 bytes of UTF-8, of which the first is not "~".
+// Owner names the owner of all holds of the handle. They re-enter holds of the same owner anywhere.
+// Goroutines that share such a handle do not exclude each other. For one flow of control WithOwner
+// is the better way. id has 1 to 512 bytes of UTF-8 and must not begin with "~".
 func Owner(id string) LockOption {
 	return lockOption(func(t *terms) error {
 		t.owner = id
@@ -79,13 +78,13 @@ func (l *Lock) ownerFor(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Context returns a context that ends when the hold is lost, with ErrLost as
-// its cause, when it is released, or when parent ends. Like Err, its own Err is
-// judged by the clock at the call. The owner that parent names stays as it is.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost. Its Err is judged by the clock at the call, as Hold.Err
+// is. The owner that parent names stays the same.
 //
-// The hold keeps the context, some 400 bytes, until either has ended. Under a parent
-// that outlives the hold, do not make one for each step of a long piece of work:
-// make one for all of it, or give each a parent that is cancelled after it.
+// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold,
+// make one context for all of a long piece of work and not one for each step. Or give each step a
+// parent that is cancelled after it.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -117,10 +116,10 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// FromContext returns the hold of that name whose Do or Context made ctx, or a context
-// from which ctx descends; of several, the innermost. It is for code that is called
-// under a lock and needs its token, such as what writes to a resource that compares
-// tokens. The hold may have ended meanwhile: its Err says so.
+// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If
+// there are several, it returns the innermost. It is for code that runs under a lock and needs its
+// token, for example to write to a resource that compares tokens. The hold may have ended in the
+// meantime: ask its Err.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false
@@ -235,8 +234,8 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	return mine.leaves(l.terms.Permits)
 }
 
-// Context returns a context that ends when the hold is lost, with ErrLost as its cause,
-// when it is released, or when parent ends, like Hold.Context.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost.
 func (h *QuorumHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)

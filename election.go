@@ -40,18 +40,20 @@ type Term struct {
 	Token int64 // larger than that of every earlier term
 }
 
-// NewElection returns an election. It does no I/O. A bad name or option is what every
-// call returns. All candidates, and nobody else, take the name.
+// NewElection returns an election. It does no I/O. A bad name or option makes every call fail. All
+// candidates must use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
 	// Each term has a grant of its own, by whose token others know the terms apart.
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
 }
 
-// Run campaigns, and calls lead when it leads, with a context that ends with the term:
-// when the hold is lost, with ErrLost as its cause, or when ctx ends. When lead returns
-// after a loss, Run campaigns again, whatever lead has returned. It returns when lead
-// does before that, with lead's error joined with that of giving up the term; and when
-// ctx ends or the lock cannot be had at all. A panic of lead gives up the term.
+// Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or
+// when the hold is lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns
+// again, whatever lead returned.
+//
+// Run returns when lead returns during its term, when ctx ends, or when the lock cannot be asked
+// for at all. It joins lead's error with that of giving up the term. When ctx ends, errors.Is(err,
+// ctx.Err()) is true. A panic of lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -99,8 +101,8 @@ func (e *Election) change(f func([]*Hold) []*Hold) {
 	e.terms = f(slices.Clone(e.terms))
 }
 
-// IsLeader says whether a Run of this Election leads now, judged by the clock at the
-// call. It does no I/O. Of all Elections of the name, at most one says true at a time.
+// IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O.
+// Among all Elections of the name at most one returns true at a time.
 func (e *Election) IsLeader() bool {
 	if e == nil {
 		return false
@@ -116,7 +118,7 @@ func (e *Election) IsLeader() bool {
 	return false
 }
 
-// Leader reads from Redis who leads, and by which token; ErrNotHeld: nobody.
+// Leader reads from Redis who leads, and with which token. It returns ErrNotHeld if nobody leads.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if err := e.usable(); err != nil {
 		return Holder{}, err
@@ -131,10 +133,10 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	return info.Holders[0], nil
 }
 
-// Observe tells who leads, and then each change: a new term, or ErrNotHeld when nobody
-// leads. It asks Redis each second, or each third of a shorter TTL, and does not see a
-// term that is over before it asks. An error of Redis is told as well, once until it
-// answers. The last that it tells is the end of ctx, or of the client.
+// Observe yields the leader, and then each change: a new term, or ErrNotHeld if nobody leads. It
+// asks Redis every second, or every third of the TTL if that is shorter. It can miss a term that
+// begins and ends between two questions. An error of Redis is yielded once, until Redis answers
+// again. The last thing that Observe yields is the error of ctx, or of the client.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // beside the token of who leads, or 0

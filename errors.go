@@ -14,43 +14,42 @@ import (
 // Errors that callers can tell apart with errors.Is. What a call returns says
 // more: the lock's name, what happened, and what to do.
 var (
-	// ErrNotHeld says that there is no hold: to end, to ask, or to act under; or that
-	// nobody leads.
+	// ErrNotHeld means that there is no hold to release, to ask, or to act under. From Election.Leader
+	// it means that nobody leads.
 	ErrNotHeld = errors.New("not held")
-	// ErrLost says that a hold ended before it was released: its lease could not
-	// be kept, or somebody removed it. Another process may hold the lock since.
-	// It is an ErrNotHeld.
+	// ErrLost means that a hold ended before it was released: its lease could not be renewed, or
+	// somebody removed it. Another process may hold the lock now. ErrLost is also an ErrNotHeld.
 	ErrLost = fmt.Errorf("lost: %w", ErrNotHeld)
-	// ErrNotAcquired is TryAcquire's answer when the lock was taken all the time. Where
-	// Redis did not answer, the error is another.
+	// ErrNotAcquired means that the lock was taken the whole time, and that Redis said so. If Redis
+	// did not answer, the error is another one.
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrReplicas says that too few replicas have acknowledged a hold in time, as
-	// Replicas demands: it was undone.
+	// ErrReplicas means that too few replicas acknowledged a hold in time, as the option Replicas
+	// demands. The hold was undone.
 	ErrReplicas = errors.New("too few replicas")
-	// ErrUnconfirmed says that Redis has not confirmed a release, a Detach or a Downgrade:
-	// it did not answer in time, or refused. What was released or detached has ended here,
-	// what was downgraded reads on. The client goes on telling Redis, unless that has
-	// refused or the client is closed; the lease ends the hold at the latest.
+	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not
+	// answer in time, or refused. A released or detached hold has ended in this process. A downgraded
+	// hold is a read hold. The client goes on telling Redis, unless Redis refused or the client is
+	// closed. The lease ends the hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
-	// ErrClosed is returned by calls that want a lock of a client that is closed or shutting
-	// down, but for re-entries until it is closed, and by what asks Redis once it is closed.
+	// ErrClosed is returned by calls on a client that is closed. A client that is shutting down
+	// returns it too, except for re-entries.
 	ErrClosed = errors.New("client closed")
-	// ErrDeadlock says that the call would wait for a hold that its own caller has:
-	// its context descends from it, under another owner. WithOwner makes it a re-entry.
+	// ErrDeadlock means that the call would wait for a hold of its own caller. Its context descends
+	// from that hold, under another owner. WithOwner makes the call a re-entry.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade says that the owner reads what it wants to write: it would wait for
-	// itself. Unlock the read hold first, or lock for writing from the start.
+	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. Unlock the
+	// read hold first, or lock for writing from the start.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch says that owners do not go together: those of handle and context, or
-	// of the holds of one handle; or that the owner of a Cond.Wait also holds elsewhere.
+	// ErrOwnerMismatch means that two owners differ: those of the handle and the context, or those of
+	// the holds of one handle. Cond.Wait returns it if its owner also holds in another process.
 	ErrOwnerMismatch = errors.New("owner mismatch")
-	// ErrKind says that the name is in use as another kind of lock.
+	// ErrKind means that the name is in use as another kind of lock.
 	ErrKind = errors.New("name in use as another kind of lock")
-	// ErrUnspent is what the error of Once's fn is to be, or to wrap, where the run does not
-	// count: whoever calls next runs it again.
+	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or
+	// wraps it, the next caller in the interval runs fn again.
 	ErrUnspent = errors.New("the interval is not spent")
-	// ErrTooManyHolds says that an owner has re-entered a lock 2^31-1 times, or has other
-	// holds beside the one that is to be detached.
+	// ErrTooManyHolds means that an owner re-entered a lock 2^31-1 times. Detach returns it if the
+	// owner has other holds of the same grant in this client.
 	ErrTooManyHolds = errors.New("too many holds")
 	// ErrInvalidName says what is wrong with a lock's name, and what is allowed.
 	ErrInvalidName = errors.New("invalid name")

@@ -1,17 +1,15 @@
 package relock
 
-// Fair gives the lock to those who wait in the order in which they came, over
-// all processes: the order of Redis' clock, at which each of them stands in one
-// queue. TryLock does not overtake them either. A waiter that is cut off from
-// Redis for longer than its TTL loses its turn, not its place. Without Fair, a
-// process may pass the lock between its own waiters for up to 10 ms.
+// Fair grants the lock in the order in which the waiters came, over all processes, by the clock of
+// Redis. TryLock does not overtake waiters. A waiter that is cut off from Redis for longer than its
+// TTL loses its turn, but not its place. Without Fair, a process may pass the lock between its own
+// waiters for up to 10 ms.
 //
-// Every waiter has its own entry in the queue, but for the calls of one named owner in
-// one client, which re-enter what the first of them is granted. A hold is handed over by
-// Redis, which costs two commands, but where the next in that order is a call of the same
-// client: then it is passed on without any, to 15 calls in a row at most, if they have no
-// name and ask on the same terms. A fair lock and a plain one are two kinds, and one
-// name is of one kind at a time.
+// Every waiter has its own entry in the queue. The calls of one named owner in one client share an
+// entry, and re-enter what the first of them gets. If the next waiter is in another client, a
+// hand-over costs two commands. If it is a call of the same client, without a name and on the same
+// terms, the lock is passed on without a command, to at most 15 calls in a row. A fair lock and a
+// plain lock are two kinds, and a name is of one kind at a time.
 func Fair() LockOption {
 	return lockOption(func(t *terms) error {
 		t.fair = true

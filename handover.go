@@ -22,24 +22,27 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Ticket is a hold that nobody has: who resumes it, has it. It is text, of letters,
-// digits, "-" and "_", to be stored or sent as it is, and a secret: whoever reads it can
-// take the hold. The log does not show it.
+// A Ticket stands for a hold that was detached: Resume makes it a hold again. It is text of
+// letters, digits, "-" and "_", and may be stored or sent. A ticket is a secret: everybody who
+// reads it can take the hold.
 type Ticket string
 
-// LogValue keeps a ticket out of logs.
+// LogValue hides the ticket in a log where it is an attribute of its own. A struct or a text that
+// contains a Ticket shows it, in a log too.
 func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 
-// Detach ends the hold here without releasing it, and returns a ticket for it: whoever
-// resumes that, in this process or another, holds under the same token. Nobody can get the
-// lock between. Until then nobody renews it, and it ends after keep, from 1 ms to 24 h.
+// Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of
+// the ticket, in this process or another, holds under the same token. Nobody can get the lock in
+// between. Until then nobody renews the hold, and it ends after keep, which is from 1 ms to 24 h.
 //
-// The hold has ended as by Release: Err and Unlock say ErrNotHeld, its contexts end, Lost
-// stays open. When Redis does not answer before ctx ends, or refuses, the hold has ended
-// too and the client releases it: ErrUnconfirmed. A hold that was lost is ErrLost.
+// The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost
+// stays open. ctx may be one of these contexts. A Do whose function detached its hold returns nil
+// for it. If Redis does not answer before ctx ends, or refuses, Detach returns ErrUnconfirmed: the
+// hold has ended too, and the client releases it. For a lost hold Detach returns ErrLost.
 //
-// What is refused here leaves the hold as it was, to be released: a keep out of range, a ctx
-// that has ended, and ErrTooManyHolds for a hold that shares its grant with others of its owner in this client.
+// A call that is refused leaves the hold as it was. Detach refuses a keep out of range and a ctx
+// that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner
+// in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
@@ -276,14 +279,14 @@ func (t ticket) lock(c *Client) (*Lock, error) {
 	return c.newLock(t.Name, &s), nil
 }
 
-// Resume holds what a ticket has: of the same name, owner and side, on the same terms,
-// under the same token. It works once: for one of those who try at the same instant, and
-// for nobody after it. Else, and when the ticket's time is over or somebody has removed it,
-// it returns ErrLost. A text that is no ticket is ErrInvalidOption.
+// Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms,
+// under the same token. A ticket works once. If two calls use it at the same time, one of them gets
+// the hold. Resume returns ErrLost if the ticket was used, if its time is over, or if somebody
+// removed the hold. A text that is not a ticket is ErrInvalidOption.
 //
-// The hold is renewed from now on, for a MaxHold that begins now, and ended by its Release.
-// Where it was anonymous it keeps the name that was made for it. When ctx ends before Redis
-// has answered, the ticket may have been used: what it had is then released.
+// From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold
+// keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may have
+// been used: its hold is then released.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)

@@ -9,9 +9,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Hold is one successful acquisition of a lock. It ends with Release, or is
-// lost before that; it always knows which, by the clock. Its methods may be
-// called from any goroutine.
+// A Hold is one successful acquisition of a lock. It ends with Release, or is lost before that. The
+// hold always knows which, by the clock. Its methods may be called from any goroutine.
 type Hold struct {
 	hold room.Hold // guarded by the keeper's mu, but for what does not change
 	lock *Lock
@@ -115,10 +114,9 @@ func (h *Hold) over() error {
 	return nil
 }
 
-// Err returns nil while the hold is trusted, ErrLost once it is lost, and
-// ErrNotHeld after its release. It is judged by the clock at the call, and does
-// no I/O. A nil is true when it is given; work that takes time after it is
-// protected by the token, or not at all.
+// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its
+// release. It is judged by the clock at the call, and does no I/O. A nil is true at that instant.
+// Only the fencing token protects work that takes time after it.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -129,8 +127,8 @@ func (h *Hold) Err() error {
 	return nil
 }
 
-// Lost returns a channel that is closed when the hold is lost. It stays open
-// when the hold is released in time.
+// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is
+// released in time.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -148,9 +146,8 @@ func (h *Hold) Lost() <-chan struct{} {
 	return x.lostc
 }
 
-// TrustedUntil returns until when the hold is certain as things stand: no other
-// process can get the lock before. Each renewal moves it. It is the zero time
-// once the hold is lost or released.
+// TrustedUntil returns the instant until which no other process can get the lock, as things stand.
+// Each renewal moves it. It is the zero time once the hold is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -161,12 +158,13 @@ func (h *Hold) TrustedUntil() time.Time {
 	return k.c.clock.Time(h.hold.Until())
 }
 
-// Token returns the fencing token: larger than that of every earlier grant of
-// the lock's name. A resource that remembers the largest token it has seen, and
-// refuses smaller ones, is safe from holders that do not know yet that they are
-// none. Re-entries share the token of the outer hold. It is a larger one after a
-// Cond.Wait. It has 19 digits: about the instant of the grant in nanoseconds since 1970,
-// by the clock of Redis, with three digits of the owner at its end.
+// Token returns the fencing token. It is larger than that of every earlier grant of the lock's
+// name. A resource must remember the largest token that it has seen, and refuse smaller ones. Then
+// a holder that does not know of its loss cannot do damage.
+//
+// Re-entries share the token of the outer hold. After a Cond.Wait the token is larger. A token has
+// 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis, of
+// which the last three digits are the owner's.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -192,10 +190,10 @@ func (h *Hold) Name() string {
 	return h.lock.Name()
 }
 
-// Owner returns who holds, as Info shows it: the name given, or one that was made.
-// That begins with "~", and is for people: nobody can enter such a hold. Anonymous
-// holds that a process passes on within itself have one such name, as they are
-// one grant in Redis; they exclude each other as any others do.
+// Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated
+// name begins with "~" and is for people: no call can re-enter such a hold. Anonymous holds that a
+// process passes on within itself share one generated name, because they are one grant in Redis.
+// They exclude each other like any others.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""

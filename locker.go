@@ -29,8 +29,8 @@ import (
 
 type instant = clock.Instant
 
-// A Locker is a lock that is waited for with a context: an exclusive lock, or
-// one side of a read/write lock. The interface never grows.
+// A Locker is a lock that is waited for with a context: an exclusive lock, or one side of a
+// read/write lock. The interface never grows.
 type Locker interface {
 	// Lock waits until the caller holds the lock; ctx bounds the wait, never the hold.
 	Lock(ctx context.Context) error
@@ -42,10 +42,9 @@ type Locker interface {
 
 var _ Locker = (*Lock)(nil)
 
-// A Client makes locks in one Redis. It has one subscription, or with
-// ShardedPubSub one for each hash tag that is waited for, and one watchdog goroutine
-// for all its locks, started on first use. Its methods may be called from any
-// goroutine.
+// A Client makes locks in one Redis. For all its locks it has one subscription and one watchdog
+// goroutine, which start on first use. With ShardedPubSub it has one subscription for each hash tag
+// that it waits for. Its methods may be called from any goroutine.
 type Client struct {
 	id          string // 128 random bits: the inbox, and half of every session's identity
 	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
@@ -83,10 +82,12 @@ type Client struct {
 // A lostKey names one owner of one lock.
 type lostKey struct{ kind, hash, owner string }
 
-// New returns a Client that makes locks in the Redis behind rdb: standalone, by
-// Sentinel, or Cluster, but not Ring; a decorator is to embed one of go-redis'
-// clients (docs/operations.md). It does no I/O. rdb stays the caller's, to
-// be closed after the Client. Hooks are to be added to rdb before.
+// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster,
+// but not Ring. A decorator must embed one of go-redis' clients (see docs/operations.md). New does
+// no I/O.
+//
+// rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is
+// called.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
@@ -177,9 +178,9 @@ func isNil(rdb redis.UniversalClient) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// NewLock returns a handle on the exclusive, reentrant lock of that name. It
-// does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without
-// control characters; a bad name or option is what every call on the handle returns.
+// NewLock returns a handle on the exclusive, reentrant lock of that name. It does no I/O and costs
+// nothing. A name has 1 to 512 bytes of UTF-8 without control characters. A bad name or option
+// makes every call on the handle fail.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(specLock, s))
@@ -219,10 +220,9 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 	return &Lock{spec: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// Shutdown ends the client in order: waiters and new calls get ErrClosed,
-// re-entries still succeed, and when the last hold is released it closes. When
-// ctx ends before that it returns ctx's error, and goes on draining; Close
-// remains to be called.
+// Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still
+// succeed. When the last hold is released, the client closes. If ctx ends before that, Shutdown
+// returns ctx's error, and the client goes on waiting for its holds. Call Close to end it then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
@@ -239,12 +239,13 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // closeGrace is how long Close goes on leaving queues and releasing what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
-// Close ends the client now: holds are lost, with ErrLost and ErrClosed as
-// their error, and waiters get ErrClosed. Their leases in Redis run out by
-// themselves. What has been unlocked before, and the places of waiters, it goes on
-// telling Redis for a quarter of a second at most. It returns when the client's
-// goroutines have ended; one that waits for a silent server ends by the redis client's
-// own timeouts. So it must not be called from a hook. Closing again does nothing.
+// Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters
+// get ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close
+// still tells Redis which locks were unlocked and which waiters left.
+//
+// Close returns when the client's goroutines have ended. A goroutine that waits for a silent server
+// ends by the redis client's own timeouts. Close must not be called from a hook. A second Close
+// does nothing.
 func (c *Client) Close() error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

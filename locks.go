@@ -20,21 +20,20 @@ const (
 	locksPage = 64
 )
 
-// Locks goes through the locks under the client's key prefix that are held, waited for or
-// resting, and whose names match: * stands for any text, ? for one character, [a-z] for one of
-// these, [^a-z] for any other, and \ takes the meaning from what follows; "" is all. They come
-// in no order, each once; one that is taken or freed meanwhile may be missing. Each Info is
-// of an instant of its own.
+// Locks iterates over the locks under the client's key prefix that are held, waited for or resting,
+// and whose names match. In match, * stands for any text, ? for one character, [a-z] for one of
+// these and [^a-z] for any other. A backslash takes the meaning from the next character, and ""
+// matches all. The locks come in no order, each once. A lock that is taken or freed during the
+// iteration may be missing. Each Info is of an instant of its own.
 //
-// It is for operators. It looks at every key that the servers have, locks or not, some hundred
-// at a time, and goes on with a server, or with the next of a Cluster, when the loop asks for
-// more: who leaves the loop has stopped it. It keeps some 20 bytes for each lock that it has found.
-// The user needs +scan besides what locks need.
+// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks
+// for more when the loop does: a loop that ends has stopped it. It keeps about 20 bytes for each
+// lock that it has found. The user of Redis needs +scan in addition to what locks need.
 //
-// What fails comes as an error, and it goes on: beside an Info that has a Name, with that lock,
-// as where its key is not of a lock; without, with a server, whose other locks are then
-// missing. When ctx ends or the client is closed it comes to its end with that error. A
-// redis client whose type a decorator hides is ErrInvalidOption.
+// An error does not end the iteration. If it comes with an Info that has a Name, it is about that
+// lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose
+// other locks are missing. When ctx ends or the client is closed, the iteration ends with that
+// error. A redis client whose type is hidden by a decorator gives ErrInvalidOption.
 func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		s := &scan{c: c, ctx: ctx, yield: yield}

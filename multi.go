@@ -14,15 +14,14 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Multi is several locks that are held together: all of them, or none. It is a
-// Locker, and may be shared by goroutines.
+// A Multi is several locks that are held together, all or none. It is a Locker, and goroutines may
+// share it.
 //
-// The locks are taken one after the other in the order of their keys, which is the
-// same in every process. So Multis never wait for each other in a circle, whatever
-// locks they share; a caller who holds one of the locks already, or takes single
-// locks in an order of its own, is not protected by that. While it waits for one
-// lock it holds those before it. The locks may be of several kinds and of several
-// clients, also on servers of their own.
+// The locks are taken one after the other in the order of their keys, which is the same in every
+// process. So Multis never wait for each other in a circle, whatever locks they share. A caller
+// that already holds one of the locks, or takes single locks in another order, is not protected.
+// While it waits for one lock, a Multi holds those before it. The locks may be of several kinds and
+// of several clients, also on servers of their own.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // the locks do not go together: what every call returns
@@ -32,9 +31,9 @@ type Multi struct {
 
 var _ Locker = (*Multi)(nil)
 
-// NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil,
-// with a bad handle, or with one name twice, every call returns ErrInvalidOption or
-// the error of that handle.
+// NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil, or with one
+// name twice, every call returns ErrInvalidOption. With a bad handle every call returns that
+// handle's error.
 func NewMulti(locks ...*Lock) *Multi {
 	if err := together(locks); err != nil {
 		return &Multi{err: err}
@@ -71,8 +70,8 @@ func together(locks []*Lock) error {
 	return nil
 }
 
-// Lock waits until the caller holds all the locks. ctx bounds the wait, not the
-// holds. When it fails, none is held.
+// Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds. If it fails,
+// the caller holds none of them.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }
@@ -107,13 +106,13 @@ func (m *Multi) Unlock() error {
 	return h.leave()
 }
 
-// Acquire is Lock, but returns the holds, which are to be ended by their Release.
+// Acquire is Lock, but returns the holds. The caller must end them with Release.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 	return m.acquire(ctx, func() error { return ended(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
 }
 
-// TryAcquire is TryLock, but returns the holds, which are to be ended by their
-// Release, or ErrNotAcquired.
+// TryAcquire is TryLock, but returns the holds, or ErrNotAcquired. The caller must end the holds
+// with Release.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 	return m.try(ctx, wait, manner{})
 }
@@ -189,16 +188,16 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return during(ctx, m.Acquire, fn)
 }
 
-// TryDo is Do for locks that are all to be had within wait; ran says whether fn ran.
+// TryDo is Do for at most the given wait. ran says whether fn ran.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 		return m.try(ctx, wait, manner{quiet: true})
 	}, fn)
 }
 
-// A MultiHold is one successful acquisition of a Multi: a hold of each of its
-// locks. It is lost with the first of them that is lost; the others are held until
-// its Release. Its methods may be called from any goroutine.
+// A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost
+// when the first of them is lost. The others are held until its Release. Its methods may be called
+// from any goroutine.
 type MultiHold struct {
 	holds []*Hold // in the order of the locks' keys
 
@@ -206,9 +205,8 @@ type MultiHold struct {
 	lost chan struct{} // made by the first Lost
 }
 
-// Release ends all the holds. It returns nil when all were held until now, and
-// otherwise what Hold.Release returned for each that was not. Redis is told of all
-// of them at once.
+// Release ends all the holds, and tells Redis of all of them at once. It returns nil if all were
+// held until now. Otherwise it joins what Hold.Release returned for each hold that was not.
 func (h *MultiHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -241,8 +239,8 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	}
 }
 
-// Err returns nil while every hold is trusted, else the error of one that is not:
-// ErrLost if any was lost, or ErrNotHeld after the Release. It is judged like Hold.Err.
+// Err returns nil while every hold is trusted, ErrLost if one was lost, and ErrNotHeld after the
+// Release. It is judged by the clock, as Hold.Err is.
 func (h *MultiHold) Err() (err error) {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -258,8 +256,8 @@ func (h *MultiHold) Err() (err error) {
 	return err
 }
 
-// Lost returns a channel that is closed when the first of the holds is lost. It
-// stays open when they are released in time.
+// Lost returns a channel that is closed when the first of the holds is lost. It stays open if they
+// are released in time.
 func (h *MultiHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -284,8 +282,8 @@ func (h *MultiHold) Lost() <-chan struct{} {
 	return h.lost
 }
 
-// TrustedUntil returns until when all the holds are certain as things stand: the
-// earliest of theirs, and the zero time once one is lost or released.
+// TrustedUntil returns the earliest TrustedUntil of the holds. It is the zero time once one is lost
+// or released.
 func (h *MultiHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}
@@ -297,8 +295,8 @@ func (h *MultiHold) TrustedUntil() time.Time {
 	return quorum.Trust(len(untils), untils)
 }
 
-// Context returns a context that ends when one of the holds is lost, with ErrLost
-// as its cause, when they are released, or when parent ends, like Hold.Context.
+// Context returns a context that ends when one of the holds is lost, when they are released, or
+// when parent ends. After a loss its cause is ErrLost.
 func (h *MultiHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)

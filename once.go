@@ -14,20 +14,19 @@ import (
 // maxRest bounds for how long a name may be taken by nobody.
 const maxRest = 366 * 24 * time.Hour
 
-// AtLeast keeps the name taken until d after it was acquired, by the server's clock,
-// however soon the hold ends: from its release, or the end of its lease, until then by
-// nobody. It is for a job that is shorter than the clocks of those who start it differ.
-// From 1 ms to 366 days.
+// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the
+// hold ends sooner. After the hold nobody holds the name: it rests. AtLeast is for a job that is
+// shorter than the difference between the clocks of the processes that start it. d is from 1 ms to
+// 366 days.
 //
-// Who waits keeps its place, and holds when the name has rested; TryLock says that the
-// lock is taken, and Info for how long yet. It is counted from the grant: an owner that
-// re-enters what it holds makes it neither longer nor shorter, and is kept out like
-// everybody else once its last hold has ended. A hold that its call could not return,
-// as where ctx has just ended, leaves no rest; ForceUnlock ends it. Such a lock is not
-// passed on within a process. Only exclusive locks (NewLock) can rest, so it is not among
-// the options that Defaults takes.
+// Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is
+// taken, and Info says for how long. d is counted from the grant, so a re-entry changes nothing.
+// After its last hold the owner is kept out like everybody else. A hold that its call could not
+// return, for example because ctx ended, leaves no rest. ForceUnlock ends a rest. Such a lock is
+// not passed on within a process. Only exclusive locks (NewLock) can rest, so Defaults does not
+// take this option.
 //
-// Where the server's clock steps back, the name rests longer by the step.
+// If the server's clock steps back, the name rests longer by that step.
 func AtLeast(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.Rest = room.Rest{For: d}
@@ -35,24 +34,23 @@ func AtLeast(d time.Duration) LockOption {
 	})
 }
 
-// Once runs fn at most once in each interval of the given length, over all processes
-// that call it for that name, however their clocks differ and whoever restarts: ran says
-// whether this call did. It is for what every process starts at about the same time, on
-// a timer of its own. Intervals are those of the server's clock: they begin at its
-// multiples of every since 1970, in UTC. From 1 ms to 366 days.
+// Once runs fn at most once in each interval of length every, over all processes that call it with
+// that name. ran says whether this call ran fn. Once is for work that every process starts on a
+// timer of its own. The intervals are counted by the server's clock, and begin at multiples of
+// every since 1970 in UTC: the processes' clocks may differ. every is from 1 ms to 366 days. All
+// calls of one name must use the same interval: a shorter one can run within a longer one.
 //
-// It makes one attempt for the lock of that name, and runs fn under it as Lock.Do does.
-// (false, nil) says that fn has begun in this interval before, or is running still since
-// an earlier one. An error of fn changes nothing about that, unless it is or wraps
-// ErrUnspent: then whoever calls next in the interval runs fn again. A call that fails
-// before it has run fn spends nothing either. Where Redis cannot be reached then, the
-// client tells it when it can be, unless it is shut down or closed before.
+// Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does. It
+// returns (false, nil) if fn has already begun in this interval, or still runs since an earlier
+// one. An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps
+// it: then the next caller in the interval runs fn again. A call that fails before fn has begun
+// spends nothing. If Redis cannot be reached at that time, the client tells it later, until it is
+// shut down or closed.
 //
-// A process that dies in fn has spent the interval, and keeps the name until its lease
-// ends: a TTL below every keeps it from costing the next one. The owner that ctx names is
-// of no account: no call enters what another holds. The options Owner and AtLeast are
-// ErrInvalidOption. Where the server's clock steps back, fn is not run again in intervals
-// that come again; ForceUnlock ends that wait.
+// A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL
+// shorter than every keeps it from costing the next interval too. Once ignores the owner that ctx
+// names, so no call re-enters. Owner and AtLeast are ErrInvalidOption. If the server's clock steps
+// back, fn does not run again in the intervals that come again. ForceUnlock ends that wait.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := l.once(every, fn != nil); err != nil {

@@ -24,7 +24,7 @@ const (
 // An Option sets up a Client.
 type Option interface{ apply(*config) error }
 
-// A LockOption sets up the locks of one handle, or with Defaults of a client.
+// A LockOption sets up the locks of one handle, or with Defaults those of a client.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error
@@ -162,9 +162,9 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults gives options to every lock of the client that does not set them
-// itself. Owner, Weight and AtLeast are not among them: a name shared by all that a process
-// does would switch exclusion off within it, and the others are not of every kind of lock.
+// Defaults sets options for every lock of the client that does not set them itself. Owner is not
+// allowed: one owner for a whole process would switch exclusion off within it. Weight and AtLeast
+// are not allowed, because they are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -182,10 +182,10 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix begins every key and channel name, "relock" by default. Clients
-// with different prefixes have different locks; an ACL by prefix keeps tenants
-// apart. It has 1 to 128 bytes of UTF-8 without control characters, braces and
-// the characters of Redis patterns.
+// KeyPrefix sets the beginning of every key and channel name, by default "relock". Clients with
+// different prefixes have different locks, and an access list by prefix keeps tenants apart. A
+// prefix has 1 to 128 bytes of UTF-8 without control characters, braces and the characters of Redis
+// patterns.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {
@@ -196,9 +196,8 @@ func KeyPrefix(prefix string) Option {
 	})
 }
 
-// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed,
-// from 1 ms to 1 h, 5 s by default. The client goes on trying after it, until
-// the lease ends.
+// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed. The default is 5 s,
+// and the bounds are 1 ms and 1 h. The client goes on trying after that, until the lease ends.
 func ReleaseTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.releaseTimeout = d
@@ -206,10 +205,9 @@ func ReleaseTimeout(d time.Duration) Option {
 	})
 }
 
-// TokenKeep is how long a lock's token counter stays in Redis after its last
-// holder, from 1 min to 24 h, 10 min by default; what is left of that holder's lease
-// comes before. It bounds how far the server's clock may step back without a token
-// being issued that is not larger than all before it, and the memory that many names cost.
+// TokenKeep sets how long a lock's token counter stays in Redis after the last holder's lease. The
+// default is 10 min, and the bounds are 1 min and 24 h. The counter keeps tokens growing if the
+// server's clock steps back by less than this. Each name that was used costs memory for that time.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d
@@ -217,8 +215,8 @@ func TokenKeep(d time.Duration) Option {
 	})
 }
 
-// Logger receives what an operator may want to know: retries, lost holds, a
-// goroutine that waits for itself. By default nothing is logged.
+// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits
+// for itself. By default nothing is logged.
 func Logger(l *slog.Logger) Option {
 	return option(func(c *config) error {
 		if l == nil {
@@ -248,10 +246,10 @@ func ShardedPubSub() Option {
 	})
 }
 
-// WhoHolds has the error of a wait that ends without the lock say who holds it: owner, label,
-// for how long, and when the lease ends. Such a call asks Redis once more at its end, and so
-// returns later by a round trip, by 100 ms at most. What returns no error where the
-// lock is taken, as TryLock, TryDo and Once, asks nothing then, and no error of a QuorumLock says it.
+// WhoHolds makes errors of waits that ended without the lock say who holds it: owner, label, for
+// how long, and when the lease ends. Such a call asks Redis once more, which takes a round trip,
+// and at most 100 ms. TryLock, TryDo and Once do not ask when they return no error. Errors of a
+// QuorumLock do not say it.
 func WhoHolds() Option {
 	return option(func(c *config) error {
 		c.whoHolds = true
@@ -259,13 +257,13 @@ func WhoHolds() Option {
 	})
 }
 
-// Label says who the client is, for people: [Info], Waiters and the command show it beside
-// what the client holds and waits for. It decides nothing, and two clients may have the same.
-// By default it is the host's name and the process' ID, "web-1:4711". It has 1 to 128 bytes
-// of UTF-8 without control characters, and whoever may read the locks can read it.
+// Label sets a text that tells people which client this is. Info, Waiters and the command show it
+// for what the client holds and waits for. It decides nothing, and two clients may have the same.
+// By default it is the host's name and the process' ID, such as "web-1:4711". It has 1 to 128 bytes
+// of UTF-8 without control characters. Everybody who may read the locks can read it.
 //
-// It is stored in Redis by the client's first call that asks for a lock, and again now and
-// then while the client is used: no lock costs more for it.
+// The client stores its label in Redis with its first request for a lock, and again from time to
+// time while it is used. A lock does not cost more for it.
 func Label(text string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckLabel(text); err != nil {
@@ -276,10 +274,9 @@ func Label(text string) Option {
 	})
 }
 
-// TTL is the lease of a hold: how long it lasts when its process dies, 30 s by
-// default, from 100 ms to 24 h. The watchdog renews it every third of that. A
-// short lease frees a dead holder's lock sooner and is lost by a shorter
-// pause or network fault.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is
+// 30 s, and the bounds are 100 ms and 24 h. The watchdog renews the lease every third of the TTL. A
+// short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d

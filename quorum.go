@@ -15,10 +15,9 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Quorum makes locks that are held on a majority of independent primaries, so that
-// the failure of any minority of them costs nobody a lock. docs/guarantees.md says what
-// that buys, and what not: pauses, clocks, and primaries that restart at once without
-// their data.
+// A Quorum makes locks that are held on a majority of independent primaries, so that no lock is
+// lost if a minority of them fails. It does not protect from pauses, from clocks, and from
+// primaries that restart at once without their data: see docs/guarantees.md.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which contenders take them
 	leaving leaving.Book
@@ -42,12 +41,11 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 	return &Quorum{clients: slices.Clone(clients)}, nil
 }
 
-// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries.
-// It is a Locker with what the methods below say. A named owner re-enters. It has no
-// conditions, and its holds are not detached; FromContext does not find them: what needs the
-// token under Do is given it.
+// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a
+// Locker. A named owner re-enters. It has no conditions, its holds cannot be detached, and
+// FromContext does not find them: give the token to code that needs it.
 //
-// Hooks of the clients tell of each primary, on goroutines of their own.
+// Hooks of the clients are called for each primary, on goroutines of their own.
 type QuorumLock struct {
 	name     string
 	quorum   *Quorum
@@ -58,7 +56,7 @@ type QuorumLock struct {
 
 var _ Locker = (*QuorumLock)(nil)
 
-// NewLock returns a handle like Client.NewLock. On each primary the lock is a fair one.
+// NewLock returns a handle, as Client.NewLock does. On each primary the lock is a fair one.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name, quorum: q}
 	if q == nil || len(q.clients) == 0 {
@@ -104,12 +102,13 @@ func (l *QuorumLock) Unlock() error {
 	return lockError(l.name, h.majority.Release())
 }
 
-// Acquire is Lock, but returns the hold, which is to be ended by its Release.
+// Acquire is Lock, but returns the hold. The caller must end it with Release.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired.
+// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired. The caller must end the hold with
+// Release.
 func (l *QuorumLock) TryAcquire(ctx context.Context, wait time.Duration) (*QuorumHold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -129,7 +128,7 @@ func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error)
 	return during(ctx, l.Acquire, fn)
 }
 
-// TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
+// TryDo is Do for at most the given wait. ran says whether fn ran.
 func (l *QuorumLock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, l.TryAcquire, fn)
 }
@@ -142,7 +141,7 @@ func (l *QuorumLock) Name() string {
 	return l.name
 }
 
-// HoldCount returns how many holds of this handle are live, judged by the clock.
+// HoldCount returns the number of live holds of this handle, judged by the clock.
 func (l *QuorumLock) HoldCount() int {
 	if l == nil {
 		return 0
@@ -217,8 +216,8 @@ type QuorumHold struct {
 	majority *quorum.Majority
 }
 
-// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld
-// after the release. It is judged by the clock, like Hold.Err.
+// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld after the
+// release. It is judged by the clock, as Hold.Err is.
 func (h *QuorumHold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -226,8 +225,8 @@ func (h *QuorumHold) Err() error {
 	return lockError(h.lock.name, h.majority.Err())
 }
 
-// TrustedUntil returns until when the hold is certain as things stand; the zero time
-// once it is lost or released.
+// TrustedUntil returns the instant until which no other process can get the lock, as things stand.
+// It is the zero time once the hold is lost or released.
 func (h *QuorumHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}
@@ -243,7 +242,7 @@ func (h *QuorumHold) Lost() <-chan struct{} {
 	return h.majority.Lost()
 }
 
-// Token returns the fencing token: larger than that of every earlier grant of the name.
+// Token returns the fencing token, which is larger than that of every earlier grant of the name.
 func (h *QuorumHold) Token() int64 {
 	token, _ := h.elected()
 	return token
@@ -257,7 +256,8 @@ func (h *QuorumHold) Name() string {
 	return h.lock.name
 }
 
-// Owner returns who holds: the name given, or one that the primary shows whose token it has.
+// Owner returns the owner's name: the given one, or a generated one that the primary shows whose
+// token the hold has.
 func (h *QuorumHold) Owner() string {
 	_, owner := h.elected()
 	return owner
@@ -271,9 +271,9 @@ func (h *QuorumHold) elected() (token int64, owner string) {
 	return h.majority.Token()
 }
 
-// Release ends the hold. It returns nil when it was held until now, ErrLost when it was
-// not, ErrNotHeld when it has been released before, and ErrUnconfirmed when so few
-// primaries have confirmed it within the ReleaseTimeout that nobody else can hold yet.
+// Release ends the hold. It returns nil if the hold was held until now, ErrLost if it was lost
+// earlier, and ErrNotHeld if it was released before. It returns ErrUnconfirmed if too few primaries
+// confirmed it within the ReleaseTimeout for anybody else to get the lock.
 func (h *QuorumHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)

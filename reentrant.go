@@ -11,19 +11,16 @@ import (
 	"github.com/relock-go/relock/internal/key"
 )
 
-// A Lock is a handle on the exclusive, reentrant lock of one name, or on one side
-// of a read/write lock (RWLock.WLocker, RWLock.RLocker), or on a semaphore. Any number of handles, in
-// any number of processes, stand for the same lock. A handle may be shared by
-// goroutines; make one for each recursion frame where that is simpler, they cost
-// nothing.
+// A Lock is a handle on the exclusive, reentrant lock of one name, on one side of a read/write
+// lock, or on a semaphore. Any number of handles, in any number of processes, stand for the same
+// lock. A handle costs nothing, and goroutines may share it.
 //
-// Without an owner, each acquisition excludes every other, like sync.Mutex, also
-// one by the same goroutine or through the same handle. Named owners (Owner,
-// WithOwner) re-enter: each of their holds needs its own Unlock, in any order.
+// Without an owner, each acquisition excludes every other, as with sync.Mutex. That includes one by
+// the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of
+// their holds needs its own Unlock, in any order.
 //
-// What is written by a holder before Unlock is seen by the next holder in the
-// same process after Lock, as the Go memory model has it for a sync.Mutex.
-// Between processes only the order is given.
+// What a holder writes before Unlock is seen by the next holder in the same process after Lock, as
+// the Go memory model says of a sync.Mutex. Between processes only the order is guaranteed.
 type Lock struct {
 	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
@@ -61,13 +58,13 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return had(err)
 }
 
-// Acquire is Lock, but returns the hold, which is to be ended by its Release.
+// Acquire is Lock, but returns the hold. The caller must end it with Release.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold, which is to be ended by its
-// Release, or ErrNotAcquired.
+// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired. The caller must end the hold with
+// Release.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -168,15 +165,15 @@ func (l *Lock) Unlock() error {
 	return nil
 }
 
-// Do runs fn while it holds the lock. fn's context ends when the hold is lost,
-// with ErrLost as its cause; it names the same owner as ctx, or none. Do returns
-// fn's error joined with that of the release, always ErrLost after a loss. A
-// panic of fn, or runtime.Goexit, releases the lock and goes on.
+// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
+// cause. It names the same owner as ctx, or none. Do returns fn's error joined with that of the
+// release, which is always ErrLost after a loss. If fn panics or calls runtime.Goexit, Do releases
+// the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
-// TryDo is Do for a lock that is to be had within wait; ran says whether fn ran.
+// TryDo is Do for at most the given wait. ran says whether fn ran.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
 		return l.try(ctx, wait, manner{quiet: true})
@@ -241,11 +238,10 @@ func (l *Lock) Name() string {
 	return key.Name(l.c.cfg.prefix, l.hash)
 }
 
-// HoldCount returns how many holds of this handle are live, judged by the clock.
+// HoldCount returns the number of live holds of this handle, judged by the clock.
 func (l *Lock) HoldCount() int { return l.judge() }
 
-// Token returns the fencing token of the newest hold of this handle that is not
-// yet unlocked, or 0.
+// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, or 0.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token()
@@ -253,8 +249,7 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the Lost channel of the newest hold of this handle that is not
-// yet unlocked, or nil.
+// Lost returns the Lost channel of the newest hold of this handle that is not yet unlocked, or nil.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()

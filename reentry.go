@@ -11,13 +11,14 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// LocalReentry answers a nested acquisition by the same owner in this client
-// without a command, where it joins a hold of the same mode that is trusted, that
-// the watchdog renews, whose TTL is as long, and which as many replicas have. The count of holds in Redis then
-// shows the outer ones only, to other processes of the owner and to Info; the
-// lock is released there when the last hold ends here, in whatever order they do.
-// A nested acquisition with a longer TTL, more Replicas, NoWatchdog or MaxHold, and
-// one whose hold has not been renewed in time, asks Redis as without the option.
+// LocalReentry answers a nested acquisition by the same owner in this client without a command. The
+// outer hold must be trusted, of the same mode, and renewed by the watchdog. Its TTL must be as
+// long, and as many replicas must have it. Redis then counts the outer holds only, and so do Info
+// and other processes. The lock is released in Redis when the last hold ends in this client, in any
+// order.
+//
+// A nested acquisition asks Redis, as without the option, if it has a longer TTL, more Replicas,
+// NoWatchdog or MaxHold. It also asks if the outer hold was not renewed in time.
 func LocalReentry() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Local = true

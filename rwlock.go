@@ -43,8 +43,8 @@ type RWLock struct {
 
 var _ Locker = (*RWLock)(nil)
 
-// NewRWLock returns a handle on the read/write lock of that name. Like NewLock
-// it does no I/O, and a bad name or option is what every call returns.
+// NewRWLock returns a handle on the read/write lock of that name. It does no I/O. A bad name or
+// option makes every call on the handle fail.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	s := c.newSpec(name, wire.KindRW, wire.KindFairRW, opts)
 	w := c.newLock(name, c.shared(specWrite, s))
@@ -60,12 +60,12 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 	return rw.WLocker().TryLock(ctx, wait)
 }
 
-// Unlock ends one hold for writing, like Lock.Unlock. Where its owner goes on
-// reading, other readers join it.
+// Unlock ends one hold for writing, like Lock.Unlock. If its owner still reads, other readers join
+// it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
-// RLock waits until the caller holds the lock for reading. The read holds of one
-// handle belong to one named owner, or all to none: else it returns ErrOwnerMismatch.
+// RLock waits until the caller holds the lock for reading. The read holds of one handle must all
+// have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time, like Lock.TryLock.
@@ -76,7 +76,7 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 // RUnlock ends one hold for reading, like Lock.Unlock: a lost one first, else the oldest, whoever took it.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side, with all that a Lock has.
+// RLocker returns the reading side as a Lock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // whose methods say what is wrong
@@ -84,7 +84,7 @@ func (rw *RWLock) RLocker() *Lock {
 	return rw.r
 }
 
-// WLocker returns the writing side, with all that a Lock has.
+// WLocker returns the writing side as a Lock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
 		return nil
@@ -92,13 +92,14 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, to be ended
-// by RUnlock, without a gap: no writer comes between, and readers that wait may
-// join if it was the last write hold of its owner. It returns ErrNotHeld where
-// there is none, ErrLost where it was lost, and ErrOwnerMismatch where the handle
-// has read holds of another owner, lost ones included. ErrUnconfirmed means that Redis
-// was asked and has not answered until ctx ended, or has refused: the hold is a read
-// hold from now on, and the client goes on telling Redis so.
+// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no
+// gap: no writer comes between. Waiting readers may join if it was the last write hold of its
+// owner.
+//
+// It returns ErrNotHeld if there is no write hold, and ErrLost if it was lost. It returns
+// ErrOwnerMismatch if the handle has read holds of another owner, lost ones included.
+// ErrUnconfirmed means that Redis did not answer until ctx ended, or refused: the hold is a read
+// hold from now on, and the client goes on telling Redis.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
 	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {

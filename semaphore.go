@@ -9,21 +9,20 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// NewSemaphore returns a handle on the semaphore of that name, which so many may hold
-// at a time, over all processes. Like NewLock it does no I/O, and a bad name, number or
-// option is what every call returns.
+// NewSemaphore returns a handle on the semaphore of that name, which has so many permits over all
+// processes. It does no I/O. A bad name, number or option makes every call on the handle fail.
 //
-// Each hold uses one of its permits, or with Weight more, and has a lease and a token
-// of its own: the permits of a dead process come back when its own lease ends. They are
-// given in the order in which was asked for them: who waits for many is not passed by
-// others who want fewer. A named owner's further holds use no further permits.
+// Each hold uses one permit, or as many as its Weight. Each has its own lease and token: the
+// permits of a dead process come back when its lease ends. Permits are granted in order of request.
+// A large request is not overtaken by smaller ones. Further holds of a named owner use no further
+// permits.
 //
-// Handles may differ in permits, as while a new number is rolled out: each call is judged
-// by its handle's. A semaphore is a kind of its own, and always fair.
+// Handles may differ in permits, for example while a new number is rolled out. Each call is judged
+// by the number of its own handle. A semaphore is a kind of its own, and always fair.
 //
-// Holds that Unlock ends are to be of one named owner in one handle, or all of none: else
-// Lock returns ErrOwnerMismatch, since nobody could tell whose hold an Unlock ends. Those
-// of Acquire and Do may be of any.
+// The holds that Unlock ends must all have one named owner, or all have none. Otherwise Lock
+// returns ErrOwnerMismatch, because nobody could tell which hold an Unlock ends. Holds of Acquire
+// and Do may have any owner.
 func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindSemaphore, wire.KindSemaphore, opts)
 	s.read = true
@@ -33,9 +32,9 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 	return c.newLock(name, c.shared(specSemaphore, s))
 }
 
-// Weight is how many permits of a semaphore a hold uses, instead of one; never more than it
-// has. What a named owner takes beside a hold uses none, whatever its Weight. Other locks
-// have no permits, and refuse it.
+// Weight sets how many permits of a semaphore a hold uses. The default is one, and the most is the
+// number of the semaphore's permits. Further holds of a named owner use none, whatever their
+// Weight. Other kinds of lock refuse the option.
 func Weight(n int) LockOption {
 	return lockOption(func(t *terms) error {
 		t.Permits.Weight = n

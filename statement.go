@@ -223,16 +223,15 @@ const (
 	ackShare = 4
 )
 
-// Replicas makes a hold count only once n replicas of the server have
-// acknowledged it, and each renewal likewise: a failover to one of them does
-// not give the lock to somebody else while the hold is trusted. Where too few
-// answer within timeout, the grant is undone and the call returns ErrReplicas,
-// TryLock too; a renewal that too few acknowledge extends nothing, so a hold is
-// lost when its last acknowledged lease ends.
+// Replicas makes a hold count only after n replicas of the server have acknowledged it, and each
+// renewal too. A failover to one of them does not grant the lock again while the hold is trusted.
+// If too few replicas answer within timeout, the grant is undone, and the call returns ErrReplicas,
+// TryLock too. A renewal that too few acknowledge extends nothing, so the hold is lost when its
+// last acknowledged lease ends.
 //
-// n is 1 to 16; timeout is 1 ms to 10 s, at most a quarter of the TTL, and less
-// than the redis client's ReadTimeout. A failover to a replica that was not among
-// the n, or that has lost its data, loses the lock still: see docs/guarantees.md.
+// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis
+// client's ReadTimeout. A failover to a replica that was not among the n, or that lost its data,
+// can still lose the lock: see docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		if n < 1 || n > maxReplicas {

@@ -11,21 +11,21 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Hooks are called as locks change hands, outside of every mutex of the library: on
-// the caller's goroutine, or where no call notices on one that holds up no renewal
-// and no message. A hook that blocks delays the goroutine that it is called on, and
-// Close and Shutdown with it, which it must not call. Any may be nil.
+// Hooks are functions that are called as locks change hands. They are called outside of every mutex
+// of the library: on the caller's goroutine, or, if no call is involved, on a goroutine that delays
+// no renewal and no message. A hook that blocks delays the goroutine that it is called on, and
+// Close and Shutdown. A hook must not call Close or Shutdown. Any hook may be nil.
 //
-// Renewed and RenewalFailed are called once for each lease, with the newest of the holds that
-// share it; the others once for each call or hold. Of a Multi and a Quorum the hooks are told of each lock.
+// Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share
+// it. The others are called once for each call or hold. A Multi and a Quorum call the hooks for
+// each of their locks.
 //
-// A hook is to return. Where Waiting or Acquired panics, or ends its goroutine, the
-// call has no hold: what Redis granted is given back, and of a hold that Acquired has been told of
-// Released is called. A panic of another hook goes up
-// the calling goroutine too, after all else is done: a Released or Lost hold has
-// ended, and the remaining hooks have been called. Where no caller is there to
-// recover it, in Renewed and RenewalFailed always and in Lost mostly, it ends the process, as any
-// panic of a goroutine does in Go.
+// A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold:
+// what Redis granted is given back. If Acquired was called for such a hold, Released is called too.
+// A panic of another hook continues on the calling goroutine after all else is done: the hold has
+// ended, and the remaining hooks have been called. Renewed and RenewalFailed always run without a
+// caller, and Lost mostly does. A panic there ends the process, as any panic of a goroutine does in
+// Go.
 type Hooks struct {
 	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
 	Waiting func(context.Context, Event)
@@ -58,8 +58,8 @@ func Trace(h Hooks) Option {
 	})
 }
 
-// Join returns hooks that call h's and then those of the others, in their order. One that panics,
-// or ends its goroutine, keeps no other from being called.
+// Join returns hooks that call h's and then those of the others, in that order. If one panics or
+// ends its goroutine, the others are still called.
 func (h Hooks) Join(others ...Hooks) Hooks {
 	for _, o := range others {
 		h.Waiting, h.Acquired, h.GaveUp = bothOf(h.Waiting, o.Waiting), bothOf(h.Acquired, o.Acquired), bothOf(h.GaveUp, o.GaveUp)
@@ -96,7 +96,7 @@ func bothOf(first, then func(context.Context, Event)) func(context.Context, Even
 	}
 }
 
-// Event describes one step of one hold.
+// An Event describes one step of one hold.
 type Event struct {
 	Name   string // the lock's
 	Owner  string

@@ -22,8 +22,8 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Client makes locks that Redisson's clients of the same Redis share. To them it is
-// one more of theirs. Its methods may be called from any goroutine.
+// A Client makes locks that Redisson's clients of the same Redis share. Its methods may be called
+// from any goroutine.
 type Client struct {
 	id        string // the first part of every owner
 	cfg       config
@@ -54,9 +54,8 @@ type Client struct {
 	closed   bool
 }
 
-// New returns a Client that makes locks in the Redis behind rdb: standalone, by Sentinel,
-// or Cluster, but not Ring. It does no I/O. rdb stays the caller's, to be closed after
-// the Client.
+// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster,
+// but not Ring. It does no I/O. rdb stays the caller's, who closes it after the Client.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("redisson: %w: the redis client is nil", relock.ErrInvalidOption)
@@ -188,9 +187,9 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	})
 }
 
-// Shutdown ends the client in order: waiters and new calls get ErrClosed, and when the
-// last hold is released or lost it closes. When ctx ends before that it returns ctx's error,
-// and Close remains to be called.
+// Shutdown ends the client in order. Waiters and new calls get ErrClosed. When the last hold is
+// released, the client closes. If ctx ends before that, Shutdown returns ctx's error: call Close
+// then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
@@ -251,10 +250,9 @@ func (c *Client) settle() {
 	}
 }
 
-// Close ends the client now: holds are lost, and their leases in Redis run out by
-// themselves; waiters get ErrClosed. What has been unlocked, and the places of waiters, it
-// goes on telling Redis for a quarter of a second at most. It returns when the client's
-// goroutines have ended.
+// Close ends the client now. Holds are lost, and their leases in Redis run out by themselves.
+// Waiters get ErrClosed. For at most a quarter of a second Close still tells Redis which locks were
+// unlocked and which waiters left. It returns when the client's goroutines have ended.
 func (c *Client) Close() error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)

@@ -1,28 +1,27 @@
-// Package redisson takes locks in the layout of Redisson, so that Go and Java share them:
-// its reentrant lock, fair lock, fenced lock and read/write lock. A Client here is to
-// Redisson's clients one more of theirs.
+// Package redisson takes locks in the layout of Redisson, so that Go and Java share them: its
+// reentrant lock, fair lock, fenced lock and read/write lock. For Redisson's clients, a Client of
+// this package is another one of theirs.
 //
-// What that layout cannot give, this package does not promise, and relock's own does:
+// Redisson's layout cannot give everything that relock's own locks promise. This package does not
+// promise:
 //
-//   - A queue with hand-off. An unlock wakes a waiter of each client, and the fastest has
-//     the lock; newcomers overtake. A fair lock keeps its order, but a waiter that dies at
-//     the head of its queue holds up all others until its deadline, minutes later.
-//   - A token of a lock that is not Fenced. What such a lock protects cannot tell a late
-//     write of a holder that has lost it.
+//   - A queue with hand-off. An unlock wakes a waiter of each client, and the fastest gets the
+//     lock. New callers overtake. A fair lock keeps its order, but a dead waiter at the head of its
+//     queue holds up the others until its deadline, minutes later.
+//   - A token of a lock that is not Fenced. A resource cannot tell a late write of a holder that
+//     has lost such a lock.
 //   - Writers that are not starved by readers.
 //   - Read holds with a long lease: any reader in Java may cut it to its lockWatchdogTimeout,
-//     of which WatchdogTimeout tells this package.
-//   - Holds that outlast a failover: what a replica has not got when it is promoted is lost.
+//     which WatchdogTimeout tells this package.
+//   - Holds that outlast a failover: writes that the promoted replica does not have are lost.
 //     This package does not wait for replicas.
-//   - Short scripts in a crowd. A step in a fair lock's queue writes each waiter, and a read
-//     unlock reads each hold: 25 and 20 ms among 10,000, in which the server does nothing else.
-//   - Owners across clients: who is named (relock.WithOwner) re-enters in its Client only,
-//     as a thread does in its own JVM.
+//   - Owners across clients: an owner named by relock.WithOwner re-enters in its Client only, as
+//     a thread does in its own JVM.
 //
-// What it does promise: a holder in Go knows by its own clock that it has lost its lock
-// before any other client can have it, except where somebody removes it from Redis, which
-// the next renewal finds. Java's holders have no such clock.
+// A holder in Go knows by its own clock that it has lost its lock before any other client can get
+// it. If somebody removes the lock from Redis, the next renewal finds that out. Holders in Java
+// have no such clock.
 //
-// docs/redisson.md says how to move a fleet lock by lock, and with which versions of
-// Redisson this was tried.
+// docs/redisson.md says how to move a fleet lock by lock, and which versions of Redisson were
+// tested.
 package redisson

@@ -13,8 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// Info reads from Redis who holds the lock, in Go and in Java, and of a fair lock how many
-// wait: the other layouts keep no queue. The holders of a read/write lock all have the TTL
+// Info reads from Redis the holders of the lock, in Go and in Java. For a fair lock it also reads
+// how many wait: the other layouts have no queue. The holders of a read/write lock all have the TTL
 // of its hash.
 func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	if l.unmade() {
@@ -69,10 +69,10 @@ func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.
 	return all
 }
 
-// ForceUnlock takes the lock from whoever holds it as it looks, in Go or Java, and says
-// whether anybody did; of a read/write lock only if it is held in the mode of this side. A
-// holder in Go is told by its next renewal, at the latest a third of its TTL later, and one
-// in Java by its unlock.
+// ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For
+// a read/write lock it does so only if the lock is held in the mode of this side. A holder in Go is
+// told by its next renewal, at the latest a third of its TTL later. A holder in Java is told by its
+// unlock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

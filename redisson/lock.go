@@ -34,9 +34,9 @@ type Lock struct {
 
 var _ relock.Locker = (*Lock)(nil)
 
-// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its
-// getFairLock, with Fenced its getFencedLock. It does no I/O; a bad name or option is what
-// every call returns. One name is for one kind of lock.
+// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock,
+// with Fenced its getFencedLock. It does no I/O. A bad name or option makes every call fail. A name
+// must be used for one kind of lock only.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }
@@ -94,7 +94,7 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// Acquire is Lock, but returns the hold, which is to be ended by its Release.
+// Acquire is Lock, but returns the hold. The caller must end it with Release.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
 // TryAcquire is TryLock, but returns the hold, or ErrNotAcquired.
@@ -246,9 +246,9 @@ func (l *Lock) next() (found *Hold) {
 	return found
 }
 
-// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with
-// ErrLost as its cause. Do returns fn's error joined with that of the release, always
-// ErrLost after a loss. A panic of fn, or runtime.Goexit, releases the lock and goes on.
+// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
+// cause. Do returns fn's error joined with that of the release, which is always ErrLost after a
+// loss. If fn panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)

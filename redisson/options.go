@@ -109,10 +109,9 @@ func ReleaseTimeout(d time.Duration) Option {
 	}
 }
 
-// FairWait is for how long a waiter at the head of a fair lock's queue may be silent
-// before it is taken for dead, five minutes unless set. It is the fairLockWaitTimeout of
-// Redisson's config, and has to be the same there. Less than a second, or more than a
-// day, is refused.
+// FairWait sets how long a waiter at the head of a fair lock's queue may be silent before it counts
+// as dead. The default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and
+// must be the same there. Less than a second, or more than a day, is ErrInvalidOption.
 func FairWait(d time.Duration) Option {
 	return func(c *config) error {
 		c.fairWait = d
@@ -120,10 +119,10 @@ func FairWait(d time.Duration) Option {
 	}
 }
 
-// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config, 30 s unless set, from
-// 100 ms to 24 h; where that of Java's processes differs, the shortest. It bounds the lease
-// of read holds: whenever a reader in Java renews its own, it cuts that of all readers to this
-// time, and may die then. Locks of other kinds have the lease that their TTL says.
+// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config: 30 s by default, from 100 ms to
+// 24 h. If Java's processes differ, it must be the shortest of theirs. It bounds the lease of read
+// holds. A reader in Java that renews its own lease cuts that of all readers to this time, and may
+// then die. Locks of other kinds have the lease of their TTL.
 func WatchdogTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		c.readLease = d
@@ -158,8 +157,8 @@ func Fenced() LockOption {
 	}
 }
 
-// Owner names who locks through the handle: its holds re-enter those of the same owner
-// in this client, and in no other. See relock.WithOwner, which is the better carrier.
+// Owner names the owner of all holds of the handle. They re-enter holds of the same owner in this
+// client only. relock.WithOwner is usually the better way.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id
