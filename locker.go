@@ -2,7 +2,6 @@ package relock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -277,7 +276,7 @@ func (c *Client) loseAll() {
 	for _, a := range known {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
-			a.Session.Close(errors.Join(ErrLost, ErrClosed), &at)
+			a.Session.Close(lostFor(ErrClosed), &at)
 		}
 		todo = append(todo, a.keeper.endFirst(&at)...)
 	}

@@ -175,7 +175,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 		return nil, errGone
 	case w.keeper.c.ending.Load():
 		// Close came while the answer was under way, and has not seen the grant.
-		s.Close(errors.Join(ErrLost, ErrClosed), at)
+		s.Close(lostFor(ErrClosed), at)
 		return nil, ErrClosed
 	}
 	h := w.lock.newHold(w.unlock)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -297,4 +298,4 @@ func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisiti
 }
 
 // errForced is why a hold is lost that an operator has ended.
-var errForced = errors.New("removed by ForceUnlock")
+var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
@@ -131,9 +132,13 @@ func (a *acquisition) wasGone() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	if a.keeper.c.clock.Now().Reached(a.Session.Until()) {
-		return fmt.Errorf("%w: its lease ended before the release reached redis", ErrLost)
+		reason := loss.Unreachable
+		if a.Terms.Fixed {
+			reason = loss.FixedLease
+		}
+		return lostFor(loss.Because(reason, "its lease ended before the release reached redis"))
 	}
-	return fmt.Errorf("%w: redis no longer had it", ErrLost)
+	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
 }
 
 // later releases without anybody waiting for it, but for later attempts of this client.

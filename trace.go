@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -226,5 +227,9 @@ func (h *Hold) since() clock.Instant {
 
 func (h *Hold) logLoss(why error) {
 	c := h.lock.c
-	c.cfg.log.Error("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
+	log := c.cfg.log.Error
+	if loss.AskedFor(why) {
+		log = c.cfg.log.Warn
+	}
+	log("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
 }

@@ -40,6 +40,11 @@ func prometheus(metrics map[string]metricdata.Metrics) (names map[string]bool, l
 				name += "_total"
 			}
 			names[name] = true
+			for _, p := range data.DataPoints {
+				for _, kv := range p.Attributes.ToSlice() {
+					labels[strings.ReplaceAll(string(kv.Key), ".", "_")] = true
+				}
+			}
 		}
 	}
 	return names, labels

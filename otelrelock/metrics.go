@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/loss"
 )
 
 // buckets reach from a lock that is free, on the same machine, to one that is held for minutes.
@@ -89,7 +90,7 @@ func (m *measures) hooks() relock.Hooks {
 			outcome, kind := ofHold(e.Err)
 			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
 			if foundLost(e) {
-				g.add(ctx, m.lost, kind)
+				m.lost.Add(ctx, 1, g.lost(kind, reason(e.Err)))
 			}
 		},
 		Lost: func(e relock.Event) {
@@ -97,7 +98,7 @@ func (m *measures) hooks() relock.Hooks {
 			m.count(e, g, -1)
 			outcome, kind := ofHold(e.Err)
 			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
-			g.add(ctx, m.lost, kind)
+			m.lost.Add(ctx, 1, g.lost(kind, reason(e.Err)))
 		},
 	}
 }
@@ -146,6 +147,14 @@ func ofHold(err error) (outcome, kind string) {
 	return "error", "_OTHER"
 }
 
+// reason is the fixed word of why a hold was lost.
+func reason(err error) loss.Reason {
+	if ending.Is(err, relock.ErrClosed) {
+		return loss.Closed
+	}
+	return loss.Of(err)
+}
+
 // foundLost says that a release was the first to find its hold lost: Lost is not called of it.
 func foundLost(released relock.Event) bool {
 	outcome, _ := ofHold(released.Err)
@@ -180,7 +189,11 @@ func (m *measures) of(e relock.Event) *group {
 	of, known := m.groups.Load(k)
 	if !known {
 		g := newGroup(k)
-		m.lost.Add(context.Background(), 0, g.with("", "lost")) // Prometheus sees an increase only of what it has seen before
+		for _, r := range loss.All() { // Prometheus sees an increase only of what it has seen before
+			if r != loss.Closed {
+				m.lost.Add(context.Background(), 0, g.lost("lost", r))
+			}
+		}
 		of, _ = m.groups.LoadOrStore(k, g)
 	}
 	if m.size.Add(1) > mostRecent {
@@ -210,6 +223,12 @@ func (g *group) with(outcome, failure string) metric.MeasurementOption {
 	if failure != "" {
 		attrs = append(attrs, attribute.String("error.type", failure))
 	}
+	return metric.WithAttributeSet(attribute.NewSet(attrs...))
+}
+
+// lost are the group's attributes for a loss.
+func (g *group) lost(failure string, r loss.Reason) metric.MeasurementOption {
+	attrs := append(slices.Clone(g.attrs), attribute.String("error.type", failure), attribute.String("relock.lock.reason", string(r)))
 	return metric.WithAttributeSet(attribute.NewSet(attrs...))
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/otelrelock"
 )
@@ -49,6 +50,62 @@ func (s *seen) want(name string, want ...string) {
 	synctest.Wait()
 	if got := s.told(name); !slices.Equal(got, want) {
 		s.t.Errorf("%s:\n\t%s\nwant\n\t%s", name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// lost checks the losses that were told, without the reasons of which there was none.
+func (s *seen) lost(want ...string) {
+	s.t.Helper()
+	synctest.Wait()
+	got := slices.DeleteFunc(s.told("relock.lock.lost"), func(point string) bool { return strings.HasSuffix(point, ": 0") })
+	if !slices.Equal(got, want) {
+		s.t.Errorf("relock.lock.lost:\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// Fails when a loss is counted without the reason for which the hold was lost.
+func TestLossesAreCountedByTheirReason(t *testing.T) {
+	for reason, lose := range map[string]func(t *testing.T, x *rig.Lab, c *relock.Client, link *redistest.Link){
+		"unreachable": func(t *testing.T, _ *rig.Lab, c *relock.Client, link *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a"))
+			link.Hole()
+			time.Sleep(time.Minute)
+		},
+		"data_lost": func(t *testing.T, x *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a"))
+			x.Redis.FlushAll(t.Context())
+			time.Sleep(time.Minute)
+		},
+		"forced": func(t *testing.T, x *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a"))
+			synctest.Wait()
+			_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			synctest.Wait()
+		},
+		"max_hold": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a", relock.MaxHold(time.Minute)))
+			time.Sleep(2 * time.Minute)
+		},
+		"fixed_lease": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a", relock.NoWatchdog()))
+			time.Sleep(time.Minute)
+		},
+		"closed": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			rig.MustAcquire(t, c.NewLock("a"))
+			rig.Must(t, c.Close())
+		},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.KeepNames())
+			c, link := x.Linked(s.hooks)
+			lose(t, x, c, link)
+			kind := "lost"
+			if reason == "closed" {
+				kind = "closed"
+			}
+			s.lost("error.type=" + kind + " kind=plain mode=write name=a reason=" + reason + ": 1")
+		})
 	}
 }
 
@@ -117,7 +174,7 @@ func TestMetricsTellOfLossesAndFailures(t *testing.T) {
 		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
 		const read = "kind=rw mode=read name=config/7"
 		s.want("relock.lock.held", read+": 0")
-		s.want("relock.lock.lost", "error.type=lost "+read+": 1")
+		s.lost("error.type=lost " + read + " reason=unreachable: 1")
 		s.want("relock.lock.hold.duration", "error.type=lost "+read+" outcome=lost: 1 in 29.698s")
 		if failed := s.told("relock.lock.renewal.failures"); len(failed) != 1 || !strings.HasPrefix(failed[0], read+": ") || strings.HasSuffix(failed[0], ": 0") {
 			t.Errorf("renewals that failed: %q", failed)
@@ -143,7 +200,7 @@ func TestLossIsCountedOnceWhoeverFindsIt(t *testing.T) {
 			time.Sleep(find)
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
 			s.want("relock.lock.held", "kind=plain mode=write name=a: 0")
-			s.want("relock.lock.lost", "error.type=lost kind=plain mode=write name=a: 1")
+			s.lost("error.type=lost kind=plain mode=write name=a reason=data_lost: 1")
 			holds := s.named("relock.hold")
 			if len(holds) != 1 || len(holds[0].Events()) != 1 || holds[0].Events()[0].Name != "relock.lost" {
 				t.Errorf("found by %s: %d spans, the first with events %+v; want one that tells of the loss once", who, len(holds), holds[0].Events())
@@ -164,8 +221,13 @@ func TestLossesAreToldAsNoneBeforeTheFirst(t *testing.T) {
 		rig.Must(t, x.Lock("c").Lock(t.Context()))
 		_, err := c.NewLock("c").TryLock(t.Context(), 0)
 		rig.Must(t, err)
-		s.want("relock.lock.lost", "error.type=lost kind=plain mode=write name=b: 0", "error.type=lost kind=plain mode=write name=c: 0",
-			"error.type=lost kind=rw mode=read name=a: 0")
+		var want []string
+		for _, lock := range []string{"kind=plain mode=write name=b", "kind=plain mode=write name=c", "kind=rw mode=read name=a"} {
+			for _, reason := range []string{"data_lost", "fixed_lease", "forced", "max_hold", "other", "replicas", "unreachable"} {
+				want = append(want, "error.type=lost "+lock+" reason="+reason+": 0")
+			}
+		}
+		s.want("relock.lock.lost", want...)
 	})
 }
 

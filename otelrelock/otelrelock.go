@@ -13,7 +13,7 @@
 //	relock.lock.waits             counter, {call}      calls that found the lock taken
 //	relock.lock.hold.duration     histogram, s         each hold that has ended, by its outcome
 //	relock.lock.held              up-down counter, {hold}
-//	relock.lock.lost              counter, {hold}      holds that ended before they were released; told as 0 before the first
+//	relock.lock.lost              counter, {hold}      holds that ended before they were released; by relock.lock.reason; told as 0 before the first
 //	relock.lock.renewals          counter, {renewal}   leases that were extended
 //	relock.lock.renewal.failures  counter, {renewal}   tries to extend one that failed
 //
@@ -21,7 +21,18 @@
 // "semaphore") and relock.lock.mode ("read" or "write"); of durations relock.lock.outcome as
 // well: of a wait "acquired", "taken" (TryLock and its like), "timeout" or "canceled" (the
 // context's end), "closed" or "error"; of a hold "released", "unconfirmed" or "lost".
-// What went wrong has error.type too. A hold that Downgrade has made one for reading stays among
+// What went wrong has error.type too. A loss also has relock.lock.reason, one of:
+//
+//	unreachable   no renewal was answered in time: look at Redis, the network, and pauses of the process
+//	replicas      too few replicas acknowledged the renewals
+//	data_lost     Redis no longer had the hold: it lost data, or the message of a ForceUnlock was missed
+//	forced        an operator ended the grant (ForceUnlock)
+//	max_hold      MaxHold is over: the program asked for that
+//	fixed_lease   the lease of a hold with NoWatchdog has ended: the program asked for that
+//	closed        the client was closed
+//	other         anything else
+//
+// A hold that Downgrade has made one for reading stays among
 // those that are held for writing until it ends: no hook tells of it before.
 //
 // # Names

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -87,9 +88,22 @@ func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:re
 	case h.released:
 		return relock.ErrNotHeld, nil
 	case h.lost == nil && h.trust.Over(now):
-		todo = h.lose(fmt.Errorf("%w: its lease could not be renewed in time, or has a fixed end", relock.ErrLost))
+		todo = h.lose(fmt.Errorf("%w: %w", relock.ErrLost, h.expiry()))
 	}
 	return h.lost, todo
+}
+
+var errExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
+
+// expiry says why the hold's own time is over.
+func (h *Hold) expiry() error {
+	switch t := h.terms; {
+	case t.fixed:
+		return loss.OfFixedLease(t.ttl)
+	case t.maxHold > 0 && h.trust.Until.Reached(h.acquired.Add(t.maxHold)):
+		return loss.OfMaxHold(t.maxHold)
+	}
+	return errExpired
 }
 
 // lose takes note of a loss. It needs the client's mu.

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -74,7 +75,7 @@ func (h *Majority) why() error {
 		}
 	}
 	if open < h.lock.need() {
-		return errors.Join(errs.Lost, errs.Closed)
+		return fmt.Errorf("%w: %w", errs.Lost, errs.Closed)
 	}
 	return errs.Lost
 }

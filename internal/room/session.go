@@ -7,21 +7,22 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/trust"
 )
 
 // Why a session is lost, as far as the room knows.
 var (
-	ErrExpired = errors.New("its lease could not be renewed in time")
-	ErrRemoved = errors.New("redis no longer has it")
+	ErrExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
+	ErrRemoved = loss.Because(loss.DataLost, "redis no longer has it")
 	ErrLeft    = errors.New("its last hold has ended while its owner waited on a condition")
 )
 
-// expired is ErrExpired with why the latest renewal extended nothing.
+// expired is ErrExpired with why the latest renewal extended nothing: too few replicas had it.
 type expired struct{ why error }
 
 func (e *expired) Error() string   { return ErrExpired.Error() + ": " + e.why.Error() }
-func (e *expired) Unwrap() []error { return []error{ErrExpired, e.why} }
+func (e *expired) Unwrap() []error { return []error{loss.Replicas, ErrExpired, e.why} }
 
 // A Session is an acquisition that Redis has granted, from then to the last unlock
 // of the holds that share it.

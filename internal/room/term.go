@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -146,7 +147,12 @@ func (s *Session) Check(at *Step) {
 	switch {
 	case s.over || s.Away():
 	case s.ended(at.Now):
-		s.LoseHeld(s.expired(), at) // a renewal that went unanswered may keep it in Redis for another lease
+		why := s.expired()
+		for _, h := range s.holds.all() {
+			h.why = h.endedBy()
+			why = h.why
+		}
+		s.LoseHeld(why, at) // a renewal that went unanswered may keep it in Redis for another lease
 	case !s.waking && at.Now.Reached(s.firstEnd()):
 		s.shed(at)
 	}
@@ -160,6 +166,19 @@ func (s *Session) expired() error {
 	return ErrExpired
 }
 
+// endedBy is why a hold's own time is over. A MaxHold is the reason only if the hold has had all
+// the renewals that the MaxHold allows.
+func (h *Hold) endedBy() error {
+	s, t := h.Session, h.Terms
+	switch {
+	case t.Fixed:
+		return loss.OfFixedLease(t.TTL)
+	case t.MaxHold > 0 && h.Until().Reached(h.last) && (s.fails == 0 || s.renewed.Reached(h.last)):
+		return loss.OfMaxHold(t.MaxHold)
+	}
+	return s.expired()
+}
+
 // shed loses the holds whose own time has ended. Others go on.
 func (s *Session) shed(at *Step) {
 	var over []*Hold
@@ -168,10 +187,9 @@ func (s *Session) shed(at *Step) {
 			over = append(over, h)
 		}
 	}
-	why := s.expired()
 	at.do(Effect{Do: Lose, Of: s.Acquisition})
 	for _, h := range over {
-		h.lost, h.why = true, why
+		h.lost, h.why = true, h.endedBy()
 		s.drop(h)
 		at.do(Effect{Do: Lose, Of: s.Acquisition, Hold: h})
 	}

@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
-		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
+		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock": {module, module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
@@ -50,6 +50,7 @@ var imports = map[string][]string{
 	"internal/listener": {
 		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
 	},
+	"internal/loss":    {module + "/internal/ending"},
 	"internal/quorum":  {},
 	"internal/renewal": {module + "/internal/clock"},
 	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
@@ -57,7 +58,7 @@ var imports = map[string][]string{
 		module, module + "/lua", goredis, goleak, "testing",
 		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam",
 	},
-	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/trust"},
+	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/loss", module + "/internal/trust"},
 	"internal/script":    {},
 	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
 	"internal/shutdown":  {},
@@ -68,7 +69,7 @@ var imports = map[string][]string{
 	"lua":                {},
 	"redisson": {
 		module, module + "/redisson/lua", goredis, uuid,
-		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/leaving", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/leaving", module + "/internal/loss", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
 	},
 	"redisson/lua": {},
 	"relocktest": {

@@ -50,8 +50,23 @@ var holdRules = []Rule{
 	},
 	{
 		"a loss is logged as an error", "trace.go",
-		`c.cfg.log.Error("lock lost"`, `c.cfg.log.Debug("lock lost"`,
+		"log := c.cfg.log.Error", "log := c.cfg.log.Debug",
 		[]string{"TestLoggerIsToldWhatGoesWrong"},
+	},
+	{
+		"a loss that was asked for is no error in the log", "trace.go",
+		"if loss.AskedFor(why) {", "if false {",
+		[]string{"TestALossSaysWhyInTheErrorTheHookAndTheLog"},
+	},
+	{
+		"MaxHold is told as the reason only where renewals did not fail before", "internal/room/term.go",
+		" && (s.fails == 0 || s.renewed.Reached(h.last))", "",
+		[]string{"TestALossSaysWhyInTheErrorTheHookAndTheLog"},
+	},
+	{
+		"holds that end together say each why", "internal/room/term.go",
+		"\t\t\th.why = h.endedBy()\n\t\t\twhy = h.why\n", "\t\t\twhy = h.endedBy()\n",
+		[]string{"TestHoldsThatEndTogetherSayEachWhy"},
 	},
 	{
 		"a loss that a release is the first to find is logged", "trace.go",
@@ -200,12 +215,12 @@ var holdRules = []Rule{
 	},
 	{
 		"a hold that has ended by itself is not one that Redis counts", "internal/room/term.go",
-		"\t\th.lost, h.why = true, why\n\t\ts.drop(h)\n", "\t\th.lost, h.why = true, why\n",
+		"\t\th.lost, h.why = true, h.endedBy()\n\t\ts.drop(h)\n", "\t\th.lost, h.why = true, h.endedBy()\n",
 		[]string{"TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost"},
 	},
 	{
 		"a lost hold is released", "internal/room/term.go",
-		"s.LoseHeld(s.expired(), at)", "s.Lose(s.expired(), at)",
+		"s.LoseHeld(why, at)", "s.Lose(why, at)",
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
 	},
 	{

@@ -1,0 +1,95 @@
+package contract_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// What an operator reads of a loss: in the error, in the hook's, and in the log.
+func TestALossSaysWhyInTheErrorTheHookAndTheLog(t *testing.T) {
+	partition := func(_ *testing.T, _ *rig.Lab, _ *relock.Client, link *redistest.Link) {
+		link.Hole()
+		time.Sleep(time.Minute)
+	}
+	wait := func(*testing.T, *rig.Lab, *relock.Client, *redistest.Link) { time.Sleep(5 * time.Minute) }
+	for name, c := range map[string]struct {
+		opts  []relock.LockOption
+		lose  func(t *testing.T, x *rig.Lab, c *relock.Client, link *redistest.Link)
+		level string
+		why   string
+	}{
+		"no answer": {nil, partition, "ERROR", "its lease could not be renewed in time"},
+		"data lost": {nil, func(t *testing.T, x *rig.Lab, _ *relock.Client, _ *redistest.Link) {
+			x.Redis.FlushAll(t.Context())
+			time.Sleep(time.Minute)
+		}, "ERROR", "redis no longer has it"},
+		"forced": {nil, func(t *testing.T, x *rig.Lab, _ *relock.Client, _ *redistest.Link) {
+			synctest.Wait() // until the holder has subscribed
+			_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			synctest.Wait()
+		}, "ERROR", "removed by ForceUnlock"},
+		"closed":  {nil, func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) { rig.Must(t, c.Close()) }, "ERROR", "client closed"},
+		"MaxHold": {[]relock.LockOption{relock.MaxHold(time.Minute)}, wait, "WARN", "MaxHold of 1m0s is over"},
+		"MaxHold shorter than the lease": {
+			[]relock.LockOption{relock.MaxHold(100 * time.Millisecond), relock.TTL(time.Second)}, wait, "WARN", "MaxHold of 100ms is over",
+		},
+		"NoWatchdog": {
+			[]relock.LockOption{relock.NoWatchdog(), relock.TTL(300 * time.Millisecond)}, wait, "WARN", "its lease of 300ms has ended (NoWatchdog)",
+		},
+		"no answer long before MaxHold":    {[]relock.LockOption{relock.MaxHold(time.Hour)}, partition, "ERROR", "its lease could not be renewed in time"},
+		"no answer shortly before MaxHold": {[]relock.LockOption{relock.MaxHold(25 * time.Second)}, partition, "ERROR", "its lease could not be renewed in time"},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			var out lockedBuffer
+			var lost []relock.Event
+			client, link := x.Linked(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))), relock.Trace(relock.Hooks{
+				Lost: func(e relock.Event) { lost = append(lost, e) },
+			}))
+			h := rig.MustAcquire(t, client.NewLock("a", c.opts...))
+			c.lose(t, x, client, link)
+			synctest.Wait()
+			rig.WantIs(t, h.Err(), relock.ErrLost)
+			if got, want := h.Err().Error(), `relock: lock "a": lost: not held: `+c.why; got != want {
+				t.Errorf("%s: Err is %q, want %q", name, got, want)
+			}
+			if len(lost) != 1 || lost[0].Err.Error() != "lost: not held: "+c.why {
+				t.Errorf("%s: the hook was told %+v, want one loss: %s", name, lost, c.why)
+			}
+			var line string
+			for l := range strings.Lines(out.String()) {
+				if strings.Contains(l, "lock lost") {
+					line += l
+				}
+			}
+			if !strings.Contains(line, "level="+c.level) || !strings.HasSuffix(line, c.why+"\"\n") || strings.Count(line, "\n") != 1 {
+				t.Errorf("%s: the log says %q, want one line at %s: %s", name, line, c.level, c.why)
+			}
+		})
+	}
+}
+
+// Holds of one owner end for reasons of their own.
+func TestHoldsThatEndTogetherSayEachWhy(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		ctx := x.By("me")
+		fixed, err := c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Minute)).Acquire(ctx)
+		rig.Must(t, err)
+		most, err := c.NewLock("a", relock.MaxHold(time.Second), relock.TTL(time.Minute)).Acquire(ctx)
+		rig.Must(t, err)
+		time.Sleep(time.Hour)
+		for h, want := range map[*relock.Hold]string{fixed: "its lease of 1m0s has ended (NoWatchdog)", most: "MaxHold of 1s is over"} {
+			if got := h.Err(); got == nil || !strings.HasSuffix(got.Error(), ": "+want) {
+				t.Errorf("Err = %v, want %s", got, want)
+			}
+		}
+	})
+}
