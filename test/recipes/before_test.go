@@ -18,7 +18,7 @@ var _ = []any{byRedsync, byRedislock, byRueidislock}
 func byRedsync(ctx context.Context, rdb *redis.Client, work func(ctx context.Context) error) error {
 	rs := redsync.New(goredis.NewPool(rdb))
 
-	mutex := rs.NewMutex("report", redsync.WithExpiry(30*time.Second))
+	mutex := rs.NewMutex("report", redsync.WithExpiry(8*time.Second))
 	if err := mutex.LockContext(ctx); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func byRedsync(ctx context.Context, rdb *redis.Client, work func(ctx context.Con
 func byRedislock(ctx context.Context, rdb *redis.Client, work func(ctx context.Context) error) error {
 	locker := redislock.New(rdb)
 
-	lock, err := locker.Obtain(ctx, "report", 30*time.Second, &redislock.Options{
+	lock, err := locker.Obtain(ctx, "report", 10*time.Second, &redislock.Options{
 		RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond),
 	})
 	if err != nil { // redislock.ErrNotObtained: taken

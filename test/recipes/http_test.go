@@ -17,19 +17,21 @@ import (
 func editing(client *relock.Client, edit func(ctx context.Context, order string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		order := r.PathValue("id")
+		var failed error // of the edit alone
 		ran, err := client.NewLock("orders/"+order).TryDo(r.Context(), 2*time.Second, func(ctx context.Context) error {
-			return edit(ctx, order)
+			failed = edit(ctx, order)
+			return failed
 		})
 		switch {
-		case err == nil && ran:
-			w.WriteHeader(http.StatusNoContent)
+		case ran && failed == nil && (err == nil || errors.Is(err, relock.ErrUnconfirmed)):
+			w.WriteHeader(http.StatusNoContent) // edited, also where Redis did not confirm the unlock
 		case err == nil: // taken for as long as this request was willing to wait
 			refuse(w, http.StatusLocked, "somebody else edits this order")
 		case errors.Is(err, relock.ErrInvalidName): // the name came from the URL
 			http.Error(w, "no such order", http.StatusBadRequest)
 		case errors.Is(err, relock.ErrLost): // while it was edited: who knows how far that got
 			refuse(w, http.StatusServiceUnavailable, "interrupted")
-		case errors.Is(err, context.DeadlineExceeded):
+		case r.Context().Err() != nil: // the request's own deadline
 			http.Error(w, "too late", http.StatusGatewayTimeout)
 		case !ran: // Redis could not be asked
 			refuse(w, http.StatusServiceUnavailable, "try again")
@@ -52,6 +54,16 @@ func untilItEnds(ctx context.Context, _ string) error {
 	return context.Cause(ctx)
 }
 
+// forASecond edits for long enough that an outage can begin meanwhile.
+func forASecond(context.Context, string) error {
+	time.Sleep(time.Second)
+	return nil
+}
+
+func brokenAfterASecond(ctx context.Context, order string) error {
+	return errors.Join(forASecond(ctx, order), errors.New("broken"))
+}
+
 var statuses = map[string]struct {
 	path           string
 	edit           func(context.Context, string) error
@@ -66,7 +78,12 @@ var statuses = map[string]struct {
 	"cut off":  {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true},
 	"lost":     {path: "/orders/17", edit: untilItEnds, during: func(srv *relocktest.Server) { srv.Lose("orders/17") }, want: 503, retry: true},
 	"late":     {path: "/orders/17", edit: untilItEnds, want: 504},
-	"broken":   {path: "/orders/17", edit: func(context.Context, string) error { return errors.New("broken") }, want: 500},
+	"broken":   {path: "/orders/17", edit: brokenAfterASecond, want: 500},
+
+	"outage meanwhile":            {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Outage() }, want: 204},
+	"cut off meanwhile":           {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Partition() }, want: 204},
+	"broken, and outage as well":  {path: "/orders/17", edit: brokenAfterASecond, during: func(srv *relocktest.Server) { srv.Outage() }, want: 500},
+	"broken, and cut off as well": {path: "/orders/17", edit: brokenAfterASecond, during: func(srv *relocktest.Server) { srv.Partition() }, want: 500},
 }
 
 func TestStatusSaysWhatBecameOfTheLock(t *testing.T) {
