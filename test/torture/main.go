@@ -4,12 +4,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -36,17 +35,27 @@ func main() {
 		os.Exit(worker.Run())
 	case "run":
 		err = run(ctx, args)
+	case "judge":
+		err = check.Command(args, os.Stdout)
 	case "check":
-		err = judge(args)
+		err = again(args)
 	case "mutants":
 		err = mutants(ctx, args)
 	default:
-		err = fmt.Errorf("no such command: %s; there are run, check and mutants", name)
+		err = fmt.Errorf("no such command: %s; there are run, judge, check and mutants", name)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
-		os.Exit(1)
+		os.Exit(status(name, err))
 	}
+}
+
+// status is 1, or 2 if judge has come to no verdict.
+func status(name string, err error) int {
+	if name == "judge" && !errors.Is(err, check.ErrFailed) {
+		return 2
+	}
+	return 1
 }
 
 type silent struct{}
@@ -97,35 +106,13 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "torture: %d rounds, %d faults refused, %d workers crashed; judging\n", result.Rounds, len(result.Refused), len(result.Crashed))
-	return verdict(o.Dir)
+	return again([]string{o.Dir})
 }
 
-func judge(args []string) error {
+// again judges the histories in a directory, and leaves the summary beside them.
+func again(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("usage: torture check DIR")
+		return errors.New("usage: torture check DIR")
 	}
-	return verdict(args[0])
-}
-
-// verdict judges the histories in dir, and leaves the summary beside them.
-func verdict(dir string) error {
-	report, err := check.Run(dir, check.Options{})
-	if err != nil {
-		return err
-	}
-	fmt.Println(report.Markdown())
-	text, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o600); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "summary.md"), []byte(report.Markdown()), 0o600); err != nil {
-		return err
-	}
-	if !report.OK() {
-		return fmt.Errorf("seed %d: the histories are in %s", report.Seed, dir)
-	}
-	return nil
+	return check.Command([]string{"-out", args[0], args[0]}, os.Stdout)
 }

@@ -66,13 +66,13 @@ func (k *checker) cutouts(dir string) error {
 
 // gather reads the files once more.
 func gather(dir string, cuts []*cutout) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	paths, err := histories(dir)
 	if err != nil {
 		return err
 	}
 	p := newParser()
 	for _, path := range paths {
-		f, err := os.Open(path)
+		f, err := open(path)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -47,9 +46,9 @@ func newInput() *input {
 	}
 }
 
-// readDir reads all *.jsonl of a directory.
+// readDir reads all histories of a directory.
 func readDir(dir string) (*input, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	paths, err := histories(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func readDir(dir string) (*input, error) {
 }
 
 func (in *input) readFile(path string, p *parser) error {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return err
 	}
