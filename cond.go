@@ -28,8 +28,8 @@ import (
 // A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if
 // its receiver dies, or loses the lock before it has unlocked it, the next waiter gets it.
 //
-// Every call except Waiters needs the lock. The caller is the owner that the context names, or the
-// hold from which the context descends, or else the newest hold of the handle that made the Cond.
+// Every call except Waiters needs the lock. The caller is the owner that the context names, or the hold from which
+// the context descends. Without either it is the newest hold of the handle that made the Cond.
 type Cond struct {
 	lock *Lock
 	name string
@@ -51,28 +51,30 @@ func (l *Lock) NewCond(name string) *Cond {
 	return c
 }
 
-// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds
-// again: with as many holds, the same ones, under a larger token (but for a failover that
-// loses the wait: docs/guarantees.md). When ctx ends first, or the client is shut down, it
-// waits no more for a signal, but goes on waiting for the lock, without ctx, and returns
-// ctx's error, or ErrClosed, holding: Hold.Err is nil. ErrLost alone says that the lock could
-// not be had again: its holds are to be unlocked as after any loss.
+// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again.
+// It then has the same holds, under a larger token. A failover that loses the wait is an exception:
+// see docs/guarantees.md.
 //
-// A call that is refused has given up nothing: ErrNotHeld without the lock, ErrOwnerMismatch
-// where the owner also holds in another process, ErrUpgrade where it also reads, and ErrClosed
-// on a client that was shutting down before.
+// If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits
+// for the lock, without ctx, and returns ctx's error or ErrClosed, holding: Hold.Err is nil. Only
+// ErrLost means that the lock could not be acquired again. Its holds must be unlocked as after any
+// loss.
 //
-// Meanwhile the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
-// other owners may use the handle. If another goroutine of the owner unlocks meanwhile, by
-// Release, by Unlock or at the end of a Do, its call returns ErrNotHeld, and its hold has ended:
-// Wait returns without it. If that was the last hold, Wait returns ErrLost.
+// A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and
+// ErrOwnerMismatch if the owner also holds in another process. It returns ErrUpgrade if the owner
+// also reads, and ErrClosed on a client that was already shutting down.
+//
+// During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
+// other owners may use the handle. If another goroutine of the owner unlocks during the wait, by
+// Release, by Unlock or at the end of a Do, its call returns ErrNotHeld. That hold has ended, and
+// Wait returns without it. If it was the last hold, Wait returns ErrLost.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err
 }
 
-// WaitFor is Wait for at most d: then it returns (false, nil), holding. It gives up the
-// lock in any case, also for a d of zero.
+// WaitFor is Wait for at most d: then it returns (false, nil), holding. It gives up the lock in any
+// case, also if d is zero.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }

@@ -15,14 +15,15 @@ const maxOwner = 512 // bytes
 
 type ownerKey struct{}
 
-// WithOwner names who locks under the returned context. Nested calls that get
-// the context re-enter the locks that the owner holds, through any handle,
-// goroutine or process. If the owner has lost an exclusive hold in this client and has not
-// unlocked it, they get ErrLost through any handle. An owner is one flow of control, such as a run of a
-// workflow: goroutines that share it do not exclude each other. id has 1 to 512
-// bytes of UTF-8, of which the first is not "~": so begin the names of anonymous
-// holds, which nobody re-enters. With any other, every call under the context that asks
-// for a lock fails with ErrInvalidOption, but those that heed no owner: Once and SyncLocker.
+// WithOwner names the owner of all locks that are taken under the returned context. Nested calls
+// with that context re-enter the locks that the owner holds, through any handle, goroutine or
+// process. If the owner has lost an exclusive hold in this client and has not unlocked it, they get
+// ErrLost through any handle. An owner is one flow of control, such as a run of a workflow:
+// goroutines that share an owner do not exclude each other.
+//
+// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do.
+// With any other id, every call under the context returns ErrInvalidOption. Once and SyncLocker
+// ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }

@@ -1,9 +1,9 @@
-// Package relock is a distributed lock on Redis and Valkey. It tells the holder when the lock is lost, and gives every
-// grant a fencing token, so that a late write can be refused.
+// Package relock is a distributed lock on Redis and Valkey. It tells the holder when the lock is lost, and gives
+// every grant a fencing token, so that a late write can be refused.
 //
-// There are exclusive locks, read/write locks and semaphores. They are reentrant for a named owner, have a queue of
-// waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent.locks, as far as
-// a lock that can be lost allows.
+// There are exclusive locks, read/write locks and semaphores. They are reentrant for a named owner, have a queue
+// of waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent.locks,
+// as far as a lock that can be lost allows.
 //
 //	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
 //	lock := client.NewLock("orders/4711")
@@ -79,8 +79,8 @@
 //     calls that get its context re-enter what the owner holds, through any
 //     handle, goroutine or process. Each success needs its own Unlock.
 //   - [Owner] names the owner of all calls of one handle.
-//   - A call returns [ErrDeadlock] at once if its context comes from Do or
-//     [Hold.Context] of a live hold of the same lock, under another owner.
+//   - A call returns [ErrDeadlock] at once if its context descends from a live hold
+//     of the same lock under another owner, as contexts of Do and [Hold.Context] do.
 //
 // Goroutines that share an owner do not exclude each other. An owner is what a
 // thread is in Java.

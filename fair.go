@@ -5,11 +5,10 @@ package relock
 // TTL loses its turn, but not its place. Without Fair, a process may pass the lock between its own
 // waiters for up to 10 ms.
 //
-// Every waiter has its own entry in the queue. The calls of one named owner in one client share an
-// entry, and re-enter what the first of them gets. If the next waiter is in another client, a
-// hand-over costs two commands. If it is a call of the same client, without a name and on the same
-// terms, the lock is passed on without a command, to at most 15 calls in a row. A fair lock and a
-// plain lock are two kinds, and a name is of one kind at a time.
+// Every waiter has its own entry in the queue. The calls of one named owner in one client share an entry, and
+// re-enter what the first of them gets. If the next waiter is in another client, a hand-over costs two commands. A
+// call of the same client, without a name and on the same terms, gets it without a command: to at most 15 calls in
+// a row. A fair lock and a plain lock are two kinds, and a name is of one kind at a time.
 func Fair() LockOption {
 	return lockOption(func(t *terms) error {
 		t.fair = true

@@ -201,11 +201,10 @@ func (h *Hold) Owner() string {
 	return h.acquisition().owner()
 }
 
-// Release ends the hold. It returns nil when the lock was held until now,
-// ErrLost when it was not, ErrNotHeld when the hold has been released before,
-// and ErrUnconfirmed when Redis did not answer within the ReleaseTimeout. While
-// the owner waits on a condition it returns ErrNotHeld, and the hold has ended:
-// the wait returns without it.
+// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost
+// earlier. It returns ErrNotHeld if the hold was released before, and ErrUnconfirmed if Redis did
+// not answer within the ReleaseTimeout. While the owner waits on a condition it returns ErrNotHeld,
+// and the hold has ended: the wait returns without it.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)

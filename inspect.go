@@ -29,9 +29,8 @@ type Holder struct {
 	Holds int           // of all its processes
 	Token int64         // the grant's first; the holds of one process may have later ones of a block
 	TTL   time.Duration // until its lease ends unless it is renewed
-	// Label is that of the client whose lease TTL is: who holds, for people. It is "" where
-	// Redis does not know it: of a hold under way to whoever has its Ticket, or where the
-	// client's label was lost and is yet to be stored again.
+	// Label is the label of the client whose lease TTL is. It is "" if Redis does not know it: for a hold that was
+	// detached and not yet resumed, or if the label was lost and is not yet stored again.
 	Label string
 	// Held is how long the owner has held without a gap, by the server's clock: since its
 	// grant. Holds that a process has passed on among its own calls count from the first of
@@ -42,10 +41,10 @@ type Holder struct {
 }
 
 // A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock
-// stand there as one. While their own process holds the lock they may not stand there at all:
-// they wait in a line of that process, and neither Waiters nor Info.Waiters counts them. The calls
-// of one named owner in one mode, in one process, stand there as one too. Calls that a fair
-// lock is passed on to within a process stand there until Redis has been told of that.
+// share one entry. While their own process holds the lock, they may have none: they wait in a line
+// of that process, and neither Waiters nor Info.Waiters counts them. The calls of one named owner
+// in one mode, in one process, share an entry too. Calls to which a fair lock was passed on within
+// a process stay in the queue until Redis has been told.
 type Waiter struct {
 	Owner string
 	Read  bool
@@ -63,11 +62,11 @@ const waitersPage = 500
 // readersPage is how many sessions are looked at in one script.
 const readersPage = 250
 
-// Info reads from Redis who holds the lock and how many wait, whatever kind of
-// lock the name is in use as. More than 250 readers are read in pages, between which
-// others may come and go: who reads all the time is in it, once. What is renewed between two
-// pages may count twice among an owner's Holds. Labels that this client has not read before
-// are read after that; where they are not answered within a second they are "".
+// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind.
+// More than 250 readers are read in pages, between which others may come and go. A reader that
+// holds all the time is in it, once. A hold that is renewed between two pages may count twice among
+// an owner's Holds. Labels that this client has not read before are read after that. If they are
+// not answered within a second they are "".
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := l.info(ctx)
 	if err != nil {
@@ -197,20 +196,18 @@ func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 	c.putLabels(ctx, at)
 }
 
-// ForceUnlock ends every grant that the lock has now, whoever has it, and if nobody holds
-// the lock, the rest of its name (AtLeast, Once). It reports whether there was one. The
-// holders are told at once, or notice it at their next renewal. Until then they may work
-// beside the next holder: only the fencing token protects against that. Use it when a
-// holder is known to be gone. To end what Info showed and nothing else, use
-// ForceUnlockHolder.
+// ForceUnlock ends every grant that the lock has now. If nobody holds the lock, it ends the rest of its name
+// (AtLeast, Once). It reports whether there was one. The holders are told at once, or notice it at their next
+// renewal. Until then they may work beside the next holder: only the fencing token protects against that. Use it
+// when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := l.forceUnlock(ctx)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
 }
 
-// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing
-// else: other readers and other holders of permits keep theirs, the queue keeps its order,
-// and the next waiter gets the lock if it may have it. The holder is told as with ForceUnlock.
+// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing else. Other readers and
+// other holders of permits keep theirs, and the queue keeps its order. The next waiter gets the lock if it may
+// have it. The holder is told as with ForceUnlock.
 //
 // It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares
 // the grant and ends it in one step, so a grant that began after the one that was seen is

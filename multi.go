@@ -76,10 +76,9 @@ func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }
 
-// TryLock is Lock for at most the given time, which is for all the locks together.
-// It returns (false, nil) when one of them was not to be had within it. With a wait
-// of zero or less it makes one attempt for each. For what it gives back then it stays a
-// tenth of a second more, at most.
+// TryLock is Lock for at most the given time, which is for all the locks together. It returns
+// (false, nil) if one of them was taken. With a wait of zero or less it makes one attempt for each.
+// To give back what it has taken, it may need a tenth of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return had(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }

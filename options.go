@@ -227,18 +227,16 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ShardedPubSub has waiters woken over sharded pub/sub. In a Cluster a message
-// then goes to the one server that serves the lock's slot, where plain pub/sub
-// sends it to all. The client keeps a subscription for each lock, or hash tag, that
-// somebody waits for here, and one connection for those of a server. Others may have
-// the option or not: clients of both sorts wake each other.
+// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the
+// server of the lock's slot, while plain pub/sub sends it to all servers. The client has a
+// subscription for each lock, or hash tag, that it waits for, and one connection for those of a
+// server. Clients with and without the option wake each other.
 //
-// Scripts then publish only in the slot of their keys. Some hosted servers allow no more
-// than that: docs/servers.md lists them.
+// Scripts then publish only in the slot of their keys. Some hosted servers allow no more than that:
+// docs/servers.md lists them.
 //
-// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that
-// ForceUnlock ends is told of it by its next renewal only, unless somebody
-// waits here for the same lock.
+// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that ForceUnlock ends
+// learns of it at its next renewal, unless its client waits for the same lock.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true

@@ -25,10 +25,10 @@ type Quorum struct {
 	splits, entries atomic.Int64 // attempts of which some primaries were had and others not; grants of named owners
 }
 
-// NewQuorum returns a Quorum of one client for each primary. It does no I/O; the clients
-// stay the caller's, to be closed. Fewer than two, nil, or one client twice is
-// ErrInvalidOption. All processes must name the primaries in the same order. Clients of one
-// server are found by the first calls, which return ErrInvalidOption.
+// NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the
+// caller's, who closes them. Fewer than two clients, nil, or one client twice is ErrInvalidOption.
+// All processes must name the primaries in the same order. Clients of one server are found by the
+// first calls, which return ErrInvalidOption.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -82,15 +82,15 @@ func (l *QuorumLock) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns (false, nil) when a majority of
-// the primaries has answered, and says that the lock is taken; where too few answer,
-// that is an error. With a wait of zero or less it makes one attempt.
+// TryLock is Lock for at most the given time. It returns (false, nil) if a majority of the
+// primaries answered, and said that the lock is taken. If too few answered, that is an error. With
+// a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
 	return had(err)
 }
 
-// Unlock ends what one Lock or TryLock has taken: what was lost first, else the newest.
+// Unlock ends the hold of one Lock or TryLock: a lost hold first, else the newest.
 func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err
@@ -206,11 +206,10 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	}
 }
 
-// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a
-// majority of the primaries holds it, for as long as the best majority can be trusted,
-// and lost when there is none. A primary that comes back is taken again meanwhile, unless
-// Lock.ForceUnlock has ended the hold there: forcing a majority of the primaries ends the hold.
-// Its methods may be called from any goroutine.
+// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the
+// primaries hold it, for as long as the best majority can be trusted. Without a majority it is
+// lost. A primary that comes back is taken again, unless Lock.ForceUnlock has ended the hold there.
+// Forcing a majority of the primaries ends the hold. Its methods may be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority

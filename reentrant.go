@@ -19,8 +19,8 @@ import (
 // the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of
 // their holds needs its own Unlock, in any order.
 //
-// What a holder writes before Unlock is seen by the next holder in the same process after Lock, as
-// the Go memory model says of a sync.Mutex. Between processes only the order is guaranteed.
+// In one process, the next holder sees after Lock what a holder wrote before Unlock, as with a sync.Mutex. Between
+// processes only the order is guaranteed.
 type Lock struct {
 	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
@@ -32,27 +32,24 @@ type Lock struct {
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
 // first, Lock returns its error. A ctx that is done at the call fails even if the lock is free.
 //
-// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle
-// is lost, Lock waits until that hold has been unlocked, and returns ErrLost at once to the
-// owner whose hold it was. If Redis grants the lock again before the loss is known here, the
-// older hold is lost at that instant, and the new grant goes to the next waiter. So an Unlock
-// never ends the hold of a later grant. Other handles do not wait: goroutines that must not
-// wait for each other's Unlock need a handle each.
+// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits
+// until that hold has been unlocked. The owner whose hold it was gets ErrLost at once. Redis may grant the lock
+// again before the loss is known here. Then the older hold is lost at that instant, and the new grant goes to the
+// next waiter. So an Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must
+// not wait for each other's Unlock need a handle each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns (false, nil) when the
-// lock was not to be had within it, because it is taken: Redis has said so at least
-// once, or another hold of this client, for whose end the call waits in line, shows
-// it. An error means that ctx ended, or that nobody knows: Redis has not answered
-// once within the wait, however short that is, or with an error; or that a lost hold
-// of the handle itself is in the way, whose Unlock is still to come (ErrLost).
+// TryLock is Lock for at most the given time. It returns (false, nil) if the lock was taken the
+// whole time: Redis said so at least once, or another hold of this client shows it.
 //
-// With a wait of zero or less it makes one attempt, which takes a third of the TTL at
-// most, and no longer than 2 s (with Replicas, their timeout and a twelfth of the
-// TTL where that is longer; 100 ms where the TTL is very short).
+// An error means that ctx ended, or that nobody knows: Redis did not answer once within the wait,
+// or answered with an error. It is ErrLost if a lost hold of the handle must be unlocked first.
+//
+// With a wait of zero or less it makes one attempt, which takes a third of the TTL, but no longer than 2 s. With
+// Replicas it may take their timeout and a twelfth of the TTL. With a very short TTL it may take 100 ms.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	return had(err)
@@ -266,12 +263,13 @@ func (l *Lock) newest() *Hold {
 	return l.holds.newest()
 }
 
-// SyncLocker returns the lock as a sync.Locker. Each Lock is by a new owner,
-// whatever ctx or the handle say, so goroutines that share the Locker exclude
-// each other. Lock panics when it fails, also when ctx ends; Unlock panics on
-// ErrNotHeld and ErrLost. A Cond of NewCond does not know the owners of a SyncLocker, so its
-// calls need a lock that was taken by Lock or Acquire. No context ends with such a hold: to be told
-// of a loss, use Acquire and Hold.Lost.
+// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever
+// ctx or the handle say, so goroutines that share the Locker exclude each other. Lock panics if it
+// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost.
+//
+// A Cond of NewCond does not know the owners of a SyncLocker, so its calls need a lock that was
+// taken by Lock or Acquire. No context ends with such a hold: to learn of a loss, use Acquire and
+// Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.unmade() {
 		return &syncLocker{ctx: ctx, lock: l}

@@ -32,11 +32,10 @@ type Hooks struct {
 	Waiting func(context.Context, Event)
 	// Acquired: the call has a hold, after Event.Waited.
 	Acquired func(context.Context, Event)
-	// GaveUp: the call has ended without a hold, after Event.Waited, for the reason in
-	// Event.Err: the lock was taken all the time, its context has ended, or Redis could not
-	// be asked. That is what the call returns, but that TryLock, TryDo and Once return no error
-	// of a lock that was taken. It is not called where the call was refused before it came to
-	// the handle (a name or an option, a deadlock), nor where a hook did not return.
+	// GaveUp: the call has ended without a hold, after Event.Waited, for the reason in Event.Err: the lock was taken
+	// all the time, its context has ended, or Redis could not be asked. That is what the call returns, but that
+	// TryLock, TryDo and Once return no error of a lock that was taken. It is not called if the call was refused
+	// before it came to the handle (a name or an option, a deadlock). It is not called if a hook did not return.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended.
 	Renewed func(Event)

@@ -37,17 +37,16 @@
 //
 // # Names
 //
-// Locks may have any number of names, and each is a series of its own for whoever stores the
-// metrics. So a name is told only up to its first '/', ':', '#', '{' or digit, with a "*" for the
-// rest, and of more than 200 that are left all further ones are "other". WithName says otherwise.
+// Locks may have any number of names, and each name would be a series of its own. So a name is told only up to its
+// first '/', ':', '#', '{' or digit, with a "*" for the rest. After 200 such names all further ones are "other".
+// WithName says otherwise.
 //
 // # Spans
 //
-// A call that asks for a lock is a span "relock.acquire", and the hold that it gets one
-// "relock.hold", both below the span of the call's context, and with the whole name. A call
-// without such a span has none: locks do not begin traces. A renewal that fails, and a loss, are
-// events of the hold. Spans are made when what they are of is over, and of what took less than
-// a millisecond and succeeded there is none (WithSpansFrom).
+// A call that asks for a lock is a span "relock.acquire", and its hold is a span "relock.hold". Both are below the
+// span of the call's context, and have the whole name. A call without such a span has none: locks do not begin
+// traces. A renewal that fails, and a loss, are events of the hold. Spans are made when what they are of is over,
+// and of what took less than a millisecond and succeeded there is none (WithSpansFrom).
 package otelrelock
 
 import (

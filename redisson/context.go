@@ -7,8 +7,8 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// Context returns a context that ends when the hold is lost, with ErrLost as its cause,
-// when it is released, or when parent ends.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost.
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	if h.unmade() {

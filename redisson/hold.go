@@ -13,8 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Hold is one successful acquisition of a lock. It ends with Release, or is lost before
-// that; it always knows which, by the clock. Its methods may be called from any goroutine.
+// A Hold is one successful acquisition of a lock. It ends with Release, or is lost before that. The
+// hold always knows which, by the clock. Its methods may be called from any goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock
@@ -167,8 +167,8 @@ func (h *Hold) Lost() <-chan struct{} {
 	return h.lostc
 }
 
-// TrustedUntil returns until when the hold is certain as things stand: no other client, in
-// Go or Java, can get the lock before. It is the zero time once it is lost or released.
+// TrustedUntil returns the instant until which no other client, in Go or Java, can get the lock, as
+// things stand. It is the zero time once the hold is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.state() != nil {
 		return time.Time{}
@@ -178,8 +178,8 @@ func (h *Hold) TrustedUntil() time.Time {
 	return h.lock.c.clock.Time(h.trust.Until)
 }
 
-// Token returns the fencing token of a Fenced lock, larger than that of every earlier
-// grant, in Go or Java; nested holds share the outer's. Of any other lock it is 0: their
+// Token returns the fencing token of a Fenced lock. It is larger than that of every earlier grant,
+// in Go or Java. Nested holds share the token of the outer hold. For other locks it is 0: their
 // layout has none.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
@@ -196,7 +196,7 @@ func (h *Hold) Name() string {
 	return h.lock.name
 }
 
-// Owner returns who holds, as Redis has it: the client's ID and a number.
+// Owner returns the owner's name in Redis: the client's ID and a number.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -204,9 +204,9 @@ func (h *Hold) Owner() string {
 	return h.s.owner.field
 }
 
-// Release ends the hold. It returns nil when the lock was held until now, ErrLost when it
-// was not, ErrNotHeld when the hold has been released before, and ErrUnconfirmed when
-// Redis did not answer within the ReleaseTimeout.
+// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost
+// earlier. It returns ErrNotHeld if the hold was released before, and ErrUnconfirmed if Redis did
+// not answer within the ReleaseTimeout.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

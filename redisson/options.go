@@ -83,9 +83,8 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults gives options to every lock of the client that does not set them itself.
-// Owner is not among them: a name shared by all that a process does would switch
-// exclusion off within it.
+// Defaults sets options for every lock of the client that does not set them itself. Owner is not
+// allowed: one owner for a whole process would switch exclusion off within it.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -100,8 +99,8 @@ func Defaults(opts ...LockOption) Option {
 	}
 }
 
-// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed, from
-// 1 ms to 1 h, 5 s by default. The client goes on trying after it, until the lease ends.
+// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms
+// and 1 h. The client goes on trying after that, until the lease ends.
 func ReleaseTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		c.releaseTimeout = d
@@ -119,10 +118,10 @@ func FairWait(d time.Duration) Option {
 	}
 }
 
-// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config: 30 s by default, from 100 ms to
-// 24 h. If Java's processes differ, it must be the shortest of theirs. It bounds the lease of read
-// holds. A reader in Java that renews its own lease cuts that of all readers to this time, and may
-// then die. Locks of other kinds have the lease of their TTL.
+// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config. The default is 30 s, and the bounds are 100 ms and
+// 24 h. If Java's processes differ, it must be the shortest of theirs. It bounds the lease of read holds. A reader in Java
+// that renews its own lease cuts that of all readers to this time, and may then die. Locks of other kinds have the lease
+// of their TTL.
 func WatchdogTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		c.readLease = d
@@ -130,9 +129,10 @@ func WatchdogTimeout(d time.Duration) Option {
 	}
 }
 
-// ShardedPubSub says whether unlocks are told over sharded pub/sub. Left out, it is as
-// Redisson decides by default: in a Cluster whose servers know it (Redis 7). It is
-// the shardedSubscriptionMode of Redisson's config: who publishes the other way is not heard.
+// ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as
+// Redisson decides: on, in a Cluster whose servers know it (Redis 7). It is the
+// shardedSubscriptionMode of Redisson's config, and must be the same there, or clients do not hear
+// each other.
 func ShardedPubSub(on bool) Option {
 	return func(c *config) error {
 		c.sharded = &on
@@ -173,10 +173,10 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// TTL is the lease of a hold: how long it lasts when its process dies, 30 s by default,
-// as Redisson's lockWatchdogTimeout, from 100 ms to 24 h. The watchdog renews it
-// every third of that. A read hold has the WatchdogTimeout where that is shorter, or is
-// refused with NoWatchdog.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is
+// 30 s, as Redisson's lockWatchdogTimeout, and the bounds are 100 ms and 24 h. The watchdog renews
+// the lease every third of the TTL. A read hold has the WatchdogTimeout if that is shorter. With
+// NoWatchdog such a read hold is refused.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d

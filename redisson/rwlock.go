@@ -10,11 +10,11 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. It
-// is a Locker for writing.
+// An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. It is a
+// Locker for writing.
 //
-// Readers share it, or one owner writes. A writer may also read; an owner that reads cannot
-// write, and gets ErrUpgrade. Readers overtake writers that wait: the layout has no queue.
+// Readers share it, or one owner writes. A writer may also read. An owner that only reads cannot
+// write, and gets ErrUpgrade. Readers overtake waiting writers, because the layout has no queue.
 // The lease of a read hold is bounded by the WatchdogTimeout.
 type RWLock struct{ w, r *Lock }
 
@@ -64,16 +64,15 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, to be ended by RUnlock,
-// without a gap: the owner reads before it writes no more, and readers that wait may join
-// if it was its last write hold. It returns ErrNotHeld where there is no hold, and ErrLost
-// where it was lost, or is found to be: it is yet to be unlocked then, and there is no read
-// hold.
+// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no
+// gap: the owner reads before it stops writing. Waiting readers may join if it was its last write
+// hold. It returns ErrNotHeld if there is no hold. It returns ErrLost if the hold was lost: the
+// hold must still be unlocked then, and there is no read hold.
 //
-// ErrUnconfirmed means that Redis has not answered, within the ReleaseTimeout, that the write
-// hold has ended. The caller reads from then on, until RUnlock; other readers join when Redis
-// has been told, which the client goes on with. If somebody has removed the write hold, there
-// may have been a gap.
+// ErrUnconfirmed means that Redis did not confirm, within the ReleaseTimeout, that the write hold
+// has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been
+// told, and the client goes on telling it. If somebody removed the write hold, there may have been
+// a gap.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().bad(ctx); err != nil {
 		return rw.RLocker().wrap(err)

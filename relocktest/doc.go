@@ -26,6 +26,6 @@
 // Code that takes a [relock.Locker], and whose tests are about nothing that a server
 // does, can be given a [Fake].
 //
-// Everything that is started ends with the test. The methods of a Server are to be
-// called by the goroutine of the test: they fail it where they cannot do what they say.
+// Everything that is started ends with the test. Call the methods of a Server from the goroutine of the test: they
+// fail the test if they cannot do what they say.
 package relocktest

@@ -59,8 +59,8 @@ func (s *Server) Client(opts ...relock.Option) *relock.Client {
 // Redis returns a new client of Redis, for code that calls relock.New itself or keeps data there.
 // It is closed when the test ends.
 //
-// In a bubble, prefer Server.Client. A client that was made in another way also looks at a clock of
-// the machine, and loses a hold if the test computes for a whole lease.
+// In a bubble, prefer Server.Client. A client that was made in another way also looks at a clock of the machine.
+// It loses a hold if the test computes for a whole lease.
 func (s *Server) Redis() *redis.Client {
 	s.t.Helper()
 	rdb, link := s.dial()

@@ -30,12 +30,11 @@ import (
 // An Option changes what a [Handler] shows or allows.
 type Option func(*site) error
 
-// AllowForce offers to end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, to
-// each request that may accepts: may is the place to ask who that is. Such a request must come
-// from a page of the same origin, after a page that asks whether it is meant. It ends the grants
-// that were chosen on that page, by their tokens, and nothing else. Where nobody holds the lock,
-// it ends the rest of the name that was shown (AtLeast, Once), or a rest that ends in the same
-// millisecond: a run of Once that follows one whose rest was ended has such a rest.
+// AllowForce offers to end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, to each request that
+// may accepts: may is the place to ask who that is. Such a request must come from a page of the same origin, after
+// a page that asks whether it is meant. It ends the grants that were chosen on that page, by their tokens, and
+// nothing else. If nobody holds the lock, it ends the rest of the name that was shown (AtLeast, Once). It also
+// ends a rest that ends in the same millisecond, such as that of a next run of Once in the interval.
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {
@@ -68,8 +67,8 @@ func Refresh(every time.Duration) Option {
 	}
 }
 
-// Source says for people which Redis, prefix or environment the locks are in, such as "production, eu-1". It is shown at
-// the top of every page and in its title. It must not have a password in it.
+// Source says for people which Redis, prefix or environment the locks are in, such as "production, eu-1". It is
+// shown at the top of every page and in its title. It must not have a password in it.
 func Source(text string) Option {
 	return func(s *site) error {
 		s.source = text

@@ -1,5 +1,5 @@
-// Package lua has the scripts by which Go holds what Redisson's layout describes. Each
-// states what is to be, so that one that is sent twice changes nothing more.
+// Package lua has the scripts by which Go holds what Redisson's layout describes. Each states the result, so that
+// a repeated one changes nothing more.
 package lua
 
 import "embed"

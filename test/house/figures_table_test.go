@@ -32,7 +32,7 @@ var figures = []figure{
 	},
 	{
 		what: "how many a run has besides the first", file: "internal/room/run.go", source: `maxRun = (.+)`,
-		says: []string{`to # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
+		says: []string{`to at most # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
 	},
 	{
 		what: "how many of a run scripts name", file: "lua/shared_run.lua", source: `longest_run = (.+)`,
@@ -52,23 +52,23 @@ var figures = []figure{
 	},
 	{
 		what: "the default TTL", file: "options.go", source: `defaultTTL += (.+)`,
-		says: []string{`its lease \(\[TTL\], @ by default`, `[Tt]he lease is @ unless`, `process dies, @ by default`},
+		says: []string{`its lease \(\[TTL\], @ by default`, `[Tt]he lease is @ unless`, `process dies\. The default is @`},
 	},
 	{
 		what: "the shortest TTL", file: "options.go", source: `minTTL += (.+)`,
-		says: []string{`by default, from @ to \S+ \S+\. The watchdog`, `one try is a third of the TTL, from @ to`},
+		says: []string{`the bounds are @ and \S+ \S+\. The watchdog`, `one try is a third of the TTL, from @ to`},
 	},
 	{
 		what: "the longest TTL", file: "options.go", source: `maxTTL += (.+)`,
-		says: []string{`by default, from \S+ \S+ to @\. The watchdog`},
+		says: []string{`the bounds are \S+ \S+ and @\. The watchdog`},
 	},
 	{
 		what: "the default ReleaseTimeout", file: "options.go", source: `defaultReleaseTimeout = (.+)`,
-		says: []string{`returns ErrUnconfirmed, from [^.]*?, @ by default`},
+		says: []string{`returns ErrUnconfirmed\. The default is @`},
 	},
 	{
 		what: "the default TokenKeep", file: "options.go", source: `defaultTokenKeep += (.+)`,
-		says: []string{`keep time \(@ by default`, `the default of @`, `after its last holder, from [^.]*?, @ by default`},
+		says: []string{`keep time \(@ by default`, `the default of @`, `last holder's lease\. The default is @`},
 	},
 	{
 		what: "the time that a request counts", file: "internal/room/entry.go", source: `LateAfter = (.+)`,
@@ -132,7 +132,7 @@ var figures = []figure{
 	},
 	{
 		what: "how long Close leaves queues", file: "locker.go", source: `closeGrace = (.+)`,
-		says: []string{`.Close. waits up to @`, `it goes on telling Redis for @ at most`},
+		says: []string{`.Close. waits up to @`, `[Ff]or at most @ Close`},
 	},
 	{
 		what: "the leaders of a server", file: "internal/transport/lane.go", source: `leaders = (.+)`,
@@ -160,7 +160,7 @@ var figures = []figure{
 	},
 	{
 		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
-		says: []string{`keeps? tenants apart\. It has 1 to # bytes`},
+		says: []string{`keeps? tenants apart\. A prefix has 1 to # bytes`},
 	},
 	{
 		what: "the longest label", file: "internal/key/check.go", source: `maxLabel  = (.+)`,
@@ -180,7 +180,7 @@ var figures = []figure{
 	},
 	{
 		what: "how long a call asks who holds", file: "inspect.go", source: `whoWithin = (.+)`,
-		says: []string{`by a round trip, by @ at most`},
+		says: []string{`takes a round trip, and at most @`},
 	},
 	{
 		what: "the longest owner", file: "context.go", source: `maxOwner = (\d+)`,
@@ -188,7 +188,7 @@ var figures = []figure{
 	},
 	{
 		what: "the most replicas", file: "statement.go", source: `maxReplicas = (.+)`,
-		says: []string{`n is 1 to #;`},
+		says: []string{`n is 1 to #\.`},
 	},
 	{
 		what: "the longest time for replicas", file: "statement.go", source: `maxAckTime += (.+)`,
