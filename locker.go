@@ -87,6 +87,9 @@ type lostKey struct{ kind, hash, owner string }
 //
 // rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is
 // called.
+//
+// A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method
+// apply". Pass it to NewLock, or to all locks of the client by Defaults(TTL(d)).
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)

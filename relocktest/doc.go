@@ -23,6 +23,13 @@
 // and Redis alike: an hour of waiting takes no time, and a lease ends to the
 // nanosecond. Outside of a bubble all works the same in real time.
 //
+// Make the Server inside the bubble, by the bubble's t. One that was made outside ends the whole
+// test binary: "close of synctest channel from outside bubble".
+//
+// Virtual time is not free. The test still runs all that happens in it: each client that holds
+// renews its lease, and each client that waits asks again. Twenty clients that wait for ten
+// minutes keep a processor busy for seconds, and with -race for several times as long.
+//
 // Code that takes a [relock.Locker], and whose tests are about nothing that a server
 // does, can be given a [Fake].
 //
