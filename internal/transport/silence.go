@@ -31,18 +31,9 @@ type probing struct {
 // unless that is under way. Where there is none it has the client make one: the call that gave up
 // may have ended before its connection was ready. It does not wait.
 func (t *Transport) probe(key string) {
-	name, at := "", t.single
-	switch {
-	case t.many != nil && !t.routed.Load():
-		return // the client would ask for the layout first, and wait for it
-	case t.many != nil:
-		master, err := t.many.MasterForKey(context.Background(), key)
-		if err != nil {
-			return
-		}
-		name, at = master.Options().Addr, master
-	case at == nil:
-		return // which connections are to the server cannot be said
+	name, at, ok := t.nodeOf(key)
+	if !ok {
+		return
 	}
 	stats := at.PoolStats()
 	alone, piped := int(stats.IdleConns), 0

@@ -176,8 +176,8 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 			s.fail(fmt.Errorf("%w: one that nobody waits for", errOrder))
 			break
 		}
-		if says(r.err, "READONLY") {
-			s.retire() // as go-redis does: the address may lead to another server by now
+		if takesNoWrites(r.err) && !s.leads(r.err) {
+			s.retire() // the address may lead to another server by now
 		}
 		if g.group > 1 {
 			others = s.deliverGroup(g, r, f, others)

@@ -44,13 +44,14 @@ type Transport struct {
 
 	mu      sync.Mutex // protects following fields
 	lanes   map[string]*lane
-	probed  map[string]*probing // servers whose idle connections are being asked
-	idlers  []*worker           // without a batch, the latest last
-	workers int                 // goroutines, idle ones among them
-	running int                 // batches that workers are sending
-	waiting int                 // goroutines in Wait
-	over    bool                // Wait has been called: nothing is asked any more that nobody waits for
-	idle    sync.Cond           // something ended that Wait waits for; its lock is mu
+	probed  map[string]*probing  // servers whose idle connections are being asked
+	retired map[string]time.Time // when the idle connections of a server were closed last
+	idlers  []*worker            // without a batch, the latest last
+	workers int                  // goroutines, idle ones among them
+	running int                  // batches that workers are sending
+	waiting int                  // goroutines in Wait
+	over    bool                 // Wait has been called: nothing is asked any more that nobody waits for
+	idle    sync.Cond            // something ended that Wait waits for; its lock is mu
 }
 
 // Call is one run of a script. Keys and Args must not change until Wait says
@@ -283,6 +284,9 @@ func (t *Transport) failed(c *Call, err error) {
 	}
 	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) && len(c.Keys) > 0 {
 		t.probe(c.Keys[0])
+	}
+	if takesNoWrites(err) && len(c.Keys) > 0 {
+		t.retireIdle(c.Keys[0])
 	}
 	switch Classify(err) {
 	case Unknown, NotExecuted:

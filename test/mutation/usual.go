@@ -176,11 +176,26 @@ var usualRules = []Rule{
 	},
 	{
 		"a connection to a server that takes no writes is left", "internal/transport/stream_io.go",
-		"if says(r.err, \"READONLY\") {", "if false {",
+		"if takesNoWrites(r.err) && !s.leads(r.err) {", "if false {",
 		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
 	},
 	{
-		"a call that ends does not ask a Cluster for its layout", "internal/transport/silence.go",
+		"a connection to a primary that lacks its replicas is left", "internal/transport/moved.go",
+		"return ReadOnly(err) || says(err, \"NOREPLICAS\")", "return ReadOnly(err)",
+		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
+	},
+	{
+		"the idle connections of the client to a server that takes no writes are closed", "internal/transport/moved.go",
+		"for range stats.IdleConns {", "for range 0 * stats.IdleConns {",
+		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
+	},
+	{
+		"a primary that lacks its replicas does not have a connection made by each call", "internal/transport/moved.go",
+		"return !ReadOnly(err) && time.Since(s.made) < movedAgain", "return false",
+		[]string{"TestAPrimaryWithoutReplicasIsNotDialledByEachCall"},
+	},
+	{
+		"a call that ends does not ask a Cluster for its layout", "internal/transport/moved.go",
 		"case t.many != nil && !t.routed.Load():", "case false:",
 		[]string{"TestACallOfAClusterThatSaysNothingEndsInTime"},
 	},

@@ -163,8 +163,8 @@ func TestACallAfterADemotionIsMadeOnANewConnection(t *testing.T) {
 			t.Errorf("the new server: %v, %v, want a first run", reply, err)
 		}
 		synctest.Wait()
-		if got := old.srv.CurrentConnectionCount(); got != 1 {
-			t.Errorf("%d connections to the old server, want the client's own", got)
+		if got := old.srv.CurrentConnectionCount(); got != 0 {
+			t.Errorf("%d connections to the old server, want none: the client's own lead there as well", got)
 		}
 	})
 }
