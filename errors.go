@@ -23,6 +23,9 @@ var (
 	// ErrNotAcquired means that the lock was taken the whole time, and that Redis said so. If Redis
 	// did not answer, the error is another one.
 	ErrNotAcquired = errors.New("not acquired")
+	// ErrUnavailable means that Redis did not answer in time, or could not answer yet, so nobody knows whether the lock
+	// is taken. If ctx ended first, the error is also ctx's error. A lock that was taken until then is no ErrUnavailable.
+	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that too few replicas acknowledged a hold in time, as the option Replicas
 	// demands. The hold was undone.
 	ErrReplicas = errors.New("too few replicas")
@@ -69,6 +72,15 @@ func (e *requestError) Error() string {
 }
 
 func (e *requestError) Unwrap() error { return e.err }
+
+// Is makes an outage an ErrUnavailable. A refusal does not pass, and the client's own end is none.
+func (e *requestError) Is(target error) bool {
+	if target != ErrUnavailable { //nolint:errorlint // this is what errors.Is goes by
+		return false
+	}
+	outcome := transport.Classify(e.err)
+	return outcome != transport.Refused && outcome != transport.Closed
+}
 
 // errLateAnswers is why answers are of no use: clocks that are minutes apart, or a slot
 // that is moving.

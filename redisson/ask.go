@@ -175,14 +175,25 @@ func decided(err error) bool {
 // failed is the error of a request that was not answered.
 func (w *waiting) failed(err error) error {
 	switch {
-	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()):
+	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()) && w.taken:
 		return ending.Of(w.ctx)
+	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()):
+		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), relock.ErrUnavailable)
 	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), err)
+		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), outage(err))
 	case w.lock.c.open.Err() != nil:
 		return relock.ErrClosed
 	}
-	return err
+	return outage(err)
+}
+
+// outage makes an error an ErrUnavailable, unless it says what asking again cannot change.
+func outage(err error) error {
+	outcome := transport.Classify(err)
+	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
+		return err
+	}
+	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
 }
 
 // again goes on in a new session.

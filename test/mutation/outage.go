@@ -4,6 +4,16 @@ package mutation
 // never told.
 var outageRules = []Rule{
 	{
+		"an outage is an ErrUnavailable", "errors.go",
+		"return outcome != transport.Refused && outcome != transport.Closed", "return outcome != outcome",
+		[]string{"TestDeadlineOfAContextTellsAnOutageFromATakenLock", "TestAnOutageIsNeverTakenForContention"},
+	},
+	{
+		"redisson: an outage is an ErrUnavailable", "redisson/ask.go",
+		"return fmt.Errorf(\"%w: %w\", relock.ErrUnavailable, err)", "return err",
+		[]string{"TestDeadlineTellsAnOutageFromATakenLock"},
+	},
+	{
 		"a full disk passes", "internal/transport/outcome.go",
 		`"NOREPLICAS", "MISCONF",`, `"NOREPLICAS",`,
 		[]string{"TestAFullDiskIsWaitedOut"},

@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -31,10 +32,12 @@ func editing(client *relock.Client, edit func(ctx context.Context, order string)
 			http.Error(w, "no such order", http.StatusBadRequest)
 		case errors.Is(err, relock.ErrLost): // while it was edited: who knows how far that got
 			refuse(w, http.StatusServiceUnavailable, "interrupted")
-		case r.Context().Err() != nil: // the request's own deadline
-			http.Error(w, "too late", http.StatusGatewayTimeout)
-		case !ran: // Redis could not be asked
+		case !ran && r.Context().Err() != nil && !errors.Is(err, relock.ErrUnavailable): // taken until the request's own deadline
+			refuse(w, http.StatusLocked, "somebody else edits this order")
+		case !ran: // Redis did not answer
 			refuse(w, http.StatusServiceUnavailable, "try again")
+		case r.Context().Err() != nil: // the request's own deadline, during the edit
+			http.Error(w, "too late", http.StatusGatewayTimeout)
 		default:
 			http.Error(w, "not edited", http.StatusInternalServerError)
 		}
@@ -70,15 +73,18 @@ var statuses = map[string]struct {
 	before, during func(srv *relocktest.Server)
 	want           int
 	retry          bool
+	deadline       time.Duration // of the request; a minute unless set
 }{
-	"free":     {path: "/orders/17", edit: fine, want: 204},
-	"taken":    {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, want: 423, retry: true},
-	"bad name": {path: "/orders/%0A", edit: fine, want: 400},
-	"outage":   {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Outage() }, want: 503, retry: true},
-	"cut off":  {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true},
-	"lost":     {path: "/orders/17", edit: untilItEnds, during: func(srv *relocktest.Server) { srv.Lose("orders/17") }, want: 503, retry: true},
-	"late":     {path: "/orders/17", edit: untilItEnds, want: 504},
-	"broken":   {path: "/orders/17", edit: brokenAfterASecond, want: 500},
+	"free":                      {path: "/orders/17", edit: fine, want: 204},
+	"taken":                     {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, want: 423, retry: true},
+	"bad name":                  {path: "/orders/%0A", edit: fine, want: 400},
+	"outage":                    {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Outage() }, want: 503, retry: true},
+	"cut off":                   {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true},
+	"lost":                      {path: "/orders/17", edit: untilItEnds, during: func(srv *relocktest.Server) { srv.Lose("orders/17") }, want: 503, retry: true},
+	"late":                      {path: "/orders/17", edit: untilItEnds, want: 504},
+	"taken until the deadline":  {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, want: 423, retry: true, deadline: time.Second},
+	"silent until the deadline": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true, deadline: time.Second},
+	"broken":                    {path: "/orders/17", edit: brokenAfterASecond, want: 500},
 
 	"outage meanwhile":            {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Outage() }, want: 204},
 	"cut off meanwhile":           {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Partition() }, want: 204},
@@ -96,7 +102,7 @@ func TestStatusSaysWhatBecameOfTheLock(t *testing.T) {
 					row.before(srv)
 				}
 				served := make(chan *httptest.ResponseRecorder, 1)
-				go func() { served <- post(t, editing(client, row.edit), row.path) }()
+				go func() { served <- post(t, editing(client, row.edit), row.path, cmp.Or(row.deadline, time.Minute)) }()
 				if row.during != nil {
 					synctest.Wait()
 					row.during(srv)
@@ -110,11 +116,11 @@ func TestStatusSaysWhatBecameOfTheLock(t *testing.T) {
 	}
 }
 
-func post(t *testing.T, handler http.Handler, path string) *httptest.ResponseRecorder {
+func post(t *testing.T, handler http.Handler, path string, deadline time.Duration) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", handler)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	answer := httptest.NewRecorder()
 	mux.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, path, nil))

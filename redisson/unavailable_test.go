@@ -1,0 +1,49 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+	"github.com/redis/go-redis/v9"
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// Fails when code cannot tell a lock that was taken until the deadline from a Redis that was silent until then.
+func TestDeadlineTellsAnOutageFromATakenLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		holder, err := redisson.New(x.Server.Client(t))
+		rig.Must(t, err)
+		rig.Must(t, holder.NewLock("l").Lock(t.Context()))
+		link := redistest.NewLink(t, x.Server.Dial)
+		c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+		rig.Must(t, err)
+		heal := func() {}
+		for _, silent := range []bool{false, true} {
+			if silent {
+				heal = link.Hole()
+			}
+			for _, wait := range []time.Duration{0, 200 * time.Millisecond, time.Minute} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				got, err := c.NewLock("l").TryLock(ctx, wait)
+				cancel()
+				if got || errors.Is(err, relock.ErrUnavailable) != silent {
+					t.Errorf("redis silent %v, wait %v: %v, %v", silent, wait, got, err)
+				}
+			}
+		}
+		heal()
+		rig.Must(t, c.Close())
+		rig.Must(t, holder.Close())
+	})
+}

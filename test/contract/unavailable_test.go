@@ -1,0 +1,61 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// everyWait is everyTry, and the calls that are bounded by their context alone.
+func everyWait(c *relock.Client) map[string]func(context.Context, time.Duration) (bool, error) {
+	calls := everyTry(c)
+	lock := func(l interface{ Lock(context.Context) error }) func(context.Context, time.Duration) (bool, error) {
+		return func(ctx context.Context, _ time.Duration) (bool, error) {
+			err := l.Lock(ctx)
+			return err == nil, err
+		}
+	}
+	rw := c.NewRWLock("rw")
+	calls["Lock"] = lock(c.NewLock("a"))
+	calls["Lock, fair"] = lock(c.NewLock("fair", relock.Fair()))
+	calls["Lock, write"] = lock(rw)
+	calls["Lock, multi"] = lock(relock.NewMulti(c.NewLock("a")))
+	calls["RLock"] = lock(rw.RLocker())
+	calls["Do"] = func(ctx context.Context, _ time.Duration) (bool, error) {
+		err := c.NewLock("a").Do(ctx, func(context.Context) error { return nil })
+		return err == nil, err
+	}
+	return calls
+}
+
+// The deadline of the context comes before the end of the wait. Fails when code cannot tell a lock that was taken until
+// then from a Redis that was silent until then.
+func TestDeadlineOfAContextTellsAnOutageFromATakenLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, name := range []string{"a", "named"} {
+			x.Take(x.Client().NewLock(name))
+		}
+		x.Take(x.Client().NewLock("fair", relock.Fair()))
+		x.Take(x.Client().NewRWLock("rw").WLocker())
+		c, link := pooled(x)
+		heal := func() {}
+		for _, silent := range []bool{false, true} {
+			if silent {
+				heal = link.Hole()
+			}
+			for way, call := range everyWait(c) {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				got, err := call(ctx, time.Minute)
+				cancel()
+				if got || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, relock.ErrUnavailable) != silent {
+					t.Errorf("%s, redis silent %v: %v, %v; is ErrUnavailable %v", way, silent, got, err, errors.Is(err, relock.ErrUnavailable))
+				}
+			}
+		}
+		heal()
+	})
+}
