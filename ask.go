@@ -98,6 +98,7 @@ func (w *waiting) reachable(limit time.Duration) error {
 // takes copies of one nonce for one request.
 func (w *waiting) request(a *acquisition, ticket int64) error {
 	tries, again, sent := 0, false, w.keeper.c.clock.Now()
+	waits := false    // counted as a call that Redis has not answered
 	var trouble error // what was the matter with Redis, while the call had time to see
 	// Nothing cuts a pause short when Redis can be reached again, so none is long.
 	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
@@ -116,10 +117,17 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), sent)
 		}
 		if again = useless || !w.once; again && tries > 1 && w.ctx.Err() == nil {
-			w.keeper.c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Any("err", trouble))
+			if !waits {
+				waits = true
+				w.keeper.c.unheard.begin()
+			}
+			w.askingAgain(trouble)
 		}
 		return again, err
 	})
+	if waits {
+		w.keeper.c.unheard.end(err == nil)
+	}
 	switch {
 	case err == nil:
 		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
@@ -130,6 +138,14 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 		return ErrClosed
 	}
 	return w.overOr(trouble)
+}
+
+// askingAgain logs that calls ask again. One line speaks for all calls of the client.
+func (w *waiting) askingAgain(trouble error) {
+	c := w.keeper.c
+	if calls, due := c.unheard.due(c.clock.Now()); due {
+		c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Int("calls", calls), slog.Any("err", trouble))
+	}
 }
 
 // sendOnce makes one try, and tells the room what its answer says.

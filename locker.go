@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,7 @@ type Client struct {
 	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
 	owners      atomic.Int64
 	losses      atomic.Uint64 // of sessions
+	unheard     unheard       // calls that Redis has not answered, for the log
 	labels      *label.Book
 	specs       specs
 	cfg         config
@@ -224,7 +226,8 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 
 // Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still
 // succeed. When the last hold is released, the client closes. If ctx ends before that, Shutdown
-// returns ctx's error, and the client goes on waiting for its holds. Call Close to end it then.
+// returns ctx's error and names the holds that are left, up to five locks. The client goes on
+// waiting for them. Call Close to end it then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
@@ -233,9 +236,38 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("relock: %w", errNoContext)
 	}
 	if c.tracker.Drain(); !c.tracker.Quiet(ctx) {
-		return fmt.Errorf("relock: shutdown: %w", ending.Of(ctx))
+		return fmt.Errorf("relock: shutdown: %w; %s", ending.Of(ctx), c.leftover())
 	}
 	return c.Close()
+}
+
+// leftover says for which holds a Shutdown still waits.
+func (c *Client) leftover() string {
+	c.mu.Lock()
+	known := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	holds, names := 0, make(map[string]bool)
+	for _, a := range known {
+		a.keeper.mu.Lock()
+		if a.Held() || a.Away() {
+			if h := a.Session.Newest(); h != nil {
+				holds += a.Session.Live()
+				names[fmt.Sprintf("%.64q", h.Of.(*Hold).lock.Name())] = true
+			}
+		}
+		a.keeper.mu.Unlock()
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	switch most := 5; {
+	case holds == 0:
+		return "no hold is left, but Redis has not confirmed every release"
+	case holds == 1:
+		return "1 hold is left, of " + sorted[0]
+	case len(sorted) > most:
+		return fmt.Sprintf("%d holds are left, of %s and %d other locks", holds, strings.Join(sorted[:most], ", "), len(sorted)-most)
+	default:
+		return fmt.Sprintf("%d holds are left, of %s", holds, strings.Join(sorted, ", "))
+	}
 }
 
 // closeGrace is how long Close goes on leaving queues and releasing what was unlocked.

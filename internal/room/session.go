@@ -61,6 +61,9 @@ func (s *Session) Newest() *Hold {
 	return s.holds.last()
 }
 
+// Live is how many holds it has that are not unlocked.
+func (s *Session) Live() int { return s.holds.len() }
+
 // Several says that Redis has it as one of several.
 func (s *Session) Several() bool { return s.several }
 

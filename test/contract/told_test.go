@@ -1,6 +1,8 @@
 package contract_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -90,6 +92,94 @@ func TestHoldsThatEndTogetherSayEachWhy(t *testing.T) {
 			if got := h.Err(); got == nil || !strings.HasSuffix(got.Error(), ": "+want) {
 				t.Errorf("Err = %v, want %s", got, want)
 			}
+		}
+	})
+}
+
+// The one question of a hanging deploy is which holds are left.
+func TestShutdownThatRunsOutOfTimeNamesTheHoldsThatAreLeft(t *testing.T) {
+	const said = "relock: shutdown: context deadline exceeded; "
+	for want, held := range map[string][]string{
+		`1 hold is left, of "a"`:                                         {"a"},
+		`3 holds are left, of "a", "b"`:                                  {"b", "a", "b"},
+		`7 holds are left, of "a", "b", "c", "d", "e" and 2 other locks`: {"g", "f", "e", "d", "c", "b", "a"},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c := x.Client()
+			for _, name := range held {
+				rig.Must(t, c.NewLock(name).Lock(x.By("me")))
+			}
+			rig.Must(t, c.NewLock("released").Do(t.Context(), func(context.Context) error { return nil }))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := c.Shutdown(ctx)
+			rig.WantIs(t, err, context.DeadlineExceeded)
+			if got := err.Error(); got != said+want {
+				t.Errorf("Shutdown says\n\t%s\nwant\n\t%s", got, said+want)
+			}
+		})
+	}
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked(relock.ReleaseTimeout(100 * time.Millisecond))
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		link.Hole()
+		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := c.Shutdown(ctx)
+		if want := said + "no hold is left, but Redis has not confirmed every release"; err == nil || err.Error() != want {
+			t.Errorf("Shutdown says\n\t%v\nwant\n\t%s", err, want)
+		}
+	})
+}
+
+// Ten minutes of outage with fifty calls: a line for each of their tries would be tens of thousands.
+func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const calls = 50
+		var out lockedBuffer
+		c, link := x.Linked(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+		rig.Must(t, c.NewLock("before").Do(t.Context(), func(context.Context) error { return nil }))
+		lines := func() (all []string) {
+			for line := range strings.Lines(out.String()) {
+				if strings.Contains(line, "asking for a lock again") {
+					all = append(all, line)
+				}
+			}
+			return all
+		}
+		for round := 1; round <= 2; round++ {
+			before := len(lines())
+			mend := link.Cut()
+			done := make(chan error, calls)
+			for i := range calls {
+				go func() {
+					l := c.NewLock(fmt.Sprint("lock", i))
+					if err := l.Lock(t.Context()); err != nil {
+						done <- err
+						return
+					}
+					done <- l.Unlock()
+				}()
+			}
+			time.Sleep(10 * time.Second)
+			if n := len(lines()) - before; n < 2 || n > 5 {
+				t.Errorf("outage %d: %d lines in ten seconds, want 2 to 5:\n%s", round, n, strings.Join(lines()[before:], ""))
+			}
+			time.Sleep(10 * time.Minute)
+			told := lines()[before:]
+			if n := len(told); n < 8 || n > 20 {
+				t.Errorf("outage %d: %d lines in ten minutes, want 8 to 20", round, n)
+			}
+			if last := told[len(told)-1]; !strings.Contains(last, " calls=50 ") || !strings.Contains(last, "level=WARN") {
+				t.Errorf("outage %d: the last line says %q, want calls=50", round, last)
+			}
+			mend()
+			for range calls {
+				rig.Must(t, <-done)
+			}
+			time.Sleep(2 * time.Second)
 		}
 	})
 }

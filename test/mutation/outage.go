@@ -54,6 +54,16 @@ var outageRules = []Rule{
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
+		"the log of an outage has ever fewer lines", "unheard.go",
+		"\t\treturn u.calls, false\n", "\t\treturn u.calls, true\n",
+		[]string{"TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls"},
+	},
+	{
+		"a Shutdown that runs out of time names the holds that are left", "locker.go",
+		"if h := a.Session.Newest(); h != nil {", "if h := a.Session.Newest(); h == nil {",
+		[]string{"TestShutdownThatRunsOutOfTimeNamesTheHoldsThatAreLeft"},
+	},
+	{
 		"the first unanswered request is told of", "ask.go",
 		"	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return unanswered", "	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {\n		return nil\n		return unanswered",
 		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},
