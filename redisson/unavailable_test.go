@@ -12,11 +12,6 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
-	"github.com/redis/go-redis/v9"
-	"github.com/relock-go/relock"
-	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/rig"
-	"github.com/relock-go/relock/redisson"
 )
 
 // Fails when code cannot tell a lock that was taken until the deadline from a Redis that was silent until then.

@@ -5,7 +5,7 @@ package mutation
 var outageRules = []Rule{
 	{
 		"an outage is an ErrUnavailable", "errors.go",
-		"return outcome != transport.Refused && outcome != transport.Closed", "return outcome != outcome",
+		"return outcome != transport.Refused && outcome != transport.Closed", "return outcome > 99",
 		[]string{"TestDeadlineOfAContextTellsAnOutageFromATakenLock", "TestAnOutageIsNeverTakenForContention"},
 	},
 	{
