@@ -54,7 +54,7 @@ var outageRules = []Rule{
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
-		"the log of an outage has ever fewer lines", "unheard.go",
+		"the log of an outage has ever fewer lines", "ask.go",
 		"\t\treturn u.calls, false\n", "\t\treturn u.calls, true\n",
 		[]string{"TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls"},
 	},
