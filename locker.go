@@ -226,7 +226,7 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 
 // Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still
 // succeed. When the last hold is released, the client closes. If ctx ends before that, Shutdown
-// returns ctx's error and names the holds that are left, up to five locks. The client goes on
+// returns ctx's error and says how many holds are left, and of which locks. The client goes on
 // waiting for them. Call Close to end it then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
