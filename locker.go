@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/listener"
+	"github.com/relock-go/relock/internal/logqueue"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/shutdown"
@@ -63,6 +65,7 @@ type Client struct {
 	access      *access.Checker
 	journal     *replay.Journal // releases of late; mu guards it too
 	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
+	logs        *logqueue.Queue // what the logger's handler has not been given yet
 	replayTask  renewal.Task    // the next round of what is released again
 	onlyOne     atomic.Bool     // a script may name one lock only
 	leaving     leaving.Book    // what calls that have ended leave in Redis, until it is removed
@@ -111,11 +114,15 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		id:        wire.NewNonce().String(),
 		name:      wire.NewNonce().String()[:nameLen],
 		cfg:       cfg,
+		logs:      new(logqueue.Queue),
 		transport: tr,
 		clock:     clock.System(),
 		ended:     make(chan struct{}),
 		rooms:     make(map[string]map[string]*keeper),
 		sessions:  make(map[wire.Nonce]*acquisition),
+	}
+	if to := cfg.log.Handler(); to != slog.DiscardHandler {
+		c.cfg.log = slog.New(c.logs.Handler(to))
 	}
 	if cfg.sharded {
 		c.id = key.Sharded(c.id)
@@ -273,12 +280,16 @@ func (c *Client) leftover() string {
 // closeGrace is how long Close goes on leaving queues and releasing what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
+// logGrace is how long Close waits for the handler of the logger.
+const logGrace = 100 * time.Millisecond
+
 // Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters
 // get ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close
 // still tells Redis which locks were unlocked and which waiters left.
 //
 // Close returns when the client's goroutines have ended. A goroutine that waits for a silent server
-// ends by the redis client's own timeouts. Close must not be called from a hook. A second Close
+// ends by the redis client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms
+// at most, and drops what is not logged by then. Close must not be called from a hook. A second Close
 // does nothing.
 func (c *Client) Close() error {
 	if c.unmade() {
@@ -299,6 +310,7 @@ func (c *Client) Close() error {
 	c.listeners.Close()
 	c.tracker.Wait()
 	c.transport.Wait()
+	c.logs.Close(logGrace)
 	return nil
 }
 

@@ -231,6 +231,7 @@ func TestALossIsLoggedOnceWhoeverFindsIt(t *testing.T) {
 			find(h)
 			rig.WantIs(t, h.Release(), relock.ErrLost)
 			rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+			synctest.Wait() // the handler of the log has a goroutine of its own
 			if n := strings.Count(out.String(), "level=ERROR msg=\"lock lost\" lock=a owner=me"); n != 1 {
 				t.Errorf("found by %s: told %d times, want once:\n%s", who, n, out.String())
 			}

@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
-		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
+		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/logqueue", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock": {module, module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
@@ -47,6 +47,7 @@ var imports = map[string][]string{
 	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/leaving":   {},
 	"internal/ledger":    {},
+	"internal/logqueue":  {},
 	"internal/listener": {
 		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
 	},

@@ -1,0 +1,142 @@
+// Package logqueue keeps a log handler that is slow, or hangs, from holding up those who log.
+//
+// The lock library logs on goroutines that must go on: those that renew holds, and those that wake
+// waiters. So it logs to a queue. A goroutine of the queue calls the handler.
+package logqueue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// size is how many records wait for the handler at most. Later ones are dropped.
+const size = 1024
+
+// A Queue has the records that the handler has not been given yet. The zero value is ready for use.
+type Queue struct {
+	mu      sync.Mutex // protects following fields; the handler is called without it
+	items   []item
+	dropped int           // records since the latest item
+	last    slog.Handler  // of the latest record that was dropped
+	drained chan struct{} // closed when the goroutine that calls the handler finds no record; nil: there is none
+}
+
+// An item is a record for a handler, behind as many that were dropped.
+type item struct {
+	ctx     context.Context
+	to      slog.Handler
+	record  slog.Record
+	dropped int
+	counts  bool // it has no record, only the count
+}
+
+// Handler returns a handler that queues the records for next, and returns at once.
+func (q *Queue) Handler(next slog.Handler) slog.Handler { return &handler{q, next} }
+
+// A handler is what a Queue looks like to a logger.
+type handler struct {
+	queue *Queue
+	next  slog.Handler
+}
+
+// Enabled does not ask the handler, which could block. The queue asks it later.
+func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	h.queue.add(item{ctx: ctx, to: h.next, record: r.Clone()})
+	return nil
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.queue.Handler(h.next.WithAttrs(attrs))
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	return h.queue.Handler(h.next.WithGroup(name))
+}
+
+// add queues an item, unless the queue is full.
+func (q *Queue) add(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) >= size {
+		q.dropped++
+		q.last = it.to
+		return
+	}
+	it.dropped, q.dropped = q.dropped, 0
+	q.items = append(q.items, it)
+	if q.drained == nil {
+		q.drained = make(chan struct{})
+		go q.drain()
+	}
+}
+
+// drain calls the handler until the queue is empty.
+func (q *Queue) drain() {
+	over := false
+	defer func() {
+		if !over {
+			go q.drain() // the handler has ended the goroutine
+		}
+	}()
+	for {
+		it, ok := q.next()
+		if !ok {
+			over = true
+			return
+		}
+		if it.dropped > 0 {
+			slog.New(it.to).Warn("log records dropped: the handler takes too long", slog.Int("records", it.dropped))
+		}
+		if !it.counts && it.to.Enabled(it.ctx, it.record.Level) {
+			_ = it.to.Handle(it.ctx, it.record) // slog's loggers do not look at the error either
+		}
+	}
+}
+
+// next takes the first item. Behind the last record there may be a count of those that were
+// dropped.
+func (q *Queue) next() (it item, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case len(q.items) > 0:
+		it = q.items[0]
+		q.items[0] = item{}
+		q.items = q.items[1:]
+	case q.dropped > 0:
+		it = item{ctx: context.Background(), to: q.last, dropped: q.dropped, counts: true}
+		q.dropped, q.last = 0, nil
+	default:
+		q.items = nil
+		close(q.drained)
+		q.drained = nil
+		return item{}, false
+	}
+	return it, true
+}
+
+// Close waits until the handler has had all records, but no longer than limit. Then it drops what is
+// left. A handler that never returns keeps its goroutine. Records that come later are handled as
+// before.
+func (q *Queue) Close(limit time.Duration) {
+	q.mu.Lock()
+	drained := q.drained
+	q.mu.Unlock()
+	if drained == nil {
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		clear(q.items)
+		q.items, q.dropped, q.last = nil, 0, nil
+	}
+}
