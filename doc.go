@@ -80,7 +80,7 @@
 //     handle, goroutine or process. Each success needs its own Unlock.
 //   - [Owner] names the owner of all calls of one handle.
 //   - A call returns [ErrDeadlock] at once if its context descends from a live hold
-//     of the same lock under another owner, as contexts of Do and [Hold.Context] do.
+//     of the same lock under another owner. Do and [Hold.Context] make such contexts.
 //
 // Goroutines that share an owner do not exclude each other. An owner is what a
 // thread is in Java.

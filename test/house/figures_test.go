@@ -106,10 +106,9 @@ func prose(files map[string]string) map[string]string {
 	pages := map[string]string{}
 	for name, text := range files {
 		switch {
-		case strings.HasPrefix(name, "docs/benchmarks") || name == "CHANGELOG.md" || strings.HasPrefix(name, "test/torture/") || strings.HasPrefix(name, "bench/"):
+		case strings.HasPrefix(name, "docs/benchmarks") || name == "docs/decisions/track-record.md" || name == "CHANGELOG.md" || strings.HasPrefix(name, "test/torture/") || strings.HasPrefix(name, "bench/"):
 			continue
 		case strings.HasSuffix(name, ".md"):
-			text, _, _ = strings.Cut(text, "\n## Track record")
 			text = strings.ReplaceAll(text, "\n\n", " | ")
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "internal/redistest/"):
 			text = comments(text, "//")
