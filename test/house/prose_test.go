@@ -87,7 +87,7 @@ func judgePage(text string, note func(kind, text string)) {
 			continue
 		}
 		cells := strings.HasPrefix(line, "|")
-		if n := len([]rune(line)); n > longLine && !cells && !strings.HasPrefix(strings.TrimLeft(line, "["), "!") { // a picture is one line
+		if n := len([]rune(line)); n > longLine && !cells && !strings.HasPrefix(strings.TrimLeft(line, "["), "!") && strings.Contains(strings.TrimSpace(line), " ") { // a picture is one line
 			note("long line", fmt.Sprintf("%d characters: %.60s", n, line))
 		}
 		if cells {
