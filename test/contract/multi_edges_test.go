@@ -96,9 +96,10 @@ func TestMultiOfLocksThatDoNotGoTogetherIsRefused(t *testing.T) {
 			"another prefix'": relock.NewMulti(c.NewLock("a"), x.Client(relock.KeyPrefix("p")).NewLock("a")),
 		} {
 			_, try := m.TryLock(t.Context(), 0)
-			_, tryDo := m.TryDo(t.Context(), 0, nil)
+			runs := func(context.Context) error { t.Errorf("%s: fn ran", name); return nil }
+			_, tryDo := m.TryDo(t.Context(), 0, runs)
 			for call, err := range map[string]error{
-				"Lock": m.Lock(t.Context()), "TryLock": try, "Do": m.Do(t.Context(), nil), "TryDo": tryDo, "Unlock": m.Unlock(),
+				"Lock": m.Lock(t.Context()), "TryLock": try, "Do": m.Do(t.Context(), runs), "TryDo": tryDo, "Unlock": m.Unlock(),
 			} {
 				if !errors.Is(err, relock.ErrInvalidOption) {
 					t.Errorf("%s of %s: %v, want ErrInvalidOption", call, name, err)

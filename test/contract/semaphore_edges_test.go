@@ -52,7 +52,7 @@ func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
 		s := c.NewSemaphore("s", 2)
 		rig.Must(t, s.Do(t.Context(), func(outer context.Context) error {
 			return s.Do(outer, func(inner context.Context) error {
-				rig.WantIs(t, s.Do(inner, nil), relock.ErrDeadlock)
+				rig.WantIs(t, s.Do(inner, func(context.Context) error { t.Error("fn ran"); return nil }), relock.ErrDeadlock)
 				_, err := s.TryAcquire(inner, time.Second)
 				rig.WantIs(t, err, relock.ErrDeadlock)
 				rig.WantIs(t, x.Client().NewLock("s").Lock(inner), relock.ErrKind)

@@ -173,6 +173,8 @@ func plausible(t *testing.T, of reflect.Type) reflect.Value {
 		return reflect.ValueOf(1)
 	case reflect.TypeFor[relock.Ticket]():
 		return reflect.ValueOf(relock.Ticket("a"))
+	case reflect.TypeFor[relock.Holder]():
+		return reflect.ValueOf(relock.Holder{Owner: "a", Token: 1})
 	case reflect.TypeFor[func(context.Context) error]():
 		return reflect.ValueOf(func(context.Context) error { t.Error("fn ran"); return nil })
 	}
