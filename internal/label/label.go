@@ -143,7 +143,9 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 // until it is stored again: so it outlives the leases of a process that dies.
 func (b *Book) introduction() transport.Call {
 	life := time.Duration(b.lease.Load()) + 2*every
-	return b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
+	call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
+	call.Apart = true // a connection that falls silent under it must not delay the first lock, which uses the shared one
+	return call
 }
 
 // Doubt has the label stored again by whatever the client does next: the server may be

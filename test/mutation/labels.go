@@ -8,6 +8,11 @@ var labelRules = []Rule{
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
 	},
 	{
+		"a label is stored on another connection than locks are asked for", "internal/label/label.go",
+		"call.Apart = true", "call.Apart = false",
+		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
+	},
+	{
 		"nor to be read", "internal/label/label.go",
 		"readWithin = time.Second", "readWithin = time.Minute",
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
