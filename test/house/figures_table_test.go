@@ -131,6 +131,10 @@ var figures = []figure{
 		says: []string{`a page of at most #`},
 	},
 	{
+		what: "how long Close waits for the handler of the log", file: "locker.go", source: `logGrace = (.+)`,
+		says: []string{`Close waits (?:for them )?for @\s+at most`},
+	},
+	{
 		what: "how long Close leaves queues", file: "locker.go", source: `closeGrace = (.+)`,
 		says: []string{`.Close. waits up to @`, `[Ff]or at most @ Close`},
 	},
