@@ -143,8 +143,8 @@ var All = []Mutant{
 		Edits: []Edit{
 			{"lua/shared_state.lua", "  if state.fresh then", "  if false then"},
 			{"lua/acquire.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[8])", "redis.call('PERSIST', KEYS[1])"},
-			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[5])", "redis.call('PERSIST', KEYS[1])"},
-			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], math.max(keep, until_ms - now))", "redis.call('PERSIST', KEYS[1])"},
+			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[5] + math.max(ahead, 0))", "redis.call('PERSIST', KEYS[1])"},
+			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], math.max(life(0, keep), until_ms - now))", "redis.call('PERSIST', KEYS[1])"},
 		},
 		Loads: exclusive, Want: []check.Name{check.Leaked},
 	},
