@@ -75,7 +75,7 @@ func (e *requestError) Unwrap() error { return e.err }
 
 // Is makes an outage an ErrUnavailable. A refusal does not pass, and the client's own end is none.
 func (e *requestError) Is(target error) bool {
-	if target != ErrUnavailable { //nolint:errorlint // this is what errors.Is goes by
+	if target != ErrUnavailable {
 		return false
 	}
 	outcome := transport.Classify(e.err)

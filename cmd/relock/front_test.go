@@ -21,9 +21,18 @@ func TestHelpAndVersionAreThereInEveryForm(t *testing.T) {
 		args string
 		says string
 	}{
-		{"-h", usage()}, {"--help", usage()}, {"-help", usage()}, {"help", usage()}, {"-q --help", usage()},
-		{"help run", run.help(&tool{})}, {"run --help", run.help(&tool{})}, {"run -h", run.help(&tool{})}, {"help -- run", run.help(&tool{})},
-		{"-version", version() + "\n"}, {"--version", version() + "\n"}, {"version", version() + "\n"},
+		{"-h", usage()},
+		{"--help", usage()},
+		{"-help", usage()},
+		{"help", usage()},
+		{"-q --help", usage()},
+		{"help run", run.help(&tool{})},
+		{"run --help", run.help(&tool{})},
+		{"run -h", run.help(&tool{})},
+		{"help -- run", run.help(&tool{})},
+		{"-version", version() + "\n"},
+		{"--version", version() + "\n"},
+		{"version", version() + "\n"},
 	} {
 		if status, out, complaint := w.relock(strings.Fields(row.args)...); status != 0 || out != row.says || complaint != "" {
 			t.Errorf("%s: status %d, %q, complaint %q", row.args, status, out, complaint)
@@ -58,8 +67,12 @@ func TestANameMayBeginWithADash(t *testing.T) {
 func TestAValueOfNothingIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, args := range [][]string{
-		{"run", "-every", "0", "x", "echo", "ran"}, {"run", "-owner", "", "x", "echo", "ran"}, {"top", "-looks", "0"}, {"top", "-every", "0"},
-		{"run", "-skipped", "3", "x", "echo", "ran"}, {"run", "-every", "1h", "-skipped", "256", "x", "echo", "ran"},
+		{"run", "-every", "0", "x", "echo", "ran"},
+		{"run", "-owner", "", "x", "echo", "ran"},
+		{"top", "-looks", "0"},
+		{"top", "-every", "0"},
+		{"run", "-skipped", "3", "x", "echo", "ran"},
+		{"run", "-every", "1h", "-skipped", "256", "x", "echo", "ran"},
 	} {
 		if status, out, _ := w.relock(args...); status != exitUsage || out != "" {
 			t.Errorf("%q: status %d, %q", args, status, out)

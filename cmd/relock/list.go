@@ -151,7 +151,7 @@ func (t *tool) top(fs *flags) action {
 				t.draw(began, took, locks)
 			}
 			if n == looks || t.unsaid != nil {
-				return nil
+				return nil //nolint:nilerr // what could not be written is told when the command ends
 			}
 			rest := time.NewTimer(restAfter(took, every))
 			select {

@@ -31,7 +31,7 @@ func reap(yes uintptr) {
 func (w *world) startReaper(args ...string) *process {
 	w.Helper()
 	w.Setenv("RELOCK_TEST_REAPER", "1")
-	defer os.Unsetenv("RELOCK_TEST_REAPER")
+	defer func() { _ = os.Unsetenv("RELOCK_TEST_REAPER") }()
 	return w.start(args...)
 }
 

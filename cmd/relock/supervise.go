@@ -255,5 +255,5 @@ func (c *child) anyLeft(closely bool) bool {
 			break
 		}
 	}
-	return syscall.Kill(-c.pid, 0) == nil && !(closely && onlyZombies(c.pid))
+	return syscall.Kill(-c.pid, 0) == nil && (!closely || !onlyZombies(c.pid))
 }
