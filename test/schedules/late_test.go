@@ -218,6 +218,7 @@ func TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner(t *testing.T) {
 		}
 		s.Until(time.Millisecond)
 		rig.NotTrusted(t, first)
+		rig.WantIs(t, first.Release(), relock.ErrLost) // the owner must unlock what it has lost
 		next := s.Take(a.NewLock("l", relock.Owner("W")))
 		close(late)
 		_ = operator.Link.Settle(t.Context())
