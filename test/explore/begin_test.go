@@ -154,7 +154,7 @@ func (a *wish) expected(err error) bool {
 	case errors.Is(err, relock.ErrInvalidOption):
 		return a.lent
 	case errors.Is(err, relock.ErrLost):
-		return a.shares // its owner has not unlocked what it has lost
+		return a.shares || a.owner != "" // what was lost is yet to be unlocked, through this handle or by this owner
 	case errors.Is(err, relock.ErrNotAcquired):
 		return a.tries
 	case errors.Is(err, relock.ErrClosed):
