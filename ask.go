@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -120,14 +119,14 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 		if again = useless || !w.once; again && tries > 1 && w.ctx.Err() == nil {
 			if !waits {
 				waits = true
-				w.keeper.c.unheard.begin()
+				w.keeper.c.unheard.Begin()
 			}
 			w.askingAgain(trouble)
 		}
 		return again, err
 	})
 	if waits {
-		w.keeper.c.unheard.end(err == nil)
+		w.keeper.c.unheard.End(err == nil)
 	}
 	switch {
 	case err == nil:
@@ -144,7 +143,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 // askingAgain logs that calls ask again. One line speaks for all calls of the client.
 func (w *waiting) askingAgain(trouble error) {
 	c := w.keeper.c
-	if calls, due := c.unheard.due(c.clock.Now()); due {
+	if calls, due := c.unheard.Due(c.clock.Now()); due {
 		c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Int("calls", calls), slog.Any("err", trouble))
 	}
 }
@@ -315,51 +314,4 @@ func (w *waiting) verdict(err error) error {
 		return trouble
 	}
 	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
-}
-
-// unheard counts the calls that Redis has not answered. Each of them asks again about once a
-// second, so the log has one line for all of them, and ever less often.
-type unheard struct {
-	mu    sync.Mutex // guards the following fields
-	calls int
-	pause time.Duration // from the latest line to the next, at least; 0: the next is due
-	told  instant       // the latest line
-}
-
-const (
-	firstUnheard = time.Second
-	mostUnheard  = time.Minute
-)
-
-func (u *unheard) begin() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.calls++
-}
-
-// end forgets a call. When the last is answered the outage is over, and the next outage is told
-// of at once.
-func (u *unheard) end(answered bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.calls--; answered && u.calls == 0 {
-		u.pause = 0
-	}
-}
-
-// due says whether a line is due now, and how many calls are unanswered. After a long silence it
-// begins anew: calls that gave up have not seen the end of their outage.
-func (u *unheard) due(now instant) (calls int, due bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch since := now.Sub(u.told); {
-	case u.pause == 0, since > 10*u.pause:
-		u.pause = firstUnheard
-	case since < u.pause:
-		return u.calls, false
-	default:
-		u.pause = min(2*u.pause, mostUnheard)
-	}
-	u.told = now
-	return u.calls, true
 }

@@ -103,8 +103,8 @@ func (h *Hold) handedOver() bool {
 	return h.extras != nil && h.detached
 }
 
-// outlasting returns a context for the request that hands h over. If ctx is a context of h, or descends from one, it
-// ends with h, and the request must not: it then ends with what else ends ctx.
+// outlasting returns a context for the request that hands h over. A context of h ends with h, but the request must go
+// on. It ends at ctx's deadline, with the parent of h's context, or if somebody cancels ctx.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {

@@ -26,6 +26,7 @@ import (
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/unheard"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -52,7 +53,7 @@ type Client struct {
 	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
 	owners      atomic.Int64
 	losses      atomic.Uint64 // of sessions
-	unheard     unheard       // calls that Redis has not answered, for the log
+	unheard     unheard.Calls // calls that Redis has not answered, for the log
 	labels      *label.Book
 	specs       specs
 	cfg         config

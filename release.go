@@ -141,7 +141,7 @@ func (a *acquisition) wasGone() error {
 	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
 }
 
-// later releases without anybody waiting for it, but for later attempts of this client.
+// later releases while nobody waits for it, except later attempts of this client.
 // When it gives up the lease has ended, and Shutdown must not wait any longer: nor for a
 // rest, which goes on without it.
 func (r *releasing) later() {

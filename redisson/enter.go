@@ -45,7 +45,7 @@ func (w *waiting) gate() error {
 
 // outdo has the holds of other sessions on an exclusive handle be lost, as Redis has granted the
 // lock to s, and says whether there is any. An older hold may not have heard of its loss: its
-// Unlock must not end the new one. outdo needs the client's mu; todo is to be run without it.
+// Unlock must not end the new one. outdo needs the client's mu; run todo without it.
 func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 	if l.kind == reading {
 		return false

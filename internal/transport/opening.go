@@ -35,7 +35,7 @@ type opening struct {
 	own   *own
 	began time.Time
 	end   context.CancelFunc
-	vain  atomic.Bool // a call has waited for it in vain
+	vain  atomic.Bool // a call has waited for it, and gave up
 
 	mu    sync.Mutex // protects following fields
 	conn  *holdable  // the latest
@@ -143,8 +143,8 @@ func (p *opening) cutOff() {
 }
 
 // opened ends an opening. A stream goes on with its connection, unless there is one by now.
-// Where none could be made none is for a while: each call would wait for it in vain. Where
-// nothing can interrupt it, as through an SSH tunnel, none is ever: a call there could not be ended.
+// After a failure none is made for a while, because each call would wait for it. If nothing can
+// interrupt it, as through an SSH tunnel, none is made at all: a call could not be ended.
 func (o *own) opened(p *opening) {
 	p.mu.Lock()
 	taken, failed := p.taken, !p.taken && !p.cut

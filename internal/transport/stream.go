@@ -65,7 +65,7 @@ type flight struct {
 	done   atomic.Bool   // it has its reply
 	reply  reply         // before done
 	ends   int           // of who writes: where it ends in stream.out
-	again  bool          // before done: it was made with others in vain, and is to be made by itself
+	again  bool          // before done: it failed when it was made with others, and must be made by itself
 	gone   error         // why it has had no reply; stays where it may have run
 
 	// Guarded by stream.mu:

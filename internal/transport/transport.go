@@ -35,7 +35,7 @@ type Transport struct {
 	routed    atomic.Bool  // the Cluster client knows its slots
 	plain     bool         // rdb makes its connections without TLS
 	met       atomic.Bool  // a command has been answered
-	rtt       atomic.Int64 // what an answer took at best of late; 0: none has come
+	rtt       atomic.Int64 // the shortest time of a recent answer; 0: none has come
 
 	life context.Context // of what nobody waits for: until Wait
 	end  context.CancelFunc
@@ -168,7 +168,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) 
 	return r
 }
 
-// measured keeps what an answer took at best of late.
+// measured keeps the shortest time of a recent answer.
 func (t *Transport) measured(took time.Duration) {
 	best := t.rtt.Load()
 	if best == 0 || int64(took) < best {

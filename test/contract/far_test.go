@@ -76,7 +76,7 @@ func releaseWithin(t *testing.T, h *relock.Hold, rtt time.Duration, trips int) {
 
 // A round trip may take up to a sixth of the TTL, and up to 1 s. Fails when the
 // time for one try has to do for a connection as well, when the greeting of a connection ends with
-// the call that wanted it, or when the next try begins it anew.
+// the call that wanted it, or when the next try begins it again.
 func TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips(t *testing.T) {
 	for _, c := range []struct{ rtt, ttl time.Duration }{
 		{20 * time.Millisecond, 30 * time.Second},

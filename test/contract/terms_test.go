@@ -98,8 +98,8 @@ func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
 	})
 }
 
-// Two nested calls wait for the turn of a third, and one statement is for both. The lease need
-// not be stated for the longer of them, as it was renewed lately, but for the shorter it must be.
+// Two nested calls wait for the turn of a third, and one statement is for both. The longer lease was
+// renewed recently and need not be stated. The shorter one must be.
 func TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()

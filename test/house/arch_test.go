@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	".": {
 		goredis, uuid,
 		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
-		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/logqueue", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport",
+		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/logqueue", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/unheard",
 		module + "/internal/trust", module + "/internal/wire",
 	},
 	"cmd/relock": {module, module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
@@ -66,6 +66,7 @@ var imports = map[string][]string{
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/ending", module + "/internal/script"},
 	"internal/trust":     {module + "/internal/clock"},
+	"internal/unheard":   {module + "/internal/clock"},
 	"internal/wire":      {module + "/lua", module + "/internal/key", module + "/internal/ledger", module + "/internal/room", module + "/internal/script", module + "/internal/transport"},
 	"lua":                {},
 	"redisson": {

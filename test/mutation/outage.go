@@ -54,8 +54,8 @@ var outageRules = []Rule{
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{
-		"the log of an outage has ever fewer lines", "ask.go",
-		"\t\treturn u.calls, false\n", "\t\treturn u.calls, true\n",
+		"the log of an outage has ever fewer lines", "internal/unheard/unheard.go",
+		"\t\treturn c.n, false\n", "\t\treturn c.n, true\n",
 		[]string{"TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls"},
 	},
 	{

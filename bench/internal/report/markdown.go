@@ -110,7 +110,7 @@ var sections = []section{
 	},
 }
 
-// Markdown is the page that says what was to be reached and what was.
+// Markdown is the page of the targets and what was measured.
 func (r Results) Markdown(p Page) string {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n\n")
