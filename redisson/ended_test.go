@@ -14,34 +14,17 @@ import (
 	"github.com/relock-go/relock/redisson"
 )
 
-// An endedContext has ended once its flag is set, and wakes nobody until later: a call that is
-// granted the lock meanwhile sees the grant first.
-type endedContext struct {
-	context.Context
-	ended atomic.Bool
-	done  chan struct{}
-}
-
-func (c *endedContext) Done() <-chan struct{} { return c.done }
-
-func (c *endedContext) Err() error {
-	if c.ended.Load() {
-		return context.Canceled
-	}
-	return nil
-}
-
 // TestACallOfRedissonThatHasEndedNeverHolds has the call's context end while the answer that
 // grants the lock is under way.
 func TestACallOfRedissonThatHasEndedNeverHolds(t *testing.T) {
 	for name, opts := range map[string][]redisson.LockOption{"plain": nil, "fair": {redisson.Fair()}} {
 		t.Run(name, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
-				ctx := &endedContext{Context: t.Context(), done: make(chan struct{})}
+				ctx := rig.NewEndedContext(t.Context())
 				link := redistest.NewLink(t, x.Server.Dial)
 				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 					if cmd.Is("eval", "evalsha") {
-						ctx.ended.Store(true)
+						ctx.End()
 					}
 					return redistest.Pass
 				})
@@ -51,7 +34,7 @@ func TestACallOfRedissonThatHasEndedNeverHolds(t *testing.T) {
 				if got, err := c.NewLock("job", opts...).TryLock(t.Context(), 0); !got || err != nil {
 					t.Fatalf("a later attempt got %v, %v: what the call was granted stays", got, err)
 				}
-				close(ctx.done)
+				ctx.Wake()
 			})
 		})
 	}

@@ -50,44 +50,16 @@ func forcedBeside(t *testing.T, f func(x *rig.Lab, l, other *redisson.Lock, seco
 	}
 }
 
-func refuses(t *testing.T, l *redisson.Lock) {
-	t.Helper()
-	if got, err := l.TryLock(t.Context(), 0); got || err != nil {
-		t.Errorf("TryLock = %v, %v, want false, nil", got, err)
-	}
-}
-
 // Two calls of one handle held. The Unlock of the second ended the first one's hold, and its own
 // was renewed for ever.
 func TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
-	forcedBeside(t, func(x *rig.Lab, l, other *redisson.Lock, second rig.Going) {
-		second.Pending(x.T, "Lock on a handle whose lost hold is not unlocked")
-		if !rig.IsShut(l.Lost()) || l.HoldCount() != 0 {
-			x.T.Errorf("Lost is closed: %v, %d live holds: want the first hold to be lost once the lock was granted again",
-				rig.IsShut(l.Lost()), l.HoldCount())
-		}
-		time.Sleep(time.Hour)
-		rig.Must(x.T, other.Lock(x.T.Context()))
-		rig.Must(x.T, other.Unlock())
-		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
-		rig.Must(x.T, rig.Returned(x.T, second))
-		refuses(x.T, other)
-		rig.Must(x.T, l.Unlock())
-		rig.WantIs(x.T, l.Unlock(), relock.ErrNotHeld)
-		rig.Must(x.T, other.Lock(x.T.Context()))
-		rig.Must(x.T, other.Unlock())
-	})
+	forcedBeside(t, func(x *rig.Lab, l, other *redisson.Lock, second rig.Going) { rig.SecondHoldWaits(x, l, other, second) })
 }
 
 // The Unlock of the first ended the second one's hold, and said nothing of the loss.
 func TestUnlockOfALostSharedHoldLeavesTheNextHoldOfItsHandle(t *testing.T) {
 	forcedBeside(t, func(x *rig.Lab, l, other *redisson.Lock, second rig.Going) {
-		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
-		rig.Must(x.T, rig.Returned(x.T, second))
-		refuses(x.T, other)
-		time.Sleep(time.Minute)
-		refuses(x.T, other)
-		rig.Must(x.T, l.Unlock())
+		rig.LostUnlockSparesTheNext(x, l, other, second)
 	})
 }
 
@@ -100,7 +72,7 @@ func TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle(t *testing.T) {
 		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
 		rig.Must(t, rw.RLock(t.Context()))
 		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
-		refuses(t, writer)
+		rig.RefusesAny(x, writer)
 		rig.Must(t, rw.RUnlock())
 		rig.WantIs(t, rw.RUnlock(), relock.ErrNotHeld)
 		rig.Must(t, writer.Lock(t.Context()))

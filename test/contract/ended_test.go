@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,23 +15,6 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
-
-// An endedContext has ended once its flag is set, and wakes nobody until later: a call that is
-// granted the lock meanwhile sees the grant first.
-type endedContext struct {
-	context.Context
-	ended atomic.Bool
-	done  chan struct{}
-}
-
-func (c *endedContext) Done() <-chan struct{} { return c.done }
-
-func (c *endedContext) Err() error {
-	if c.ended.Load() {
-		return context.Canceled
-	}
-	return nil
-}
 
 // sides are kinds of locks: a handle that holds, and one that waits behind it.
 var sides = map[string]func(c *relock.Client) (holds, waits relock.Locker){
@@ -67,13 +49,13 @@ func TestACallThatHasEndedNeverHolds(t *testing.T) {
 						holds, _ = of(own.Client)
 					}
 					rig.Must(t, holds.Lock(t.Context()))
-					ctx := &endedContext{Context: t.Context(), done: make(chan struct{})}
+					ctx := rig.NewEndedContext(t.Context())
 					call := rig.Beside(func() error { return waits.Lock(ctx) })
 					call.Pending(t, "the call")
-					ctx.ended.Store(true)
+					ctx.End()
 					rig.Must(t, holds.Unlock())
 					synctest.Wait()
-					close(ctx.done)
+					ctx.Wake()
 					rig.WantIs(t, <-call, context.Canceled)
 					if got, err := waits.TryLock(t.Context(), 0); !got || err != nil {
 						t.Fatalf("a later attempt got %v, %v: what the call was granted stays", got, err)

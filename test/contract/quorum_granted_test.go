@@ -40,39 +40,12 @@ func quorumGrantedBeside(t *testing.T, f func(x *rig.Lab, l, other *relock.Quoru
 
 func TestAQuorumLockHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
 	quorumGrantedBeside(t, func(x *rig.Lab, l, other *relock.QuorumLock, second rig.Going) {
-		second.Pending(x.T, "Lock on a handle whose lost hold is not unlocked")
-		if !rig.IsShut(l.Lost()) || l.HoldCount() != 0 {
-			x.T.Errorf("Lost is closed: %v, %d live holds: want the first hold to be lost once the lock was granted again",
-				rig.IsShut(l.Lost()), l.HoldCount())
-		}
-		time.Sleep(time.Hour)
-		rig.Must(x.T, other.Lock(x.T.Context()))
-		rig.Must(x.T, other.Unlock())
-		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
-		rig.Must(x.T, rig.Returned(x.T, second))
-		refusesQuorum(x, other)
-		rig.Must(x.T, l.Unlock())
-		rig.WantIs(x.T, l.Unlock(), relock.ErrNotHeld)
-		rig.Must(x.T, other.Lock(x.T.Context()))
-		rig.Must(x.T, other.Unlock())
+		rig.SecondHoldWaits(x, l, other, second)
 	})
 }
 
 func TestUnlockOfALostQuorumHoldLeavesTheNextHoldOfItsHandle(t *testing.T) {
 	quorumGrantedBeside(t, func(x *rig.Lab, l, other *relock.QuorumLock, second rig.Going) {
-		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
-		rig.Must(x.T, rig.Returned(x.T, second))
-		refusesQuorum(x, other)
-		time.Sleep(time.Minute)
-		refusesQuorum(x, other)
-		rig.Must(x.T, l.Unlock())
+		rig.LostUnlockSparesTheNext(x, l, other, second)
 	})
-}
-
-// refusesQuorum fails the test if l is granted.
-func refusesQuorum(x *rig.Lab, l *relock.QuorumLock) {
-	x.T.Helper()
-	if got, err := l.TryLock(x.T.Context(), 0); got || err != nil {
-		x.T.Errorf("TryLock = %v, %v, want false, nil", got, err)
-	}
 }
