@@ -47,7 +47,7 @@ func small(t *testing.T) (*load.Bench, *[]load.Sample) {
 	t.Cleanup(server.Stop)
 	samples := new([]load.Sample)
 	return &load.Bench{
-		Server: server, Rivals: rival.All(), Rounds: 1, Window: 10 * time.Millisecond, Regime: load.Asleep,
+		Server: server, Rivals: rival.All(), Rounds: 1, Window: 50 * time.Millisecond, Regime: load.Asleep,
 		Callers: []int{1, 16, 256, 1024}, HeldSizes: []int{200}, HeldTTL: 300 * time.Millisecond,
 		Keep: func(s load.Sample) { *samples = append(*samples, s) },
 		Note: t.Logf,
