@@ -54,14 +54,16 @@ func (b *Bench) signals(ctx context.Context, f *fleet, s *Sample) error {
 // signalled returns how long after the signal, and how long after the unlock behind it, who
 // had been waiting for some ms holds.
 func signalled(ctx context.Context, from, to rival.CondLock) (whole, unlock time.Duration, err error) {
-	got := make(chan error, 1)
+	got, holds := make(chan error, 1), make(chan struct{})
 	var at time.Time
 	go func() {
 		got <- func() error {
-			if err := within(ctx, to.Lock); err != nil {
+			err := within(ctx, to.Lock)
+			close(holds) // from gets the lock only once Wait has given it up: a signal before that would meet nobody
+			if err != nil {
 				return err
 			}
-			err := within(ctx, to.Wait)
+			err = within(ctx, to.Wait)
 			at = time.Now()
 			if err != nil {
 				return err
@@ -69,6 +71,7 @@ func signalled(ctx context.Context, from, to rival.CondLock) (whole, unlock time
 			return to.Unlock()
 		}()
 	}()
+	<-holds
 	_ = pause(ctx, 5*time.Millisecond)
 	if err := within(ctx, from.Lock); err != nil {
 		return 0, 0, err
