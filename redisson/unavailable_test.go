@@ -23,21 +23,21 @@ func TestDeadlineTellsAnOutageFromATakenLock(t *testing.T) {
 		link := redistest.NewLink(t, x.Server.Dial)
 		c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
 		rig.Must(t, err)
-		heal := func() {}
-		for _, silent := range []bool{false, true} {
-			if silent {
-				heal = link.Hole()
-			}
+		for name, begin := range map[string]func() (heal func()){
+			"redis answers": func() func() { return func() {} }, "silent": link.Hole, "refused": link.Cut,
+		} {
+			heal := begin()
 			for _, wait := range []time.Duration{0, 200 * time.Millisecond, time.Minute} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				got, err := c.NewLock("l").TryLock(ctx, wait)
 				cancel()
-				if got || errors.Is(err, relock.ErrUnavailable) != silent {
-					t.Errorf("redis silent %v, wait %v: %v, %v", silent, wait, got, err)
+				if got || errors.Is(err, relock.ErrUnavailable) != (name != "redis answers") {
+					t.Errorf("%s, wait %v: %v, %v", name, wait, got, err)
 				}
 			}
+			heal()
+			time.Sleep(10 * time.Second)
 		}
-		heal()
 		rig.Must(t, c.Close())
 		rig.Must(t, holder.Close())
 	})
