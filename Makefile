@@ -206,8 +206,8 @@ race modules alone: export GORACE ?= atexit_sleep_ms=50
 
 # What make test leaves to make check: packages that take minutes, and the modules beside the library.
 SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/house ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
-# Of the tests with processes and real servers make test runs these: exclusion, order, loss, tokens, wake-up.
-TELLING := ProcessesExcludeEachOther|FairGrantsInOrderOfArrivalOverProcesses|HolderBehindAPartitionKnowsBeforeAnybodyElseHolds|WaiterHoldsSoonAfterTheLeaseOfAKilledHolder|ReadersAndWritersOfProcessesNeverMeet|UnlockHandsTheLockToTheLongestWaiter|FirstQuestionAfterAPauseSaysLost
+# Of the tests with processes and real servers make test runs these: exclusion, order, loss, tokens, wake-up, help.
+TELLING := EachCommandHasHelpAndUsage|ProcessesExcludeEachOther|FairGrantsInOrderOfArrivalOverProcesses|HolderBehindAPartitionKnowsBeforeAnybodyElseHolds|WaiterHoldsSoonAfterTheLeaseOfAKilledHolder|ReadersAndWritersOfProcessesNeverMeet|UnlockHandsTheLockToTheLongestWaiter|FirstQuestionAfterAPauseSaysLost
 quick: ## the tests of `make test`, without the race detector
 	@echo "go test: the library and its contracts"; all=$$(go list ./...) && $(TEST) -count=1 -skip '^Test($(SEARCHES)|$(MEASURES))$$' \
 		$$(echo "$$all" | grep -vxF $(patsubst ./%,-e github.com/relock-go/relock/%,$(SLOW)))

@@ -12,7 +12,7 @@
 //	relock top [flags] [PREFIX]              the same, again and again, the longest queues first
 //	relock info [flags] NAME                 who holds the lock, of which kind it is, and how many wait
 //	relock waiters [flags] NAME              who waits for it, for what, in order
-//	relock unlock -force [flags] NAME        take the lock from its holders, or from one holder
+//	relock unlock -force [flags] NAME        take the lock from whoever holds it, or from one holder
 //	relock serve [flags]                     a page for browsers with all locks, who holds them and who waits
 //	relock completion bash|zsh|fish          what makes a shell complete relock's arguments
 //	relock man                               this help as a page for man
