@@ -54,7 +54,7 @@ func TestExplorerFindsWhatIsBroken(t *testing.T) {
 	for _, m := range all {
 		at, ok := foundByExploration[m.Name]
 		if os.Getenv("RELOCK_EXPLORE_MUTANTS") != "" {
-			at, ok = found{0, uint64(envInt(t, "RELOCK_EXPLORE_MUTANTS", 0))}, strings.HasPrefix(m.File, "lua/")
+			at, ok = found{0, uint64(envInt(t, "RELOCK_EXPLORE_MUTANTS", 0))}, strings.HasPrefix(m.In, "lua/")
 		}
 		if !ok {
 			continue
@@ -69,6 +69,11 @@ func TestExplorerFindsWhatIsBroken(t *testing.T) {
 // broken is the scripts' text without a rule.
 func broken(t *testing.T, m mutation.Rule) fs.FS {
 	t.Helper()
+	t.Helper()
+	changed, err := m.Without(mutation.NewCode(os.DirFS("../..")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	files := fstest.MapFS{}
 	names, err := fs.Glob(lua.FS, "*.lua")
 	for _, name := range names {
@@ -76,11 +81,7 @@ func broken(t *testing.T, m mutation.Rule) fs.FS {
 		if text, err = fs.ReadFile(lua.FS, name); err != nil {
 			break
 		}
-		if "lua/"+name == m.File {
-			var without string
-			if without, err = m.Without(string(text)); err != nil {
-				break
-			}
+		if without, ok := changed["lua/"+name]; ok {
 			text = []byte(without)
 		}
 		files[name] = &fstest.MapFile{Data: text}

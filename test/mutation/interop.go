@@ -3,8 +3,8 @@ package mutation
 // Interop are rules that a real Redisson shows to be needed. Their tests need a JVM.
 var Interop = []Rule{
 	{
-		"java: a read hold lasts no longer than readers in Java let it", "redisson/options.go",
-		"	t.ttl = min(t.ttl, most)\n", "",
+		"java: a read hold lasts no longer than readers in Java let it", "redisson terms.toRead",
+		"t.ttl = min(t.ttl, most)", "",
 		[]string{"TestAKilledReaderOfJavasTakesNoReadThatIsTrusted"},
 	},
 	{
@@ -28,13 +28,13 @@ var Interop = []Rule{
 		[]string{"TestReadersOfBothShareAndKeepWritersOut/server"},
 	},
 	{
-		"java: unlocks are told in shards in a Cluster", "redisson/client.go",
+		"java: unlocks are told in shards in a Cluster", "redisson Client.hear",
 		"map[bool]string{true: \"SPUBLISH\", false: \"PUBLISH\"}[sharded]", "map[bool]string{true: \"PUBLISH\", false: \"PUBLISH\"}[sharded]",
 		[]string{"TestEachIsWokenByTheOthersUnlock/cluster"},
 	},
 	{
-		"java: the unlock of Java wakes us", "redisson/room.go",
-		"	if r := c.rooms[channel]; r != nil && (", "	if r := c.rooms[channel]; r != nil && false && (",
+		"java: the unlock of Java wakes us", "redisson Client.deliver",
+		"if r := c.rooms[channel]; r != nil && (", "if r := c.rooms[channel]; r != nil && false && (",
 		[]string{"TestEachIsWokenByTheOthersUnlock/server"},
 	},
 	{
@@ -53,8 +53,8 @@ var Interop = []Rule{
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
-		"java: the last unlock ends the lock", "redisson/release.go",
-		"	call := s.releaseCall(left, top)", "	call := s.releaseCall(max(left, 1), top)",
+		"java: the last unlock ends the lock", "redisson session.less",
+		"call := s.releaseCall(left, top)", "call := s.releaseCall(max(left, 1), top)",
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
@@ -68,18 +68,18 @@ var Interop = []Rule{
 		[]string{"TestDowngradeLetsTheOthersReadersIn/server"},
 	},
 	{
-		"java: a waiter asks again when the lease it was told is over", "redisson/ask.go",
-		"	if most := w.pulse(); rest < 0 || rest > most {\n		rest = most\n	}", "	rest = time.Hour",
+		"java: a waiter asks again when the lease it was told is over", "redisson waiting.sleep",
+		"if most := w.pulse(); rest < 0 || rest > most { rest = most }", "rest = time.Hour",
 		[]string{"TestDowngradeLetsTheOthersReadersIn/server"},
 	},
 	{
-		"java: TryLock waits", "redisson/lock.go",
-		"	w.once = wait <= 0\n", "	w.once = true\n",
+		"java: TryLock waits", "redisson Lock.try",
+		"w.once = wait <= 0", "w.once = true",
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
-		"java: TryLock without a wait does not", "redisson/lock.go",
-		"	w.once = wait <= 0\n	if w.once {", "	w.once = false\n	if wait <= 0 {",
+		"java: TryLock without a wait does not", "redisson Lock.try",
+		"w.once = wait <= 0; if w.once {", "w.once = false; if wait <= 0 {",
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
@@ -103,8 +103,8 @@ var Interop = []Rule{
 		[]string{"TestForceUnlockOfEitherSideLetsTheOtherIn/server"},
 	},
 	{
-		"java: a holder is told that Java forced its lock", "redisson/watchdog.go",
-		"		todo = s.lose(fmt", "		_ = s.lose; _ = (fmt",
+		"java: a holder is told that Java forced its lock", "redisson round.renewed",
+		"todo = s.lose(fmt", "_ = s.lose; _ = (fmt",
 		[]string{"TestForceUnlockOfEitherSideLetsTheOtherIn/server"},
 	},
 	{
@@ -128,12 +128,12 @@ var Interop = []Rule{
 		[]string{"TestAKilledWaiterAtTheHeadOfAFairQueueIsPassedByItsDeadline"},
 	},
 	{
-		"java: the watchdog keeps what Java would take", "redisson/watchdog.go",
-		"		if lease := s.lease(now); lease > 0 {", "		if lease := s.lease(now); lease > 0 && s.kind == fair {",
+		"java: the watchdog keeps what Java would take", "redisson Client.runDue",
+		"if lease := s.lease(now); lease > 0 {", "if lease := s.lease(now); lease > 0 && s.kind == fair {",
 		[]string{"TestWatchdogsOfBothKeepLocks/server"},
 	},
 	{
-		"java: a fixed lease ends", "redisson/watchdog.go",
+		"java: a fixed lease ends", "redisson Hold.renewable",
 		"h.lost != nil || h.terms.fixed:", "h.lost != nil:",
 		[]string{"TestAFixedLeaseOfEitherSideEnds/server"},
 	},
@@ -148,8 +148,8 @@ var Interop = []Rule{
 		[]string{"TestAKilledHolderOfEitherSideGivesWayWithItsLease/server"},
 	},
 	{
-		"java: a waiter finds that the lease of Java is over", "redisson/ask.go",
-		"	t := time.NewTimer(rest + time.Millisecond)", "	t := time.NewTimer(pulse)",
+		"java: a waiter finds that the lease of Java is over", "redisson waiting.sleep",
+		"t := time.NewTimer(rest + time.Millisecond)", "t := time.NewTimer(pulse)",
 		[]string{"TestAKilledHolderOfEitherSideGivesWayWithItsLease/server"},
 	},
 	{
@@ -163,8 +163,8 @@ var Interop = []Rule{
 		[]string{"TestJavaSeesOfOurHoldersWhatItSeesOfItsOwn"},
 	},
 	{
-		"java: Java sees the lock", "redisson/names.go",
-		"		return names{name, name}\n	}\n	return names{name, \"{\" + name + \"}\"}", "		return names{name, name}\n	}\n	return names{name + \"\\x00\", \"{\" + name + \"}\"}",
+		"java: Java sees the lock", "redisson namesOf",
+		`return names{name, name} }; return names{name, "{" + name + "}"}`, `return names{name, name} }; return names{name + "\x00", "{" + name + "}"}`,
 		[]string{"TestJavaSeesOfOurHoldersWhatItSeesOfItsOwn"},
 	},
 	{
@@ -173,12 +173,12 @@ var Interop = []Rule{
 		[]string{"TestJavaSeesOfOurHoldersWhatItSeesOfItsOwn"},
 	},
 	{
-		"java: a holder knows its loss before Java has the lock", "redisson/hold.go",
-		"	h.trust.Extend(trust.Until(sent, rest))", "	h.trust.Extend(trust.Until(sent, rest+5*time.Second))",
+		"java: a holder knows its loss before Java has the lock", "redisson waiting.answered",
+		"h.trust.Extend(trust.Until(sent, rest))", "h.trust.Extend(trust.Until(sent, rest+5*time.Second))",
 		[]string{"TestOurHolderKnowsItsLossBeforeJavaHasTheLock"},
 	},
 	{
-		"java: a holder that has renewed knows its loss before Java has the lock", "redisson/watchdog.go",
+		"java: a holder that has renewed knows its loss before Java has the lock", "redisson round.renewed",
 		"trust.Until(sent, rest)", "trust.Until(sent, 5*time.Second+rest)",
 		[]string{"TestOurHolderKnowsItsLossBeforeJavaHasTheLock"},
 	},

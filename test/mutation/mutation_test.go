@@ -20,13 +20,9 @@ const mutateEnv = "RELOCK_MUTATE"
 // TestMutationsNameWhatExists keeps the table from rotting between two runs of
 // `make mutate`.
 func TestMutationsNameWhatExists(t *testing.T) {
-	tests := everyTest(t)
-	for _, m := range slices.Concat(mutation.All, mutation.Interop) {
-		text, err := os.ReadFile(m.File)
-		if err == nil {
-			_, err = m.Without(string(text))
-		}
-		if err != nil {
+	tests, code := everyTest(t), mutation.NewCode(os.DirFS("."))
+	for _, m := range slices.Concat(mutation.All, mutation.Interop, mutation.Further) {
+		if _, err := m.Without(code); err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 		for _, test := range m.Tests {
@@ -108,6 +104,7 @@ func needed(t *testing.T, rules []mutation.Rule, copies int) {
 	for range copies {
 		c := &mutated{dir: t.TempDir(), folders: everyTest(t), whole: map[string]string{}, passes: map[string]bool{}}
 		copyModule(t, c.dir)
+		c.code = mutation.NewCode(os.DirFS(c.dir))
 		free <- c
 	}
 	for _, m := range rules {
@@ -123,23 +120,13 @@ func needed(t *testing.T, rules []mutation.Rule, copies int) {
 // without takes a rule out, and puts it back.
 func (c *mutated) without(t *testing.T, m mutation.Rule) {
 	c.with(t, m)
-	file := filepath.Join(c.dir, m.File)
-	before, err := os.ReadFile(file)
+	changed, err := m.Without(c.code)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := m.Without(string(before))
-	if err != nil {
-		t.Fatal(err)
+	for name, after := range changed {
+		defer c.put(t, name, after)()
 	}
-	if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := os.WriteFile(file, before, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}()
 	binaries := map[string]string{} // by folder
 	// One at a time: what a test leaves behind when it fails may stop the others.
 	for _, test := range m.Tests {
@@ -153,6 +140,23 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 			t.Errorf("%s did not fail by itself: %v\n%s", test, err, out)
 		}
 	}
+}
+
+// put writes a file of the copy. It returns what puts the former text back.
+func (c *mutated) put(t *testing.T, name, text string) (back func()) {
+	t.Helper()
+	file := filepath.Join(c.dir, name)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte(text))
+	return func() { write(before) }
 }
 
 // with demands that the tests of a rule pass while it is there. Each is run once, however
@@ -176,6 +180,7 @@ func (c *mutated) with(t *testing.T, m mutation.Rule) {
 // mutated is a copy of the module, in which rules are taken out.
 type mutated struct {
 	dir     string
+	code    *mutation.Code    // as it was copied: each rule is put back
 	folders map[string]string // by test
 	whole   map[string]string // tests that were built with all rules, by folder
 	passes  map[string]bool   // tests that were seen to pass with all rules

@@ -3,20 +3,20 @@ package mutation
 // onceRules are those of names that rest, and of what runs once in an interval.
 var onceRules = []Rule{
 	{
-		"a lock that was had too late to be used is not a run of Once", "once.go",
-		"	case ending.Is(err, errGone):\n", "	case false:\n",
+		"a lock that was had too late to be used is not a run of Once", ". Client.Once",
+		"case ending.Is(err, errGone):", "case false:",
 		[]string{"TestOnceWhoseGrantOutlivesItsLeaseSaysSo"},
 	},
 	{
-		"what no call has had is given back as the client closes", "internal/room/session.go",
-		"	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {\n", "	if true {\n",
+		"what no call has had is given back as the client closes", "internal/room Session.Close",
+		"if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {", "if true {",
 		[]string{
 			"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack",
 			"TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose", "TestHoldThatACallWasAboutToJoinIsGivenBackByClose",
 		},
 	},
 	{
-		"what is gone by the end of the client is not taken", "obtain.go",
+		"what is gone by the end of the client is not taken", ". waiting.anew",
 		"ending.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
 		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack"},
 	},
@@ -56,7 +56,7 @@ var onceRules = []Rule{
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
-		"a request after which the name is to rest is not usual", "internal/wire/acquire.go",
+		"a request after which the name is to rest is not usual", "internal/wire Encoder.Acquire",
 		"rests = rests || r.Rest.For > 0", "rests = rests && r.Rest.For > 0",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
@@ -81,17 +81,17 @@ var onceRules = []Rule{
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"a hold that a call had is not in vain", "obtain.go",
-		"	h.use(1)\n", "",
+		"a hold that a call had is not in vain", ". Lock.keep",
+		"h.use(1)", "",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
-		"a hold that a call could not return is in vain", "obtain.go",
-		"			h.use(-1)\n", "",
+		"a hold that a call could not return is in vain", ". Lock.keep",
+		"h.use(-1)", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{
-		"a hold of several that are not all to be had is in vain", "multi.go",
+		"a hold of several that are not all to be had is in vain", ". MultiHold.giveBack",
 		"_ = hold.forgo()", "_ = hold.Release()",
 		[]string{"TestAMultiThatGivesUpLeavesNoRest"},
 	},
@@ -106,42 +106,42 @@ var onceRules = []Rule{
 		[]string{"TestForceUnlockEndsNoRestThatIsOver"},
 	},
 	{
-		"what is to rest is not passed on", "internal/room/acquisition.go",
-		" && a.Terms.Rest.For == 0", "",
+		"what is to rest is not passed on", "internal/room Acquisition.passable",
+		"&& a.Terms.Rest.For == 0", "",
 		[]string{"TestAHoldAfterWhichANameRestsIsNotPassedOn"},
 	},
 	{
-		"what several may hold does not rest", "once.go",
+		"what several may hold does not rest", ". terms.rests",
 		"if t.Rest.For > 0 && kind != wire.KindPlain {", "if t.Rest.For < 0 && kind != wire.KindPlain {",
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
-		"not every lock of a client rests", "options.go",
+		"not every lock of a client rests", ". Defaults",
 		", t.restless()); err != nil {", "); err != nil {",
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
-		"an interval ends by the server's clock", "once.go",
+		"an interval ends by the server's clock", ". Lock.once",
 		"Even: true}", "Even: false}",
 		[]string{"TestOnceRunsOnceInEachInterval", "TestOnceRunsOnceInEachIntervalOverProcesses"},
 	},
 	{
-		"no owner enters a run", "once.go",
+		"no owner enters a run", ". Lock.once",
 		"s.anonymous, s.terms.Rest = true,", "s.anonymous, s.terms.Rest = false,",
 		[]string{"TestOnceKnowsNoOwner"},
 	},
 	{
-		"a run that failed counts unless it says otherwise", "once.go",
+		"a run that failed counts unless it says otherwise", ". Hold.once",
 		"if errors.Is(err, ErrUnspent) {", "if err != nil {",
 		[]string{"TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
 	},
 	{
-		"a name whose call failed is not at rest, however late Redis hears of it", "release.go",
+		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.later",
 		"if err != nil && r.note.Undone {", "if false {",
 		[]string{"TestOnceThatFailedSpendsNothingThoughRedisIsAwayForLong"},
 	},
 	{
-		"no rest keeps a shutdown", "release.go",
+		"no rest keeps a shutdown", ". releasing.later",
 		"context.WithTimeout(c.open, r.a.Terms.Rest.For)", "context.WithTimeout(context.Background(), r.a.Terms.Rest.For)",
 		[]string{"TestShutdownWaitsNoLongerForARestThanForALease"},
 	},

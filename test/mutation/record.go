@@ -184,12 +184,12 @@ var recordRules = []Rule{
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"what gives up holds waits for no replica", "internal/room/statement.go",
+		"what gives up holds waits for no replica", "internal/room Session.statement",
 		"if said.Lease > 0 {", "if true {",
 		[]string{"TestReplicasAreNotNeededToUnlock"},
 	},
 	{
-		"counts are stored under a prefix", "internal/wire/wire.go",
+		"counts are stored under a prefix", "internal/wire Encoder.identity",
 		`whole[len(whole)-len("o:")-len(owner):]`, "whole[len(whole)-len(owner):]",
 		[]string{"TestF11OwnersDoNotCollideWithFields"},
 	},

@@ -48,28 +48,28 @@ var rwlockRules = []Rule{
 		[]string{"TestWriteUnlockInOneProcessDowngradesTheOwnersOther"},
 	},
 	{
-		"what one call leaves over is settled", "ask.go",
+		"what one call leaves over is settled", ". waiting.sendOnce",
 		"if w.said.More {", "if false {",
 		[]string{"TestReadersBeyondOneCallAreLetInAtOnce"},
 	},
 	{
-		"the handle decides who has a hold", "rwlock.go",
-		"		return errTaken\n", "		return nil\n",
+		"the handle decides who has a hold", ". Hold.move",
+		"return errTaken", "return nil",
 		[]string{"TestEveryCallOnAHandleTakesAHoldOfItsOwn"},
 	},
 	{
-		"read holds of a handle are of one owner", "rwlock.go",
+		"read holds of a handle are of one owner", ". Hold.move",
 		"err = rw.r.adopt(h)", "rw.r.put(h)",
 		[]string{"TestDowngradeBesideAnotherOwnersReadHoldIsRefused"},
 	},
 	{
-		"Close leaves the queue", "locker.go",
-		"	c.tracker.Empty(closeGrace)", "	_ = closeGrace",
+		"Close leaves the queue", ". Client.Close",
+		"c.tracker.Empty(closeGrace)", "_ = closeGrace",
 		[]string{"TestCloseLeavesTheQueue"},
 	},
 	{
-		"a second Close cuts nothing short", "locker.go",
-		"		<-c.ended ", "		c.tracker.Close()\n		c.tracker.Cancel() ",
+		"a second Close cuts nothing short", ". Client.Close",
+		"<-c.ended", "c.tracker.Close(); c.tracker.Cancel()",
 		[]string{"TestTwoCallsOfCloseLeaveTheQueue"},
 	},
 }

@@ -4,18 +4,18 @@ package mutation
 // or a token that goes down (F01 to F11 of docs/faults.md), each taken out in one place.
 var Safety = []Rule{
 	{
-		"the end of one holder spares the others", "inspect.go",
+		"the end of one holder spares the others", ". Lock.forceHolder",
 		"if !one.is(h) {", "if false && !one.is(h) {",
 		[]string{"TestForceUnlockHolderEndsThatGrantAndNoOther", "TestForceUnlockHolderSparesALaterGrant"},
 	},
 	{
-		"the end of one holder compares all digits of the token", "inspect.go",
+		"the end of one holder compares all digits of the token", ". Lock.forceHolder",
 		", wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:", ":",
 		[]string{"TestForceUnlockHolderOnARealServer"},
 	},
 	{
-		"nobody in particular is not whoever holds", "inspect.go",
-		"	case h.Owner == \"\" && h.Token == 0:\n		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))\n", "",
+		"nobody in particular is not whoever holds", ". Lock.forceHolder",
+		`case h.Owner == "" && h.Token == 0: return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))`, "",
 		[]string{"TestForceUnlockHolderOfNobodyIsAnInvalidOption"},
 	},
 	{
@@ -69,23 +69,23 @@ var Safety = []Rule{
 		},
 	},
 	{
-		"a message is trusted from the last heartbeat", "internal/room/entry.go",
+		"a message is trusted from the last heartbeat", "internal/room Entry.Granted",
 		"!e.grant(low, high, sent,", "sent.IsZero() || !e.grant(low, high, at.Now,",
 		[]string{"TestF03cGrantReadLateIsTrustedFromTheLastHeartbeat"},
 	},
 	{
-		"a renewal that finds nothing is a loss", "internal/room/statement.go",
-		"s.Gone(ErrRemoved, at)\n\t\treturn Over", "return Known",
+		"a renewal that finds nothing is a loss", "internal/room Statement.Stated",
+		"s.Gone(ErrRemoved, at); return Over", "return Known",
 		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
 	},
 	{
-		"what redis no longer has is ended there", "internal/room/session.go",
+		"what redis no longer has is ended there", "internal/room Session.Gone",
 		"if over || s.doubt == 0 {", "if over || s.doubt >= 0 {",
 		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
-		"what a renewal of many leaves is stated", "renew.go",
-		"	if len(left) > 0 {\n\t\ttells = append(tells, c.restate(", "	if false {\n\t\ttells = append(tells, c.restate(",
+		"what a renewal of many leaves is stated", ". Client.renewMany",
+		"if len(left) > 0 { tells = append(tells, c.restate(", "if false { tells = append(tells, c.restate(",
 		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
 	},
 	{
@@ -94,37 +94,37 @@ var Safety = []Rule{
 		[]string{"TestF03dLeaseThatHasPassedIsNotRevived", "TestF03dLeasesThatHavePassedAreNotRevivedTogether"},
 	},
 	{
-		"trust is shorter than the lease", "internal/trust/trust.go",
+		"trust is shorter than the lease", "internal/trust Margin",
 		"{ return lease/100 + 2*time.Millisecond }", "{ return 0 * lease }",
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"no lease is trusted for longer than was asked for", "internal/room/acquisition.go",
+		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trusted",
 		"remaining = min(remaining, a.Lasts())", "_ = a",
 		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},
 	{
-		"a grant is believed for a known nonce", "pubsub_wait.go",
-		"\tif a == nil {\n\t\tif m.Verb", "\tif a == nil {\n\t\tc.mu.Lock()\n\t\tfor _, a = range c.sessions {\n\t\t}\n\t\tc.mu.Unlock()\n\t}\n\tif a == nil {\n\t\tif m.Verb",
+		"a grant is believed for a known nonce", ". Client.deliver",
+		"if a == nil { if m.Verb", "if a == nil { c.mu.Lock(); for _, a = range c.sessions { }; c.mu.Unlock() }; if a == nil { if m.Verb",
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
 	},
 	{
-		"a later answer overrules a grant", "internal/room/entry.go",
-		"sent, known := e.sentAt(op)\n\tif !known || op < e.answered || ", "sent := at.Now\n\tif ",
+		"a later answer overrules a grant", "internal/room Entry.Granted",
+		"sent, known := e.sentAt(op); if !known || op < e.answered ||", "sent := at.Now; if",
 		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
 	},
 	{
-		"an unknown grant is given back", "pubsub_wait.go",
+		"an unknown grant is given back", ". Client.deliver",
 		"c.disown(m.Nonce, nil, instant{})", "_ = 0",
 		[]string{"TestF04GrantThatNobodyWaitsForIsPassedOn"},
 	},
 	{
-		"a client's name is not its inbox", "keeper.go",
+		"a client's name is not its inbox", ". acquisition.owner",
 		"append(text, room.MadeMark), a.keeper.c.name...", "append(text, room.MadeMark), a.keeper.c.id...",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},
 	{
-		"an inbox is under the key prefix", "internal/key/key.go",
+		"an inbox is under the key prefix", "internal/key Inbox",
 		"return prefix + \":inbox:\" + client", "return \"relock:inbox:\" + client",
 		[]string{"TestF04InboxIsNamedUnderTheKeyPrefix"},
 	},
@@ -152,12 +152,12 @@ var Safety = []Rule{
 		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
 	},
 	{
-		"heartbeats come every ten seconds at least", "internal/trust/trust.go",
+		"heartbeats come every ten seconds at least", "internal/trust Pulse",
 		"return min(lease/3, longestPulse)", "return lease / 3",
 		[]string{"TestF05LostMessageCostsTenSecondsAtMost"},
 	},
 	{
-		"an inbox without an echo is replaced", "internal/listener/echo.go",
+		"an inbox without an echo is replaced", "internal/listener Listeners.Check",
 		"l.Suspect()", "_ = 0",
 		[]string{"TestF05HalfOpenInboxIsReplaced"},
 	},
@@ -172,7 +172,7 @@ var Safety = []Rule{
 		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
 	},
 	{
-		"a waiter hears of another kind", "internal/room/answer.go",
+		"a waiter hears of another kind", "internal/room Request.Beaten",
 		"case said.Code == OfKind, said", "case said",
 		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
 	},
@@ -190,12 +190,12 @@ var Safety = []Rule{
 		[]string{"TestF08CopyThatArrivesAfterItsTimeGrantsNothing"},
 	},
 	{
-		"a refusal tells the server's time", "ask.go",
+		"a refusal tells the server's time", ". waiting.sendOnce",
 		"k.sample(now)", "_ = now",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
 	},
 	{
-		"every server has a clock of its own", "keeper.go",
+		"every server has a clock of its own", ". keeper.serverNow",
 		"time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.skew.Load()",
 		[]string{"TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer"},
 	},
@@ -205,7 +205,7 @@ var Safety = []Rule{
 		[]string{"TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner"},
 	},
 	{
-		"an unanswered ForceUnlock may have worked", "inspect.go",
+		"an unanswered ForceUnlock may have worked", ". Lock.force",
 		"|| removed || unanswered", "|| removed || unanswered && false",
 		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
 	},
@@ -215,12 +215,12 @@ var Safety = []Rule{
 		[]string{"TestF09LoserOfAForceUnlockIsToldAtOnce"},
 	},
 	{
-		"an unanswered release may have worked", "release.go",
+		"an unanswered release may have worked", ". releasing.try",
 		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = r.was || state == wire.WasHeld",
 		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
 	},
 	{
-		"an answered release says what it found", "release.go",
+		"an answered release says what it found", ". releasing.try",
 		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = true",
 		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
 	},
@@ -250,7 +250,7 @@ var Safety = []Rule{
 		[]string{"TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger"},
 	},
 	{
-		"names with a tag have a part of their own", "internal/key/key.go",
+		"names with a tag have a part of their own", "internal/key Hash",
 		"prefix + \":ht:\"", "prefix + \":h:\"",
 		[]string{"TestF11NamesDoNotCollide"},
 	},
@@ -265,12 +265,12 @@ var Safety = []Rule{
 		[]string{"TestF11WaitersOwnersAreReadBackAsGiven"},
 	},
 	{
-		"WAIT is on the connection of its script", "internal/transport/replicas.go",
-		"_ = p.Process(ctx, wait)\n\t_, err := p.Exec(ctx)\n", "_, err := p.Exec(ctx)\n\t_ = at.(redis.UniversalClient).Process(ctx, wait)\n",
+		"WAIT is on the connection of its script", "internal/transport exchange",
+		"_ = p.Process(ctx, wait); _, err := p.Exec(ctx)", "_, err := p.Exec(ctx); _ = at.(redis.UniversalClient).Process(ctx, wait)",
 		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{
-		"trust rests on what replicas have", "internal/room/session.go",
+		"trust rests on what replicas have", "internal/room Session.extend",
 		"if s.over || s.Away() || acks < s.Need().N {", "if s.over || s.Away() {",
 		[]string{
 			"TestReplicasThatMissRenewalsEndTheHold", "TestReplicasOutliveAPartition",
@@ -278,27 +278,27 @@ var Safety = []Rule{
 		},
 	},
 	{
-		"a grant that too few replicas have is undone", "internal/room/answer.go",
-		"a.keepDoubt(q.NotAfter) // it is to be released", "_ = q.NotAfter",
+		"a grant that too few replicas have is undone", "internal/room Request.Answered",
+		"if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { a.keepDoubt(q.NotAfter)", "if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { _ = q.NotAfter",
 		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{
-		"a hand-off counts when replicas have it", "internal/room/session.go",
-		" || s.unproven && !s.over", "",
+		"a hand-off counts when replicas have it", "internal/room Session.ToConfirm",
+		"|| s.unproven && !s.over", "",
 		[]string{"TestReplicasConfirmAHandOff"},
 	},
 	{
-		"a re-entry asks for its own replicas", "internal/room/session.go",
+		"a re-entry asks for its own replicas", "internal/room Session.Need",
 		"need = need.or(Replicas{n, timeout})", "_, _ = n, timeout",
 		[]string{"TestReplicasTooFewLeaveTheOuterHoldAsItWas"},
 	},
 	{
-		"renewals that wait for replicas are apart", "internal/room/statement.go",
-		"r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}", "need.N, need.Timeout = 1, 2*time.Second\n\t\tr = Renewal{Lease: lease, Within: 3 * time.Second, Need: need}",
+		"renewals that wait for replicas are apart", "internal/room Session.Due",
+		"r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}", "need.N, need.Timeout = 1, 2*time.Second; r = Renewal{Lease: lease, Within: 3 * time.Second, Need: need}",
 		[]string{"TestReplicasOfOneLockDelayNoOther"},
 	},
 	{
-		"a grant whose WAIT is refused is undone", "ask.go",
+		"a grant whose WAIT is refused is undone", ". waiting.sendOnce",
 		"ran := need.N > 0 && transport.Hopeless(err)", "ran := false",
 		[]string{"TestReplicasWithoutThePermission"},
 	},

@@ -8,8 +8,8 @@ var serverRules = []Rule{
 		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
 	},
 	{
-		"a client on sharded channels says that it needs no publish", "internal/access/access.go",
-		"	if l.Sharded() {\n		inbox = \"\"", "	if false {\n		inbox = \"\"",
+		"a client on sharded channels says that it needs no publish", "internal/access Checker.Run",
+		`if l.Sharded() { inbox = ""`, `if false { inbox = ""`,
 		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
 	},
 	{
@@ -23,48 +23,48 @@ var serverRules = []Rule{
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"an option is named only where nothing else is refused", "internal/access/access.go",
+		"an option is named only where nothing else is refused", "internal/access Checker.Run",
 		"lacks.Sharded != \"\" && len(lacks.Refused) == 1:", "lacks.Sharded != \"\":",
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"a database that may be refused is named", "internal/access/access.go",
+		"a database that may be refused is named", "internal/access Checker.needs",
 		"if c.cfg.Database != 0 {", "if false {",
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"an endpoint for reading is named", "errors.go",
+		"an endpoint for reading is named", ". requestError.Error",
 		"if transport.ReadOnly(e.err) {", "if false {",
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"a server that may take TLS only is named", "internal/transport/outcome.go",
+		"a server that may take TLS only is named", "internal/transport Transport.hinted",
 		"case t.plain && !ending.In(err)", "case false && !ending.In(err)",
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"a server that has answered is not taken for one of TLS only", "internal/transport/outcome.go",
-		"	if t.met.Load() {\n", "	if false {\n",
+		"a server that has answered is not taken for one of TLS only", "internal/transport Transport.hinted",
+		"if t.met.Load() {", "if false {",
 		[]string{"TestServerThatHasAnsweredIsNotTakenForOneOfTLS"},
 	},
 	{
-		"the doctor publishes outside the slot, as locks do", "cmd/relock/hosting.go",
+		"the doctor publishes outside the slot, as locks do", "cmd/relock doctor.echo",
 		"d.at.prefix+\":doctor:\"+uuid.NewString(), plainEcho", "key, plainEcho",
 		[]string{"TestDoctorNamesWhatAHosterRefuses"},
 	},
 	{
-		"the doctor looks for TLS", "cmd/relock/hosting.go",
+		"the doctor looks for TLS", "cmd/relock doctor.unreachable",
 		"hungUp(failed) && takesTLS(ctx, o):", "false:",
 		[]string{"TestDoctorNamesAServerThatTakesTLSOnly"},
 	},
 	{
-		"the doctor looks for an endpoint for reading", "cmd/relock/hosting.go",
+		"the doctor looks for an endpoint for reading", "cmd/relock checkup.writes",
 		"if redis.IsReadOnlyError(err) && !c.replica {", "if false {",
 		[]string{"TestDoctorNamesWhatAHosterRefuses"},
 	},
 	{
-		"a command uses sharded channels where it is told to", "cmd/relock/connect.go",
-		"	if s.sharded {\n", "	if false {\n",
+		"a command uses sharded channels where it is told to", "cmd/relock server.connect",
+		"if s.sharded {", "if false {",
 		[]string{"TestCommandsWorkOnShardedChannels"},
 	},
 }

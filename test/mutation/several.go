@@ -3,28 +3,28 @@ package mutation
 // severalRules are those of sessions that hold together, and of how they end.
 var severalRules = []Rule{
 	{
-		"a grant that comes after the end of its call is given back", "obtain.go",
-		"	if !ending.Passed(w.ctx) {\n", "	if true {\n",
+		"a grant that comes after the end of its call is given back", ". waiting.inTime",
+		"if !ending.Passed(w.ctx) {", "if true {",
 		[]string{"TestACallThatHasEndedNeverHolds", "TestAWaitThatIsOverNeverHolds"},
 	},
 	{
-		"an attempt waits until what earlier calls have left is removed", "ask.go",
-		"		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)\n", "",
+		"an attempt waits until what earlier calls have left is removed", ". waiting.ask",
+		"c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)", "",
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallHasLeft"},
 	},
 	{
-		"who looks waits until what earlier calls have left is removed", "inspect.go",
-		"	l.c.leaving.Await(ctx, l.hash, time.Second) // it would show what the client is removing\n", "",
+		"who looks waits until what earlier calls have left is removed", ". Lock.askAgain",
+		"l.c.leaving.Await(ctx, l.hash, time.Second)", "",
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallHasLeft"},
 	},
 	{
-		"an attempt does not wait for remains without end", "ask.go",
+		"an attempt does not wait for remains without end", ". waiting.ask",
 		"trust.Attempt(a.Terms.TTL)/2)", "time.Hour)",
 		[]string{"TestAnAttemptWaitsForRemainsNoLongerThanHalfItsTime"},
 	},
 	{
-		"a Multi that comes too late is given back", "multi.go",
-		"		if wait > 0 && time.Since(began) >= wait && ended(ctx) == nil {\n", "		if false {\n",
+		"a Multi that comes too late is given back", ". Multi.try",
+		"if wait > 0 && time.Since(began) >= wait && ended(ctx) == nil {", "if false {",
 		[]string{"TestAMultiWhoseLastLockComesTooLateHoldsNone"},
 	},
 	{

@@ -3,22 +3,22 @@ package mutation
 // unseenRules are those of servers that do not see who is subscribed.
 var unseenRules = []Rule{
 	{
-		"a client that is not seen vouches for its subscription", "internal/listener/echo.go",
+		"a client that is not seen vouches for its subscription", "internal/listener Listeners.Echo",
 		"case sight == wire.Unseen && l.Up():", "case false:",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
 	{
-		"an echo that says nothing of it is no sight", "internal/listener/echo.go",
-		"\t\treturn false\n", "\t\tsight = wire.Seen\n",
+		"an echo that says nothing of it is no sight", "internal/listener Listeners.Echoed",
+		"return false", "sight = wire.Seen",
 		[]string{"TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted"},
 	},
 	{
-		"the first who hears that it is not seen asks again", "pubsub_wait.go",
+		"the first who hears that it is not seen asks again", ". Client.deliver",
 		"c.rouse(func(*acquisition) bool { return true }, false)", "",
 		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"}, // on a real server its first request may come after the echo
 	},
 	{
-		"a client vouches anew for each connection", "internal/listener/echo.go",
+		"a client vouches anew for each connection", "internal/listener Listeners.linkedAs",
 		"ls.sight.Store(int32(wire.Unknown))", "",
 		[]string{"TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder"},
 	},

@@ -4,27 +4,27 @@ package mutation
 // look for: what keys live for, what comes first in a script, and which records agree.
 var wireRules = []Rule{
 	{
-		"a token has digits of its owner", "internal/wire/token.go",
+		"a token has digits of its owner", "internal/wire Token",
 		"int64(digits.Sum32()%owners)", "0",
 		[]string{"TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet"},
 	},
 	{
-		"tokens of neighbouring instants differ as floats", "internal/wire/token.go",
+		"tokens of neighbouring instants differ as floats", "internal/wire unit",
 		"unit, owners = 1000, 488", "unit, owners = 1000, 999",
 		[]string{"TestTokensOfNeighbouringInstantsDifferAsFloats"},
 	},
 	{
-		"redis tells of the token that the hold has", "internal/wire/inspect.go",
+		"redis tells of the token that the hold has", "internal/wire DecodeInfo",
 		"Token(low, h.Owner)", "low",
 		[]string{"TestTokenIsTheInstantOfTheGrantInNanoseconds", "TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
-		"redis knows a token by its instant", "internal/wire/inspect.go",
+		"redis knows a token by its instant", "internal/wire Encoder.Force",
 		"token = Instant(token)", "_ = Instant(token)",
 		[]string{"TestForceUnlockEndsTheGrantAndTellsItsHolders"},
 	},
 	{
-		"a primary raises its counter to an instant", "statement.go",
+		"a primary raises its counter to an instant", ". Hold.raise",
 		"instant := wire.Instant(token)", "instant := token",
 		[]string{"TestQuorumTokensGrowThoughClocksDiffer"},
 	},
