@@ -161,7 +161,7 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 		Prefix: c.cfg.prefix, Client: c.id, Sharded: c.cfg.sharded, Redis: rdb,
 		Deliver: c.deliver,
 		Linked:  c.linked,
-		Refused: isRefused,
+		Refused: c.transport.Refuses,
 		Reload:  c.transport.Reload,
 		Spread:  transport.Spread,
 		Now:     func() instant { return c.clock.Now() },

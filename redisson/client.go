@@ -181,7 +181,7 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 		Moved:   c.transport.Reload,
 		Deliver: c.deliver,
 		Linked:  func(channel string, _ bool) { c.deliver(channel, messageAll) },
-		Refused: func(err error) bool { return transport.Classify(err) == transport.Refused },
+		Refused: c.transport.Refuses,
 		Linger:  linger,
 		Spread:  transport.Spread,
 	})

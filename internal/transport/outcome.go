@@ -25,6 +25,9 @@ var (
 	// errNothing is for a client, or a hook in it, that reports success and
 	// has no reply.
 	errNothing = errors.New("neither reply nor error")
+	// errBarred is for credentials that Redis refuses now, and accepted before: in a rotation of a
+	// password the server and its clients do not learn the new one at the same instant.
+	errBarred = errors.New("redis refuses the credentials, though it accepted this client before")
 	// errWaited is for a script that ran, and whose WAIT failed.
 	errWaited = errors.New("it ran, but WAIT for replicas failed")
 )
@@ -66,7 +69,7 @@ func classify(err error) Outcome {
 	var answer redis.Error
 	var op *net.OpError
 	switch {
-	case ending.Is(err, errNotSent):
+	case ending.Is(err, errNotSent), ending.Is(err, errBarred):
 		return NotExecuted
 	case ending.In(err): // what its cause says is of something else
 		return Unknown
@@ -105,6 +108,18 @@ func (t *Transport) hinted(err error) error {
 	}
 	return err
 }
+
+// barred makes a refusal of credentials one that may pass, unless Redis has never served this
+// client: then they are wrong, and the first call must say so.
+func (t *Transport) barred(err error) error {
+	if err != nil && t.served.Load() && (says(err, "WRONGPASS") || says(err, "NOAUTH")) && !ending.Is(err, errBarred) {
+		return fmt.Errorf("%w: %w", errBarred, err)
+	}
+	return err
+}
+
+// Refuses reports whether err, of another connection of the same client, is a refusal that lasts.
+func (t *Transport) Refuses(err error) bool { return Classify(t.barred(err)) == Refused }
 
 // says reports whether err is one that Redis sent with this code.
 func says(err error, word string) bool {

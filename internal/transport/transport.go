@@ -35,6 +35,7 @@ type Transport struct {
 	routed    atomic.Bool  // the Cluster client knows its slots
 	plain     bool         // rdb makes its connections without TLS
 	met       atomic.Bool  // a command has been answered
+	served    atomic.Bool  // a call has succeeded: Redis accepted the credentials
 	rtt       atomic.Int64 // the shortest time of a recent answer; 0: none has come
 
 	life context.Context // of what nobody waits for: until Wait
@@ -106,8 +107,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, named(&c, notSent(ctx))
 	}
 	r := t.do(ctx, timeout, &c)
-	t.failed(&c, r.Err)
-	return r.Reply, t.hinted(r.Err)
+	return r.Reply, t.hinted(t.failed(&c, r.Err))
 }
 
 // Database is the database that the redis client selects.
@@ -211,7 +211,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		results[i] = t.await(ctx, left, r)
 	}
 	for i, r := range results {
-		t.failed(&calls[i], r.Err)
+		results[i].Err = t.failed(&calls[i], r.Err)
 	}
 	return results
 }
@@ -230,7 +230,7 @@ func (t *Transport) busy() bool {
 func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []Call, results []Result) {
 	one := func(i int) {
 		results[i] = t.do(ctx, timeout, &calls[i])
-		t.failed(&calls[i], results[i].Err)
+		results[i].Err = t.failed(&calls[i], results[i].Err)
 	}
 	var wg sync.WaitGroup
 	for i := range calls[1:] {
@@ -274,14 +274,18 @@ func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts ma
 	}
 }
 
-// failed makes a Cluster client ask for the layout anew when a call may have met
-// a primary that is gone. By itself it asks every ten seconds, and of commands
-// that fail only after those that it sends again. And it sees to it that the next
-// call is not made on a connection that is as silent.
-func (t *Transport) failed(c *Call, err error) {
+// failed returns the error of a call as its caller gets it, and acts on it. It makes a Cluster
+// client ask for the layout again when a call may have met a primary that is gone: by itself the
+// client asks every ten seconds, and of failed commands only after those that it sends again. It
+// also sees to it that the next call does not use a connection that is as silent.
+func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
-		return
+		if !t.served.Load() {
+			t.served.Store(true)
+		}
+		return nil
 	}
+	err = t.barred(err)
 	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) && len(c.Keys) > 0 {
 		t.probe(c.Keys[0])
 	}
@@ -292,6 +296,7 @@ func (t *Transport) failed(c *Call, err error) {
 	case Unknown, NotExecuted:
 		t.Reload()
 	}
+	return err
 }
 
 // Reload makes a Cluster client ask for the layout anew, and does not wait. Calls

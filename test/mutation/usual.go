@@ -274,4 +274,17 @@ var usualRules = []Rule{
 		"o.closed = o.closed || deaf", "_ = deaf",
 		[]string{"TestCallEndsThoughConnectionsHaveNoDeadlines"},
 	},
+	{
+		"a client that was served waits out refused credentials", "internal/transport Transport.barred",
+		"t.served.Load() &&", "false &&",
+		[]string{
+			"TestCallsWaitOutTheRotationOfAPassword", "TestACallThatEndsDuringARotationSaysWhatRedisRefused",
+			"TestCallsOfRedissonWaitOutTheRotationOfAPassword",
+		},
+	},
+	{
+		"a client that was never served is told of wrong credentials", "internal/transport Transport.barred",
+		"t.served.Load() &&", "",
+		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCall", "TestAWrongPasswordIsToldAtOnceByTheFirstCallOfRedisson"},
+	},
 }
