@@ -48,7 +48,7 @@ mutate: ## take every rule of the protocol out once, and see its tests fail
 # What is measured is best left alone with the machine. -only and -quick: see bench/README.md.
 ROUNDS  ?= 5
 SECONDS ?= 0.4
-bench: ## measure beside other locks, and write docs/benchmarks.md; a quarter of an hour
+bench: ## measure beside other locks, and write docs/benchmarks/; a quarter of an hour
 	@v=$(firstword $(REDISSON)); { command -v java && command -v mvn; } >/dev/null && (cd redisson/interop && mvn -q -B process-classes -Dredisson.version=$$v) \
 		|| echo "make bench: Redisson is left out, unless it was built before: it needs Java 17, Maven and a Maven repository"
 	cd bench && go build -o out/bench . && ./out/bench -redisson ../redisson/interop/out/$(firstword $(REDISSON)) -rounds $(ROUNDS) -seconds $(SECONDS) $(BENCHFLAGS)

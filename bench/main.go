@@ -140,7 +140,7 @@ func write(ctx context.Context, dir string, results report.Results, page report.
 	if page.Plots, err = results.WritePlots(filepath.Join(dir, "benchmarks")); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "benchmarks.md")
+	file := filepath.Join(dir, "benchmarks", "targets.md")
 	text, tables := results.Markdown(page), results.Tables(page)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return err

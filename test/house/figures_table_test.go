@@ -104,7 +104,7 @@ var figures = []figure{
 	},
 	{
 		what: "the time for an echo", file: "internal/listener/echo.go", source: `echoGrace = (.+)`,
-		says: []string{`without it within @ the inbox connects anew`},
+		says: []string{`without it within @ the inbox connects again`},
 	},
 	{
 		what: "how much later the others look", file: "internal/room/entry.go", source: `followDelay = (.+)`,

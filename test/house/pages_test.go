@@ -10,7 +10,7 @@ import (
 
 // mostPageWords is how many words the pages of docs/ and docs/guarantees/ have together. It may only fall: what a
 // page gains, another gives up. docs/decisions and docs/benchmarks are history and figures.
-const mostPageWords = 43853
+const mostPageWords = 40572
 
 var countedPage = regexp.MustCompile(`^docs/(guarantees/)?[^/]+\.md$`)
 
@@ -67,4 +67,36 @@ func TestRulesOfPagesCanFail(t *testing.T) {
 	if got := wrongWalks(files); len(got) != 1 {
 		t.Errorf("got %q, want one name that is declared nowhere", got)
 	}
+	files["docs/a.md"] = "[a][one] and [b][two]\n\n[one]: https://a.b/c [two]: https://a.b/d\n"
+	if got := undefinedLinks(files); len(got) != 2 {
+		t.Errorf("got %q, want two links that one line defines", got)
+	}
+}
+
+var (
+	reference  = regexp.MustCompile(`\]\[([a-z][a-z0-9-]*)\]`)
+	definition = regexp.MustCompile(`(?m)^\[([a-z][a-z0-9-]*)\]:\s+\S+$`)
+)
+
+func TestPagesDefineTheLinksThatTheyReferTo(t *testing.T) { report(t, undefinedLinks(everyFile(t))) }
+
+// undefinedLinks reports [text][name] on a page that has no line [name]: address, which a reader sees as brackets.
+func undefinedLinks(files map[string]string) (problems []string) {
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		text = codeSpan.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
+		defined := map[string]bool{}
+		for _, m := range definition.FindAllStringSubmatch(text, -1) {
+			defined[m[1]] = true
+		}
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			if !defined[m[1]] {
+				problems = append(problems, name+" refers to "+m[1]+", which has no line of its own")
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
 }

@@ -15,7 +15,7 @@ import (
 // Plain English, as far as a machine can tell. The figures are how many places of each kind there may be: they may
 // only fall, and a rule whose figure is zero holds without exceptions.
 var mostUnplain = map[string]int{
-	"page: phrase": 20, "page: long sentence": 13, "page: long line": 0, "page: long cell": 14,
+	"page: phrase": 0, "page: long sentence": 1, "page: long line": 0, "page: long cell": 1,
 	"comment: phrase": 0, "comment: long sentence": 0,
 }
 
@@ -63,7 +63,7 @@ func unplainPlaces(files map[string]string) map[string][]string {
 
 // pageOfUsers reports pages that are written by hand and are no history.
 func pageOfUsers(name string) bool {
-	return path.Ext(name) == ".md" && name != "CHANGELOG.md" && !strings.HasPrefix(name, "docs/decisions/") && !strings.HasPrefix(name, "docs/benchmarks")
+	return path.Ext(name) == ".md" && name != "CHANGELOG.md" && !strings.HasPrefix(name, "docs/decisions/") && !strings.HasPrefix(name, "docs/benchmarks/")
 }
 
 func sourceOfUsers(name string) bool {

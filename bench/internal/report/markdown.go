@@ -113,8 +113,8 @@ var sections = []section{
 // Markdown is the page of the targets and what was measured.
 func (r Results) Markdown(p Page) string {
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\n")
-	fmt.Fprintf(&b, "Written by `%s` in %v; [bench/README.md](../bench/README.md) tells how to repeat and read it. ", p.Command, p.Took.Round(time.Second))
+	b.WriteString("# Targets\n\n")
+	fmt.Fprintf(&b, "Written by `%s` in %v; [bench/README.md](../../bench/README.md) tells how to repeat and read it. ", p.Command, p.Took.Round(time.Second))
 	fmt.Fprintf(&b, "All locks were measured in turn in each of %d rounds, in windows of %v or a multiple of it, warm, on one Redis. A cell is the median of the rounds, and the smallest and largest. "+
 		"Only ratios within this page mean something: the program, the server and the locks share the cores.\n\n", p.Rounds, p.Window)
 	if !p.Whole {
@@ -123,8 +123,8 @@ func (r Results) Markdown(p Page) string {
 	b.WriteString("Two regimes: with cores left to sleep, a message to an idle core pays for waking it, as on a machine with little to do; with cores kept awake, a process on each core that runs only where nothing else wants to (SCHED_IDLE) keeps it from sleeping.\n\n")
 	b.WriteString("## Targets\n\nRatios are taken within a round, then the median over the rounds, and the spread.\n\n")
 	met, missed := r.targetTable(&b)
-	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of these, and the measurements that show it, are in [decision 0017](decisions/0017-what-limits.md).\n\n", met, missed)
-	b.WriteString("[All figures](benchmarks/tables.md) of every lock, with plots.\n\n")
+	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of these, and the measurements that show it, are in [decision 0017](../decisions/0017-what-limits.md).\n\n", met, missed)
+	b.WriteString("[All figures](tables.md) of every lock, with plots.\n\n")
 	r.errorList(&b)
 	b.WriteString("## Where and with what\n\n| | |\n|---|---|\n")
 	for _, f := range p.Facts {
@@ -138,10 +138,10 @@ func (r Results) Markdown(p Page) string {
 	return b.String()
 }
 
-// Tables is the page of all figures, in a folder beside the plots and below the page of Markdown.
+// Tables is the page of all figures, in one folder with the plots and the page of Markdown.
 func (r Results) Tables(p Page) string {
 	var b strings.Builder
-	b.WriteString("# All figures\n\nThe figures behind [the targets](../benchmarks.md), which says where and with what they were measured.\n\n")
+	b.WriteString("# All figures\n\nThe figures behind [the targets](targets.md), which say where and with what they were measured.\n\n")
 	b.WriteString("A † marks a lock that got too little done in some round for its figures to mean much. Errors of every kind are counted.\n\n")
 	for _, s := range sections {
 		r.section(&b, s, p.Plots)
