@@ -97,7 +97,7 @@ long: ## processes that are killed, stopped and cancelled, for long; LONG= names
 	RELOCK_TEST_REQUIRE=1 RELOCK_LONG=1 go test -count=1 -timeout 3h -v -run '$(LONG)' ./test/real
 
 way: ## list the functions through which a lock and unlock go
-	RELOCK_TEST_REQUIRE=1 RELOCK_WAY=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/cost
+	RELOCK_TEST_REQUIRE=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/house
 
 # Not part of `make check`: it builds the standard library anew. Five minutes.
 sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
@@ -205,7 +205,7 @@ race modules search alone quick: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
 
 # What make test leaves to make check: packages that take minutes, and the modules beside the library.
-SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/house ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
+SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
 # Of the tests with processes and real servers make test runs these: exclusion, order, loss, tokens, wake-up, help.
 TELLING := EachCommandHasHelpAndUsage|ProcessesExcludeEachOther|FairGrantsInOrderOfArrivalOverProcesses|HolderBehindAPartitionKnowsBeforeAnybodyElseHolds|WaiterHoldsSoonAfterTheLeaseOfAKilledHolder|ReadersAndWritersOfProcessesNeverMeet|UnlockHandsTheLockToTheLongestWaiter|FirstQuestionAfterAPauseSaysLost
 quick: ## the tests of `make test`, without the race detector
