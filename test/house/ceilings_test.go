@@ -20,7 +20,7 @@ var ceilings = map[string]ceiling{
 	"lines of production Go":                  {20900, 200},
 	"lines of Lua":                            {2530, 25},
 	"lines of internal/transport":             {3920, 40},
-	"words in docs/words.md":                  {74, 0},
+	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {34, 0},
 	"method names of more than four types":    {14, 0},
