@@ -68,8 +68,13 @@ func TestCeilingsCanFail(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"a", 5, ""}, {"a", 6, "a: 6, and may be 5\nx"}, {"a", 4, "must fall"},
-		{"b", 490, ""}, {"b", 501, "and may be"}, {"b", 489, "must fall"}, {"c", 0, "no ceiling"},
+		{"a", 5, ""},
+		{"a", 6, "a: 6, and may be 5\nx"},
+		{"a", 4, "must fall"},
+		{"b", 490, ""},
+		{"b", 501, "and may be"},
+		{"b", 489, "must fall"},
+		{"c", 0, "no ceiling"},
 	} {
 		if got := strings.Join(held(all, c.what, c.n, []string{"x"}), ""); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%d %s: %q, want %q", c.n, c.what, got, c.want)
