@@ -3,13 +3,11 @@ package relock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
-	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
@@ -34,21 +32,6 @@ type Cond struct {
 	lock *Lock
 	name string
 	err  error // what every call returns
-}
-
-// NewCond returns the condition of that name. It does no I/O. The rules for a name are those of a
-// lock's name. The reading side of a read/write lock and a semaphore have no conditions: each call
-// on such a Cond returns an error.
-func (l *Lock) NewCond(name string) *Cond {
-	c := &Cond{lock: l, name: name, err: l.bad()}
-	switch err := key.CheckName(name); {
-	case c.err != nil:
-	case err != nil:
-		c.err = fmt.Errorf("%w of a condition: %w", ErrInvalidName, err)
-	case l.read:
-		c.err = fmt.Errorf("%w: a reading side or a semaphore has no conditions; make it of a lock, or of the writing side", ErrInvalidOption)
-	}
-	return c
 }
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again.
@@ -93,7 +76,7 @@ func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 		return nil, c.fail(err)
 	}
 	for from := ""; ; {
-		raw, err := c.lock.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call {
+		raw, err := ask(ctx, c.lock, func(e *wire.Encoder, keys key.Keys) transport.Call {
 			return e.Awaiting(keys, c.name, from, waitersPage)
 		})
 		if err != nil {
@@ -119,16 +102,13 @@ func (c *Cond) fail(err error) error {
 	return lockError(c.lock.Name(), fmt.Errorf("condition %s: %w", key.Quote(c.name), err))
 }
 
-// errAbsent is the state of a hold whose owner waits.
-var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
-
 // caller checks all that can be said without Redis, and says by which session it is called;
 // and by which hold, where the session may be another's after it.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	if err := cmp.Or(c.bad(), unusable(ctx)); err != nil {
 		return nil, nil, err
 	}
-	owner, err := c.lock.ownerFor(ctx)
+	owner, err := ownerFor(ctx, c.lock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +120,7 @@ func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 		if h == nil || h.acquisition().owner() != owner || h.judge() == nil {
 			return nil, nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
 		}
-	} else if above := c.lock.holdIn(ctx); above != nil {
+	} else if above := holdIn(ctx, c.lock); above != nil {
 		h = above
 	}
 	if h == nil {
@@ -200,82 +180,36 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	return nil
 }
 
-// rejoin puts the holds back on their handles. Where a lost hold of somebody else occupies one,
-// that hold's Unlock is still to come, and must not end another. It is waited for no longer
-// than a lease, as nobody else can have the lock meanwhile.
-func (w *awaiting) rejoin() error {
-	limit := time.NewTimer(w.a.Terms.TTL)
-	defer limit.Stop()
-	for _, h := range w.holds {
-		h := h.Of.(*Hold)
-		for freed := w.put(h, false); freed != nil; freed = w.put(h, false) {
-			select {
-			case <-freed:
-			case <-h.Lost():
-				return w.lose(nil)
-			case <-limit.C:
-				return w.lose(errOccupied)
-			}
+func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, err error) {
+	a, by, err := c.caller(ctx)
+	if err != nil {
+		return false, c.fail(err)
+	}
+	w := &awaiting{Cond: c, a: a, by: by, shaken: make(chan struct{})}
+	defer a.keeper.listener.Join()()
+	bounded := ctx
+	if limit != nil {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	if err = w.part(ctx, bounded); err == nil {
+		if signalled, err = w.sleep(bounded); err == nil && !signalled {
+			err = w.reason(ctx)
 		}
 	}
-	return lostFor(w.a.fate())
+	if err != nil {
+		return false, c.fail(err)
+	}
+	return signalled, nil
 }
 
-// attach is rejoin for holds that are lost, or were never given up.
-func (w *awaiting) attach() {
-	for _, h := range w.holds {
-		w.put(h.Of.(*Hold), true)
+func (c *Cond) unmade() bool { return c == nil || c.lock == nil && c.err == nil } // of a nil lock it has that error
+
+// bad is what every call on the condition returns, or nil.
+func (c *Cond) bad() error {
+	if c.unmade() {
+		return errUnmadeCond
 	}
+	return c.err
 }
-
-// put adds a hold to its handle, lost or not: it is to be unlocked. Unless it must, it returns
-// what is closed when another one, which is in the way, has been unlocked.
-func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
-	l, owner := h.lock, ""
-	if w.a.Named() {
-		owner = w.a.owner()
-	}
-	l.judge() // may call hooks, and so take any time
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for {
-		if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
-			return nil
-		}
-		rival := l.rival(h)
-		if rival == nil {
-			break
-		}
-		l.mu.Unlock()
-		h.outdo(rival)
-		l.mu.Lock()
-	}
-	if !must {
-		freed, _ = l.occupied(owner, h, h.unlock) // an error is of the same owner: any Unlock of its own will do
-	}
-	if freed == nil {
-		l.restore(h)
-	}
-	return freed
-}
-
-// leave is Release by Do, which has nothing to release where a ticket has the hold.
-func (h *Hold) leave() error {
-	err := h.Release()
-	if errors.Is(err, ErrNotHeld) && h.handedOver() {
-		return nil
-	}
-	return err
-}
-
-func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
-
-// endAll ends all the holds, side by side. It looks for losses first: else the release of one of them
-// could end their contexts before that of another finds its loss, and the cause be no ErrLost.
-func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
-	defer func() { err = quorum.EndAll(h.holds, end) }() // also where a hook of the loss does not return
-	_ = h.Err()
-	return nil
-}
-
-func (h *QuorumHold) leave() error { return h.Release() }

@@ -12,10 +12,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// This file is how a call waits on a condition: its session gives up the lock, is queued
-// for it again by a signal or by itself, and holds again before the call returns.
-
-// An awaiting is one call that waits.
+// An awaiting is one call of Wait. Its session gives up the lock, and is queued for it again by a signal or at the end
+// of the wait. It holds again before the call returns.
 type awaiting struct {
 	*Cond
 	a      *acquisition
@@ -25,28 +23,63 @@ type awaiting struct {
 	server string // of the lock in a Cluster, before it is told that the session waits
 }
 
-func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, err error) {
-	a, by, err := c.caller(ctx)
-	if err != nil {
-		return false, c.fail(err)
-	}
-	w := &awaiting{Cond: c, a: a, by: by, shaken: make(chan struct{})}
-	defer a.keeper.listener.Join()()
-	bounded := ctx
-	if limit != nil {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
-	if err = w.part(ctx, bounded); err == nil {
-		if signalled, err = w.sleep(bounded); err == nil && !signalled {
-			err = w.reason(ctx)
+// rejoin puts the holds back on their handles. Where a lost hold of somebody else occupies one,
+// that hold's Unlock is still to come, and must not end another. It is waited for no longer
+// than a lease, as nobody else can have the lock meanwhile.
+func (w *awaiting) rejoin() error {
+	limit := time.NewTimer(w.a.Terms.TTL)
+	defer limit.Stop()
+	for _, h := range w.holds {
+		h := h.Of.(*Hold)
+		for freed := w.put(h, false); freed != nil; freed = w.put(h, false) {
+			select {
+			case <-freed:
+			case <-h.Lost():
+				return w.lose(nil)
+			case <-limit.C:
+				return w.lose(errOccupied)
+			}
 		}
 	}
-	if err != nil {
-		return false, c.fail(err)
+	return lostFor(w.a.fate())
+}
+
+// attach is rejoin for holds that are lost, or were never given up.
+func (w *awaiting) attach() {
+	for _, h := range w.holds {
+		w.put(h.Of.(*Hold), true)
 	}
-	return signalled, nil
+}
+
+// put adds a hold to its handle, lost or not: it is to be unlocked. Unless it must, it returns
+// what is closed when another one, which is in the way, has been unlocked.
+func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
+	l, owner := h.lock, ""
+	if w.a.Named() {
+		owner = w.a.owner()
+	}
+	l.judge() // may call hooks, and so take any time
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
+			return nil
+		}
+		rival := l.rival(h)
+		if rival == nil {
+			break
+		}
+		l.mu.Unlock()
+		h.outdo(rival)
+		l.mu.Lock()
+	}
+	if !must {
+		freed, _ = l.occupied(owner, h, h.unlock) // an error is of the same owner: any Unlock of its own will do
+	}
+	if freed == nil {
+		l.restore(h)
+	}
+	return freed
 }
 
 // reason is why a wait ended without a signal; nil: its time has passed.

@@ -61,7 +61,7 @@ func checkOwner(id string) error {
 }
 
 // ownerFor returns who locks l under ctx; "" for a new owner each time.
-func (l *Lock) ownerFor(ctx context.Context) (string, error) {
+func ownerFor(ctx context.Context, l *Lock) (string, error) {
 	if l.anonymous {
 		return "", nil
 	}
@@ -79,133 +79,9 @@ func (l *Lock) ownerFor(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. After a loss its cause is ErrLost. Its Err is judged by the clock at the call, as Hold.Err
-// is. The owner that parent names stays the same.
-//
-// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold,
-// make one context for all of a long piece of work and not one for each step. Or give each step a
-// parent that is cancelled after it.
-func (h *Hold) Context(parent context.Context) context.Context {
-	if h.unmade() {
-		return endedContext(parent, errUnmadeHold)
-	}
-	inner, cancel := context.WithCancelCause(parent)
-	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
-	// Not under the keeper's mu: parent may be a context of a hold of the same lock, and
-	// judges that when it is asked.
-	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
-	_ = h.judge()
-	k := h.keeper()
-	k.mu.Lock()
-	err := h.over()
-	if err == nil {
-		x := h.extra()
-		if x.contexts == nil {
-			x.contexts = make(map[*holdContext]struct{})
-		}
-		x.contexts[ctx] = struct{}{}
-	}
-	k.mu.Unlock()
-	switch {
-	case err != nil:
-		ctx.stop()
-		ctx.cancel(err)
-	case parent.Err() != nil:
-		h.forget(ctx) // parent's end may have come before there was anything to forget
-	}
-	return ctx
-}
-
-// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If
-// there are several, it returns the innermost. It is for code that runs under a lock and needs its
-// token, for example to write to a resource that compares tokens. The hold may have ended in the
-// meantime: ask its Err.
-func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
-	if ctx == nil {
-		return nil, false
-	}
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if c.hold.Name() == name {
-			return c.hold, true
-		}
-	}
-	return nil, false
-}
-
-// holdIn returns the innermost hold of the lock from which a context descends, or nil.
-func (l *Lock) holdIn(ctx context.Context) *Hold {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
-			return h
-		}
-	}
-	return nil
-}
-
-// forget lets a context go whose parent has ended: a long hold may have many.
-func (h *Hold) forget(ctx *holdContext) {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.extras != nil { // parent may have ended before anything was kept
-		delete(h.contexts, ctx)
-	}
-}
-
-// A holdContext asks the clock before it answers: after a pause its timer and
-// its watchdog may yet have to run.
-type holdContext struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	hold   *Hold
-	parent context.Context
-	stop   func() bool // ends the wait for parent's end
-}
-
-type holdKey struct{}
-
-// Err judges the holds as well whose contexts this one descends from: what cancels
-// one of theirs has cancelled this one when it returns.
-func (c *holdContext) Err() error {
-	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
-		above.judge()
-	}
-	return c.Context.Err()
-}
-
-// judge ends the inner context with its hold. Another goroutine that has found
-// the loss may yet have to do so.
-func (c *holdContext) judge() {
-	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
-		c.cancel(c.hold.cause(err))
-	}
-}
-
-// cause is why the contexts of a hold in that state end: of a lost one its loss, though it
-// has been released since.
-func (h *Hold) cause(state error) error {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.hold.Lost() {
-		return lostFor(h.hold.Session.Why())
-	}
-	return state
-}
-
-// Value is also how context.Cause finds the cause: it must not miss a loss either.
-func (c *holdContext) Value(key any) any {
-	if key == (holdKey{}) {
-		return c
-	}
-	c.judge()
-	return c.Context.Value(key)
-}
-
 // waitsForItself reports an acquisition under a context that descends from a
 // live hold of the same lock by somebody else: it could only end in a timeout.
-func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
+func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 	var mine inUse
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
@@ -235,66 +111,66 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	return mine.leaves(l.terms.Permits)
 }
 
-// Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. After a loss its cause is ErrLost.
-func (h *QuorumHold) Context(parent context.Context) context.Context {
-	if h.unmade() {
-		return endedContext(parent, errUnmadeHold)
+// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If
+// there are several, it returns the innermost. It is for code that runs under a lock and needs its
+// token, for example to write to a resource that compares tokens. The hold may have ended in the
+// meantime: ask its Err.
+func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
+	if ctx == nil {
+		return nil, false
 	}
-	inner, cancel := context.WithCancelCause(parent)
-	stop := h.majority.AfterEnd(cancel)
-	context.AfterFunc(inner, func() { stop() }) // a long hold may have many
-	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if c.hold.Name() == name {
+			return c.hold, true
+		}
+	}
+	return nil, false
 }
 
-type quorumKey struct{}
+// holdIn returns the innermost hold of the lock from which a context descends, or nil.
+func holdIn(ctx context.Context, l *Lock) *Hold {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
+			return h
+		}
+	}
+	return nil
+}
 
-// A quorumContext asks the clock before it answers, as a holdContext does.
-type quorumContext struct {
+type holdKey struct{}
+
+// A holdContext asks the clock before it answers: after a pause its timer and
+// its watchdog may yet have to run.
+type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
-	hold   *QuorumHold
+	hold   *Hold
 	parent context.Context
+	stop   func() bool // ends the wait for parent's end
 }
 
-func (c *quorumContext) Err() error {
-	_ = c.parent.Err() // judges the holds that it descends from
-	c.judge()
+// Err judges the holds as well whose contexts this one descends from: what cancels
+// one of theirs has cancelled this one when it returns.
+func (c *holdContext) Err() error {
+	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
+		above.judge()
+	}
 	return c.Context.Err()
 }
 
-func (c *quorumContext) judge() {
-	if err := c.hold.majority.Err(); err != nil {
-		c.cancel(err)
+// judge ends the inner context with its hold. Another goroutine that has found
+// the loss may yet have to do so.
+func (c *holdContext) judge() {
+	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
+		c.cancel(c.hold.cause(err))
 	}
 }
 
-func (c *quorumContext) Value(key any) any {
-	if key == (quorumKey{}) {
+// Value is also how context.Cause finds the cause: it must not miss a loss either.
+func (c *holdContext) Value(key any) any {
+	if key == (holdKey{}) {
 		return c
 	}
 	c.judge()
 	return c.Context.Value(key)
-}
-
-// caller returns who asks. A call under a context of a live hold of the same lock by
-// somebody else would wait for itself.
-func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
-	if err = l.usable(); err != nil {
-		return "", err
-	}
-	switch {
-	case ctx == nil:
-		return "", lockError(l.name, errNoContext)
-	case ctx.Err() != nil:
-		return "", lockError(l.name, unasked(ctx))
-	}
-	owner, err = l.first.ownerFor(ctx)
-	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
-		first := c.hold.lock.first
-		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {
-			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
-		}
-	}
-	return owner, lockError(l.name, err)
 }

@@ -38,13 +38,6 @@ type Term struct {
 	Token int64 // larger than that of every earlier term
 }
 
-// NewElection returns an election. It does no I/O. A bad name or option makes every call fail. All
-// candidates must use the same name, and nothing else may use it.
-func (c *Client) NewElection(name string, opts ...LockOption) *Election {
-	// Each term has a grant of its own, by whose token others know the terms apart.
-	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
-}
-
 // Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or
 // when the hold is lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns
 // again, whatever lead returned.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/loss"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -59,6 +61,47 @@ var (
 	// ErrInvalidOption says which option or argument is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
+
+// tooFew is the error of a statement that too few replicas have acknowledged.
+func tooFew(r room.Replicas, acks int) error {
+	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
+}
+
+// This file is how Redis is told what a session's holds need. Whoever changes what is
+// needed has it told; who comes meanwhile waits for the turn, and finds that what it
+// needs has been told as well, or tells it.
+
+// lostFor is the error of holds whose session was lost for a reason.
+func lostFor(why error) error {
+	if why == nil || errors.Is(why, ErrLost) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", ErrLost, why)
+}
+
+// errForced is why a hold is lost that an operator has ended.
+var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
+
+// isFinal says that asking again would get the same answer.
+func isFinal(err error) bool {
+	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
+		if ending.Is(err, one) {
+			return true
+		}
+	}
+	return err != nil && transport.Hopeless(err)
+}
+
+// isRefused says that Redis answered with an error that is not a passing one.
+func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
+
+// unusable says why nothing is done under a context: there is none, or it has ended.
+func unusable(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ending.Of(ctx)
+}
 
 // A requestError is why Redis could not be asked.
 type requestError struct{ err error }
@@ -141,35 +184,6 @@ func lockError(name string, err error) error {
 
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 
-// unusable says why nothing is done under a context: there is none, or it has ended.
-func unusable(ctx context.Context) error {
-	if ctx == nil {
-		return errNoContext
-	}
-	return ending.Of(ctx)
-}
-
-// used is why a resumption has no hold.
-func (w *waiting) used(err error) error {
-	switch {
-	case !ending.Is(err, errGone):
-		return err
-	case w.keeper.c.ending.Load():
-		return ErrClosed // what came then went back at once
-	}
-	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
-}
-
-// isFinal says that asking again would get the same answer.
-func isFinal(err error) bool {
-	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
-		if ending.Is(err, one) {
-			return true
-		}
-	}
-	return err != nil && transport.Hopeless(err)
-}
-
 // What follows is for values that nobody has made: zero ones, and nil pointers, as where
 // an error was overlooked. Each method of theirs says so, or has a zero result.
 
@@ -179,80 +193,6 @@ var (
 	errUnmadeCond   = fmt.Errorf("%w: the Cond was not made by Lock.NewCond", ErrInvalidOption)
 	errUnmadeHold   = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned", ErrInvalidOption, ErrNotHeld)
 )
-
-func (c *Client) unmade() bool { return c == nil || c.transport == nil }
-func (l *Lock) unmade() bool   { return l == nil || l.spec == nil }
-func (c *Cond) unmade() bool   { return c == nil || c.lock == nil && c.err == nil } // of a nil lock it has that error
-func (h *Hold) unmade() bool   { return h == nil || h.hold.Session == nil }
-
-func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
-
-func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
-
-// usable is what every call returns on a QuorumLock that nobody has made, or not as it
-// should be; nil on others.
-func (l *QuorumLock) usable() error {
-	if l == nil || l.first == nil {
-		return fmt.Errorf("relock: %w: make a QuorumLock with NewQuorum and NewLock", ErrInvalidOption)
-	}
-	return lockError(l.name, l.first.bad())
-}
-
-// outdo has the older of two majorities on one handle be lost. The lock has one majority at a
-// time, and the primaries have yet to tell the older one. Holds of one named owner are of one
-// majority, or its primaries have just been asked for that owner.
-func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
-	for _, other := range l.register.Others(h) {
-		switch {
-		case owner != "" && other.Owner() == owner:
-		case other.Token() > h.Token():
-			h.majority.Lose()
-		default:
-			other.majority.Lose()
-		}
-	}
-}
-
-// occupied is why the handle can have no further hold, and which hold that is: one of somebody
-// else is lost, whose Unlock is still to come and must not end another. freed is closed when
-// it has come.
-func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
-	lost, freed, is := l.register.Lost()
-	if !is {
-		return nil, nil, nil
-	}
-	closed := 0
-	for _, p := range l.majority.Primaries {
-		if p.(primary).c.tracker.Draining() {
-			closed++
-		}
-	}
-	switch {
-	case owner != "" && lost.Owner() == owner:
-		err = fmt.Errorf("%w; unlock that hold first", ErrLost)
-	case 2*closed >= len(l.majority.Primaries):
-		err = ErrClosed
-	default:
-		err = errOccupied
-	}
-	return lost, freed, err
-}
-
-// bad is what every call on the handle returns, or nil.
-func (l *Lock) bad() error {
-	if l.unmade() {
-		return errUnmadeLock
-	}
-	return l.err
-}
-
-// bad is what every call on the condition returns, or nil.
-func (c *Cond) bad() error {
-	if c.unmade() {
-		return errUnmadeCond
-	}
-	return c.err
-}
 
 // endedContext returns a context that has ended, for that reason.
 func endedContext(parent context.Context, why error) context.Context {

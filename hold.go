@@ -1,11 +1,20 @@
 package relock
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -34,84 +43,6 @@ type extras struct {
 	moved    *Lock                     // the reading side it was moved to by a downgrade
 	lostc    chan struct{}             // closed on loss; made by the first Lost
 	contexts map[*holdContext]struct{} // that end with the hold
-}
-
-// extra returns the extras, to be written. It needs the keeper's mu.
-func (h *Hold) extra() *extras {
-	if h.extras == nil {
-		h.extras = &extras{}
-	}
-	return h.extras
-}
-
-// newHold returns a hold of the handle, to be made one of a session.
-func (l *Lock) newHold(unlock bool) *Hold {
-	h := &Hold{lock: l, unlock: unlock}
-	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
-	return h
-}
-
-// acquisition is what the hold is of.
-func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acquisition) }
-
-func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
-
-// judge returns the hold's state now.
-func (h *Hold) judge() error {
-	k := h.keeper()
-	at := k.begin()
-	defer k.end(&at)
-	if !h.hold.Released() {
-		h.hold.Session.Check(&at)
-	}
-	return h.state()
-}
-
-// peek is judge without the clock, for callers that hold a handle's mutex, under
-// which nobody's hook may run. They have judged before.
-func (h *Hold) peek() error {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.state()
-}
-
-func (h *Hold) reads() bool {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.hold.Read
-}
-
-func (h *Hold) downgraded() *Lock {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.extras == nil {
-		return nil
-	}
-	return h.moved
-}
-
-// state needs the keeper's mu, after a check.
-func (h *Hold) state() error {
-	switch {
-	case h.hold.Released():
-		return ErrNotHeld
-	case h.hold.Lost():
-		return lostFor(h.hold.Why())
-	case h.hold.Session.Absent():
-		return errAbsent
-	}
-	return nil
-}
-
-// over is state, but for a hold whose owner waits on a condition: that goes on.
-func (h *Hold) over() error {
-	if err := h.state(); err != errAbsent { //nolint:errorlint // made here, never wrapped
-		return err
-	}
-	return nil
 }
 
 // Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its
@@ -172,16 +103,6 @@ func (h *Hold) Token() int64 {
 	return h.token()
 }
 
-func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
-
-// tokenOf is token, for who has the owner's name already.
-func (h *Hold) tokenOf(owner string) int64 {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return wire.Token(h.hold.Token, owner)
-}
-
 // Name returns the lock's name.
 func (h *Hold) Name() string {
 	if h.unmade() {
@@ -201,6 +122,44 @@ func (h *Hold) Owner() string {
 	return h.acquisition().owner()
 }
 
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost. Its Err is judged by the clock at the call, as Hold.Err
+// is. The owner that parent names stays the same.
+//
+// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold,
+// make one context for all of a long piece of work and not one for each step. Or give each step a
+// parent that is cancelled after it.
+func (h *Hold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
+	inner, cancel := context.WithCancelCause(parent)
+	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	// Not under the keeper's mu: parent may be a context of a hold of the same lock, and
+	// judges that when it is asked.
+	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
+	_ = h.judge()
+	k := h.keeper()
+	k.mu.Lock()
+	err := h.over()
+	if err == nil {
+		x := h.extra()
+		if x.contexts == nil {
+			x.contexts = make(map[*holdContext]struct{})
+		}
+		x.contexts[ctx] = struct{}{}
+	}
+	k.mu.Unlock()
+	switch {
+	case err != nil:
+		ctx.stop()
+		ctx.cancel(err)
+	case parent.Err() != nil:
+		h.forget(ctx) // parent's end may have come before there was anything to forget
+	}
+	return ctx
+}
+
 // Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost
 // earlier. It returns ErrNotHeld if the hold was released before, and ErrUnconfirmed if Redis did
 // not answer within the ReleaseTimeout. While the owner waits on a condition it returns ErrNotHeld,
@@ -214,6 +173,142 @@ func (h *Hold) Release() error {
 		return lockError(h.lock.Name(), err)
 	}
 	return nil
+}
+
+// Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of
+// the ticket, in this process or another, holds under the same token. Nobody can get the lock in
+// between. Until then nobody renews the hold, and it ends after keep, which is from 1 ms to 24 h.
+//
+// The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost
+// stays open. ctx may be one of these contexts. A Do whose function detached its hold returns nil
+// for it. If Redis does not answer before ctx ends, or refuses, Detach returns ErrUnconfirmed: the
+// hold has ended too, and the client releases it. For a lost hold Detach returns ErrLost.
+//
+// A call that is refused leaves the hold as it was. Detach refuses a keep out of range and a ctx
+// that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner
+// in this client.
+func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
+	if h.unmade() {
+		return "", fmt.Errorf("relock: %w", errUnmadeHold)
+	}
+	t, err := h.handOver(ctx, keep)
+	if err != nil {
+		return "", lockError(h.lock.Name(), err)
+	}
+	return t, nil
+}
+
+func (h *Hold) unmade() bool { return h == nil || h.hold.Session == nil }
+
+// extra returns the extras, to be written. It needs the keeper's mu.
+func (h *Hold) extra() *extras {
+	if h.extras == nil {
+		h.extras = &extras{}
+	}
+	return h.extras
+}
+
+// acquisition is what the hold is of.
+func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acquisition) }
+
+func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
+
+// judge returns the hold's state now.
+func (h *Hold) judge() error {
+	k := h.keeper()
+	at := k.begin()
+	defer k.end(&at)
+	if !h.hold.Released() {
+		h.hold.Session.Check(&at)
+	}
+	return h.state()
+}
+
+// peek is judge without the clock, for callers that hold a handle's mutex, under
+// which nobody's hook may run. They have judged before.
+func (h *Hold) peek() error {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.state()
+}
+
+// state needs the keeper's mu, after a check.
+func (h *Hold) state() error {
+	switch {
+	case h.hold.Released():
+		return ErrNotHeld
+	case h.hold.Lost():
+		return lostFor(h.hold.Why())
+	case h.hold.Session.Absent():
+		return errAbsent
+	}
+	return nil
+}
+
+// errAbsent is the state of a hold whose owner waits.
+var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
+
+// over is state, but for a hold whose owner waits on a condition: that goes on.
+func (h *Hold) over() error {
+	if err := h.state(); err != errAbsent { //nolint:errorlint // made here, never wrapped
+		return err
+	}
+	return nil
+}
+
+func (h *Hold) reads() bool {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.hold.Read
+}
+
+func (h *Hold) downgraded() *Lock {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.extras == nil {
+		return nil
+	}
+	return h.moved
+}
+
+func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
+
+// tokenOf is token, for who has the owner's name already.
+func (h *Hold) tokenOf(owner string) int64 {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return wire.Token(h.hold.Token, owner)
+}
+
+// trusted returns until when the hold is trusted; zero: it is lost, or released.
+func (h *Hold) trusted() clock.Instant {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.state() != nil {
+		return clock.Instant{}
+	}
+	return h.hold.Until()
+}
+
+// grant returns the token of the hold, without the owner's digits, and whether the hold is live.
+func (h *Hold) grant() (token int64, live bool) {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.hold.Token, h.state() == nil
+}
+
+// since returns when the hold was acquired, or last again by a wait of its owner.
+func (h *Hold) since() clock.Instant {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.hold.Acquired
 }
 
 // end ends the hold here, then in Redis.
@@ -249,44 +344,19 @@ func (h *Hold) end() error {
 	return err
 }
 
-// owe counts an exclusive hold of a named owner from its loss (1) to its Unlock (-1). Until then
-// the owner is told of the loss by any handle: else a nested call would get a new grant, and
-// nobody would notice that others may have held between. owe needs the keeper's mu.
-func (h *Hold) owe(n int) {
-	a := h.acquisition()
-	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum takes a primary that was lost again
-		return
-	}
-	c, key := a.keeper.c, lostKey{a.keeper.kind, a.keeper.hash, a.owner()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lostOf == nil {
-		c.lostOf = make(map[lostKey]int)
-	}
-	if c.lostOf[key] += n; c.lostOf[key] == 0 {
-		delete(c.lostOf, key)
+// stayOff takes a hold that has ended off its handle, where a wait of its owner has put it back since its end began.
+func (h *Hold) stayOff() {
+	if h.in.Load() != nil {
+		h.unlist()
 	}
 }
 
-// paid ends what owe has begun, for a hold that is about to end. It needs the keeper's mu.
-func (h *Hold) paid() {
-	if h.hold.Lost() && !h.hold.Released() {
-		h.owe(-1)
+// unlist takes the hold off its handle, and off the reading side that a downgrade has moved it to.
+func (h *Hold) unlist() {
+	h.lock.detach(h)
+	if side := h.downgraded(); side != nil {
+		side.detach(h)
 	}
-}
-
-// owes returns ErrLost if the owner has lost a hold of the lock in this client and has not
-// unlocked it.
-func (l *Lock) owes(owner string) error {
-	if owner == "" {
-		return nil
-	}
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	if l.c.lostOf[lostKey{l.kind, l.hash, owner}] > 0 {
-		return fmt.Errorf("%w: owner %q has lost a hold of the lock; unlock that hold first", ErrLost, owner)
-	}
-	return nil
 }
 
 // endAbsent ends a hold whose owner waits on a condition: the wait returns without it. No
@@ -302,19 +372,6 @@ func (h *Hold) endAbsent(at *room.Step) error {
 	return errAbsent
 }
 
-// finish has Redis hear of the end of a hold.
-func (a *acquisition) finish(ending room.Ending, last *releasing) error {
-	switch ending {
-	case room.Fewer:
-		return a.lower()
-	case room.Last:
-		return last.soon(time.Now().Add(a.keeper.c.cfg.releaseTimeout))
-	case room.WasLost:
-		return a.fate()
-	}
-	return nil
-}
-
 // giveBack ends a hold that its call will not return.
 func (h *Hold) giveBack() {
 	k := h.keeper()
@@ -323,6 +380,156 @@ func (h *Hold) giveBack() {
 	h.hold.GiveBack(&at)
 	k.end(&at)
 	h.stayOff()
+}
+
+// leave is Release by Do, which has nothing to release where a ticket has the hold.
+func (h *Hold) leave() error {
+	err := h.Release()
+	if errors.Is(err, ErrNotHeld) && h.handedOver() {
+		return nil
+	}
+	return err
+}
+
+// owe counts an exclusive hold of a named owner from its loss (1) to its Unlock (-1). Until then
+// the owner is told of the loss by any handle: else a nested call would get a new grant, and
+// nobody would notice that others may have held between. owe needs the keeper's mu.
+func (h *Hold) owe(n int) {
+	a := h.acquisition()
+	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum takes a primary that was lost again
+		return
+	}
+	a.keeper.c.registry.owe(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)
+}
+
+// paid ends what owe has begun, for a hold that is about to end. It needs the keeper's mu.
+func (h *Hold) paid() {
+	if h.hold.Lost() && !h.hold.Released() {
+		h.owe(-1)
+	}
+}
+
+// outdo has the older one of two grants be lost. Redis is told to release it: if the server's
+// clock has stepped back, the older grant is the one that Redis has.
+func (h *Hold) outdo(rival *Hold) {
+	older := rival
+	mine, _ := h.grant()
+	if theirs, _ := rival.grant(); theirs > mine {
+		older = h
+	}
+	k := older.keeper()
+	at := k.begin()
+	older.hold.Session.LoseHeld(errRegranted, &at)
+	k.end(&at)
+}
+
+// use counts the holds that calls have had, where the name is to rest after them.
+func (h *Hold) use(n int32) {
+	if a := h.acquisition(); a.Terms.Rest.For > 0 {
+		a.keeper.mu.Lock()
+		defer a.keeper.mu.Unlock()
+		a.Session.Used += n
+	}
+}
+
+func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	defer func() {
+		end := (*Hold).leave
+		if errors.Is(err, ErrUnspent) {
+			end = (*Hold).forgo
+		}
+		err = errors.Join(err, end(h))
+	}()
+	return fn(h.Context(ctx))
+}
+
+// forgo is leave for a hold that was had in vain: the name does not rest after it.
+func (h *Hold) forgo() error {
+	h.use(-1)
+	return h.leave()
+}
+
+// raise has Redis' counter of tokens be as large as that token, and says whether it has
+// answered that it is, and that this holds.
+func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
+	a := h.acquisition()
+	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
+	instant := wire.Instant(token) // the room and Redis know a token without its owner's digits
+	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, instant, h.lock.terms.TTL))
+	if err == nil {
+		held, err = wire.DecodeRaise(raw)
+	}
+	if held && err == nil {
+		a.keeper.mu.Lock()
+		h.hold.Session.Raise(instant)
+		a.keeper.mu.Unlock()
+	}
+	return held && err == nil
+}
+
+// downgrade moves the hold to the reading side, then tells Redis: what has been
+// asked for once may come true at any time, and a read hold is true either way.
+func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
+	a := h.acquisition()
+	switch err := a.takeTurn(ctx); {
+	case ending.Is(err, ErrClosed):
+		return h.judge() // lost
+	case err != nil:
+		return ending.Of(ctx)
+	}
+	x := &ledger.Wish{}
+	if err := h.move(rw, x); err != nil {
+		return err
+	}
+	_, err := a.tell(ctx, x, false)
+	a.keeper.mu.Lock()
+	a.Session.Ledger.Withdraw(x)
+	a.keeper.mu.Unlock()
+	switch {
+	case err == nil:
+		return nil
+	case ending.Is(err, errGone):
+		return h.judge()
+	case transport.Hopeless(err):
+		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
+	}
+	a.tellApart()
+	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
+}
+
+// move takes the hold from the writing side to the reading one, for Redis to be told
+// of it. The caller has the session's turn, which it gives back. The handle's list
+// decides between calls that want the same hold: one finds it there.
+func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
+	defer func() { <-h.acquisition().turn.place }() // also where a hook does not return
+	lost := h.judge()
+	if !rw.w.take(h) {
+		return errTaken
+	}
+	if err = lost; err == nil {
+		err = rw.r.adopt(h)
+	}
+	if err != nil {
+		rw.w.put(h) // its Unlock is still to come
+		return err
+	}
+	k := h.keeper()
+	k.mu.Lock()
+	if err = h.state(); err == nil {
+		h.extra().moved = rw.r
+		h.hold.Downgrade(x)
+	}
+	k.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLost):
+		rw.r.detach(h)
+		rw.w.put(h)
+	case err != nil: // its Release came first
+		rw.r.detach(h)
+	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
+		rw.r.detach(h) // its Release came meanwhile, and may have looked for it before it was there
+	}
+	return err
 }
 
 // lose takes note of a loss. It needs the keeper's mu; what it returns runs without it,
@@ -351,4 +558,185 @@ func (h *Hold) cancelAll(cause error) []func() {
 			ctx.cancel(cause)
 		}
 	}}
+}
+
+// cause is why the contexts of a hold in that state end: of a lost one its loss, though it
+// has been released since.
+func (h *Hold) cause(state error) error {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.hold.Lost() {
+		return lostFor(h.hold.Session.Why())
+	}
+	return state
+}
+
+// forget lets a context go whose parent has ended: a long hold may have many.
+func (h *Hold) forget(ctx *holdContext) {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.extras != nil { // parent may have ended before anything was kept
+		delete(h.contexts, ctx)
+	}
+}
+
+func (h *Hold) logLoss(why error) {
+	c := h.lock.c
+	log := c.cfg.log.Error
+	if loss.AskedFor(why) {
+		log = c.cfg.log.Warn
+	}
+	log("lock lost", slog.String("lock", h.lock.Name()), slog.String("owner", h.acquisition().owner()), slog.Int64("token", h.token()), slog.Any("err", why))
+}
+
+func (h *Hold) event(err error) Event {
+	owner := h.acquisition().owner()
+	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
+}
+
+// acquiredHook is for a call that began then; zero: it has not waited. A loss that came before is
+// told after it.
+func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
+	hook := h.lock.c.cfg.hooks.Acquired
+	if hook == nil {
+		return
+	}
+	k := h.keeper()
+	k.mu.Lock()
+	h.told = true
+	since, lost := h.hold.Acquired, h.hold.Lost()
+	why := lostFor(h.hold.Session.Why())
+	k.mu.Unlock()
+	ev := h.event(nil)
+	if !began.IsZero() {
+		ev.Waited = since.Sub(began)
+	}
+	returned := false
+	defer func() {
+		if !returned { // others that are joined with it have been told of the hold
+			h.releasedHook(nil, since)
+		}
+	}()
+	hook(ctx, ev)
+	returned = true
+	if lost {
+		h.lostHook(why, k.c.clock.Now())
+	}
+}
+
+func (h *Hold) releasedHook(err error, now clock.Instant) {
+	if ending.Is(err, ErrLost) { // nobody has found it before, or it would not come here
+		h.logLoss(err)
+	}
+	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
+		ev := h.event(err)
+		ev.Held = now.Sub(h.hold.Acquired)
+		hook(ev)
+	}
+}
+
+// lostHook tells of a loss.
+func (h *Hold) lostHook(why error, now clock.Instant) {
+	h.logLoss(why)
+	c := h.lock.c
+	if hook := c.cfg.hooks.Lost; hook != nil {
+		ev := h.event(why)
+		ev.Held = now.Sub(h.hold.Acquired)
+		hook(ev)
+	}
+}
+
+func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error) {
+	if err := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx)); err != nil {
+		return "", err
+	}
+	k := h.keeper()
+	t := h.ticket()
+	at := k.begin()
+	now := at.Now
+	h.hold.Session.Check(&at)
+	err := h.state()
+	if err == nil && !h.hold.Detach(&at) {
+		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
+	}
+	if err != nil {
+		if !h.hold.Released() && h.hold.Lost() { // it ends as by Release
+			h.paid()
+			h.hold.End(&at)
+			defer h.unlist()
+		}
+		k.end(&at)
+		return "", err
+	}
+	t.Read = h.hold.Read // which a Downgrade may have changed until now
+	d := h.detaching(t, keep)
+	cancel := h.cancelAll(ErrNotHeld)
+	k.end(&at)
+	request, release := h.outlasting(ctx)
+	defer release()
+	runAll(cancel)
+	h.unlist()
+	err = d.send(request)
+	h.releasedHook(err, now)
+	if err != nil {
+		return "", err
+	}
+	k.mu.Lock()
+	h.extra().detached = true
+	k.mu.Unlock()
+	return t.text(), nil
+}
+
+// handedOver reports whether a ticket has the hold, so that its Do has nothing to release.
+func (h *Hold) handedOver() bool {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return h.extras != nil && h.detached
+}
+
+// outlasting returns a context for the request that hands h over. A context of h ends with h, but the request must go
+// on. It ends at ctx's deadline, with the parent of h's context, or if somebody cancels ctx.
+func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	var own *holdContext
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if c.hold == h {
+			own = c // the outermost
+		}
+	}
+	if own == nil {
+		return ctx, func() {}
+	}
+	request, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	end := func() { cancel(context.Cause(own.parent)) }
+	free := context.AfterFunc(own.parent, end)
+	drop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !ending.Is(cause, ErrNotHeld) {
+			cancel(cause)
+		}
+	})
+	bounded, stop := request, context.CancelFunc(func() {})
+	if until, ok := ctx.Deadline(); ok {
+		bounded, stop = context.WithDeadline(request, until)
+	}
+	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }
+}
+
+// detaching needs the keeper's mu.
+func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
+	a := h.acquisition()
+	r := a.releasing()
+	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
+}
+
+// ticket is a new one for the hold, but for whether that reads.
+func (h *Hold) ticket() ticket {
+	a, terms := h.acquisition(), h.hold.Terms
+	return ticket{
+		Prefix: h.lock.c.cfg.prefix, Name: h.lock.Name(), Kind: a.keeper.kind, Owner: a.owner(), Nonce: wire.NewNonce().String(),
+		TTL: terms.TTL, MaxHold: terms.MaxHold, Fixed: terms.Fixed, Local: terms.Local, Replicas: terms.Replicas.N, Within: terms.Replicas.Timeout,
+		Weight: a.Terms.Permits.Weight, Permits: a.Terms.Permits.Of,
+	}
 }

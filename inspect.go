@@ -62,26 +62,12 @@ const waitersPage = 500
 // readersPage is how many sessions are looked at in one script.
 const readersPage = 250
 
-// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind.
-// More than 250 readers are read in pages, between which others may come and go. A reader that
-// holds all the time is in it, once. A hold that is renewed between two pages may count twice among
-// an owner's Holds. Labels that this client has not read before are read after that. If they are
-// not answered within a second they are "".
-func (l *Lock) Info(ctx context.Context) (Info, error) {
-	info, _, err := l.info(ctx)
-	if err != nil {
-		return Info{}, err
-	}
-	l.c.putLabels(ctx, info.clients(nil))
-	return info, nil
-}
-
 // info is Info with the clients' IDs as labels, and when that was by the server's clock,
 // in ms.
-func (l *Lock) info(ctx context.Context) (all Info, now int64, err error) {
+func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	at := map[string]int{}
 	for after := int64(0); ; {
-		raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
+		raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
 		if err != nil {
 			return Info{}, 0, err
 		}
@@ -104,8 +90,8 @@ func (l *Lock) info(ctx context.Context) (all Info, now int64, err error) {
 }
 
 // holdingClients returns the IDs of the clients that hold, of many readers those with the longest leases.
-func (l *Lock) holdingClients(ctx context.Context) (ids []string, err error) {
-	raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
+func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
+	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +103,6 @@ func (l *Lock) holdingClients(ctx context.Context) (ids []string, err error) {
 		ids = append(ids, h.Client)
 	}
 	return ids, nil
-}
-
-// putLabels puts labels in the place of the IDs of clients.
-func (c *Client) putLabels(ctx context.Context, at []*string) {
-	c.labels.Put(ctx, at, c.transport.OneServer() && !c.onlyOne.Load())
 }
 
 // firstPage is what a page says beside its holders.
@@ -159,27 +140,6 @@ func (all *Info) add(h Holder, at map[string]int) {
 	}
 }
 
-// Waiters reads the queue from Redis, in its order. A queue longer than 500 is
-// read in pages, between which it may move on.
-func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
-	var all []Waiter
-	for last := int64(0); ; {
-		raw, err := l.ask(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Waiters(keys, last, waitersPage) })
-		if err != nil {
-			return nil, err
-		}
-		page, next, err := wire.DecodeWaiters(raw)
-		if err != nil {
-			return nil, lockError(l.Name(), err)
-		}
-		all = appendWaiters(all, page)
-		if last = next; last == 0 {
-			l.c.labelWaiters(ctx, all)
-			return all, nil
-		}
-	}
-}
-
 // appendWaiters adds a page of waiters, with the IDs of their clients as labels.
 func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 	for _, w := range page {
@@ -188,53 +148,19 @@ func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 	return all
 }
 
-func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
-	at := make([]*string, len(all))
-	for i := range all {
-		at[i] = &all[i].Label
-	}
-	c.putLabels(ctx, at)
-}
-
-// ForceUnlock ends every grant that the lock has now. If nobody holds the lock, it ends the rest of its name
-// (AtLeast, Once). It reports whether there was one. The holders are told at once, or notice it at their next
-// renewal. Until then they may work beside the next holder: only the fencing token protects against that. Use it
-// when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	ended, err := l.forceUnlock(ctx)
-	return len(ended.Holders) > 0 || ended.Resting > 0, err
-}
-
-// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing else. Other readers and
-// other holders of permits keep theirs, and the queue keeps its order. The next waiter gets the lock if it may
-// have it. The holder is told as with ForceUnlock.
-//
-// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares
-// the grant and ends it in one step, so a grant that began after the one that was seen is
-// safe. An owner's grant ends with all its holds, in every process. With the owner alone, or
-// the token alone, the grant is looked up first.
-//
-// It returns false if that holder does not hold the lock any more, and ErrInvalidOption if h
-// has neither an owner nor a token. If Redis did not answer the first request, the grant may have
-// ended by itself before the second: then the result is true all the same.
-func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
-	ended, err := l.forceHolder(ctx, h)
-	return len(ended.Holders) > 0, err
-}
-
 // errWhichHolder is what a Holder without an owner and a token is refused with.
 var errWhichHolder = fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)
 
 // forceHolder is ForceUnlockHolder, and returns the grant that it has ended. Of a grant whose
 // owner and token are known, it knows what the caller knows of it.
-func (l *Lock) forceHolder(ctx context.Context, h Holder) (ended Info, err error) {
+func forceHolder(ctx context.Context, l *Lock, h Holder) (ended Info, err error) {
 	ended.Name = l.Name()
 	seen := []Holder{h}
 	switch {
 	case h.Owner == "" && h.Token == 0:
 		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))
 	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token: // not such an owner's
-		there, _, err := l.info(ctx)
+		there, _, err := readInfo(ctx, l)
 		if err != nil {
 			return ended, err
 		}
@@ -246,7 +172,7 @@ func (l *Lock) forceHolder(ctx context.Context, h Holder) (ended Info, err error
 		}
 		// The request names the token, also where the caller has named the owner alone: a late
 		// copy of it must not end the owner's next grant.
-		removed, err := l.force(ctx, one)
+		removed, err := forceOne(ctx, l, one)
 		if removed {
 			ended.Holders = append(ended.Holders, one)
 		}
@@ -263,8 +189,8 @@ func (h Holder) is(want Holder) bool {
 }
 
 // forceUnlock is ForceUnlock, and returns what it has ended, with the clients' IDs as labels.
-func (l *Lock) forceUnlock(ctx context.Context) (ended Info, err error) {
-	there, now, err := l.info(ctx)
+func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
+	there, now, err := readInfo(ctx, l)
 	if err != nil {
 		return Info{}, err
 	}
@@ -273,7 +199,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (ended Info, err error) {
 	}
 	ended = Info{Name: there.Name, Kind: there.Kind}
 	for _, h := range there.Holders {
-		one, err := l.force(ctx, h)
+		one, err := forceOne(ctx, l, h)
 		switch {
 		case err != nil:
 			return ended, err
@@ -288,9 +214,9 @@ func (l *Lock) forceUnlock(ctx context.Context) (ended Info, err error) {
 
 // force ends one holder's grant. The token keeps a copy of the request from
 // removing a later one.
-func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
+func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) {
 	for after := int64(0); ; {
-		raw, unanswered, err := l.askAgain(ctx, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Force(keys, h.Owner, h.Token, after) })
+		raw, unanswered, err := askAgain(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Force(keys, h.Owner, h.Token, after) })
 		if err != nil {
 			return false, err
 		}
@@ -311,14 +237,14 @@ func (l *Lock) force(ctx context.Context, h Holder) (removed bool, err error) {
 type question func(e *wire.Encoder, keys key.Keys) transport.Call
 
 // ask runs a script that reads.
-func (l *Lock) ask(ctx context.Context, q question) ([]any, error) {
-	raw, _, err := l.askAgain(ctx, q)
+func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
+	raw, _, err := askAgain(ctx, l, q)
 	return raw, err
 }
 
 // askAgain runs a script that may be sent again: up to three times, or until ctx
 // ends. It reports whether a try before the one answered may have run.
-func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered bool, err error) {
+func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
 	err = cmp.Or(l.bad(), unusable(ctx))
 	if err == nil && l.c.ctx.Err() != nil {
 		err = ErrClosed
@@ -348,31 +274,4 @@ func (l *Lock) askAgain(ctx context.Context, q question) (raw []any, unanswered 
 		err = &requestError{err}
 	}
 	return nil, unanswered, lockError(l.Name(), err)
-}
-
-// whoWithin bounds how long a call asks at its end who holds the lock.
-const whoWithin = 100 * time.Millisecond
-
-// whoHolds says it for the error of a wait that has ended, or "" where nobody does any more
-// or Redis does not answer at once.
-func (w *waiting) whoHolds() string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
-	defer cancel()
-	info, err := w.lock.Info(ctx)
-	switch {
-	case err != nil:
-		return ""
-	case info.Resting > 0:
-		return fmt.Sprintf("taken by nobody for another %v", info.Resting)
-	case len(info.Holders) == 0:
-		return ""
-	}
-	h, label, more := info.Holders[0], "", ""
-	if h.Label != "" {
-		label = fmt.Sprintf(" of %q", h.Label)
-	}
-	if n := len(info.Holders) - 1; n > 0 {
-		more = fmt.Sprintf(", and by %d more", n)
-	}
-	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
 }

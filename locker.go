@@ -1,14 +1,16 @@
 package relock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/relock-go/relock/internal/logqueue"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/unheard"
@@ -61,31 +64,23 @@ type Client struct {
 	wire        *wire.Encoder
 	transport   *transport.Transport
 	listeners   *listener.Listeners
-	watchdog    *renewal.Schedule
+	watchdog    watchdog
 	clock       *clock.Clock
 	access      *access.Checker
-	journal     *replay.Journal // releases of late; mu guards it too
+	registry    registry        // of the locks in use
 	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
 	logs        *logqueue.Queue // what the logger's handler has not been given yet
 	replayTask  renewal.Task    // the next round of what is released again
-	onlyOne     atomic.Bool     // a script may name one lock only
+	oneKeyEach  atomic.Bool     // the server refuses a command that names several locks
 	leaving     leaving.Book    // what calls that have ended leave in Redis, until it is removed
 	ending      atomic.Bool     // Close has been called: nothing is granted any more
 	ended       chan struct{}   // closed when it has done what it does
 
-	tracker *shutdown.Tracker // goroutines, and the stages of the end; mu guards it too
+	tracker *shutdown.Tracker // goroutines, and the stages of the end
 	ctx     context.Context   // ends with Close; for what goes on without a caller
 	open    context.Context   // ends with Shutdown or Close; for waiters
 	closing <-chan struct{}   // open's Done
-
-	mu       sync.Mutex                    // guards the following fields; taken after a room's mu
-	rooms    map[string]map[string]*keeper // by kind, and by the lock's key: a word less for each than by both
-	sessions map[wire.Nonce]*acquisition   // by nonce: waiting, holding, or being released
-	lostOf   map[lostKey]int               // exclusive holds of named owners that are lost and not unlocked
 }
-
-// A lostKey names one owner of one lock.
-type lostKey struct{ kind, hash, owner string }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster,
 // but not Ring. A decorator must embed one of go-redis' clients (see docs/operations.md). New does
@@ -119,8 +114,11 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		transport: tr,
 		clock:     clock.System(),
 		ended:     make(chan struct{}),
-		rooms:     make(map[string]map[string]*keeper),
-		sessions:  make(map[wire.Nonce]*acquisition),
+		registry: registry{
+			keepers:  make(map[string]map[string]*keeper),
+			sessions: make(map[wire.Nonce]*acquisition),
+			lost:     make(map[ownerOf]int),
+		},
 	}
 	if to := cfg.log.Handler(); to != slog.DiscardHandler {
 		c.cfg.log = slog.New(c.logs.Handler(to))
@@ -130,9 +128,10 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.tracker = shutdown.New(&c.mu, func() int { return len(c.sessions) })
+	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.sessions) })
+	c.registry.tracker = c.tracker
 	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
-	c.watchdog = renewal.New(c.clock, c.runDue)
+	c.watchdog.start(c)
 	c.newListeners(rdb)
 	c.newJournal()
 	c.newAccess()
@@ -141,12 +140,12 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 
 // newJournal makes what remembers releases.
 func (c *Client) newJournal() {
-	c.journal = replay.New(replay.Config{
-		Mu:      &c.mu,
+	c.registry.journal = replay.New(replay.Config{
+		Mu:      &c.registry.mu,
 		Now:     func() instant { return c.clock.Now() },
 		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
 		Spawn:   c.spawn,
-		Busy:    func(n wire.Nonce) bool { return c.sessions[n] != nil },
+		Busy:    func(n wire.Nonce) bool { return c.registry.sessions[n] != nil },
 		Servers: c.transport,
 		Wire:    c.wire,
 		Inbox:   c.listeners.Inbox(),
@@ -190,12 +189,53 @@ func isNil(rdb redis.UniversalClient) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
+func (c *Client) unmade() bool { return c == nil || c.transport == nil }
+
 // NewLock returns a handle on the exclusive, reentrant lock of that name. It does no I/O and costs
 // nothing. A name has 1 to 512 bytes of UTF-8 without control characters. A bad name or option
 // makes every call on the handle fail.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(specLock, s))
+}
+
+// NewRWLock returns a handle on the read/write lock of that name. It does no I/O. A bad name or
+// option makes every call on the handle fail.
+func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
+	s := c.newSpec(name, wire.KindRW, wire.KindFairRW, opts)
+	w := c.newLock(name, c.shared(specWrite, s))
+	s.read = true
+	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
+}
+
+// NewSemaphore returns a handle on the semaphore of that name, which has so many permits over all
+// processes. It does no I/O. A bad name, number or option makes every call on the handle fail.
+//
+// Each hold uses one permit, or as many as its Weight. Each has its own lease and token: the
+// permits of a dead process come back when its lease ends. Permits are granted in order of request.
+// A large request is not overtaken by smaller ones. Further holds of a named owner use no further
+// permits.
+//
+// Handles may differ in permits, for example while a new number is rolled out. Each call is judged
+// by the number of its own handle. A semaphore is a kind of its own, and always fair.
+//
+// The holds that Unlock ends must all have one named owner, or all have none. Otherwise Lock
+// returns ErrOwnerMismatch, because nobody could tell which hold an Unlock ends. Holds of Acquire
+// and Do may have any owner.
+func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Lock {
+	s := c.newSpec(name, wire.KindSemaphore, wire.KindSemaphore, opts)
+	s.read = true
+	if s.err == nil {
+		s.terms.Permits, s.err = permitsFor(s.terms.Permits.Weight, permits)
+	}
+	return c.newLock(name, c.shared(specSemaphore, s))
+}
+
+// NewElection returns an election. It does no I/O. A bad name or option makes every call fail. All
+// candidates must use the same name, and nothing else may use it.
+func (c *Client) NewElection(name string, opts ...LockOption) *Election {
+	// Each term has a grant of its own, by whose token others know the terms apart.
+	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
 }
 
 // newSpec returns what exclusive handles are made with, of the kind plain, or fair if the options say so.
@@ -232,6 +272,113 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 	return &Lock{spec: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
+// shared returns s in a place where handles can share it.
+func (c *Client) shared(at int, s spec) *spec {
+	if s.err != nil {
+		bad := s
+		return &bad
+	}
+	last := c.specs[at].Load()
+	if last != nil && *last == s {
+		return last
+	}
+	own := s // only here, so that the usual case allocates nothing
+	c.specs[at].Store(&own)
+	return &own
+}
+
+// Once runs fn at most once in each interval of length every, over all processes that call it with
+// that name. ran says whether this call ran fn. Once is for work that every process starts on a
+// timer of its own. The intervals are counted by the server's clock, and begin at multiples of
+// every since 1970 in UTC: the processes' clocks may differ. every is from 1 ms to 366 days. All
+// calls of one name must use the same interval: a shorter one can run within a longer one.
+//
+// Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does. It
+// returns (false, nil) if fn has already begun in this interval, or still runs since an earlier
+// one. An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps
+// it: then the next caller in the interval runs fn again. A call that fails before fn has begun
+// spends nothing. If Redis cannot be reached at that time, the client tells it later, until it is
+// shut down or closed.
+//
+// A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL
+// shorter than every keeps it from costing the next interval too. Once ignores the owner that ctx
+// names, so no call re-enters. Owner and AtLeast are ErrInvalidOption. If the server's clock steps
+// back, fn does not run again in the intervals that come again. ForceUnlock ends that wait.
+func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
+	l := c.NewLock(name, opts...)
+	if err := forOnce(l, every, fn != nil); err != nil {
+		return false, lockError(name, err)
+	}
+	h, err := l.try(ctx, 0, manner{quiet: true})
+	switch {
+	case ending.Is(err, errGone):
+		return false, lockError(name, errGone) // had too late to be used, not taken: the interval is not spent
+	case ending.Is(err, ErrNotAcquired):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, h.once(ctx, fn)
+}
+
+// Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms,
+// under the same token. A ticket works once. If two calls use it at the same time, one of them gets
+// the hold. Resume returns ErrLost if the ticket was used, if its time is over, or if somebody
+// removed the hold. A text that is not a ticket is ErrInvalidOption.
+//
+// From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold
+// keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may have
+// been used: its hold is then released.
+func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
+	if c.unmade() {
+		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
+	}
+	what, err := t.read()
+	var l *Lock
+	if err == nil {
+		l, err = what.lock(c)
+	}
+	if err = cmp.Or(err, unusable(ctx)); err != nil {
+		return nil, fmt.Errorf("relock: resume: %w", err)
+	}
+	k := c.registry.enter(l)
+	defer c.registry.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, ticket: what.Nonce, began: c.clock.Now()}
+	c.labels.Keep(l.terms.TTL, w.began)
+	if what.Owner == what.given() { // nobody is told who waits by a made name
+		w.owner = what.Owner
+	}
+	h, err := w.resume(what.Owner)
+	if err != nil {
+		w.gaveUpHook(err)
+		return nil, lockError(l.Name(), err)
+	}
+	return h, nil
+}
+
+// Locks iterates over the locks under the client's key prefix that are held, waited for or resting,
+// and whose names match. In match, * stands for any text, ? for one character, [a-z] for one of
+// these and [^a-z] for any other. A backslash takes the meaning from the next character, and ""
+// matches all. The locks come in no order, each once. A lock that is taken or freed during the
+// iteration may be missing. Each Info is of an instant of its own.
+//
+// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks
+// for more when the loop does: a loop that ends has stopped it. It keeps about 20 bytes for each
+// lock that it has found. The user of Redis needs +scan in addition to what locks need.
+//
+// An error does not end the iteration. If it comes with an Info that has a Name, it is about that
+// lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose
+// other locks are missing. When ctx ends or the client is closed, the iteration ends with that
+// error. A redis client whose type is hidden by a decorator gives ErrInvalidOption.
+func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		s := &scan{c: c, ctx: ctx, yield: yield}
+		if err := s.run(match); err != nil && !errors.Is(err, errLeft) {
+			yield(Info{}, fmt.Errorf("relock: locks: %w", err))
+		}
+	}
+}
+
 // Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still
 // succeed. When the last hold is released, the client closes. If ctx ends before that, Shutdown
 // returns ctx's error and says how many holds are left, and of which locks. The client goes on
@@ -251,11 +398,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // leftover says for which holds a Shutdown still waits.
 func (c *Client) leftover() string {
-	c.mu.Lock()
-	known := slices.Collect(maps.Values(c.sessions))
-	c.mu.Unlock()
 	holds, names := 0, make(map[string]bool)
-	for _, a := range known {
+	for _, a := range c.registry.known() {
 		a.keeper.mu.Lock()
 		if a.Held() || a.Away() {
 			if h := a.Session.Newest(); h != nil {
@@ -318,10 +462,7 @@ func (c *Client) Close() error {
 // loseAll ends what is held.
 func (c *Client) loseAll() {
 	var todo []func()
-	c.mu.Lock()
-	known := slices.Collect(maps.Values(c.sessions))
-	c.mu.Unlock()
-	for _, a := range known {
+	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
 			a.Session.Close(lostFor(ErrClosed), &at)
@@ -349,4 +490,211 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 		defer cancel()
 		fn(ctx)
 	})
+}
+
+// tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
+// or ends its goroutine, stops neither.
+func (c *Client) tellApart(todo ...func()) {
+	if len(todo) > 0 {
+		c.beside(func() { runAll(todo) })
+	}
+}
+
+// do runs a script, and says how many replicas have what it wrote.
+func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
+	if need.N == 0 {
+		raw, err = c.transport.Do(ctx, timeout, call)
+		return raw, 0, err
+	}
+	r := c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, call)[0]
+	return r.Reply, r.Acks, r.Err
+}
+
+// doAll is do for a batch.
+func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Acked {
+	if need.N > 0 {
+		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
+	}
+	results := make([]transport.Acked, len(calls))
+	for i, r := range c.transport.DoAll(ctx, timeout, calls) {
+		results[i] = transport.Acked{Reply: r.Reply, Err: r.Err}
+	}
+	return results
+}
+
+// deliver takes a message from the inbox. It runs on the inbox's goroutine and does not wait.
+func (c *Client) deliver(payload string) {
+	m, err := wire.ParseMessage(payload)
+	if err != nil {
+		c.cfg.log.Warn("message not understood", slog.Any("err", err))
+		return
+	}
+	if m.Verb == "echo" {
+		if c.listeners.Echoed(m.Sight) {
+			c.rouse(func(*acquisition) bool { return true }, false)
+		}
+		return
+	}
+	a := c.registry.lookup(m.Nonce)
+	if a == nil {
+		if m.Verb == "grant" {
+			c.disown(m.Nonce, nil, instant{})
+		}
+		return
+	}
+	behind := c.behind(a, m.Run)
+	at := a.keeper.begin()
+	switch {
+	case m.Verb == "look" && a.Waits():
+		a.Entry.Kick(&at)
+	case m.Verb == "lost" && a.Held():
+		a.Session.Gone(errForced, &at)
+	case m.Verb == "grant" && a.Waits():
+		a.Entry.Granted(m.Op, m.Low, m.High, behind, &at)
+	}
+	c.tellApart(a.keeper.endFirst(&at)...)
+}
+
+// behind are the acquisitions of a run, as far as they are known.
+func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
+	for _, name := range run {
+		a := c.registry.lookup(name)
+		if a == nil || a.keeper != first.keeper {
+			break // it has been given up: the next of it is found by Redis
+		}
+		all = append(all, &a.Acquisition)
+	}
+	return all
+}
+
+// linked is called when a channel has a new connection: any message may have
+// been missed, and the server may be another one, which has lost the latest
+// writes. Every waiter who would have heard of them there asks, and what was
+// released of late is released again.
+func (c *Client) linked(channel string, first bool) {
+	if !first {
+		now := c.clock.Now()
+		c.labels.Doubt(now)
+		c.registry.journal.Suspect(now)
+	}
+	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
+}
+
+// rouse has waiters ask, and with elsewhere those who hold and have said so to another
+// server say it again.
+func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
+	for _, a := range c.registry.known() {
+		if !which(a) {
+			continue
+		}
+		at := a.keeper.begin()
+		if a.Waits() {
+			a.Entry.Kick(&at)
+		}
+		if a.Away() && elsewhere {
+			a.Entry.Shake(&at)
+		}
+		a.keeper.end(&at)
+	}
+}
+
+// disown releases a nonce of ours that Redis has granted and that nobody here
+// waits for or holds: its client gave it up, or a failover brought it back.
+// Where the lock is not known from k, it is one of those released of late.
+// asked is when the request was sent whose answer says so; zero: a message does.
+// An answer that is older than that to the release says nothing new: where many
+// wait and the lock passes quickly, most are.
+func (c *Client) disown(name string, k *keeper, asked instant) {
+	id, ours := wire.ParseNonce(name)
+	now := c.clock.Now()
+	r := &c.registry
+	r.mu.Lock()
+	if ours && r.sessions[id] != nil {
+		r.mu.Unlock()
+		return
+	}
+	var call transport.Call
+	if k != nil {
+		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, replay.Owing, replay.AnyLease, false)
+	}
+	if n := r.journal.Find(id); ours && n != nil {
+		if !asked.IsZero() && !asked.Reached(n.Answered) {
+			r.mu.Unlock()
+			return
+		}
+		n.Answered = now // this release is enough for all that have asked by now
+		call = n.Call(c.wire)
+	}
+	r.mu.Unlock()
+	if call.Script == nil {
+		return
+	}
+	c.background(room.LateAfter, func(ctx context.Context) {
+		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+			_, err = c.transport.Do(ctx, 2*time.Second, call)
+			return err != nil, err
+		})
+	})
+}
+
+// settle goes on where a script stopped because the queue was too long for one
+// call: nobody whom it has served can be relied on to ask again. A nonce that
+// nobody has is released, which changes nothing but that.
+func (c *Client) settle(keys key.Keys) {
+	c.background(room.LateAfter, func(ctx context.Context) {
+		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
+		_ = transport.Try(ctx, nil, func() (again bool, err error) {
+			raw, err := c.transport.Do(ctx, 2*time.Second, call)
+			if err != nil {
+				return true, err
+			}
+			_, _, more, err := wire.DecodeRelease(raw)
+			return more && err == nil, err
+		})
+	})
+}
+
+// unconfirmed is the error of an Unlock whose ReleaseTimeout has passed.
+func (c *Client) unconfirmed(err error) error {
+	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
+	if c.ctx.Err() != nil {
+		base = fmt.Errorf("%w: %w before redis answered; the lease ends it", ErrUnconfirmed, ErrClosed)
+	}
+	if err == nil {
+		return base
+	}
+	return fmt.Errorf("%w: %w", base, err)
+}
+
+// permit asks what the call needs, of that what has not been answered yet.
+func (c *Client) permit(w *waiting) error {
+	terms := &w.lock.terms
+	if err := c.access.Run(w.ctx, w.keeper.hash, w.keeper.listener, terms.TTL); err != nil {
+		return err
+	}
+	if terms.Replicas.N > 0 {
+		if err := c.access.Wait(w.ctx, w.keeper.hash, terms.TTL); err != nil {
+			return err
+		}
+	}
+	c.labels.Introduce(w.ctx, terms.TTL)
+	return nil
+}
+
+func (c *Client) logWasted(ttl time.Duration, k *keeper) {
+	c.cfg.log.Warn("grants end before they can be used; a longer TTL is needed, or a quicker way to redis",
+		slog.String("lock", key.Name(c.cfg.prefix, k.hash)), slog.Duration("ttl", ttl))
+}
+
+// putLabels puts labels in the place of the IDs of clients.
+func (c *Client) putLabels(ctx context.Context, at []*string) {
+	c.labels.Put(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
+}
+
+func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
+	at := make([]*string, len(all))
+	for i := range all {
+		at[i] = &all[i].Label
+	}
+	c.putLabels(ctx, at)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"iter"
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
@@ -19,29 +18,6 @@ const (
 	scanStep  = 512
 	locksPage = 64
 )
-
-// Locks iterates over the locks under the client's key prefix that are held, waited for or resting,
-// and whose names match. In match, * stands for any text, ? for one character, [a-z] for one of
-// these and [^a-z] for any other. A backslash takes the meaning from the next character, and ""
-// matches all. The locks come in no order, each once. A lock that is taken or freed during the
-// iteration may be missing. Each Info is of an instant of its own.
-//
-// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks
-// for more when the loop does: a loop that ends has stopped it. It keeps about 20 bytes for each
-// lock that it has found. The user of Redis needs +scan in addition to what locks need.
-//
-// An error does not end the iteration. If it comes with an Info that has a Name, it is about that
-// lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose
-// other locks are missing. When ctx ends or the client is closed, the iteration ends with that
-// error. A redis client whose type is hidden by a decorator gives ErrInvalidOption.
-func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		s := &scan{c: c, ctx: ctx, yield: yield}
-		if err := s.run(match); err != nil && !errors.Is(err, errLeft) {
-			yield(Info{}, fmt.Errorf("relock: locks: %w", err))
-		}
-	}
-}
 
 // errLeft says that nobody wants to hear more.
 var errLeft = errors.New("the loop was left")
@@ -200,7 +176,7 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 // it asks for the lock alone.
 func (s *scan) whole(l *Lock, page *wire.InfoReply) (Info, error) {
 	if page == nil || page.Next > 0 {
-		info, _, err := l.info(s.ctx)
+		info, _, err := readInfo(s.ctx, l)
 		info.Name = l.Name()
 		return info, err
 	}
@@ -218,6 +194,3 @@ func (s *scan) tell(info Info, err error) error {
 	}
 	return s.over()
 }
-
-// isRefused says that Redis answered with an error that is not a passing one.
-func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }

@@ -52,24 +52,6 @@ func (m *Multi) usable() error {
 	return m.err
 }
 
-// together says why the locks cannot be held together. One name twice would wait
-// for itself; that of two servers counts as the same, so that tokens have a name each.
-func together(locks []*Lock) error {
-	seen := make(map[string]bool, len(locks))
-	for _, l := range locks {
-		switch {
-		case l == nil || l.spec == nil:
-			return fmt.Errorf("relock: %w: a lock of a Multi is nil or a zero value; make it with NewLock or NewRWLock", ErrInvalidOption)
-		case l.err != nil:
-			return lockError(l.Name(), l.err)
-		case seen[l.Name()]:
-			return lockError(l.Name(), fmt.Errorf("%w: a Multi has this name twice, and would wait for itself", ErrInvalidOption))
-		}
-		seen[l.Name()] = true
-	}
-	return nil
-}
-
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds. If it fails,
 // the caller holds none of them.
 func (m *Multi) Lock(ctx context.Context) error {
@@ -134,9 +116,6 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
 }
 
-// undoTime is for how long after its wait a try that has failed stays for what it gives back.
-const undoTime = 100 * time.Millisecond
-
 // acquire asks anew when a lock was lost while the next was waited for: what is
 // not held whole is not a result.
 //
@@ -194,6 +173,27 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx conte
 	}, fn)
 }
 
+// together says why the locks cannot be held together. One name twice would wait
+// for itself; that of two servers counts as the same, so that tokens have a name each.
+func together(locks []*Lock) error {
+	seen := make(map[string]bool, len(locks))
+	for _, l := range locks {
+		switch {
+		case l == nil || l.spec == nil:
+			return fmt.Errorf("relock: %w: a lock of a Multi is nil or a zero value; make it with NewLock or NewRWLock", ErrInvalidOption)
+		case l.err != nil:
+			return lockError(l.Name(), l.err)
+		case seen[l.Name()]:
+			return lockError(l.Name(), fmt.Errorf("%w: a Multi has this name twice, and would wait for itself", ErrInvalidOption))
+		}
+		seen[l.Name()] = true
+	}
+	return nil
+}
+
+// undoTime is for how long after its wait a try that has failed stays for what it gives back.
+const undoTime = 100 * time.Millisecond
+
 // A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost
 // when the first of them is lost. The others are held until its Release. Its methods may be called
 // from any goroutine.
@@ -203,6 +203,18 @@ type MultiHold struct {
 	once sync.Once
 	lost chan struct{} // made by the first Lost
 }
+
+func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
+
+// endAll ends all the holds, side by side. It looks for losses first: else the release of one of them
+// could end their contexts before that of another finds its loss, and the cause be no ErrLost.
+func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
+	defer func() { err = quorum.EndAll(h.holds, end) }() // also where a hook of the loss does not return
+	_ = h.Err()
+	return nil
+}
+
+func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
 
 // Release ends all the holds, and tells Redis of all of them at once. It returns nil if all were
 // held until now. Otherwise it joins what Hold.Release returned for each hold that was not.

@@ -11,7 +11,116 @@ import (
 	"github.com/relock-go/relock/internal/label"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
+
+// LocalReentry answers a nested acquisition by the same owner in this client without a command. The
+// outer hold must be trusted, of the same mode, and renewed by the watchdog. Its TTL must be as
+// long, and as many replicas must have it. Redis then counts the outer holds only, and so do Info
+// and other processes. The lock is released in Redis when the last hold ends in this client, in any
+// order.
+//
+// A nested acquisition asks Redis, as without the option, if it has a longer TTL, more Replicas,
+// NoWatchdog or MaxHold. It also asks if the outer hold was not renewed in time.
+func LocalReentry() LockOption {
+	return lockOption(func(t *terms) error {
+		t.Local = true
+		return nil
+	})
+}
+
+// Replicas makes a hold count only after n replicas of the server have acknowledged it, and each
+// renewal too. A failover to one of them does not grant the lock again while the hold is trusted.
+// If too few replicas answer within timeout, the grant is undone, and the call returns ErrReplicas,
+// TryLock too. A renewal that too few acknowledge extends nothing, so the hold is lost when its
+// last acknowledged lease ends.
+//
+// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis
+// client's ReadTimeout. A failover to a replica that was not among the n, or that lost its data,
+// can still lose the lock: see docs/guarantees.md.
+func Replicas(n int, timeout time.Duration) LockOption {
+	return lockOption(func(t *terms) error {
+		if n < 1 || n > maxReplicas {
+			return fmt.Errorf("%w: Replicas of %d; allowed are 1 to %d", ErrInvalidOption, n, maxReplicas)
+		}
+		t.Terms.Replicas = room.Replicas{N: n, Timeout: timeout}
+		return between("Replicas timeout", timeout, time.Millisecond, maxAckTime)
+	})
+}
+
+const (
+	maxReplicas = 16
+	maxAckTime  = 10 * time.Second
+	// ackShare is how much of the TTL the replicas may take at most: a renewal
+	// that they miss leaves room for another before the trust ends.
+	ackShare = 4
+)
+
+// fits checks the time for replicas against what it is part of, once all options have been given.
+func fits(r room.Replicas, ttl, readTimeout time.Duration) error {
+	if r.Timeout > ttl/ackShare {
+		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.Timeout, ttl)
+	}
+	if readTimeout > 0 && r.Timeout >= readTimeout {
+		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, r.Timeout, readTimeout)
+	}
+	return nil
+}
+
+// terms are what a handle asks of Redis for each of its holds.
+type terms struct {
+	room.Terms
+	owner string
+	fair  bool // strict order of arrival
+}
+
+func (t terms) with(opts []LockOption) (terms, error) {
+	for _, o := range opts {
+		if o == nil {
+			return t, fmt.Errorf("%w: a LockOption is nil; leave it out", ErrInvalidOption)
+		}
+		if err := o.applyLock(&t); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// suits is asked for all terms, wherever they come from: a ticket's are of another redis client.
+func (t terms) suits(tr *transport.Transport) error {
+	if err := fits(t.Replicas, t.TTL, tr.ReadTimeout()); err != nil {
+		return err
+	}
+	if t.Replicas.N > 0 && !tr.Knows() {
+		return unknownClient("Replicas") // WAIT may go to another server than the script
+	}
+	return nil
+}
+
+// weightless refuses a weight of what has no permits.
+func (t terms) weightless() error {
+	if t.Permits.Weight == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: Weight of %d; only a semaphore has permits, see NewSemaphore", ErrInvalidOption, t.Permits.Weight)
+}
+
+// rests refuses what cannot rest: locks of that kind may be held by several.
+func (t terms) rests(kind string) error {
+	if t.Rest.For > 0 && kind != wire.KindPlain {
+		return fmt.Errorf("%w: AtLeast on a lock that several may hold; take one of NewLock", ErrInvalidOption)
+	}
+	return nil
+}
+
+// restless refuses a rest for all that a client makes: no handle could unset it, and of those
+// that several may hold each call would fail.
+func (t terms) restless() error {
+	if t.Rest.For == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: AtLeast of %v; only a lock of NewLock can rest, so give it to that", ErrInvalidOption, t.Rest.For)
+}
 
 const (
 	defaultTTL            = 30 * time.Second
@@ -47,13 +156,6 @@ type config struct {
 	whoHolds       bool // errors of waits that end say so
 }
 
-// terms are what a handle asks of Redis for each of its holds.
-type terms struct {
-	room.Terms
-	owner string
-	fair  bool // strict order of arrival
-}
-
 // An origin is where locks come from: the client that makes them, and of which kind.
 type origin struct {
 	c    *Client
@@ -80,21 +182,6 @@ const (
 	specRead
 	specSemaphore
 )
-
-// shared returns s in a place where handles can share it.
-func (c *Client) shared(at int, s spec) *spec {
-	if s.err != nil {
-		bad := s
-		return &bad
-	}
-	last := c.specs[at].Load()
-	if last != nil && *last == s {
-		return last
-	}
-	own := s // only here, so that the usual case allocates nothing
-	c.specs[at].Store(&own)
-	return &own
-}
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
@@ -125,32 +212,9 @@ func (c config) suits(t *transport.Transport) error {
 	return c.terms.suits(t)
 }
 
-// suits is asked for all terms, wherever they come from: a ticket's are of another redis client.
-func (t terms) suits(tr *transport.Transport) error {
-	if err := fits(t.Replicas, t.TTL, tr.ReadTimeout()); err != nil {
-		return err
-	}
-	if t.Replicas.N > 0 && !tr.Knows() {
-		return unknownClient("Replicas") // WAIT may go to another server than the script
-	}
-	return nil
-}
-
 // unknownClient is the error of an option that needs to know on which server a key is.
 func unknownClient(option string) error {
 	return fmt.Errorf("%w: %s with a redis client of a type that relock does not know; pass a *redis.Client or *redis.ClusterClient, or a decorator that embeds one of these and not redis.UniversalClient", ErrInvalidOption, option)
-}
-
-func (t terms) with(opts []LockOption) (terms, error) {
-	for _, o := range opts {
-		if o == nil {
-			return t, fmt.Errorf("%w: a LockOption is nil; leave it out", ErrInvalidOption)
-		}
-		if err := o.applyLock(&t); err != nil {
-			return t, err
-		}
-	}
-	return t, nil
 }
 
 // between checks a duration. Redis counts in milliseconds, so a fraction of one

@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,11 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
-	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
-
-// errGone says that a session was lost before its caller had a hold of it.
-var errGone = errors.New("lost before it could be used")
 
 // waiting is one call that wants the lock.
 type waiting struct {
@@ -36,6 +35,9 @@ type waiting struct {
 	ticket   string      // what the call has to resume; "": it asks for the lock
 	leave    func()      // ends what listen began; nil: it has not
 }
+
+// errGone says that a session was lost before its caller had a hold of it.
+var errGone = errors.New("lost before it could be used")
 
 // acquire returns a hold, or errGone if it was lost at once.
 func (w *waiting) acquire() (*Hold, error) {
@@ -68,6 +70,284 @@ func (w *waiting) acquire() (*Hold, error) {
 	return w.confirmed(a)
 }
 
+// heldBy returns an acquisition of the owner in this client that a hold of the mode can
+// join, judged by the clock, and the hold where Redis need not be told of it.
+func (w *waiting) heldBy() (*acquisition, *Hold) {
+	k := w.keeper
+	at := k.begin()
+	defer k.end(&at)
+	s := k.room.HeldBy(w.owner, w.lock.read, &at)
+	if s == nil {
+		return nil, nil
+	}
+	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
+}
+
+// granted returns an acquisition that holds.
+func (w *waiting) granted() (*acquisition, error) {
+	k := w.keeper
+	at := k.begin()
+	want := room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
+	way, p, s := k.room.Want(want, &at)
+	switch way {
+	case room.Behind:
+		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
+		w.taken = w.taken || taken
+		turn := make(chan struct{})
+		p.Who = turn
+		k.end(&at)
+		return w.stand(p, turn)
+	case room.Join:
+		k.end(&at)
+		w.joins = true
+		return acquired(s.Acquisition), nil
+	}
+	a := k.newEntry(w.owner, w.lock, way == room.First)
+	k.end(&at)
+	return w.contend(a, room.PlaceNew)
+}
+
+// contend asks Redis for the lock, and waits in its queue unless once.
+func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
+	mine := true
+	defer func() {
+		if mine && got == nil { // failed, or a hook has panicked
+			a.giveUp()
+		}
+	}()
+	err = w.ask(a, ticket)
+	switch {
+	case err != nil:
+		return nil, err
+	case w.said.Code == room.Held:
+		return a, nil
+	case w.said.Code == room.Queued:
+		mine = false // await gives it up, and then it may become another's
+		return w.await(a)
+	}
+	return nil, w.refused(a, &w.said)
+}
+
+// ask makes one request for the session, and another once the inbox hears if the
+// first found the lock taken before that: a waiter must be reachable. Until then it
+// asks again and again without queueing: nobody else would tell it that the lock is
+// free.
+func (w *waiting) ask(a *acquisition, ticket int64) error {
+	c, listener := w.keeper.c, w.keeper.listener
+	if listener.Inbox != nil && !listener.Up() {
+		listener.Inbox.Start()
+	}
+	if err := c.permit(w); err != nil {
+		return &requestError{err}
+	}
+	if w.once {
+		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)
+		return w.attempt(a)
+	}
+	for deaf := false; !listener.Up(); deaf = true {
+		err := w.request(a, room.PlaceNone)
+		if deaf && err != nil && w.ctx.Err() != nil {
+			return w.overOr(&requestError{listener.Subscribing(listener.Down())})
+		}
+		if err != nil || w.said.Code != room.Busy {
+			return err
+		}
+		w.waitingHook()
+		if err := w.reachable(min(w.lock.terms.TTL/3, time.Second)); err != nil {
+			return err
+		}
+	}
+	w.listen()
+	return w.request(a, ticket)
+}
+
+// attempt makes one request that does not queue. Of a semaphore it asks again where so many
+// of those who held are dead that one script could not forget them all: their permits,
+// which it counts as used, are free.
+func (w *waiting) attempt(a *acquisition) (err error) {
+	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More && a.Terms.Permits.Of > 0 {
+		err = w.request(a, room.PlaceNone)
+	}
+	return err
+}
+
+// reachable waits until messages for the lock are heard, but no longer than limit.
+func (w *waiting) reachable(limit time.Duration) error {
+	c, e := w.keeper.c, w.keeper.listener
+	w.listen()
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	err := e.Ready(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case w.ctx.Err() != nil:
+		return w.overOr(&requestError{e.Subscribing(e.Down())})
+	case c.tracker.Draining():
+		return ErrClosed
+	case ctx.Err() != nil:
+		return nil // not yet
+	}
+	return &requestError{e.Subscribing(err)}
+}
+
+// request sends until it is answered. Every copy has its own number; Redis
+// takes copies of one nonce for one request.
+func (w *waiting) request(a *acquisition, ticket int64) error {
+	tries, again, sent := 0, false, w.keeper.c.clock.Now()
+	waits := false    // counted as a call that Redis has not answered
+	var trouble error // what was the matter with Redis, while the call had time to see
+	// Nothing cuts a pause short when Redis can be reached again, so none is long.
+	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
+		tries++
+		err := w.sendOnce(a, ticket)
+		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
+		switch {
+		case err == nil && !useless, ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
+			return false, err
+		case tries == 1 && (useless || transport.TryAgain(err)):
+			return true, nil // the answer brought what the request lacked
+		case useless:
+			err = errLateAnswers
+		}
+		if trouble == nil || w.ctx.Err() == nil {
+			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), sent)
+		}
+		if again = useless || !w.once; again && tries > 1 && w.ctx.Err() == nil {
+			if !waits {
+				waits = true
+				w.keeper.c.unheard.Begin()
+			}
+			w.askingAgain(trouble)
+		}
+		return again, err
+	})
+	if waits {
+		w.keeper.c.unheard.End(err == nil)
+	}
+	switch {
+	case err == nil:
+		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
+		return nil
+	case ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
+		return err
+	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
+		return ErrClosed
+	}
+	return w.overOr(trouble)
+}
+
+// askingAgain logs that calls ask again. One line speaks for all calls of the client.
+func (w *waiting) askingAgain(trouble error) {
+	c := w.keeper.c
+	if calls, due := c.unheard.Due(c.clock.Now()); due {
+		c.cfg.log.Warn("asking for a lock again", slog.String("lock", w.lock.Name()), slog.Int("calls", calls), slog.Any("err", trouble))
+	}
+}
+
+// sendOnce makes one try, and tells the room what its answer says.
+func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
+	k, c := a.keeper, a.keeper.c
+	q, call, block, echo, err := w.next(a, ticket)
+	if err != nil || q.Entry == nil {
+		w.said = room.Answer{Code: room.Queued}
+		return err
+	}
+	need := a.Terms.Replicas
+	raw, acks, err := c.do(w.ctx, need.Within(a.Terms.TTL), need, call)
+	var now int64
+	if err == nil {
+		now, w.said, err = wire.DecodeAnswer(raw, block, a.Terms.TTL)
+	}
+	if err != nil {
+		at := k.begin()
+		defer k.end(&at)
+		ran := need.N > 0 && transport.Hopeless(err) // only its WAIT may have been refused
+		q.Unanswered(failure(err), transport.TryAgain(err), ran)
+		return err
+	}
+	k.sample(now)
+	if w.said.More {
+		c.settle(k.keys())
+	}
+	return w.answered(q, acks, echo)
+}
+
+// next is the next request, if no message has overtaken the answer to an earlier copy: what it
+// says, and of that the block of tokens and the echo.
+func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
+	k, c := a.keeper, a.keeper.c
+	at := k.begin()
+	defer k.end(&at)
+	if !a.Waits() || a.Entry.Queued() {
+		return q, call, 0, echo, nil
+	}
+	if err = c.registry.register(a); err != nil { // not when it is over: nobody would take it off again
+		return q, call, 0, echo, err
+	}
+	at.Server = k.serverNow()
+	if ticket >= room.PlaceNew {
+		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+	}
+	q = a.Entry.Send(&at)
+	return q, w.call(q, ticket, echo), a.Entry.Block(), echo, nil
+}
+
+// call is what the request says. It needs the keeper's mu.
+func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.Call {
+	if w.ticket != "" {
+		return w.keeper.c.wire.Resume(w.keeper.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
+	}
+	return w.keeper.acquireCall(q, ticket, echo)
+}
+
+// wireRequest is a request as it is sent.
+func wireRequest(q room.Request, place int64) wire.Request {
+	a, rest := acquired(q.Acquisition), q.Terms.Rest
+	if q.Await != nil {
+		rest = room.Rest{} // what it had from its first grant on lasts
+	}
+	return wire.Request{
+		Nonce: a.nonce.String(), Op: q.Op, Owner: a.owner(), Read: a.Read,
+		TTL: a.Terms.TTL, Rest: rest, Block: q.Block(), Place: place, Writes: q.Writes(), Permits: a.Terms.Permits,
+	}
+}
+
+// failure is how a request went unanswered.
+func failure(err error) room.Failure {
+	return room.Failure{
+		Err:     &requestError{err},
+		Unknown: transport.Classify(err) == transport.Unknown,
+		Left:    errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded),
+	}
+}
+
+// failed is the error of a request: where ctx has ended meanwhile it went unanswered, since sent.
+func failed(ctx context.Context, err error, now, sent clock.Instant) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return unanswered(now.Sub(sent))
+	}
+	return &requestError{err}
+}
+
+// answered tells the room what was answered. Where that is a grant, the call has its hold.
+func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
+	k, need := w.keeper, q.Terms.Replicas
+	at := k.begin()
+	defer k.end(&at)
+	short := q.Answered(&w.said, acks, &at)
+	switch {
+	case short:
+		return tooFew(need, acks)
+	case w.said.Code == room.Held && !q.Session.ToConfirm():
+		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
+	case w.said.Code == room.Queued && echo != wire.Quiet:
+		k.c.listeners.Expect(k.listener, q.Sent)
+	}
+	return nil
+}
+
 // confirmed makes the hold of what was granted, once it is all that its terms promise.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	k := w.keeper
@@ -81,6 +361,37 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	}
 	defer k.end(&at)
 	return w.firstHold(a, &at)
+}
+
+// firstHold makes the hold for which the call has waited. It needs the keeper's mu.
+func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
+	s := a.Session
+	s.Check(at)
+	switch {
+	case a.Over():
+		return nil, errGone
+	case w.keeper.c.ending.Load():
+		// Close came while the answer was under way, and has not seen the grant.
+		s.Close(lostFor(ErrClosed), at)
+		return nil, ErrClosed
+	}
+	h := w.lock.newHold(w.unlock)
+	s.First(&h.hold, at)
+	return h, nil
+}
+
+// inTime gives back a hold that came after the call's context or wait had ended, and returns
+// that error. A select takes either branch where the end and the grant are both there.
+func (w *waiting) inTime(h *Hold) error {
+	if !ending.Passed(w.ctx) {
+		return nil
+	}
+	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {
+		return nil // one attempt has no wait that could be over
+	}
+	w.taken = true // until now, as far as the call is concerned
+	h.giveBack()
+	return w.overOr(nil)
 }
 
 // stand waits in line, and goes on with what is handed over.
@@ -121,20 +432,6 @@ func (w *waiting) leaveLine(p *room.Follower) {
 	w.keeper.end(&at)
 }
 
-// listen keeps the call's lock heard of until the call is over.
-func (w *waiting) listen() {
-	if w.keeper.listener.Inbox == nil && w.leave == nil {
-		w.leave = w.keeper.listener.Join()
-	}
-}
-
-func (w *waiting) unlisten() {
-	if w.leave != nil {
-		w.leave()
-		w.leave = nil
-	}
-}
-
 // take goes on as the front of the line.
 func (w *waiting) take(got room.Handover) (*acquisition, error) {
 	if w.joins = got.Joined; w.joins {
@@ -147,46 +444,6 @@ func (w *waiting) take(got room.Handover) (*acquisition, error) {
 	a := w.keeper.newEntry(w.owner, w.lock, true)
 	w.keeper.mu.Unlock()
 	return w.contend(a, got.Ticket)
-}
-
-// contend asks Redis for the lock, and waits in its queue unless once.
-func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
-	mine := true
-	defer func() {
-		if mine && got == nil { // failed, or a hook has panicked
-			a.giveUp()
-		}
-	}()
-	err = w.ask(a, ticket)
-	switch {
-	case err != nil:
-		return nil, err
-	case w.said.Code == room.Held:
-		return a, nil
-	case w.said.Code == room.Queued:
-		mine = false // await gives it up, and then it may become another's
-		return w.await(a)
-	}
-	return nil, w.refused(a, &w.said)
-}
-
-// refused is the error of an answer that ends the call.
-func (w *waiting) refused(a *acquisition, said *room.Answer) error {
-	switch said.Code {
-	case room.Busy:
-		return ErrNotAcquired
-	case room.OfKind:
-		return fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.keeper.kind)
-	case room.Upgrade:
-		return fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
-	}
-	return errGone
-}
-
-func (a *acquisition) giveUp() {
-	at := a.keeper.begin()
-	a.GiveUp(&at)
-	a.keeper.end(&at)
 }
 
 // await waits in Redis' queue until the acquisition holds.
@@ -218,19 +475,6 @@ func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	}
 }
 
-// waitable returns a channel that is closed when the acquisition waits no more.
-func (a *acquisition) waitable() <-chan struct{} {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	if !a.Waits() {
-		return closed
-	}
-	if a.Entry.Waiter == nil {
-		a.Entry.Waiter = make(chan struct{})
-	}
-	return a.Entry.Waiter.(chan struct{})
-}
-
 // outcome returns what an acquisition that waits no more has come to.
 func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	a.keeper.mu.Lock()
@@ -252,50 +496,298 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	return nil, why
 }
 
-// deliver takes a message from the inbox. It runs on the inbox's goroutine and does not wait.
-func (c *Client) deliver(payload string) {
-	m, err := wire.ParseMessage(payload)
-	if err != nil {
-		c.cfg.log.Warn("message not understood", slog.Any("err", err))
-		return
+// listen keeps the call's lock heard of until the call is over.
+func (w *waiting) listen() {
+	if w.keeper.listener.Inbox == nil && w.leave == nil {
+		w.leave = w.keeper.listener.Join()
 	}
-	if m.Verb == "echo" {
-		if c.listeners.Echoed(m.Sight) {
-			c.rouse(func(*acquisition) bool { return true }, false)
-		}
-		return
+}
+
+func (w *waiting) unlisten() {
+	if w.leave != nil {
+		w.leave()
+		w.leave = nil
 	}
-	a := c.lookup(m.Nonce)
-	if a == nil {
-		if m.Verb == "grant" {
-			c.disown(m.Nonce, nil, instant{})
-		}
-		return
-	}
-	behind := c.behind(a, m.Run)
-	at := a.keeper.begin()
+}
+
+// anew says whether to ask again after an error, after a pause where grants end too soon; else what is told.
+func (w *waiting) anew(err error) (again bool, told error) {
 	switch {
-	case m.Verb == "look" && a.Waits():
-		a.Entry.Kick(&at)
-	case m.Verb == "lost" && a.Held():
-		a.Session.Gone(errForced, &at)
-	case m.Verb == "grant" && a.Waits():
-		a.Entry.Granted(m.Op, m.Low, m.High, behind, &at)
+	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
+		return false, ErrClosed // which is why it is gone
+	case w.once && ending.Is(err, errGone):
+		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
+	case w.once:
+		return false, err
+	case err == errOccupied: //nolint:errorlint // made here, never wrapped
+		return true, nil // for the handle first
+	case !ending.Is(err, errGone):
+		return false, err
 	}
-	c.tellApart(a.keeper.endFirst(&at)...)
+	w.gone++
+	if w.gone == 1 {
+		return true, nil // after a pause, say
+	}
+	if w.gone == manyWasted {
+		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
+	}
+	switch {
+	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.gone)):
+		return true, nil
+	case w.ctx.Err() != nil:
+		return false, ending.Of(w.ctx)
+	}
+	return false, ErrClosed
 }
 
-// behind are the acquisitions of a run, as far as they are known.
-func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
-	for _, name := range run {
-		a := c.lookup(name)
-		if a == nil || a.keeper != first.keeper {
-			break // it has been given up: the next of it is found by Redis
+// manyWasted is how many grants in a row may end before they are heard of without a word.
+const manyWasted = 5
+
+// noteWasted counts the grants of an entry that had ended when they were
+// heard of.
+func (w *waiting) noteWasted(a *acquisition) {
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	if a.Entry != nil {
+		w.gone += a.Entry.Wasted()
+	}
+}
+
+// refused is the error of an answer that ends the call.
+func (w *waiting) refused(a *acquisition, said *room.Answer) error {
+	switch said.Code {
+	case room.Busy:
+		return ErrNotAcquired
+	case room.OfKind:
+		return fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.keeper.kind)
+	case room.Upgrade:
+		return fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
+	}
+	return errGone
+}
+
+// over is the error of a call whose context ends while it stands in line, or while
+// the acquisition waits for which it has asked. It says what was the matter with Redis.
+func (w *waiting) over(a *acquisition) error {
+	k := w.keeper
+	var of *room.Acquisition
+	if a != nil {
+		of = &a.Acquisition
+	}
+	k.mu.Lock()
+	now := k.c.clock.Now()
+	taken, trouble := k.room.Hears(room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}, of, w.began, now)
+	k.mu.Unlock()
+	w.taken = w.taken || taken
+	switch {
+	case trouble.Err != nil:
+		return w.overOr(trouble.Err)
+	case trouble.Is():
+		return w.overOr(unanswered(trouble.Silent))
+	case !w.taken:
+		return w.overOr(unanswered(now.Sub(w.began)))
+	}
+	return w.overOr(nil)
+}
+
+// overOr returns the context's error if that has ended, with err as what was
+// the matter until then; else err.
+func (w *waiting) overOr(err error) error {
+	switch {
+	case err == nil:
+		return ending.Of(w.ctx)
+	case w.ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), err)
+	}
+	return err
+}
+
+// verdict makes of the end of a TryLock's wait what that returns: ErrNotAcquired where
+// it was told that the lock is taken, by Redis or by who holds it in this client;
+// else an error, as nobody knows who has it.
+func (w *waiting) verdict(err error) error {
+	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
+	switch {
+	case !bounded || !errors.Is(err, wait):
+		return err
+	case w.occupied:
+		return errOccupied
+	case w.taken && wait > 0:
+		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
+	case w.taken:
+		return ErrNotAcquired
+	}
+	if trouble, is := errors.AsType[*requestError](err); is {
+		return trouble
+	}
+	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
+}
+
+// explain adds to an error what else is known of the wait that ended in it.
+func (w *waiting) explain(err error) error {
+	err = w.verdict(err)
+	if w.gone > 1 {
+		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
+			w.gone, w.lock.terms.TTL)}
+	}
+	if w.hint != "" {
+		err = &hintError{err, w.hint}
+	}
+	taken := ending.Is(err, ErrNotAcquired)
+	if w.keeper.c.cfg.whoHolds && w.taken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
+		if who := w.whoHolds(); who != "" {
+			err = &hintError{err, who}
 		}
-		all = append(all, &a.Acquisition)
 	}
-	return all
+	return err
 }
 
-// errForced is why a hold is lost that an operator has ended.
-var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
+// whoHolds says it for the error of a wait that has ended, or "" where nobody does any more
+// or Redis does not answer at once.
+func (w *waiting) whoHolds() string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
+	defer cancel()
+	info, err := w.lock.Info(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case info.Resting > 0:
+		return fmt.Sprintf("taken by nobody for another %v", info.Resting)
+	case len(info.Holders) == 0:
+		return ""
+	}
+	h, label, more := info.Holders[0], "", ""
+	if h.Label != "" {
+		label = fmt.Sprintf(" of %q", h.Label)
+	}
+	if n := len(info.Holders) - 1; n > 0 {
+		more = fmt.Sprintf(", and by %d more", n)
+	}
+	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
+}
+
+// whoWithin bounds how long a call asks at its end who holds the lock.
+const whoWithin = 100 * time.Millisecond
+
+// A hintError is the end of a wait in which the caller's own handle was in the way.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() + "; " + e.hint }
+
+func (e *hintError) Unwrap() error { return e.err }
+
+const (
+	hintHeld = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
+	hintLost = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; " +
+		"a nested call has to name the owner of the outer one, see relock.WithOwner"
+)
+
+// note has the error say that the handle itself is in the way, and reports whether
+// that is yet to be logged, which is once for a call.
+func (w *waiting) note(hint string) (log bool) {
+	log = w.hint == ""
+	w.hint = hint
+	return log
+}
+
+func (w *waiting) noteLost() {
+	if w.note(hintLost) {
+		w.keeper.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+			slog.String("lock", w.lock.Name()))
+	}
+}
+
+// noteSelf says, once, that the handle itself has had the lock for a third of
+// the TTL, or looks again when it may have.
+func (w *waiting) noteSelf(hint *time.Timer) {
+	third := w.lock.terms.TTL / 3
+	if left := third - w.onSelf(); left > 0 {
+		hint.Reset(left)
+		return
+	}
+	if w.note(hintHeld) {
+		w.keeper.c.cfg.log.Warn("waiting long for a lock that the same handle holds; a nested call needs the owner of the outer one: see WithOwner",
+			slog.String("lock", w.lock.Name()))
+	}
+}
+
+// onSelf returns for how long the call has waited for a hold of its own handle.
+func (w *waiting) onSelf() time.Duration {
+	if w.lock.judge() == 0 {
+		return 0
+	}
+	w.lock.mu.Lock()
+	defer w.lock.mu.Unlock()
+	oldest := w.lock.holds.last()
+	if oldest == nil {
+		return 0
+	}
+	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.since()))
+}
+
+// used is why a resumption has no hold.
+func (w *waiting) used(err error) error {
+	switch {
+	case !ending.Is(err, errGone):
+		return err
+	case w.keeper.c.ending.Load():
+		return ErrClosed // what came then went back at once
+	}
+	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
+}
+
+// resume asks for the owner's hold until it is answered.
+func (w *waiting) resume(owner string) (*Hold, error) {
+	k := w.keeper
+	if k.c.tracker.Draining() {
+		return nil, ErrClosed
+	}
+	if err := k.c.permit(w); err != nil {
+		return nil, &requestError{err}
+	}
+	k.mu.Lock()
+	a := k.newEntry(owner, w.lock, false)
+	k.mu.Unlock()
+	err := w.request(a, room.PlaceNone)
+	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
+		if w.hold, err = w.confirmed(a); err != nil { // it has been given up
+			return nil, w.used(err)
+		}
+	}
+	if err != nil || w.hold == nil {
+		a.giveUp()
+		return nil, cmp.Or(err, w.used(errGone))
+	}
+	if w.lock.hand(w, w.hold) != nil {
+		return nil, w.used(errGone)
+	}
+	return w.hold, nil
+}
+
+// waitingHook tells the trace, once, that the call has to wait.
+func (w *waiting) waitingHook() {
+	if w.told {
+		return
+	}
+	w.told = true
+	if hook := w.keeper.c.cfg.hooks.Waiting; hook != nil {
+		hook(w.ctx, w.event(nil))
+	}
+}
+
+// gaveUpHook is called when nothing of the call is left.
+func (w *waiting) gaveUpHook(err error) {
+	if hook := w.keeper.c.cfg.hooks.GaveUp; hook != nil {
+		ev := w.event(lockError(w.lock.Name(), err))
+		ev.Waited = w.keeper.c.clock.Now().Sub(w.began)
+		hook(w.ctx, ev)
+	}
+}
+
+// event describes a call that has no hold.
+func (w *waiting) event(err error) Event {
+	return Event{Name: w.lock.Name(), Owner: w.owner, Err: err, Kind: w.lock.kind, Read: w.lock.read && w.lock.kind != wire.KindSemaphore}
+}

@@ -41,21 +41,6 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 	return &Quorum{clients: slices.Clone(clients)}, nil
 }
 
-// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a
-// Locker. A named owner re-enters. It has no conditions, its holds cannot be detached, and
-// FromContext does not find them: give the token to code that needs it.
-//
-// Hooks of the clients are called for each primary, on goroutines of their own.
-type QuorumLock struct {
-	name     string
-	quorum   *Quorum
-	first    *Lock       // on the first primary: it has the terms, and stands for the name
-	majority quorum.Lock // what to gather
-	register quorum.Register[*QuorumHold]
-}
-
-var _ Locker = (*QuorumLock)(nil)
-
 // NewLock returns a handle, as Client.NewLock does. On each primary the lock is a fair one.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name, quorum: q}
@@ -72,6 +57,138 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
 	}, Leaving: func() func() { return q.leaving.Begin(name) }}
 	return l
+}
+
+// check returns what tells clients of one server: on it, a client meets the hold of another client
+// of the Quorum, which should have its hold on another server. That keeps the lock taken for ever;
+// and a named owner enters it once for each client, and holds a majority of one server.
+// Questions cost commands, so the 1st, 2nd, 4th, 8th ... occasion is checked.
+func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
+	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
+		var granted []int
+		named := false
+		for i, h := range had {
+			if h != nil {
+				granted, named = append(granted, i), named || !strings.HasPrefix(h.Owner(), "~")
+			}
+		}
+		var ask []int
+		if len(granted) > 0 && len(refused) > 0 && seldom(&q.splits) {
+			ask = refused
+		}
+		if named && len(granted) > 1 && seldom(&q.entries) {
+			ask = append(ask, granted...)
+		}
+		found := make(chan error, len(ask))
+		for _, i := range ask {
+			go func() { found <- q.meets(ctx, primaries[i].(primary).Lock, i) }()
+		}
+		var same error
+		for range ask {
+			same = cmp.Or(same, <-found)
+		}
+		return same
+	}
+}
+
+// meets returns an error where another client of the Quorum holds on the server of this one.
+func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
+	holders, err := holdingClients(ctx, l)
+	if err != nil {
+		return nil //nolint:nilerr // a server that does not answer tells nothing
+	}
+	for i, c := range q.clients {
+		if i != client && slices.Contains(holders, c.id) {
+			return fmt.Errorf("%w: clients %d and %d of the Quorum use one server; give each a server of its own", ErrInvalidOption, min(i, client), max(i, client))
+		}
+	}
+	return nil
+}
+
+// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a
+// Locker. A named owner re-enters. It has no conditions, its holds cannot be detached, and
+// FromContext does not find them: give the token to code that needs it.
+//
+// Hooks of the clients are called for each primary, on goroutines of their own.
+type QuorumLock struct {
+	name     string
+	quorum   *Quorum
+	first    *Lock       // on the first primary: it has the terms, and stands for the name
+	majority quorum.Lock // what to gather
+	register quorum.Register[*QuorumHold]
+}
+
+var _ Locker = (*QuorumLock)(nil)
+
+// caller returns who asks. A call under a context of a live hold of the same lock by
+// somebody else would wait for itself.
+func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
+	if err = l.usable(); err != nil {
+		return "", err
+	}
+	switch {
+	case ctx == nil:
+		return "", lockError(l.name, errNoContext)
+	case ctx.Err() != nil:
+		return "", lockError(l.name, unasked(ctx))
+	}
+	owner, err = ownerFor(ctx, l.first)
+	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
+		first := c.hold.lock.first
+		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {
+			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
+		}
+	}
+	return owner, lockError(l.name, err)
+}
+
+// usable is what every call returns on a QuorumLock that nobody has made, or not as it
+// should be; nil on others.
+func (l *QuorumLock) usable() error {
+	if l == nil || l.first == nil {
+		return fmt.Errorf("relock: %w: make a QuorumLock with NewQuorum and NewLock", ErrInvalidOption)
+	}
+	return lockError(l.name, l.first.bad())
+}
+
+// outdo has the older of two majorities on one handle be lost. The lock has one majority at a
+// time, and the primaries have yet to tell the older one. Holds of one named owner are of one
+// majority, or its primaries have just been asked for that owner.
+func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
+	for _, other := range l.register.Others(h) {
+		switch {
+		case owner != "" && other.Owner() == owner:
+		case other.Token() > h.Token():
+			h.majority.Lose()
+		default:
+			other.majority.Lose()
+		}
+	}
+}
+
+// occupied is why the handle can have no further hold, and which hold that is: one of somebody
+// else is lost, whose Unlock is still to come and must not end another. freed is closed when
+// it has come.
+func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
+	lost, freed, is := l.register.Lost()
+	if !is {
+		return nil, nil, nil
+	}
+	closed := 0
+	for _, p := range l.majority.Primaries {
+		if p.(primary).c.tracker.Draining() {
+			closed++
+		}
+	}
+	switch {
+	case owner != "" && lost.Owner() == owner:
+		err = fmt.Errorf("%w; unlock that hold first", ErrLost)
+	case 2*closed >= len(l.majority.Primaries):
+		err = ErrClosed
+	default:
+		err = errOccupied
+	}
+	return lost, freed, err
 }
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold.
@@ -215,6 +332,22 @@ type QuorumHold struct {
 	majority *quorum.Majority
 }
 
+func (h *QuorumHold) leave() error { return h.Release() }
+
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost.
+func (h *QuorumHold) Context(parent context.Context) context.Context {
+	if h.unmade() {
+		return endedContext(parent, errUnmadeHold)
+	}
+	inner, cancel := context.WithCancelCause(parent)
+	stop := h.majority.AfterEnd(cancel)
+	context.AfterFunc(inner, func() { stop() }) // a long hold may have many
+	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+}
+
+func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
+
 // Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld after the
 // release. It is judged by the clock, as Hold.Err is.
 func (h *QuorumHold) Err() error {
@@ -283,56 +416,40 @@ func (h *QuorumHold) Release() error {
 	return lockError(h.lock.name, h.majority.Release())
 }
 
-// check returns what tells clients of one server: on it, a client meets the hold of another client
-// of the Quorum, which should have its hold on another server. That keeps the lock taken for ever;
-// and a named owner enters it once for each client, and holds a majority of one server.
-// Questions cost commands, so the 1st, 2nd, 4th, 8th ... occasion is checked.
-func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
-	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
-		var granted []int
-		named := false
-		for i, h := range had {
-			if h != nil {
-				granted, named = append(granted, i), named || !strings.HasPrefix(h.Owner(), "~")
-			}
-		}
-		var ask []int
-		if len(granted) > 0 && len(refused) > 0 && seldom(&q.splits) {
-			ask = refused
-		}
-		if named && len(granted) > 1 && seldom(&q.entries) {
-			ask = append(ask, granted...)
-		}
-		found := make(chan error, len(ask))
-		for _, i := range ask {
-			go func() { found <- q.meets(ctx, primaries[i].(primary).Lock, i) }()
-		}
-		var same error
-		for range ask {
-			same = cmp.Or(same, <-found)
-		}
-		return same
+type quorumKey struct{}
+
+// A quorumContext asks the clock before it answers, as a holdContext does.
+type quorumContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	hold   *QuorumHold
+	parent context.Context
+}
+
+func (c *quorumContext) Err() error {
+	_ = c.parent.Err() // judges the holds that it descends from
+	c.judge()
+	return c.Context.Err()
+}
+
+func (c *quorumContext) judge() {
+	if err := c.hold.majority.Err(); err != nil {
+		c.cancel(err)
 	}
+}
+
+func (c *quorumContext) Value(key any) any {
+	if key == (quorumKey{}) {
+		return c
+	}
+	c.judge()
+	return c.Context.Value(key)
 }
 
 // seldom counts occasions, and says whether the count is a power of two.
 func seldom(n *atomic.Int64) bool {
 	count := n.Add(1)
 	return count&(count-1) == 0
-}
-
-// meets returns an error where another client of the Quorum holds on the server of this one.
-func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
-	holders, err := l.holdingClients(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // a server that does not answer tells nothing
-	}
-	for i, c := range q.clients {
-		if i != client && slices.Contains(holders, c.id) {
-			return fmt.Errorf("%w: clients %d and %d of the Quorum use one server; give each a server of its own", ErrInvalidOption, min(i, client), max(i, client))
-		}
-	}
-	return nil
 }
 
 // A primary is a lock's name on one of them. Each hold is of a handle of its own: a lost

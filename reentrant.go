@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A Lock is a handle on the exclusive, reentrant lock of one name, on one side of a read/write
@@ -64,61 +68,6 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 // Release.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, manner{})
-}
-
-// A manner is how a call asks.
-type manner struct {
-	once   bool // one attempt, no waiting
-	quiet  bool // that the lock is taken is no error of the call
-	unlock bool // Unlock is to end the hold: nobody has it to Release
-}
-
-func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
-	m.once = wait <= 0
-	if ctx == nil || l.unmade() {
-		return l.acquire(ctx, m) // which says so
-	}
-	limit := wait
-	if wait <= 0 {
-		limit = l.terms.Attempt()
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitError(max(wait, 0)))
-	defer cancel()
-	return l.acquire(bounded, m)
-}
-
-func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
-	owner, err := l.enter(ctx)
-	if err == nil {
-		var h *Hold
-		if l.terms.Local && owner != "" {
-			if h = l.nest(owner, m.unlock); h != nil {
-				err = l.keep(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
-				return h, err
-			}
-		}
-		if h, err = l.obtain(ctx, owner, m); err == nil {
-			return h, nil
-		}
-	}
-	return nil, lockError(l.Name(), err)
-}
-
-// enter checks all that can be said without Redis, and says who locks.
-func (l *Lock) enter(ctx context.Context) (owner string, err error) {
-	if err := l.bad(); err != nil {
-		return "", err
-	}
-	if ctx == nil {
-		return "", errNoContext
-	}
-	if ctx.Err() != nil {
-		return "", unasked(ctx)
-	}
-	if owner, err = l.ownerFor(ctx); err != nil {
-		return "", err
-	}
-	return owner, l.waitsForItself(ctx, owner)
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest. Of a reading side or
@@ -177,53 +126,6 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx contex
 	}, fn)
 }
 
-// had says whether the call has got what it wanted that made one try: that it was taken
-// all the time is no error.
-func had(err error) (bool, error) {
-	if ending.Is(err, ErrNotAcquired) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// A held is a hold of one lock, of several or of a majority.
-type held interface {
-	Context(parent context.Context) context.Context
-	leave() error
-}
-
-// errNoFunction is returned before the lock is asked for: a nil function would panic while the lock is held.
-var errNoFunction = fmt.Errorf("relock: %w: the function to run under the lock is nil", ErrInvalidOption)
-
-// during is Do of a Lock, a Multi or a QuorumLock.
-func during[H held](ctx context.Context, acquire func(context.Context) (H, error), fn func(ctx context.Context) error) error {
-	if fn == nil {
-		return errNoFunction
-	}
-	h, err := acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return under(ctx, h, fn)
-}
-
-// tryDuring is TryDo of a Lock, a Multi or a QuorumLock.
-func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context.Context, time.Duration) (H, error), fn func(ctx context.Context) error) (ran bool, err error) {
-	if fn == nil {
-		return false, errNoFunction
-	}
-	h, err := try(ctx, wait)
-	if err != nil {
-		return had(err)
-	}
-	return true, under(ctx, h, fn)
-}
-
-func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = errors.Join(err, h.leave()) }()
-	return fn(h.Context(ctx))
-}
-
 // Name returns the lock's name.
 func (l *Lock) Name() string {
 	switch {
@@ -254,13 +156,80 @@ func (l *Lock) Lost() <-chan struct{} {
 	return nil
 }
 
-func (l *Lock) newest() *Hold {
-	if l.unmade() {
-		return nil
+// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind.
+// More than 250 readers are read in pages, between which others may come and go. A reader that
+// holds all the time is in it, once. A hold that is renewed between two pages may count twice among
+// an owner's Holds. Labels that this client has not read before are read after that. If they are
+// not answered within a second they are "".
+func (l *Lock) Info(ctx context.Context) (Info, error) {
+	info, _, err := readInfo(ctx, l)
+	if err != nil {
+		return Info{}, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.holds.newest()
+	l.c.putLabels(ctx, info.clients(nil))
+	return info, nil
+}
+
+// Waiters reads the queue from Redis, in its order. A queue longer than 500 is
+// read in pages, between which it may move on.
+func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
+	var all []Waiter
+	for last := int64(0); ; {
+		raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Waiters(keys, last, waitersPage) })
+		if err != nil {
+			return nil, err
+		}
+		page, next, err := wire.DecodeWaiters(raw)
+		if err != nil {
+			return nil, lockError(l.Name(), err)
+		}
+		all = appendWaiters(all, page)
+		if last = next; last == 0 {
+			l.c.labelWaiters(ctx, all)
+			return all, nil
+		}
+	}
+}
+
+// ForceUnlock ends every grant that the lock has now. If nobody holds the lock, it ends the rest of its name
+// (AtLeast, Once). It reports whether there was one. The holders are told at once, or notice it at their next
+// renewal. Until then they may work beside the next holder: only the fencing token protects against that. Use it
+// when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	ended, err := forceHolders(ctx, l)
+	return len(ended.Holders) > 0 || ended.Resting > 0, err
+}
+
+// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing else. Other readers and
+// other holders of permits keep theirs, and the queue keeps its order. The next waiter gets the lock if it may
+// have it. The holder is told as with ForceUnlock.
+//
+// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares
+// the grant and ends it in one step, so a grant that began after the one that was seen is
+// safe. An owner's grant ends with all its holds, in every process. With the owner alone, or
+// the token alone, the grant is looked up first.
+//
+// It returns false if that holder does not hold the lock any more, and ErrInvalidOption if h
+// has neither an owner nor a token. If Redis did not answer the first request, the grant may have
+// ended by itself before the second: then the result is true all the same.
+func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
+	ended, err := forceHolder(ctx, l, h)
+	return len(ended.Holders) > 0, err
+}
+
+// NewCond returns the condition of that name. It does no I/O. The rules for a name are those of a
+// lock's name. The reading side of a read/write lock and a semaphore have no conditions: each call
+// on such a Cond returns an error.
+func (l *Lock) NewCond(name string) *Cond {
+	c := &Cond{lock: l, name: name, err: l.bad()}
+	switch err := key.CheckName(name); {
+	case c.err != nil:
+	case err != nil:
+		c.err = fmt.Errorf("%w of a condition: %w", ErrInvalidName, err)
+	case l.read:
+		c.err = fmt.Errorf("%w: a reading side or a semaphore has no conditions; make it of a lock, or of the writing side", ErrInvalidOption)
+	}
+	return c
 }
 
 // SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever
@@ -294,4 +263,535 @@ func (s *syncLocker) Unlock() {
 	if err := s.lock.Unlock(); errors.Is(err, ErrNotHeld) {
 		panic(err)
 	}
+}
+
+// A manner is how a call asks.
+type manner struct {
+	once   bool // one attempt, no waiting
+	quiet  bool // that the lock is taken is no error of the call
+	unlock bool // Unlock is to end the hold: nobody has it to Release
+}
+
+func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
+	m.once = wait <= 0
+	if ctx == nil || l.unmade() {
+		return l.acquire(ctx, m) // which says so
+	}
+	limit := wait
+	if wait <= 0 {
+		limit = l.terms.Attempt()
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitError(max(wait, 0)))
+	defer cancel()
+	return l.acquire(bounded, m)
+}
+
+func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
+	owner, err := l.enter(ctx)
+	if err == nil {
+		var h *Hold
+		if l.terms.Local && owner != "" {
+			if h = l.nest(owner, m.unlock); h != nil {
+				err = l.keep(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
+				return h, err
+			}
+		}
+		if h, err = l.obtain(ctx, owner, m); err == nil {
+			return h, nil
+		}
+	}
+	return nil, lockError(l.Name(), err)
+}
+
+// enter checks all that can be said without Redis, and says who locks.
+func (l *Lock) enter(ctx context.Context) (owner string, err error) {
+	if err := l.bad(); err != nil {
+		return "", err
+	}
+	if ctx == nil {
+		return "", errNoContext
+	}
+	if ctx.Err() != nil {
+		return "", unasked(ctx)
+	}
+	if owner, err = ownerFor(ctx, l); err != nil {
+		return "", err
+	}
+	return owner, waitsForItself(ctx, l, owner)
+}
+
+func (l *Lock) unmade() bool { return l == nil || l.spec == nil }
+
+// bad is what every call on the handle returns, or nil.
+func (l *Lock) bad() error {
+	if l.unmade() {
+		return errUnmadeLock
+	}
+	return l.err
+}
+
+// This file is how a call comes to a hold of its handle, or to say why not. How it
+// gets one of Redis, or of its own process, is in pubsub_wait.go.
+
+// obtain makes a hold of this handle. A grant that is lost again before the
+// call could return, as in a pause, is not a result: it asks anew.
+func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
+	k := l.c.registry.enter(l)
+	defer l.c.registry.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, manner: m, began: l.c.clock.Now()}
+	l.c.labels.Keep(l.terms.TTL, w.began)
+	for {
+		err := l.gate(w)
+		if err == nil {
+			var h *Hold
+			if h, err = w.acquire(); err == nil {
+				err = w.inTime(h)
+			}
+			if err == nil {
+				err = l.hand(w, h)
+			}
+			if err == nil {
+				return h, nil
+			}
+		}
+		if again, err := w.anew(err); !again {
+			err = w.explain(err)
+			w.gaveUpHook(err)
+			return nil, err
+		}
+	}
+}
+
+// gate waits while a lost hold of somebody else, not yet unlocked, occupies the
+// handle: its Unlock is still to come, and must not end a later hold.
+func (l *Lock) gate(w *waiting) error {
+	if err := l.owes(w.owner); err != nil {
+		return err
+	}
+	if l.holds.newest() == nil {
+		return nil
+	}
+	var hint *time.Timer
+	for {
+		freed, err := l.attach(w, nil)
+		if freed == nil {
+			return err
+		}
+		if w.once {
+			return errOccupied
+		}
+		if hint == nil {
+			hint = time.NewTimer(l.terms.TTL / 3)
+			defer hint.Stop()
+		}
+		select {
+		case <-freed:
+		case <-hint.C:
+			w.noteLost()
+		case <-w.ctx.Done():
+			w.occupied = true
+			return ending.Of(w.ctx)
+		case <-w.keeper.c.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// errOccupied is what a call returns that does not wait for the Unlock of a lost hold.
+var errOccupied = fmt.Errorf("%w; an earlier hold of this handle was lost and must be unlocked first: each success needs its Unlock, also after a loss", ErrLost)
+
+// hand puts a hold on the handle, for its call to return, or gives it back.
+func (l *Lock) hand(w *waiting, h *Hold) error {
+	return l.keep(h, func() error {
+		if w.ticket == "" { // else the hold is one that was handed over
+			// The loss may have been found as Redis was asked. A loss of h itself does not count.
+			if err := l.owes(w.owner); err != nil && h.peek() == nil {
+				return err
+			}
+		}
+		freed, err := l.attach(w, h)
+		switch {
+		case err != nil:
+			return err
+		case freed != nil:
+			return errOccupied
+		}
+		h.acquiredHook(w.ctx, w.began)
+		return nil
+	})
+}
+
+// keep leaves a hold to its call if fn returns nil. It is given back at once else,
+// and where a hook panics or ends its goroutine: nobody would ever unlock it.
+func (l *Lock) keep(h *Hold, fn func() error) (err error) {
+	kept := false
+	h.use(1)
+	defer func() {
+		if !kept {
+			h.use(-1)
+			l.detach(h)
+			h.giveBack()
+		}
+	}()
+	err = fn()
+	kept = err == nil
+	return err
+}
+
+func (l *Lock) newest() *Hold {
+	if l.unmade() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds.newest()
+}
+
+// newHold returns a hold of the handle, to be made one of a session.
+func (l *Lock) newHold(unlock bool) *Hold {
+	h := &Hold{lock: l, unlock: unlock}
+	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
+	return h
+}
+
+// attach adds h to the handle, or only looks if h is nil. If a lost hold of another owner is in
+// the way, attach returns a channel that is closed when a hold has been unlocked.
+func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
+	l.mu.Lock()
+	for l.holds.newest() != nil {
+		l.mu.Unlock()
+		l.judge() // may call hooks, and so take any time
+		if h != nil && h.judge() != nil {
+			return nil, errGone
+		}
+		l.mu.Lock()
+		if h == nil {
+			break
+		}
+		rival := l.rival(h)
+		if rival == nil {
+			break
+		}
+		l.mu.Unlock()
+		h.outdo(rival) // the holder may not have heard of its loss: its Unlock must not end h
+		l.mu.Lock()
+	}
+	defer l.mu.Unlock()
+	freed, err = l.occupied(w.owner, h, w.unlock)
+	if err == nil && freed == nil && h != nil && !h.listed { // a wait of its owner may have put it there, and an Unlock have taken it
+		l.holds.add(h)
+	}
+	return freed, err
+}
+
+// occupied returns a channel to wait on if a lost hold of another owner is in the way of h, or
+// ErrLost if the owner's own is. h is nil if the call has no hold yet; unlock says that Unlock
+// is to end the hold. occupied needs l.mu.
+func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct{}, err error) {
+	if alike := l.alike(unlock); l.read {
+		if alike == nil {
+			return nil, nil
+		}
+		if named := alike.acquisition().Named(); named != (owner != "") || named && alike.acquisition().owner() != owner {
+			return nil, fmt.Errorf("%w: the holds of one handle that Unlock may end belong to one named owner, or all to none, where several hold at once; use a handle for each owner", ErrOwnerMismatch)
+		}
+		return nil, nil // any of its unlocks will do
+	}
+	// The last look may be older than a loss, so only a nested hold relies on it.
+	if l.holds.noneLost() && (h == nil || l.holds.whole() == h.hold.Session) {
+		return nil, nil
+	}
+	for other := range l.holds.all() {
+		lost := other.peek()
+		if other == h || lost == nil {
+			continue
+		}
+		if owner != "" && other.acquisition().owner() == owner {
+			return nil, fmt.Errorf("%w; unlock that hold first", lost)
+		}
+		t := l.holds.count()
+		if t.freed == nil {
+			t.freed = make(chan struct{})
+		}
+		return t.freed, nil
+	}
+	return nil, nil
+}
+
+// alike returns a hold of a side or semaphore whose owner has to be that of one that is
+// to be added, or nil: of those for reading any, since all are of one, and of those of a
+// semaphore one that Unlock is to end, as that one is. It needs l.mu.
+func (l *Lock) alike(unlock bool) *Hold {
+	if l.kind != wire.KindSemaphore {
+		return l.holds.newest()
+	}
+	for h := range l.holds.all() {
+		if unlock && h.unlock {
+			return h
+		}
+	}
+	return nil
+}
+
+// owes returns ErrLost if the owner has lost a hold of the lock in this client and has not
+// unlocked it.
+func (l *Lock) owes(owner string) error {
+	if owner == "" {
+		return nil
+	}
+	if l.c.registry.owes(ownerOf{l.kind, l.hash, owner}) {
+		return fmt.Errorf("%w: owner %q has lost a hold of the lock; unlock that hold first", ErrLost, owner)
+	}
+	return nil
+}
+
+// rival returns a live hold of another grant on the same handle, or nil. An exclusive lock has
+// one grant at a time, so one of the two is over, and its renewal has yet to say so. It needs l.mu.
+func (l *Lock) rival(h *Hold) *Hold {
+	if l.read || l.holds.whole() == h.hold.Session {
+		return nil
+	}
+	token, live := h.grant()
+	if !live {
+		return nil
+	}
+	for other := range l.holds.all() {
+		if other.hold.Session == h.hold.Session {
+			continue
+		}
+		if grant, live := other.grant(); live && grant != token {
+			return other
+		}
+	}
+	return nil
+}
+
+// errRegranted is why a hold is lost whose handle has been granted the lock again.
+var errRegranted = fmt.Errorf("%w: it has granted the lock again, to another call of the same handle", room.ErrRemoved)
+
+// next returns the hold that an Unlock ends, or nil: a lost one first, else the newest. Holds of
+// Acquire and Do come last: after a loss of several, an Unlock must not take the hold that Do is
+// about to end.
+//
+// Where several grants hold at once, as of readers, next returns the oldest hold instead. A loss
+// of data takes the older grants first and is not known here at once. So no Unlock by a caller
+// whose hold is lost ends the hold of a caller who came after the loss. It needs l.mu.
+func (l *Lock) next() (found *Hold) {
+	if l.holds.tally == nil {
+		return l.holds.newest()
+	}
+	best, most := -1, 3
+	if l.holds.noneLost() {
+		most = 2
+	}
+	order := l.holds.all()
+	if l.read && l.holds.whole() == nil {
+		order = l.holds.eldest()
+	}
+	for h := range order {
+		rank := 0
+		if h.peek() != nil {
+			rank = 1
+		}
+		if h.unlock {
+			rank += 2
+		}
+		if rank > best {
+			best, found = rank, h
+		}
+		if best >= most {
+			break
+		}
+	}
+	return found
+}
+
+// nextAbsent returns the absent hold that an Unlock is for, or nil: the newest, and one that
+// its caller has to Release only where there is no other. It needs l.mu.
+func (l *Lock) nextAbsent() (found *Hold) {
+	if l.holds.tally == nil {
+		return nil
+	}
+	for _, h := range l.holds.absent {
+		if found == nil || h.unlock || !found.unlock {
+			found = h
+		}
+	}
+	return found
+}
+
+// judge judges the holds of the handle by the clock, and returns how many are live.
+// Where an earlier look at each says that none can be lost, it asks none: each trust
+// is looked at about once a lease. It takes l.mu only to list them: a loss found here
+// calls hooks.
+func (l *Lock) judge() (live int) {
+	if l.unmade() {
+		return 0
+	}
+	now, losses := l.c.clock.Now(), l.c.losses.Load()
+	l.mu.Lock()
+	live, known := l.holds.live(now, losses)
+	if known {
+		l.mu.Unlock()
+		return live
+	}
+	var some [4]*Hold
+	holds := slices.AppendSeq(some[:0], l.holds.all())
+	l.mu.Unlock()
+	live = 0
+	for _, h := range slices.Backward(holds) {
+		if h.judge() == nil {
+			live++
+		}
+	}
+	l.mu.Lock()
+	if l.holds.tally != nil {
+		l.holds.judged(now, losses)
+	}
+	l.mu.Unlock()
+	return live
+}
+
+// detach takes a hold off the handle.
+func (l *Lock) detach(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(h)
+	l.holds.rejoin(h)
+}
+
+// remove reports whether the hold was there. It needs l.mu.
+func (l *Lock) remove(h *Hold) bool {
+	found := l.holds.remove(h)
+	if t := l.holds.tally; found && t != nil && t.freed != nil {
+		close(t.freed)
+		t.freed = nil
+	}
+	return found
+}
+
+// part takes a hold off the handle whose owner is about to wait on a condition.
+func (l *Lock) part(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.remove(h) {
+		t := l.holds.count()
+		t.absent = append(t.absent, h)
+	}
+}
+
+// take takes a hold off the handle, and reports whether it was there.
+func (l *Lock) take(h *Hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.remove(h)
+}
+
+// put puts a hold back that take took.
+func (l *Lock) put(h *Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restore(h)
+}
+
+// restore puts back a hold that was taken off for a while, unless it is there, or has ended
+// since: who ends it looks for it after that, and one of the two sees the other. It needs l.mu.
+func (l *Lock) restore(h *Hold) {
+	l.holds.rejoin(h)
+	if h.in.Load() == nil {
+		l.holds.add(h)
+	}
+	if h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
+		l.remove(h)
+	}
+}
+
+// adopt adds a hold to the reading side, whose holds are of one named owner, or
+// all of none: also those that are lost and not unlocked yet.
+func (l *Lock) adopt(h *Hold) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	owner := ""
+	if h.acquisition().Named() {
+		owner = h.acquisition().owner()
+	}
+	if _, err := l.occupied(owner, h, h.unlock); err != nil {
+		return err
+	}
+	l.holds.add(h)
+	return nil
+}
+
+// only returns the named acquisition that all holds of the handle are of, or nil. It
+// needs l.mu.
+func (l *Lock) only() *acquisition {
+	s := l.holds.whole()
+	if s == nil || !s.Named() {
+		return nil
+	}
+	return acquired(s.Acquisition)
+}
+
+// nest is the short way of a nested acquisition through the handle that has the
+// outer hold; nil: take the long way.
+func (l *Lock) nest(owner string, unlock bool) *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.only()
+	if a == nil || a.owner() != owner {
+		return nil
+	}
+	at := a.keeper.begin()
+	h := l.join(a.Session, unlock, &at)
+	a.keeper.end(&at) // a hold that is made calls nobody
+	if h != nil {
+		l.holds.add(h)
+	}
+	return h
+}
+
+// join makes a hold that Redis is not told of, or returns nil where it has to be. It
+// needs the keeper's mu.
+func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
+	if !s.CanJoin(&l.terms.Terms, l.read, at) {
+		return nil
+	}
+	h := l.newHold(unlock)
+	s.Join(&h.hold, at)
+	return h
+}
+
+// unnest is the short way of an Unlock that Redis need not hear of; nil: take
+// the long way.
+func (l *Lock) unnest() *Hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.only()
+	if a == nil {
+		return nil
+	}
+	h := l.holds.newest()
+	if !h.unlock {
+		return nil
+	}
+	at := a.keeper.begin()
+	ended := (h.extras == nil || h.contexts == nil) && h.hold.Unnest(&at)
+	a.keeper.end(&at)
+	if !ended {
+		return nil
+	}
+	l.remove(h)
+	return h
+}
+
+// sessionOf returns what the owner holds in this client, or nil.
+func (l *Lock) sessionOf(owner string) *acquisition {
+	k := l.c.registry.enter(l)
+	defer l.c.registry.leave(k)
+	at := k.begin()
+	defer k.end(&at)
+	if s := k.room.HeldBy(owner, false, &at); s != nil {
+		return acquired(s.Acquisition)
+	}
+	return nil
 }

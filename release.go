@@ -7,21 +7,12 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
-	"github.com/relock-go/relock/internal/key"
-	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
 )
-
-// fate is why the session is over, or nil where a release ended it or it is not.
-func (a *acquisition) fate() error {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	return lostFor(a.Why())
-}
 
 // A releasing is a release under way.
 type releasing struct {
@@ -37,17 +28,6 @@ type releasing struct {
 	end *outcome
 }
 
-// releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
-func (a *acquisition) releasing() *releasing {
-	r := new(releasing)
-	r.begin(a)
-	if a.turn != nil && a.Session != nil {
-		r.end = &outcome{known: make(chan struct{})}
-		a.turn.end = r.end
-	}
-	return r
-}
-
 // begin is releasing in a place that the caller has for it: for most holds, which nobody
 // shares, that is its stack.
 func (r *releasing) begin(a *acquisition) {
@@ -59,27 +39,6 @@ func (r *releasing) begin(a *acquisition) {
 	}
 	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.Owner, Permits: a.Terms.Permits}
 	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.Lasts(), r.note.Undone, served...)
-}
-
-// forget has a release remembered that was sent, answered or not.
-func (r *releasing) forget(answered bool) {
-	for _, with := range r.also {
-		with.forget(answered)
-	}
-	r.a.keeper.c.forget(r.a, r.note, answered)
-}
-
-// forget forgets an acquisition whose release has been sent, answered or not, and
-// remembers that for a lease, in case a failover undoes it.
-func (c *Client) forget(a *acquisition, n replay.Release, answered bool) {
-	now := c.clock.Now()
-	if answered {
-		n.Answered = now
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unregisterLocked(a)
-	c.journal.Add(n, now)
 }
 
 // soon releases for an Unlock, and returns its verdict: by then, or it goes on without
@@ -126,21 +85,6 @@ func (r *releasing) verdict(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// wasGone says why a release found nothing: the hold may have been trusted when it
-// was ended, and its lease have run out on the way.
-func (a *acquisition) wasGone() error {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	if a.keeper.c.clock.Now().Reached(a.Session.Until()) {
-		reason := loss.Unreachable
-		if a.Terms.Fixed {
-			reason = loss.FixedLease
-		}
-		return lostFor(loss.Because(reason, "its lease ended before the release reached redis"))
-	}
-	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
-}
-
 // later releases while nobody waits for it, except later attempts of this client.
 // When it gives up the lease has ended, and Shutdown must not wait any longer: nor for a
 // rest, which goes on without it.
@@ -166,14 +110,6 @@ func (r *releasing) later() {
 	if !spawned {
 		left()
 	}
-}
-
-// releaseLater releases an acquisition that is over, whatever it has come to in Redis.
-func (a *acquisition) releaseLater() {
-	a.keeper.mu.Lock()
-	r := a.releasing()
-	a.keeper.mu.Unlock()
-	r.later()
 }
 
 // run tries until it is answered or ctx ends; err is how an earlier try ended, which
@@ -238,77 +174,25 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	return false, errAgain
 }
 
-// patience is how long the client goes on telling Redis what it has not
-// confirmed: by then the lease has ended, and what was asked for with it.
-func (a *acquisition) patience() time.Duration {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	return a.Lasts() + room.LateAfter
-}
-
-// unconfirmed is the error of an Unlock whose ReleaseTimeout has passed.
-func (c *Client) unconfirmed(err error) error {
-	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
-	if c.ctx.Err() != nil {
-		base = fmt.Errorf("%w: %w before redis answered; the lease ends it", ErrUnconfirmed, ErrClosed)
+// forget has a release remembered that was sent, answered or not.
+func (r *releasing) forget(answered bool) {
+	for _, with := range r.also {
+		with.forget(answered)
 	}
-	if err == nil {
-		return base
-	}
-	return fmt.Errorf("%w: %w", base, err)
+	r.a.keeper.c.registry.released(r.a, r.note, answered)
 }
 
-// settle goes on where a script stopped because the queue was too long for one
-// call: nobody whom it has served can be relied on to ask again. A nonce that
-// nobody has is released, which changes nothing but that.
-func (c *Client) settle(keys key.Keys) {
-	c.background(room.LateAfter, func(ctx context.Context) {
-		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
-		_ = transport.Try(ctx, nil, func() (again bool, err error) {
-			raw, err := c.transport.Do(ctx, 2*time.Second, call)
-			if err != nil {
-				return true, err
-			}
-			_, _, more, err := wire.DecodeRelease(raw)
-			return more && err == nil, err
-		})
-	})
-}
-
-// disown releases a nonce of ours that Redis has granted and that nobody here
-// waits for or holds: its client gave it up, or a failover brought it back.
-// Where the lock is not known from k, it is one of those released of late.
-// asked is when the request was sent whose answer says so; zero: a message does.
-// An answer that is older than that to the release says nothing new: where many
-// wait and the lock passes quickly, most are.
-func (c *Client) disown(name string, k *keeper, asked instant) {
-	id, ours := wire.ParseNonce(name)
-	now := c.clock.Now()
-	c.mu.Lock()
-	if ours && c.sessions[id] != nil {
-		c.mu.Unlock()
+// settle notes what has come of a release, for those who wait for that.
+func (r *releasing) settle(verdict error) {
+	if r.end == nil {
 		return
 	}
-	var call transport.Call
-	if k != nil {
-		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, replay.Owing, replay.AnyLease, false)
-	}
-	if n := c.journal.Find(id); ours && n != nil {
-		if !asked.IsZero() && !asked.Reached(n.Answered) {
-			c.mu.Unlock()
-			return
-		}
-		n.Answered = now // this release is enough for all that have asked by now
-		call = n.Call(c.wire)
-	}
-	c.mu.Unlock()
-	if call.Script == nil {
-		return
-	}
-	c.background(room.LateAfter, func(ctx context.Context) {
-		_ = transport.Try(ctx, nil, func() (again bool, err error) {
-			_, err = c.transport.Do(ctx, 2*time.Second, call)
-			return err != nil, err
-		})
-	})
+	r.end.err = verdict
+	close(r.end.known)
+}
+
+// An outcome is what comes of a release by which a session ends.
+type outcome struct {
+	known chan struct{} // closed once err is the verdict
+	err   error
 }

@@ -6,11 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/relock-go/relock/internal/ending"
-	"github.com/relock-go/relock/internal/ledger"
-	"github.com/relock-go/relock/internal/transport"
-	"github.com/relock-go/relock/internal/wire"
 )
 
 // An RWLock is a handle on the read/write lock of one name: any number of readers share it, or one
@@ -41,15 +36,6 @@ type RWLock struct {
 }
 
 var _ Locker = (*RWLock)(nil)
-
-// NewRWLock returns a handle on the read/write lock of that name. It does no I/O. A bad name or
-// option makes every call on the handle fail.
-func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	s := c.newSpec(name, wire.KindRW, wire.KindFairRW, opts)
-	w := c.newLock(name, c.shared(specWrite, s))
-	s.read = true
-	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
-}
 
 // Lock waits until the caller holds the lock for writing, like Lock.Lock.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
@@ -121,125 +107,3 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 
 // errTaken says that an Unlock or Downgrade of the same handle came first.
 var errTaken = errors.New("another call has taken the hold")
-
-// downgrade moves the hold to the reading side, then tells Redis: what has been
-// asked for once may come true at any time, and a read hold is true either way.
-func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
-	a := h.acquisition()
-	switch err := a.takeTurn(ctx); {
-	case ending.Is(err, ErrClosed):
-		return h.judge() // lost
-	case err != nil:
-		return ending.Of(ctx)
-	}
-	x := &ledger.Wish{}
-	if err := h.move(rw, x); err != nil {
-		return err
-	}
-	_, err := a.tell(ctx, x, false)
-	a.keeper.mu.Lock()
-	a.Session.Ledger.Withdraw(x)
-	a.keeper.mu.Unlock()
-	switch {
-	case err == nil:
-		return nil
-	case ending.Is(err, errGone):
-		return h.judge()
-	case transport.Hopeless(err):
-		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
-	}
-	a.tellApart()
-	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
-}
-
-// move takes the hold from the writing side to the reading one, for Redis to be told
-// of it. The caller has the session's turn, which it gives back. The handle's list
-// decides between calls that want the same hold: one finds it there.
-func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
-	defer func() { <-h.acquisition().turn.place }() // also where a hook does not return
-	lost := h.judge()
-	if !rw.w.take(h) {
-		return errTaken
-	}
-	if err = lost; err == nil {
-		err = rw.r.adopt(h)
-	}
-	if err != nil {
-		rw.w.put(h) // its Unlock is still to come
-		return err
-	}
-	k := h.keeper()
-	k.mu.Lock()
-	if err = h.state(); err == nil {
-		h.extra().moved = rw.r
-		h.hold.Downgrade(x)
-	}
-	k.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrLost):
-		rw.r.detach(h)
-		rw.w.put(h)
-	case err != nil: // its Release came first
-		rw.r.detach(h)
-	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
-		rw.r.detach(h) // its Release came meanwhile, and may have looked for it before it was there
-	}
-	return err
-}
-
-// take takes a hold off the handle, and reports whether it was there.
-func (l *Lock) take(h *Hold) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.remove(h)
-}
-
-// put puts a hold back that take took.
-func (l *Lock) put(h *Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.restore(h)
-}
-
-// restore puts back a hold that was taken off for a while, unless it is there, or has ended
-// since: who ends it looks for it after that, and one of the two sees the other. It needs l.mu.
-func (l *Lock) restore(h *Hold) {
-	l.holds.rejoin(h)
-	if h.in.Load() == nil {
-		l.holds.add(h)
-	}
-	if h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
-		l.remove(h)
-	}
-}
-
-// unlist takes the hold off its handle, and off the reading side that a downgrade has moved it to.
-func (h *Hold) unlist() {
-	h.lock.detach(h)
-	if side := h.downgraded(); side != nil {
-		side.detach(h)
-	}
-}
-
-// stayOff takes a hold that has ended off its handle, where a wait of its owner has put it back since its end began.
-func (h *Hold) stayOff() {
-	if h.in.Load() != nil {
-		h.unlist()
-	}
-}
-
-// adopt adds a hold to the reading side, whose holds are of one named owner, or
-// all of none: also those that are lost and not unlocked yet.
-func (l *Lock) adopt(h *Hold) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	owner := ""
-	if h.acquisition().Named() {
-		owner = h.acquisition().owner()
-	}
-	if _, err := l.occupied(owner, h, h.unlock); err != nil {
-		return err
-	}
-	l.holds.add(h)
-	return nil
-}

@@ -2,16 +2,13 @@ package relock
 
 import (
 	"context"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
-	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/seam"
 	"github.com/relock-go/relock/internal/transport"
@@ -34,16 +31,16 @@ func seamsOfAClient() {
 		c := client.(*Client)
 		c.access.Assume()
 		c.clock = k
-		c.watchdog = renewal.New(k, c.runDue)
+		c.watchdog.start(c)
 	}
 	seam.ID = func(client any) string { return client.(*Client).id }
-	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return client.(*Client).kept() }
-	seam.Knows = func(client any, nonce string) bool { return client.(*Client).lookup(nonce) != nil }
-	seam.Remembers = func(client any) bool { return client.(*Client).remembers() }
+	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return kept(client.(*Client)) }
+	seam.Knows = func(client any, nonce string) bool { return client.(*Client).registry.lookup(nonce) != nil }
+	seam.Remembers = func(client any) bool { return remembers(client.(*Client)) }
 	seam.Listen = func(client any) { client.(*Client).listeners.Inbox().Start() }
 	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
-		client.(*Client).renewAround(stated, between)
+		renewAround(client.(*Client), stated, between)
 	}
 	seam.Timeouts = func(client any) (release, keep time.Duration) {
 		c := client.(*Client)
@@ -68,13 +65,13 @@ func seamsOfALock() {
 		}
 	}
 	seam.Nonce = func(hold any) string { return hold.(*Hold).acquisition().nonce.String() }
-	seam.Unlocked = func(lock any) bool { return lock.(*Lock).unlocked() }
-	seam.PretendShort = func(hold any) { hold.(*Hold).pretendShort() }
-	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return lock.(*Lock).askAgainWhenLost(ctx) }
+	seam.Unlocked = func(lock any) bool { return unlocked(lock.(*Lock)) }
+	seam.PretendShort = func(hold any) { pretendShort(hold.(*Hold)) }
+	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return askAgainWhenLost(ctx, lock.(*Lock)) }
 	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {
-		return lock.(*Lock).acquireAround(ctx, owner, between)
+		return acquireAround(ctx, lock.(*Lock), owner, between)
 	}
-	seam.ReleaseAround = func(hold any, between func()) error { return hold.(*Hold).releaseAround(between) }
+	seam.ReleaseAround = func(hold any, between func()) error { return releaseAround(hold.(*Hold), between) }
 	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
 		l := lock.(*Lock)
 		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
@@ -85,7 +82,7 @@ func seamsOfALock() {
 func seamsOfTools() {
 	seam.Info = func(ctx context.Context, lock any) (info any, now int64, err error) {
 		l := lock.(*Lock)
-		all, now, err := l.info(ctx)
+		all, now, err := readInfo(ctx, l)
 		if err != nil {
 			return Info{}, 0, err
 		}
@@ -93,11 +90,11 @@ func seamsOfTools() {
 		return all, now, nil
 	}
 	seam.ForceRest = func(ctx context.Context, lock any, until int64) (bool, error) {
-		return lock.(*Lock).force(ctx, Holder{Token: until})
+		return forceOne(ctx, lock.(*Lock), Holder{Token: until})
 	}
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
-		ended, err := l.forceUnlock(ctx)
+		ended, err := forceHolders(ctx, l)
 		l.c.putLabels(ctx, ended.clients(nil))
 		return ended, err
 	}
@@ -105,20 +102,21 @@ func seamsOfTools() {
 
 // kept counts what c keeps: sessions that ask, are queued, held or being released,
 // locks, goroutines, and calls of Redis.
-func (c *Client) kept() (sessions, rooms, tasks, calls int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, of := range c.rooms {
+func kept(c *Client) (sessions, rooms, tasks, calls int) {
+	r := &c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, of := range r.keepers {
 		rooms += len(of)
 	}
-	return len(c.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
+	return len(r.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 }
 
 // remembers says whether c looks after releases, which takes a timer.
-func (c *Client) remembers() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.journal.Remembers()
+func remembers(c *Client) bool {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	return c.registry.journal.Remembers()
 }
 
 func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
@@ -132,16 +130,16 @@ func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
 
 // unlocked says whether the caller holds none of the mutexes under which l's
 // state is kept: whoever else has one gives it back while it is asked for.
-func (l *Lock) unlocked() bool {
+func unlocked(l *Lock) bool {
 	if !comesFree(&l.mu) {
 		return false
 	}
 	l.mu.Unlock()
-	if !comesFree(&l.c.mu) {
+	if !comesFree(&l.c.registry.mu) {
 		return false
 	}
-	r := l.c.rooms[l.kind][l.hash]
-	l.c.mu.Unlock()
+	r := l.c.registry.keepers[l.kind][l.hash]
+	l.c.registry.mu.Unlock()
 	if r == nil {
 		return true
 	}
@@ -165,7 +163,7 @@ func comesFree(mu *sync.Mutex) bool {
 
 // pretendShort has h's session, of a named owner, held as one that asks for a replica and
 // whose latest renewal none has.
-func (h *Hold) pretendShort() {
+func pretendShort(h *Hold) {
 	k := h.keeper()
 	at := k.begin()
 	defer k.end(&at)
@@ -175,26 +173,23 @@ func (h *Hold) pretendShort() {
 
 // renewAround is a round of the watchdog that finds every session due, and in which
 // between happens after it has looked at them and before it sends anything.
-func (c *Client) renewAround(stated bool, between func()) {
-	d := dues{c: c, now: c.clock.Now()}
-	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.sessions))
-	c.mu.Unlock()
-	for _, s := range all {
-		runAll(d.add(s))
+func renewAround(c *Client, stated bool, between func()) {
+	r := round{w: &c.watchdog, now: c.clock.Now()}
+	for _, s := range c.registry.known() {
+		runAll(r.add(s))
 	}
 	if stated {
-		d.stateFew()
+		r.stateFew()
 	}
 	between()
-	d.send()
+	r.send()
 }
 
 // askAgainWhenLost is the next try of a call that was asking for l when a message
 // granted its session, after the lease of that grant has ended.
-func (l *Lock) askAgainWhenLost(ctx context.Context) error {
-	k := l.c.enter(l)
-	defer l.c.leave(k)
+func askAgainWhenLost(ctx context.Context, l *Lock) error {
+	k := l.c.registry.enter(l)
+	defer l.c.registry.leave(k)
 	at := k.begin()
 	a := k.newEntry("", l, false)
 	a.GiveUp(&at)
@@ -204,9 +199,9 @@ func (l *Lock) askAgainWhenLost(ctx context.Context) error {
 	return err
 }
 
-func (l *Lock) acquireAround(ctx context.Context, owner string, between func()) (*Hold, error) {
-	k := l.c.enter(l)
-	defer l.c.leave(k)
+func acquireAround(ctx context.Context, l *Lock, owner string, between func()) (*Hold, error) {
+	k := l.c.registry.enter(l)
+	defer l.c.registry.leave(k)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, began: l.c.clock.Now()}
 	h, err := w.acquire()
 	if err == nil {
@@ -216,7 +211,7 @@ func (l *Lock) acquireAround(ctx context.Context, owner string, between func()) 
 	return h, err
 }
 
-func (h *Hold) releaseAround(between func()) error {
+func releaseAround(h *Hold, between func()) error {
 	h.unlist()
 	between()
 	return h.end()

@@ -3,6 +3,7 @@ package relock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -14,13 +15,6 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/wire"
-)
-
-const (
-	// batchSize is how many commands go out in one pipeline, pollSize how many
-	// waiters of one lock in one command.
-	batchSize = 128
-	pollSize  = 64
 )
 
 // NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
@@ -45,164 +39,372 @@ func MaxHold(d time.Duration) LockOption {
 	})
 }
 
-// runDue is the watchdog: it renews held sessions, keeps the places of queued
-// ones, and notices those whose trust has ended. It runs on the schedule's
-// goroutine, so it only sorts; what waits for Redis goes on goroutines of its own.
-func (c *Client) runDue(due []*renewal.Task) {
-	d := dues{c: c, now: c.clock.Now()}
-	var todo []func()
-	for i, t := range due {
-		if t == &c.replayTask {
-			c.journal.Due()
-			continue
-		}
-		if e, ok := t.Of.(*listener.Listener); ok {
-			c.listeners.Check(e)
-			continue
-		}
-		a, ok := t.Of.(*acquisition)
-		if !ok {
-			continue
-		}
-		if i%batchSize == 0 {
-			d.now = c.clock.Now()
-		}
-		todo = append(todo, d.add(a)...)
+const (
+	maxTogether = 128 // sessions that one command renews; the server does nothing else for a few 100 us
+	minTogether = 8   // fewer sessions than that are renewed by a command each
+	maxPipeline = 128 // commands that go out together
+	maxPolled   = 64  // waiters of one lock that one command asks for
+)
+
+// A watchdog keeps what its client has in Redis. It renews the leases of holds every third of their TTL. It asks for
+// waiters now and then, so that their places stay. It notices trust that has run out. The schedule's one goroutine only
+// sorts what is due. What waits for Redis runs on goroutines of its own.
+type watchdog struct {
+	*renewal.Schedule
+	c *Client
+}
+
+// start makes the schedule, and its goroutine with the first task.
+func (w *watchdog) start(c *Client) {
+	w.c = c
+	w.Schedule = renewal.New(c.clock, w.runDue)
+}
+
+// setTimer sets when an acquisition is due.
+func (w *watchdog) setTimer(e *room.Effect) {
+	task := &acquired(e.Of).task
+	switch {
+	case e.At.IsZero():
+		w.Drop(task)
+	case e.Grain > 0:
+		w.SetAbout(task, e.At, e.Grain)
+	default:
+		w.Set(task, e.At)
 	}
-	d.send()
-	c.labels.Keep(0, d.now)
-	c.tellApart(todo...)
 }
 
-// dues are what is due, sorted by what goes out together.
-type dues struct {
-	c          *Client
-	now        instant // of the latest look at the clock: no sending time is later
-	statements map[room.Renewal][]room.Statement
-	renewals   map[room.Renewal][]renewing
-	polls      map[*keeper][]room.Request
+// runDue looks at everything that is due, and sends what that needs.
+func (w *watchdog) runDue(due []*renewal.Task) {
+	c := w.c
+	r := round{w: w, now: c.clock.Now()}
+	var tells []func()
+	for i, t := range due {
+		if i%maxPipeline == 0 {
+			r.now = c.clock.Now()
+		}
+		switch of := t.Of.(type) {
+		case *acquisition:
+			tells = append(tells, r.add(of)...)
+		case *listener.Listener:
+			c.listeners.Check(of)
+		default:
+			if t == &c.replayTask {
+				c.registry.journal.Due()
+			}
+		}
+	}
+	r.send()
+	c.labels.Keep(0, r.now)
+	c.tellApart(tells...)
 }
 
-// add takes up one acquisition. What has followed is for the caller to do.
-func (d *dues) add(a *acquisition) (todo []func()) {
+// A round is what is due at one time, sorted by what goes out together.
+type round struct {
+	w          *watchdog
+	now        instant                           // the latest look at the clock: nothing is sent before it
+	together   map[room.Renewal][]renewing       // by one command for many sessions
+	statements map[room.Renewal][]room.Statement // by a command for each
+	polls      map[*keeper][]room.Request        // of waiters
+}
+
+// A renewing is one session to be renewed, and an instant before that is sent.
+type renewing struct {
+	a    *acquisition
+	sent instant
+}
+
+// add takes up one acquisition. The caller runs what it returns, once nothing of the round is left to do.
+func (r *round) add(a *acquisition) (tells []func()) {
 	k := a.keeper
 	at := k.begin()
-	at.Now = d.now
+	at.Now = r.now
 	switch {
 	case a.Over():
 	case a.Waits():
 		at.Server = k.serverNow()
 		if q, due := a.Entry.Beat(&at); due {
-			d.heartbeat(k, q)
+			if r.polls == nil {
+				r.polls = make(map[*keeper][]room.Request)
+			}
+			r.polls[k] = append(r.polls[k], q)
 		}
 	default:
-		if r, due := a.Session.Due(&at); due {
-			d.renewal(r, a)
+		if renewal, due := a.Session.Due(&at); due {
+			r.renew(renewal, a)
 		}
 	}
 	return k.endFirst(&at)
 }
 
-func (d *dues) heartbeat(k *keeper, q room.Request) {
-	if d.polls == nil {
-		d.polls = make(map[*keeper][]room.Request)
-	}
-	d.polls[k] = append(d.polls[k], q)
-}
-
-// renewal adds what is due. It needs the keeper's mu.
-func (d *dues) renewal(r room.Renewal, a *acquisition) {
-	if !r.Plain || !d.c.transport.OneServer() || d.c.onlyOne.Load() {
-		d.state(r, a.Session, d.now)
+// renew adds a session that is due. It needs the keeper's mu.
+func (r *round) renew(renewal room.Renewal, a *acquisition) {
+	if !renewal.Plain || !r.w.c.transport.OneServer() || r.w.c.oneKeyEach.Load() {
+		r.state(renewal, a.Session, r.now)
 		return
 	}
-	if d.renewals == nil {
-		d.renewals = make(map[room.Renewal][]renewing)
+	if r.together == nil {
+		r.together = make(map[room.Renewal][]renewing)
 	}
-	d.renewals[r] = append(d.renewals[r], renewing{a, d.now})
+	r.together[renewal] = append(r.together[renewal], renewing{a, r.now})
 }
 
-// state adds a renewal that goes out as a statement of its own, if the session is still
-// held. It needs the keeper's mu.
-func (d *dues) state(r room.Renewal, s *room.Session, sent instant) {
-	st, held := s.Renew(r, sent)
+// state adds a session, if it is still held, to those that have a command each. It needs the keeper's mu.
+func (r *round) state(renewal room.Renewal, s *room.Session, sent instant) {
+	st, held := s.Renew(renewal, sent)
 	if !held {
 		return
 	}
-	if d.statements == nil {
-		d.statements = make(map[room.Renewal][]room.Statement)
+	if r.statements == nil {
+		r.statements = make(map[room.Renewal][]room.Statement)
 	}
-	r.Plain = false // it shares a batch with others of its kind
-	d.statements[r] = append(d.statements[r], st)
+	renewal.Plain = false // it shares a batch with others of its kind
+	r.statements[renewal] = append(r.statements[renewal], st)
 }
 
-// stateFew makes statements of renewals that are too few to go together.
-func (d *dues) stateFew() {
-	for of, all := range d.renewals {
-		if len(all) >= fewRenewals {
+// restate is state for a caller without the keeper's mu.
+func (r *round) restate(renewal room.Renewal, st room.Statement) {
+	k := keeperOf(st)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.state(renewal, st.Session, r.now)
+}
+
+// stateFew gives a command each to sessions that are too few to share one.
+func (r *round) stateFew() {
+	for renewal, all := range r.together {
+		if len(all) >= minTogether {
 			continue
 		}
 		for _, one := range all {
 			one.a.keeper.mu.Lock()
-			d.state(of, one.a.Session, one.sent)
+			r.state(renewal, one.a.Session, one.sent)
 			one.a.keeper.mu.Unlock()
 		}
-		delete(d.renewals, of)
+		delete(r.together, renewal)
 	}
 }
 
-func (d *dues) send() {
-	c := d.c
-	d.stateFew()
-	for of, all := range d.renewals {
-		for batch := range slices.Chunk(all, renewSize) {
-			c.spawn(func(ctx context.Context) { runAll(c.renewMany(ctx, of, batch)) })
+// send sends everything that was added.
+func (r *round) send() {
+	w := r.w
+	r.stateFew()
+	for renewal, all := range r.together {
+		for batch := range slices.Chunk(all, maxTogether) {
+			w.c.spawn(func(ctx context.Context) { runAll(w.renewTogether(ctx, renewal, batch)) })
 		}
 	}
-	for of, rest := range d.statements {
-		for batch := range slices.Chunk(rest, batchSize) {
-			c.spawn(func(ctx context.Context) { runAll(c.renew(ctx, of, batch)) })
+	for renewal, all := range r.statements {
+		for batch := range slices.Chunk(all, maxPipeline) {
+			w.c.spawn(func(ctx context.Context) { runAll(w.renewEach(ctx, renewal, batch)) })
 		}
 	}
-	for k, waiters := range d.polls {
-		c.spawn(func(ctx context.Context) { c.poll(ctx, k, waiters) })
+	for k, waiters := range r.polls {
+		w.c.spawn(func(ctx context.Context) { w.poll(ctx, k, waiters) })
 	}
 }
 
-// poll sends the heartbeats of one lock's waiters: their entries' leases are
-// extended, and each hears whether it holds, or who stands in the way until when.
-func (c *Client) poll(ctx context.Context, k *keeper, waiters []room.Request) {
+// renewTogether renews many sessions by one command. Redis answers which of them are not as usual: those are asked
+// for one by one, and so are all if the command did not run. A server that refuses the command may keep its keys in
+// several places, and is not sent another one.
+func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (tells []func()) {
+	call, batch := w.renewCall(renewal, all)
+	if len(batch) == 0 {
+		return nil
+	}
+	var left []int // the sessions that have to be asked for, by their place in batch
+	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
+	if err == nil {
+		var now int64
+		if now, left, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
+			for _, st := range batch {
+				keeperOf(st).sample(now)
+			}
+		}
+	}
+	if err != nil {
+		switch transport.Classify(err) {
+		case transport.Unknown:
+			return w.notRenewed(batch, err)
+		case transport.Refused:
+			w.c.oneKeyEach.Store(true)
+		}
+		left = make([]int, len(batch))
+		for i := range left {
+			left[i] = i
+		}
+	}
+	tells = w.renewed(batch, left)
+	rest := round{w: w, now: w.c.clock.Now()}
+	for _, i := range left {
+		rest.restate(renewal, batch[i])
+	}
+	renewal.Plain = false
+	for part := range slices.Chunk(rest.statements[renewal], maxPipeline) {
+		tells = append(tells, w.renewEach(ctx, renewal, part)...)
+	}
+	return tells
+}
+
+// renewCall makes one call of the sessions that are still held, and returns their statements.
+func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.Call, []room.Statement) {
+	all := make([]wire.Renewal, 0, len(batch))
+	held := make([]room.Statement, 0, len(batch))
+	for _, one := range batch {
+		one.a.keeper.mu.Lock()
+		st, ok := one.a.Session.Renew(renewal, one.sent)
+		one.a.keeper.mu.Unlock()
+		if ok {
+			held = append(held, st)
+			all = append(all, wire.Renewal{Session: one.a.session(false), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads})
+		}
+	}
+	call := w.c.wire.Renew(renewal.Lease, all)
+	call.Apart = true // or one broken connection would take all leases with it
+	return call, held
+}
+
+// renewEach renews sessions by a command each, all sent together. They are alike in how long the reply may take, so
+// no lock waits for the replicas of another. A renewal that fails is tried again until the trust ends, and holds up
+// no other. The caller runs what it returns when nothing else of its round is left to do, because a hook may block.
+func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []room.Statement) (tells []func()) {
+	calls := make([]transport.Call, len(batch))
+	for i := range batch {
+		calls[i] = acquired(batch[i].Session.Acquisition).statementCall(&batch[i])
+	}
+	rest := round{w: w, now: w.c.clock.Now()}
+	for i, result := range w.c.doAll(ctx, renewal.Within, renewal.Need, calls) {
+		st, err := batch[i], result.Err
+		if err == nil {
+			k := keeperOf(st)
+			k.mu.Lock()
+			st.Session.Tried()
+			k.mu.Unlock()
+			var more bool
+			var told []func()
+			more, told, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
+			tells = append(tells, told...)
+			if more { // it has turned out to be one of several sessions of its owner
+				rest.restate(renewal, st)
+				continue
+			}
+		}
+		if err == nil {
+			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))
+		} else {
+			tells = append(tells, w.unrenewed(st, err)...)
+		}
+	}
+	if again := rest.statements[renewal]; len(again) > 0 {
+		tells = append(tells, w.renewEach(ctx, renewal, again)...)
+	}
+	return tells
+}
+
+// renewed notes that all sessions were renewed except those left, whose places are in order.
+func (w *watchdog) renewed(batch []room.Statement, left []int) (tells []func()) {
+	now := w.c.clock.Now()
+	for i, st := range batch {
+		if len(left) > 0 && left[0] == i {
+			left = left[1:]
+			continue
+		}
+		k := keeperOf(st)
+		at := k.begin()
+		at.Now = now
+		extended := st.Renewed(&at)
+		tells = append(tells, k.endFirst(&at)...)
+		if extended {
+			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))
+		}
+	}
+	return tells
+}
+
+// notRenewed schedules another try for sessions whose common command was not answered. They stay together: a server
+// that is too slow for one command would be sent one for each of them.
+func (w *watchdog) notRenewed(batch []room.Statement, err error) (tells []func()) {
+	var soon instant
+	for _, st := range batch {
+		k := keeperOf(st)
+		at := k.begin()
+		again := st.Session.UnrenewedWith(&soon, &at)
+		if tells = append(tells, k.endFirst(&at)...); again {
+			tells = append(tells, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
+		}
+	}
+	w.c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+	return tells
+}
+
+// unrenewed schedules another try for one session.
+func (w *watchdog) unrenewed(st room.Statement, err error) (tells []func()) {
+	k := keeperOf(st)
+	var short error
+	if errors.Is(err, ErrReplicas) {
+		short = err
+	}
+	at := k.begin()
+	again := st.Session.Unrenewed(short, &at)
+	if tells = k.endFirst(&at); again {
+		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
+		tells = append(tells, func() {
+			log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
+		}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
+	}
+	return tells
+}
+
+func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }
+
+// newestHook returns what calls a hook with the newest hold of a session.
+func newestHook(hook func(Event), st room.Statement, err error) func() {
+	return func() {
+		if hook == nil {
+			return
+		}
+		k := keeperOf(st)
+		k.mu.Lock()
+		h := st.Session.Newest()
+		k.mu.Unlock()
+		if h != nil {
+			hook(h.Of.(*Hold).event(err))
+		}
+	}
+}
+
+// poll asks for the waiters of one lock. That extends the leases of their places, and each hears whether it holds,
+// or who stands in its way until when.
+func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 	k.mu.Lock()
-	// In the order of their places: where Redis has lost its data, the first that asks holds.
+	// In the order of their places: if Redis has lost its data, the first that asks gets the lock.
 	slices.SortFunc(waiters, func(a, b room.Request) int { return cmp.Compare(a.Ticket(), b.Ticket()) })
 	k.mu.Unlock()
-	for len(waiters) > 0 {
-		n := min(len(waiters), pollSize)
-		c.pollSome(ctx, k, waiters[:n])
-		waiters = waiters[n:]
+	for batch := range slices.Chunk(waiters, maxPolled) {
+		w.pollBatch(ctx, k, batch)
 	}
 }
 
-func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request) {
-	call, timeout, block := c.pollCall(k, waiters)
+// pollBatch asks for waiters by one command.
+func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Request) {
+	c := w.c
+	call, timeout, block := w.pollCall(k, waiters)
 	raw, err := c.transport.Do(ctx, timeout, call)
 	var reply wire.AcquireReply
 	if err == nil {
 		reply, err = wire.DecodeAcquire(raw, len(waiters), block, waiters[0].Terms.TTL)
 	}
-	if err == nil {
-		k.sample(reply.Now)
-		if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
-			c.listeners.Expect(k.listener, waiters[0].Sent)
-		}
-	} else {
+	if err != nil {
 		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
+		for _, q := range waiters {
+			w.missed(k, q, err)
+		}
+		return
+	}
+	k.sample(reply.Now)
+	if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
+		c.listeners.Expect(k.listener, waiters[0].Sent)
 	}
 	for i, q := range waiters {
-		if err != nil {
-			c.missed(k, q, err)
-			continue
-		}
 		at := k.begin()
 		wasted := q.Beaten(reply.Answers[i], &at)
 		k.end(&at)
@@ -215,24 +417,24 @@ func (c *Client) pollSome(ctx context.Context, k *keeper, waiters []room.Request
 	}
 }
 
-// missed tells the room that a heartbeat failed.
-func (c *Client) missed(k *keeper, q room.Request, err error) {
+// missed tells the room that asking for a waiter has failed.
+func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
 	ended := q.Missed(failure(err), transport.Hopeless(err), &at)
 	var n replay.Release
 	if ended {
-		n = a.note() // its place stays: a grant that comes for it is handed back
+		n = a.note() // its place stays in Redis: a grant that comes for it is handed back
 	}
 	k.end(&at)
 	if ended {
-		c.forget(a, n, false)
+		w.c.registry.released(a, n, false)
 	}
 }
 
-// pollCall makes one call of the heartbeats, which is waited for as long as any allows;
-// block is how many tokens the first asks for.
-func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration, block int) {
+// pollCall makes one call for the waiters. It has the shortest timeout of theirs. block is how many tokens the first
+// of them asks for.
+func (w *watchdog) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration, block int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	requests := make([]wire.Request, len(waiters))
@@ -240,47 +442,11 @@ func (c *Client) pollCall(k *keeper, waiters []room.Request) (call transport.Cal
 	for i, q := range waiters {
 		requests[i] = wireRequest(q, q.Ticket())
 		timeout = min(timeout, trust.Attempt(q.Terms.TTL))
-		// No entry's copy may count for longer than its own doubt: the estimate of the
-		// server's clock may have moved while they were numbered.
+		// The estimate of the server's clock may have moved while the requests were numbered. No copy may
+		// count for longer than its own request says.
 		notAfter = min(notAfter, q.NotAfter)
 	}
-	call = c.wire.Acquire(k.keys(), k.kind, notAfter, c.listeners.Echo(k.listener, true), requests...)
+	call = w.c.wire.Acquire(k.keys(), k.kind, notAfter, w.c.listeners.Echo(k.listener, true), requests...)
 	call.Usual = nil // it waits
 	return call, timeout, requests[0].Block
-}
-
-// linked is called when a channel has a new connection: any message may have
-// been missed, and the server may be another one, which has lost the latest
-// writes. Every waiter who would have heard of them there asks, and what was
-// released of late is released again.
-func (c *Client) linked(channel string, first bool) {
-	if !first {
-		now := c.clock.Now()
-		c.labels.Doubt(now)
-		c.journal.Suspect(now)
-	}
-	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
-}
-
-// rouse has waiters ask, and with elsewhere those who hold and have said so to another
-// server say it again.
-func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
-	c.mu.Lock()
-	all := make([]*acquisition, 0, len(c.sessions))
-	for _, a := range c.sessions {
-		if which(a) {
-			all = append(all, a)
-		}
-	}
-	c.mu.Unlock()
-	for _, a := range all {
-		at := a.keeper.begin()
-		if a.Waits() {
-			a.Entry.Kick(&at)
-		}
-		if a.Away() && elsewhere {
-			a.Entry.Shake(&at)
-		}
-		a.keeper.end(&at)
-	}
 }

@@ -105,13 +105,6 @@ func (a *Acquisition) keepDoubt(notAfter int64) {
 	a.unanswered, a.doubt = true, max(a.doubt, notAfter)
 }
 
-// A Failure is how a request went unanswered.
-type Failure struct {
-	Err     error
-	Unknown bool // the script may run, or have run
-	Left    bool // the caller has gone: Redis owes the answer still
-}
-
 // settled notes how a request for the lock ended; nil: it was answered.
 func (a *Acquisition) settled(f *Failure) {
 	a.paid(f)
@@ -163,4 +156,56 @@ func (a *Acquisition) end(at *Step) {
 		r.word(a, at.Now) // it was taken until now
 	}
 	r.handClaim(a, ticket, at)
+}
+
+// Away says that a session waits on a condition, or for the lock after that.
+func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
+
+// Owes says that who ends the acquisition has lost it, and may have been signalled: the
+// signal is somebody else's.
+func (a *Acquisition) Owes() bool {
+	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.lost != nil
+}
+
+// flow returns whose claim the acquisition may carry.
+func (a *Acquisition) flow() Flow {
+	if !a.Named() {
+		return Flow{}
+	}
+	return Flow{a.Name, a.Read}
+}
+
+// idle says that it is in the queue, has no name, has not held, and that nothing is under way by which
+// Redis would put it back there.
+func (a *Acquisition) idle() bool {
+	return a.Session == nil && !a.Named() && a.Entry.queued && !a.Entry.busy && a.copies == 0 && a.doubt == 0
+}
+
+// line returns who stands behind the acquisition, or nil.
+func (a *Acquisition) line() *line {
+	if !a.front {
+		return nil
+	}
+	return a.Room.lineOf(a.flow())
+}
+
+// paid notes how a request ended; nil: it was answered. Redis owes the answer still
+// where only its caller has gone.
+func (a *Acquisition) paid(f *Failure) {
+	if f != nil && f.Left {
+		return
+	}
+	if a.Entry != nil {
+		a.Entry.owes.ended(f)
+	}
+	if line := a.line(); line != nil {
+		line.owes.ended(f)
+	}
+}
+
+// A Failure is how a request went unanswered.
+type Failure struct {
+	Err     error
+	Unknown bool // the script may run, or have run
+	Left    bool // the caller has gone: Redis owes the answer still
 }

@@ -7,17 +7,10 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
+// The places that a request can ask for; any other is a ticket it has.
 const (
-	// maxStamps bounds the sending times kept while Redis is away: a grant for an
-	// older request is asked about instead of believed.
-	maxStamps = 16
-	// LateAfter is how long after its sending a request may reach Redis and
-	// still count.
-	LateAfter = 10 * time.Second
-	// minPoll keeps a heartbeat at a deadline that is just about to pass from spinning.
-	minPoll = 5 * time.Millisecond
-	// followDelay is how much later than the head the others look after a dead holder.
-	followDelay = 100 * time.Millisecond
+	PlaceNone = -1 // do not queue
+	PlaceNew  = 0
 )
 
 // An Entry is an acquisition that waits: Redis has not answered yet, or has queued it.
@@ -48,14 +41,25 @@ type stamp struct {
 	at clock.Instant
 }
 
-// Enter makes an entry of a new acquisition. With first it carries the claim of its flow.
-func (r *Room) Enter(a *Acquisition, first bool) *Entry {
-	a.Room, a.front = r, first
-	e := &Entry{Acquisition: a}
-	e.sent = e.one[:0]
-	a.Entry = e
-	return e
+// An Await is how an entry waits on a condition. A session that waits becomes an entry again, under the same nonce. It
+// keeps its holds, which are not trusted until it is granted the lock again.
+type Await struct {
+	Op     int64  // of the statement by which it gave up its holds; all copies have it
+	Writes uint32 // holds that it is to have again
+	Token  int64  // of those
+	Shaken any    // to be woken when its server may have lost a signal; nil: it has been, or nobody
 }
+
+// The partings.
+const (
+	OwnerElsewhere Parting = iota - 2 // its owner also holds by another session
+	OwnerReads                        // or reads
+	NotHeld                           // any more
+	Parted                            // it waits, or has since it was told to
+)
+
+// A Parting is what Redis says of a session that is to wait on a condition.
+type Parting int64
 
 // Waits says that it is what its acquisition waits by.
 func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
@@ -68,6 +72,63 @@ func (e *Entry) Ticket() int64 { return e.ticket }
 
 // Wasted is how many grants had ended when they were heard of.
 func (e *Entry) Wasted() int { return e.wasted }
+
+// Given is what its call goes on with, where it holds by another's grant.
+func (e *Entry) Given() *Acquisition { return e.given }
+
+// Beat is the heartbeat of an entry that is due; false: one is under way, or the entry is of a
+// session that is about to wait on a condition. The watchdog may have taken up that session's
+// renewal before: asked for now, the lock is the session's still, and it would hold again.
+func (e *Entry) Beat(at *Step) (q Request, due bool) {
+	if e.busy || !e.queued {
+		return q, false
+	}
+	e.busy, e.again = true, false
+	return e.Send(at), true
+}
+
+// Rejoin undoes a Part of which Redis has done nothing.
+func (e *Entry) Rejoin(at *Step) {
+	s := e.Session
+	if !e.Waits() {
+		return
+	}
+	s.Acquisition.Entry = nil
+	s.Room.sessions.add(s)
+	s.busy = false // a renewal that was under way has been given up, or is stale
+	s.schedule(at)
+	s.Check(at)
+	s.CatchUp(at) // a hold may have ended meanwhile
+}
+
+// Parted notes that Redis has the waiter. doubted: what has become of it since is to be asked.
+func (e *Entry) Parted(doubted bool, at *Step) {
+	if !e.Waits() {
+		return // it holds again
+	}
+	e.Room.handClaim(e.Acquisition, PlaceNew, at)
+	e.queue(e.Await.Op, &Answer{Code: Awaits}, at)
+	if doubted {
+		e.Kick(at)
+	}
+}
+
+// Shake wakes a waiter on a condition whose server may be another one: it may have lost a
+// signal, and a wake-up too many does no harm.
+func (e *Entry) Shake(at *Step) {
+	if e.Await != nil && e.Await.Shaken != nil {
+		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
+		e.Await.Shaken = nil
+	}
+}
+
+// Silent is for how long Redis owes the entry an answer.
+func (e *Entry) Silent(now clock.Instant) time.Duration {
+	if e.owes.since.IsZero() {
+		return 0
+	}
+	return now.Sub(e.owes.since)
+}
 
 // Block is how many tokens a grant reserves: one for each local hold.
 func (e *Entry) Block() int {
@@ -88,14 +149,6 @@ func (e *Entry) Writes() uint32 {
 		return 1
 	}
 	return e.Await.Writes
-}
-
-// A Request is one request of one entry.
-type Request struct {
-	*Entry
-	Op       int64
-	Sent     clock.Instant
-	NotAfter int64 // server ms: what arrives later does not count
 }
 
 // Send numbers a request and notes when it leaves.
@@ -256,3 +309,24 @@ func (e *Entry) refuse(said Answer, at *Step) {
 		at.do(Effect{Do: Release, Of: e.Acquisition})
 	}
 }
+
+// owe notes that a request of the entry leaves.
+func (e *Entry) owe(now clock.Instant) {
+	e.owes.asked(now)
+	if line := e.line(); line != nil {
+		line.owes.asked(now)
+	}
+}
+
+const (
+	// maxStamps bounds the sending times kept while Redis is away: a grant for an
+	// older request is asked about instead of believed.
+	maxStamps = 16
+	// LateAfter is how long after its sending a request may reach Redis and
+	// still count.
+	LateAfter = 10 * time.Second
+	// minPoll keeps a heartbeat at a deadline that is just about to pass from spinning.
+	minPoll = 5 * time.Millisecond
+	// followDelay is how much later than the head the others look after a dead holder.
+	followDelay = 100 * time.Millisecond
+)

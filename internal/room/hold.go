@@ -1,10 +1,9 @@
 package room
 
 import (
-	"iter"
-
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
+	"github.com/relock-go/relock/internal/loss"
 )
 
 // A Hold is one hold of a session.
@@ -24,6 +23,17 @@ type Hold struct {
 	last clock.Instant
 }
 
+// An Ending is what the end of a hold comes to.
+type Ending int
+
+// The endings.
+const (
+	Silent  Ending = iota // nothing is to be sent: the next in line holds, or Redis knows
+	Fewer                 // Redis is to hear that there are fewer holds, or none
+	Last                  // Redis is to hear that it is over
+	WasLost               // it was over before
+)
+
 // Released says that its holder has ended it.
 func (h *Hold) Released() bool { return h.released }
 
@@ -37,27 +47,6 @@ func (h *Hold) Why() error {
 	}
 	return h.Session.Why()
 }
-
-// First makes the hold for which a call has waited, of a session that is held.
-func (s *Session) First(h *Hold, at *Step) {
-	s.unreserve()
-	s.Hold(h, at)
-}
-
-// Hold makes a hold of a session that is held, unless it has just been lost. Its terms
-// and whether it reads are set.
-func (s *Session) Hold(h *Hold, at *Step) {
-	h.Session, h.Token, h.Acquired = s, s.token, at.Now
-	h.start()
-	s.add(h)
-	if s.Terms != h.Terms || s.ends { // else it is scheduled for such a hold
-		s.schedule(at)
-	}
-}
-
-// Raise gives the holds that follow the token of another server's instant, which is no larger
-// than Redis' counter now. Those that are made keep theirs.
-func (s *Session) Raise(instant int64) { s.token = instant }
 
 // End ends a hold by its holder.
 func (h *Hold) End(at *Step) Ending {
@@ -128,73 +117,28 @@ func (h *Hold) Downgrade(x *ledger.Wish) {
 	s.Ledger.Wish(x)
 }
 
-// The rest is what a session knows of its holds without asking each: a named owner
-// may have thousands, and each statement needs their number and what they ask for.
-// A session whose count cannot change has one hold at most, and keeps nothing of it.
+// Until is until when the hold is trusted, as things stand.
+func (h *Hold) Until() clock.Instant { return h.Session.until(h.Terms, h.last) }
 
-// A share is the holds of a session that were asked for in one way.
-type share struct {
-	terms   *Terms
-	holds   int
-	ordered lone[Hold] // the oldest first, where they end by themselves
-}
-
-func (s *Session) add(h *Hold) {
-	s.holds.add(h)
-	s.Ledger.Add(ledger.One(h.Read), h.local)
-	if !s.counted() {
-		return
-	}
-	of := s.share(h)
-	if of == nil {
-		of = &share{terms: h.Terms}
-		s.shares.add(of)
-	}
-	of.holds++
-	if of.terms.ends() {
-		of.ordered.add(h)
+// start notes from when the hold counts.
+func (h *Hold) start() {
+	switch t := h.Terms; {
+	case t.Fixed:
+		h.last = h.Session.renewed
+	case t.MaxHold > 0:
+		h.last = h.Acquired.Add(t.MaxHold)
 	}
 }
 
-// drop takes an unlocked hold off the session.
-func (s *Session) drop(h *Hold) {
-	if !s.holds.remove(h) {
-		return
+// endedBy is why a hold's own time is over. A MaxHold is the reason only if the hold has had all
+// the renewals that the MaxHold allows.
+func (h *Hold) endedBy() error {
+	s, t := h.Session, h.Terms
+	switch {
+	case t.Fixed:
+		return loss.OfFixedLease(t.TTL)
+	case t.MaxHold > 0 && h.Until().Reached(h.last) && (s.fails == 0 || s.renewed.Reached(h.last)):
+		return loss.OfMaxHold(t.MaxHold)
 	}
-	s.Ledger.Drop(ledger.One(h.Read), h.local)
-	if !s.counted() {
-		return
-	}
-	of := s.share(h)
-	of.ordered.remove(h)
-	if of.holds--; of.holds == 0 {
-		s.shares.remove(of)
-	}
-}
-
-// share returns the holds that were asked for as this one was, or nil.
-func (s *Session) share(h *Hold) *share {
-	for _, of := range s.shares.all() {
-		if of.terms == h.Terms || *of.terms == *h.Terms {
-			return of
-		}
-	}
-	return nil
-}
-
-// asks are the terms of the session's holds, each once.
-func (s *Session) asks() iter.Seq[*Terms] {
-	return func(yield func(*Terms) bool) {
-		if !s.counted() {
-			if h := s.holds.first; h != nil {
-				yield(h.Terms)
-			}
-			return
-		}
-		for _, of := range s.shares.all() {
-			if !yield(of.terms) {
-				return
-			}
-		}
-	}
+	return s.expired()
 }

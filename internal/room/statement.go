@@ -8,8 +8,6 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// This file is how Redis is made to know what a session's holds need, as its ledger says.
-
 // A Statement is what Redis is told of a session.
 type Statement struct {
 	Session *Session
@@ -40,42 +38,20 @@ const (
 	Over                 // the session is over
 )
 
-// Next returns what is to be stated, for w or because needs have changed: none if Redis
-// knows it already. Where nothing is needed any more the session is ended, and last says
-// that its release is to be sent. over: it is lost, or was ended.
-func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool) {
-	if s.Check(at); s.over || s.Away() {
-		return nil, false, true
-	}
-	switch s.Ledger.Next(w) {
-	case ledger.Say:
-		st = s.statement(at)
-	case ledger.End:
-		last = true
-		s.end(at)
-	}
-	return st, last, false
+// A Renewal is how a session is renewed.
+type Renewal struct {
+	Lease  time.Duration
+	Within time.Duration // it is waited for so long, replicas included
+	Need   Replicas
+	// Plain: it can be renewed together with others: a writer's or a semaphore's that holds
+	// alone as far as is known, and Redis has been told of what it holds.
+	Plain bool
 }
 
-func (s *Session) statement(at *Step) *Statement {
-	s.op++
-	said := s.Ledger.State(s.op)
-	st := &Statement{Session: s, Sent: at.Now, Said: said, Lease: said.Lease, Several: s.several}
-	if said.Lease > 0 { // else it gives up holds, which needs nobody's acknowledgement
-		st.Need = s.Need()
-	}
-	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
-		st.Lease = 0
-	}
-	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
-	return st
-}
-
-// renews says that the watchdog keeps a lease that is as long, and that renewals have
-// worked of late: a statement that leaves it as it is costs the server half as much.
-func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
-	kept, renewed := s.renewal(now)
-	return renewed && kept >= lease && !s.unproven && s.fresh(lease, now)
+// stale says that the session has given up its holds since the statement was made: the
+// answer is of what it held before.
+func (st *Statement) stale() bool {
+	return st.Session.Away() || st.Said.Op < st.Session.since
 }
 
 // Stated takes the reply to a statement, which so many replicas have acknowledged. One that
@@ -110,53 +86,6 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 // Answered notes that Redis has a statement. proven: as many replicas have it as anybody asks for.
 func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said, proven) }
 
-// CatchUp has Redis told of what nobody will tell it of else: what was stated may have
-// arrived, or may yet, and a later statement overrides it.
-func (s *Session) CatchUp(at *Step) {
-	if !s.over && !s.Away() && !s.Ledger.Knows() {
-		at.do(Effect{Do: Tell, Of: s.Acquisition})
-	}
-}
-
-// A Renewal is how a session is renewed.
-type Renewal struct {
-	Lease  time.Duration
-	Within time.Duration // it is waited for so long, replicas included
-	Need   Replicas
-	// Plain: it can be renewed together with others: a writer's or a semaphore's that holds
-	// alone as far as is known, and Redis has been told of what it holds.
-	Plain bool
-}
-
-// Due is what is to be done for a session whose timer has fired; false: nothing is to be sent.
-func (s *Session) Due(at *Step) (r Renewal, due bool) {
-	s.Check(at)
-	lease, renew := s.renewal(at.Now)
-	if s.over || s.Away() {
-		return r, false
-	}
-	if due = renew && !s.busy; due {
-		s.busy = true
-		need := s.Need()
-		r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}
-		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0) && !s.several && !s.Room.Shared
-	}
-	s.schedule(at)
-	return r, due
-}
-
-// Renew makes the statement of a renewal that leaves now, or did before; false: it has
-// been released since, and holds nothing.
-func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool) {
-	if s.over || s.Away() { // else it would be made to hold nothing
-		return st, false
-	}
-	s.op++
-	s.busy = true
-	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant()}
-	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
-}
-
 // Renewed takes the answer to a renewal that was made together with others.
 func (st *Statement) Renewed(at *Step) (extended bool) {
 	s := st.Session
@@ -174,36 +103,4 @@ func (st *Statement) Renewed(at *Step) (extended bool) {
 		s.retry(at)
 	}
 	return extended
-}
-
-// Tried notes that a renewal is not under way any more.
-func (s *Session) Tried() { s.busy = false }
-
-// Unrenewed has a renewal tried again soon that was not answered, or that too few
-// replicas have: then short says so. again: it is held still.
-func (s *Session) Unrenewed(short error, at *Step) (again bool) {
-	s.busy = false
-	if s.over || s.Away() {
-		return false
-	}
-	if short != nil {
-		s.lost = short
-	}
-	s.retry(at)
-	return true
-}
-
-// UnrenewedWith is Unrenewed for one of many: they are tried again together, at soon,
-// which is set by the first.
-func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
-	s.busy = false
-	if s.over || s.Away() {
-		return false
-	}
-	pause := s.pause(at)
-	if soon.IsZero() {
-		*soon = at.Now.Add(pause)
-	}
-	s.retryAt(*soon, at)
-	return true
 }

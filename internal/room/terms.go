@@ -1,6 +1,7 @@
 package room
 
 import (
+	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/ledger"
@@ -29,26 +30,37 @@ type Rest struct {
 // who asks. The zero value is that of other locks.
 type Permits struct{ Weight, Of int }
 
+// Replicas are how many must have what a hold rests on, and how long they may take.
+type Replicas struct {
+	N       int
+	Timeout time.Duration
+}
+
+// MaxHolds is how many holds a session may have.
+const MaxHolds = math.MaxInt32
+
+// An Entrance is how a call gets into a session of its owner.
+type Entrance int
+
+// The entrances.
+const (
+	Open    Entrance = iota // the hold can be made
+	Stated                  // Redis is to be told first, of the wish
+	Crowded                 // there are too many holds
+	Shut                    // the session is over
+)
+
+// ends says that holds of these terms end by themselves, though renewals work.
+func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
+
 // Attempt is how long a call takes that makes one attempt, replicas included.
 func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }
-
-// covers says that a hold of these terms is renewed for as long as one of the others
-// would be, and by statements that as many replicas acknowledge.
-func (t *Terms) covers(nested *Terms) bool {
-	return !t.Fixed && t.MaxHold == 0 && t.TTL >= nested.TTL && t.Replicas.N >= nested.Replicas.N
-}
 
 // Wish is what a call asks for that is about to have n holds more.
 func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
 	return &ledger.Wish{
 		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
 	}
-}
-
-// Replicas are how many must have what a hold rests on, and how long they may take.
-type Replicas struct {
-	N       int
-	Timeout time.Duration
 }
 
 func (r Replicas) or(other Replicas) Replicas {

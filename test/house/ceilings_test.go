@@ -14,10 +14,10 @@ type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
 	"functions that a lock and an unlock run": {285, 2},
-	"files that a lock and an unlock run":     {65, 1},
+	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {22, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {20900, 200},
+	"lines of production Go":                  {20700, 200},
 	"lines of Lua":                            {2530, 25},
 	"lines of internal/transport":             {3920, 40},
 	"words in docs/words.md":                  {49, 0},
@@ -28,13 +28,11 @@ var ceilings = map[string]ceiling{
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
 var inFiles = map[string]int{
-	"relock.Client": 20, "relock.Lock": 13, "relock.Hold": 11, "transport.Transport": 11,
-	"relock.waiting": 8, "room.Session": 8, "transport.stream": 7, "relock.acquisition": 6, "room.Room": 6,
-	"wire.Encoder": 6, "room.Acquisition": 5, "room.Entry": 5, "relock.QuorumHold": 4, "inbox.Inbox": 3,
-	"inbox.Shards": 3, "quorum.Lock": 3, "quorum.Majority": 3, "relock.Cond": 3, "relock.MultiHold": 3,
-	"relock.QuorumLock": 3, "relock.terms": 3, "transport.flight": 3, "listener.Listeners": 2,
-	"relock.awaiting": 2, "relock.dues": 2, "relock.keeper": 2, "relock.releasing": 2, "replay.Journal": 2,
-	"room.Hold": 2, "room.Request": 2, "room.Statement": 2, "room.Terms": 2, "script.Script": 2,
+	"transport.Transport": 11,
+	"transport.stream":    7, "wire.Encoder": 6, "inbox.Inbox": 3,
+	"inbox.Shards": 3, "quorum.Lock": 3, "quorum.Majority": 3, "transport.flight": 3, "listener.Listeners": 2,
+	"replay.Journal": 2,
+	"script.Script":  2,
 	"transport.Call": 2, "transport.own": 2, "transport.request": 2,
 }
 

@@ -31,7 +31,7 @@ var figures = []figure{
 		says: []string{`up to # where it may be passed on`},
 	},
 	{
-		what: "how many a run has besides the first", file: "internal/room/run.go", source: `maxRun = (.+)`,
+		what: "how many a run has besides the first", file: "internal/room/line.go", source: `maxRun = (.+)`,
 		says: []string{`to at most # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
 	},
 	{
@@ -39,7 +39,7 @@ var figures = []figure{
 		says: []string{`up to #: .grant NONCE`},
 	},
 	{
-		what: "the block of tokens of a fair lock", file: "internal/room/run.go", source: `maxRun = (.+)`, add: 1,
+		what: "the block of tokens of a fair lock", file: "internal/room/line.go", source: `maxRun = (.+)`, add: 1,
 		says: []string{`within the process, # of a fair lock`, `which is # of a fair lock`, `grant's block \(# are asked for\)`},
 	},
 	{
@@ -83,15 +83,15 @@ var figures = []figure{
 		says: []string{`call lets in # readers`},
 	},
 	{
-		what: "the locks renewed by one command", file: "renew.go", source: `renewSize = (.+)`,
+		what: "the locks renewed by one command", file: "watchdog.go", source: `maxTogether = (\d+)`,
 		says: []string{`of up to # locks on one server`, `renews up to # locks of a server`},
 	},
 	{
-		what: "how many are renewed together at least", file: "renew.go", source: `fewRenewals = (.+)`,
+		what: "how many are renewed together at least", file: "watchdog.go", source: `minTogether = (\d+)`,
 		says: []string{`fewer than # that are due together`},
 	},
 	{
-		what: "the waiters of one heartbeat", file: "watchdog.go", source: `pollSize += (.+)`,
+		what: "the waiters of one heartbeat", file: "watchdog.go", source: `maxPolled += (\d+)`,
 		says: []string{`one heartbeat for up to # of`, `[Uu]p to # waiters`},
 	},
 	{
@@ -183,7 +183,7 @@ var figures = []figure{
 		says: []string{`waits @ for that at most`},
 	},
 	{
-		what: "how long a call asks who holds", file: "inspect.go", source: `whoWithin = (.+)`,
+		what: "how long a call asks who holds", file: "pubsub_wait.go", source: `whoWithin = (.+)`,
 		says: []string{`takes a round trip, and at most @`},
 	},
 	{
@@ -191,11 +191,11 @@ var figures = []figure{
 		says: []string{`id has 1 to # bytes`},
 	},
 	{
-		what: "the most replicas", file: "statement.go", source: `maxReplicas = (.+)`,
+		what: "the most replicas", file: "options.go", source: `maxReplicas = (.+)`,
 		says: []string{`n is 1 to #\.`},
 	},
 	{
-		what: "the longest time for replicas", file: "statement.go", source: `maxAckTime += (.+)`,
+		what: "the longest time for replicas", file: "options.go", source: `maxAckTime += (.+)`,
 		says: []string{`timeout is 1 ms to @,`},
 	},
 	{

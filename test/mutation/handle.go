@@ -35,18 +35,18 @@ var handleRules = []Rule{
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
-		"the watchdog calls no hook", ". Client.runDue",
-		"c.tellApart(todo...)", "runAll(todo)",
+		"the watchdog calls no hook", ". watchdog.runDue",
+		"c.tellApart(tells...)", "runAll(tells)",
 		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
 	},
 	{
-		"answers are noted before hooks are called", ". Client.renewed, Client.renew",
-		"tells = append(tells, c.renewedHook(st))", "runAll([]func(){c.renewedHook(st)})",
+		"answers are noted before hooks are called", ". watchdog.renewed, watchdog.renewEach",
+		"tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))", "runAll([]func(){newestHook(w.c.cfg.hooks.Renewed, st, nil)})",
 		[]string{"TestRenewedHookThatBlocksLosesNoOtherLock"},
 	},
 	{
-		"a local re-entry has its replicas", "internal/room Terms.covers",
-		"t.Replicas.N >= nested.Replicas.N", "true",
+		"a local re-entry has its replicas", "internal/room outlasts",
+		"outer.Replicas.N >= inner.Replicas.N", "true",
 		[]string{"TestLocalReentryAsksRedisForItsReplicas"},
 	},
 	{

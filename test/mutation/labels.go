@@ -23,8 +23,8 @@ var labelRules = []Rule{
 		[]string{"TestLabelIsStoredOnceAndKept"},
 	},
 	{
-		"a label is kept while its client is used", ". Client.runDue",
-		"c.labels.Keep(0, d.now)", "",
+		"a label is kept while its client is used", ". watchdog.runDue",
+		"c.labels.Keep(0, r.now)", "",
 		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
 	},
 	{
@@ -83,7 +83,7 @@ var labelRules = []Rule{
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"an inspection that is cut short says what was the matter", ". Lock.askAgain",
+		"an inspection that is cut short says what was the matter", ". askAgain",
 		"err = fmt.Errorf(\"%w; until then: %w\", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))", "_, err = began, ending.Of(ctx)",
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
@@ -123,13 +123,13 @@ var labelRules = []Rule{
 		[]string{"TestGaveUpHookIsToldOfEachCallWithoutItsLock", "TestGaveUpHookIsToldOfTheLineAndOfClose"},
 	},
 	{
-		"a renewal that failed is told of", ". Client.unrenewed",
-		"}, c.unrenewedHook(st, err))", "})",
+		"a renewal that failed is told of", ". watchdog.unrenewed",
+		"}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "})",
 		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
 	},
 	{
-		"a renewal of many that failed is told of", ". Client.notRenewed",
-		"tells = append(tells, c.unrenewedHook(st, err))", "_ = again",
+		"a renewal of many that failed is told of", ". watchdog.notRenewed",
+		"tells = append(tells, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = again",
 		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
 	},
 	{

@@ -121,12 +121,12 @@ var onceRules = []Rule{
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
-		"an interval ends by the server's clock", ". Lock.once",
+		"an interval ends by the server's clock", ". forOnce",
 		"Even: true}", "Even: false}",
 		[]string{"TestOnceRunsOnceInEachInterval", "TestOnceRunsOnceInEachIntervalOverProcesses"},
 	},
 	{
-		"no owner enters a run", ". Lock.once",
+		"no owner enters a run", ". forOnce",
 		"s.anonymous, s.terms.Rest = true,", "s.anonymous, s.terms.Rest = false,",
 		[]string{"TestOnceKnowsNoOwner"},
 	},

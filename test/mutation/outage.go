@@ -94,7 +94,7 @@ var outageRules = []Rule{
 		[]string{"TestTheCauseIsToldAndDecidesNothing", "TestDowngradeThatIsCutShortSaysSoWhateverTheCause", "TestCallUnderAContextThatATakenLockHasEndedIsNotTaken"},
 	},
 	{
-		"another kind under a hold's context is no deadlock", ". Lock.waitsForItself",
+		"another kind under a hold's context is no deadlock", ". waitsForItself",
 		"case h.lock.kind != l.kind:", "case false:",
 		[]string{"TestAnotherKindUnderAHoldsContextIsToldAsThat"},
 	},
@@ -114,7 +114,7 @@ var outageRules = []Rule{
 		[]string{"TestRefusedSubscriptionIsToldAtOnce"},
 	},
 	{
-		"renewals of many go apart", ". Client.renewMany",
+		"renewals of many go apart", ". watchdog.renewCall",
 		"call.Apart = true", "call.Apart = false",
 		[]string{"TestOneUnansweredRenewalBatchDelaysNoOther"},
 	},

@@ -79,7 +79,7 @@ var promiseRules = []Rule{
 		[]string{"TestEveryLockOptionWorksPerLockAndPerClient"},
 	},
 	{
-		"Once takes intervals of a leap year", ". Lock.once",
+		"Once takes intervals of a leap year", ". forOnce",
 		"between(\"Once's interval\", every, time.Millisecond, maxRest)", "between(\"Once's interval\", every, time.Millisecond, maxRest-24*time.Hour)",
 		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
 	},
@@ -99,7 +99,7 @@ var promiseRules = []Rule{
 		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
 	},
 	{
-		"Info reads under the client's prefix", ". Lock.askAgain",
+		"Info reads under the client's prefix", ". askAgain",
 		"call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()", `call, began := q(l.c.wire, key.Of("relock", l.hash)), l.c.clock.Now()`,
 		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
 	},

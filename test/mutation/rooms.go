@@ -74,8 +74,8 @@ var roomRules = []Rule{
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"a client that drains begins nothing", ". Client.register",
-		"case c.tracker.Draining():", "case false:",
+		"a client that drains begins nothing", ". registry.register",
+		"case r.tracker.Draining():", "case false:",
 		[]string{"TestCallThatHasNotAskedWhenTheClientShutsDownTakesNothing"},
 	},
 }

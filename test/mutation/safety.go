@@ -4,17 +4,17 @@ package mutation
 // or a token that goes down (F01 to F11 of docs/faults.md), each taken out in one place.
 var Safety = []Rule{
 	{
-		"the end of one holder spares the others", ". Lock.forceHolder",
+		"the end of one holder spares the others", ". forceHolder",
 		"if !one.is(h) {", "if false && !one.is(h) {",
 		[]string{"TestForceUnlockHolderEndsThatGrantAndNoOther", "TestForceUnlockHolderSparesALaterGrant"},
 	},
 	{
-		"the end of one holder compares all digits of the token", ". Lock.forceHolder",
+		"the end of one holder compares all digits of the token", ". forceHolder",
 		", wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:", ":",
 		[]string{"TestForceUnlockHolderOnARealServer"},
 	},
 	{
-		"nobody in particular is not whoever holds", ". Lock.forceHolder",
+		"nobody in particular is not whoever holds", ". forceHolder",
 		`case h.Owner == "" && h.Token == 0: return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))`, "",
 		[]string{"TestForceUnlockHolderOfNobodyIsAnInvalidOption"},
 	},
@@ -84,8 +84,8 @@ var Safety = []Rule{
 		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
-		"what a renewal of many leaves is stated", ". Client.renewMany",
-		"if len(left) > 0 { tells = append(tells, c.restate(", "if false { tells = append(tells, c.restate(",
+		"what a renewal of many leaves is stated", ". watchdog.renewTogether",
+		"rest.restate(renewal, batch[i])", "_ = i",
 		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
 	},
 	{
@@ -105,7 +105,7 @@ var Safety = []Rule{
 	},
 	{
 		"a grant is believed for a known nonce", ". Client.deliver",
-		"if a == nil { if m.Verb", "if a == nil { c.mu.Lock(); for _, a = range c.sessions { }; c.mu.Unlock() }; if a == nil { if m.Verb",
+		"if a == nil { if m.Verb", "if a == nil { c.registry.mu.Lock(); for _, a = range c.registry.sessions { }; c.registry.mu.Unlock() }; if a == nil { if m.Verb",
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
 	},
 	{
@@ -205,7 +205,7 @@ var Safety = []Rule{
 		[]string{"TestF09CopyOfAForceUnlockLeavesTheNextGrantOfTheSameOwner"},
 	},
 	{
-		"an unanswered ForceUnlock may have worked", ". Lock.force",
+		"an unanswered ForceUnlock may have worked", ". forceOne",
 		"|| removed || unanswered", "|| removed || unanswered && false",
 		[]string{"TestF09ForceUnlockSentAgainDoesNotRemoveTheSuccessor"},
 	},

@@ -103,7 +103,7 @@ var semaphoreRules = []Rule{
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
-		"who holds permits is in no need of more", ". Lock.waitsForItself",
+		"who holds permits is in no need of more", ". waitsForItself",
 		"case own && h.lock.kind == wire.KindSemaphore: return nil", "",
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
@@ -119,7 +119,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"other owners' holds of a semaphore are in nobody's way", ". Lock.alike",
-		"if l.kind != wire.KindSemaphore {", "if true {",
+		"if l.kind != wire.KindSemaphore {", "if l.kind != wire.KindSemaphore || true {",
 		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
 	},
 	{

@@ -13,7 +13,7 @@ var severalRules = []Rule{
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallHasLeft"},
 	},
 	{
-		"who looks waits until what earlier calls have left is removed", ". Lock.askAgain",
+		"who looks waits until what earlier calls have left is removed", ". askAgain",
 		"l.c.leaving.Await(ctx, l.hash, time.Second)", "",
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallHasLeft"},
 	},

@@ -163,7 +163,7 @@ var commandRules = []Rule{
 		[]string{"TestSignalIsPassedOnToWhatIsLeftAfterALoss"},
 	},
 	{
-		"unlock names nobody whom it has not removed", ". Lock.forceUnlock",
+		"unlock names nobody whom it has not removed", ". forceHolders",
 		"case one: ended.Holders", "default: ended.Holders",
 		[]string{"TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn"},
 	},

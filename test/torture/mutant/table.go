@@ -150,20 +150,20 @@ var All = []Mutant{
 	},
 	{
 		Name:  "who cannot subscribe asks no more",
-		Edits: []Edit{{"ask.go", "context.WithTimeout(w.ctx, limit)", "context.WithTimeout(w.ctx, limit+time.Hour)"}},
+		Edits: []Edit{{"pubsub_wait.go", "context.WithTimeout(w.ctx, limit)", "context.WithTimeout(w.ctx, limit+time.Hour)"}},
 		Loads: map[string]int{"pair": 3}, Kinds: []string{history.NoSubscribe}, Want: []check.Name{check.LostWakeup},
 	},
 	{
 		Name: "a hold waits behind a lost one of its handle",
 		Edits: []Edit{{
-			"obtain.go", "		case freed != nil:\n			return errOccupied\n",
+			"reentrant.go", "		case freed != nil:\n			return errOccupied\n",
 			"		case freed != nil:\n			for freed != nil {\n				<-freed\n				freed, err = l.attach(w, h)\n			}\n			return err\n",
 		}},
 		Loads: map[string]int{"shared": 4}, Want: []check.Name{check.KeptForNobody, check.ReturnedLost},
 	},
 	{
 		Name:  "a hook that does not return keeps the hold",
-		Edits: []Edit{{"obtain.go", "		if !kept {\n", "		if !kept && err != nil {\n"}},
+		Edits: []Edit{{"reentrant.go", "		if !kept {\n", "		if !kept && err != nil {\n"}},
 		Loads: map[string]int{"upset": 4}, Want: []check.Name{check.KeptForNobody},
 	},
 	{

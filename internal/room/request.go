@@ -3,6 +3,7 @@ package room
 import (
 	"time"
 
+	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -19,23 +20,13 @@ const (
 	Upgrade  = -6 // the owner reads, and wants to write
 )
 
-// An Answer is what Redis says to one request.
-type Answer struct {
-	Code      int64
-	Low, High int64         // held: the tokens
-	Remaining time.Duration // held: of the lease
-	Ticket    int64         // queued
-	Wait      time.Duration // queued or busy: until the holder's lease ends
-	First     bool          // queued: at the head
-	Ghost     string        // queued or busy: this client's own session that is in the way
-	Kind      string        // OfKind: the one in use
-	More      bool          // what there was to do was too much for one call
+// A Request is one request of one entry.
+type Request struct {
+	*Entry
+	Op       int64
+	Sent     clock.Instant
+	NotAfter int64 // server ms: what arrives later does not count
 }
-
-// A Refusal is the answer that has ended an entry.
-type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
-
-func (r *Refusal) Error() string { return "the request is refused" }
 
 // Answered takes the answer to a request of its own call, which so many replicas have
 // acknowledged, and makes of it what it has come to here, which may be another one. short:
@@ -90,17 +81,6 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	}
 }
 
-// Beat is the heartbeat of an entry that is due; false: one is under way, or the entry is of a
-// session that is about to wait on a condition. The watchdog may have taken up that session's
-// renewal before: asked for now, the lock is the session's still, and it would hold again.
-func (e *Entry) Beat(at *Step) (q Request, due bool) {
-	if e.busy || !e.queued {
-		return q, false
-	}
-	e.busy, e.again = true, false
-	return e.Send(at), true
-}
-
 // Missed notes that a heartbeat failed. Another follows, at once where there was a look
 // meanwhile: the link may be back. Where asking again is in vain the entry has ended.
 func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
@@ -149,3 +129,21 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	}
 	return wasted
 }
+
+// An Answer is what Redis says to one request.
+type Answer struct {
+	Code      int64
+	Low, High int64         // held: the tokens
+	Remaining time.Duration // held: of the lease
+	Ticket    int64         // queued
+	Wait      time.Duration // queued or busy: until the holder's lease ends
+	First     bool          // queued: at the head
+	Ghost     string        // queued or busy: this client's own session that is in the way
+	Kind      string        // OfKind: the one in use
+	More      bool          // what there was to do was too much for one call
+}
+
+// A Refusal is the answer that has ended an entry.
+type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
+
+func (r *Refusal) Error() string { return "the request is refused" }

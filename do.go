@@ -1,0 +1,57 @@
+package relock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relock-go/relock/internal/ending"
+)
+
+// A held is a hold of one lock, of several or of a majority.
+type held interface {
+	Context(parent context.Context) context.Context
+	leave() error
+}
+
+// errNoFunction is returned before the lock is asked for: a nil function would panic while the lock is held.
+var errNoFunction = fmt.Errorf("relock: %w: the function to run under the lock is nil", ErrInvalidOption)
+
+// during is Do of a Lock, a Multi or a QuorumLock.
+func during[H held](ctx context.Context, acquire func(context.Context) (H, error), fn func(ctx context.Context) error) error {
+	if fn == nil {
+		return errNoFunction
+	}
+	h, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return under(ctx, h, fn)
+}
+
+// tryDuring is TryDo of a Lock, a Multi or a QuorumLock.
+func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context.Context, time.Duration) (H, error), fn func(ctx context.Context) error) (ran bool, err error) {
+	if fn == nil {
+		return false, errNoFunction
+	}
+	h, err := try(ctx, wait)
+	if err != nil {
+		return had(err)
+	}
+	return true, under(ctx, h, fn)
+}
+
+func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
+	defer func() { err = errors.Join(err, h.leave()) }()
+	return fn(h.Context(ctx))
+}
+
+// had says whether the call has got what it wanted that made one try: that it was taken
+// all the time is no error.
+func had(err error) (bool, error) {
+	if ending.Is(err, ErrNotAcquired) {
+		return false, nil
+	}
+	return err == nil, err
+}

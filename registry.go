@@ -1,0 +1,138 @@
+package relock
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/relock-go/relock/internal/replay"
+	"github.com/relock-go/relock/internal/shutdown"
+	"github.com/relock-go/relock/internal/wire"
+)
+
+// A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message
+// from Redis names a nonce, so this is where its waiter is found.
+type registry struct {
+	mu       sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
+	keepers  map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
+	sessions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
+	lost     map[ownerOf]int               // exclusive holds of named owners that are lost and not unlocked
+
+	journal *replay.Journal   // what was released lately
+	tracker *shutdown.Tracker // counts the acquisitions with mu held
+}
+
+// An ownerOf names one owner of one lock.
+type ownerOf struct{ kind, hash, owner string }
+
+// enter returns the keeper of a lock. The caller leaves it again.
+func (r *registry) enter(l *Lock) *keeper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keepers := r.keepers[l.kind]
+	if keepers == nil {
+		keepers = make(map[string]*keeper)
+		r.keepers[l.kind] = keepers
+	}
+	k := keepers[l.hash]
+	if k == nil {
+		k = newKeeper(l)
+		keepers[l.hash] = k
+	}
+	k.refs++
+	return k
+}
+
+// leave forgets the keeper if nobody else uses it.
+func (r *registry) leave(k *keeper) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left(k)
+}
+
+// left is leave for a caller that has r.mu.
+func (r *registry) left(k *keeper) {
+	k.refs--
+	if k.refs == 0 {
+		delete(r.keepers[k.kind], k.hash)
+	}
+}
+
+// register makes an acquisition known before its first request is sent. A client that is shutting down registers
+// none: Shutdown may have found already that nothing is left.
+func (r *registry) register(a *acquisition) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.sessions[a.nonce] != nil:
+		return nil
+	case r.tracker.Draining():
+		return ErrClosed
+	}
+	r.sessions[a.nonce] = a
+	a.keeper.refs++
+	return nil
+}
+
+// unregister forgets an acquisition that was released or lost, or that Redis has never heard of.
+func (r *registry) unregister(a *acquisition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removed(a)
+}
+
+// removed is unregister for a caller that has r.mu.
+func (r *registry) removed(a *acquisition) {
+	if r.sessions[a.nonce] == a {
+		delete(r.sessions, a.nonce)
+		r.left(a.keeper)
+		r.tracker.Ended()
+	}
+}
+
+// released forgets an acquisition whose release was sent. The journal remembers the release for a lease, in case a
+// failover undoes it.
+func (r *registry) released(a *acquisition, n replay.Release, answered bool) {
+	now := a.keeper.c.clock.Now()
+	if answered {
+		n.Answered = now
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removed(a)
+	r.journal.Add(n, now)
+}
+
+// lookup returns the acquisition that a message or a reply names, or nil.
+func (r *registry) lookup(name string) *acquisition {
+	n, ok := wire.ParseNonce(name)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sessions[n]
+}
+
+// known returns all acquisitions that are registered now.
+func (r *registry) known() []*acquisition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.AppendSeq(make([]*acquisition, 0, len(r.sessions)), maps.Values(r.sessions))
+}
+
+// owe adds n to the owner's holds that are lost and not unlocked.
+func (r *registry) owe(o ownerOf, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost[o] += n; r.lost[o] == 0 {
+		delete(r.lost, o)
+	}
+}
+
+// owes says whether the owner has lost a hold that it has not unlocked.
+func (r *registry) owes(o ownerOf) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost[o] > 0
+}
