@@ -17,36 +17,37 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// An acquisition is one of a keeper's room, and how Redis knows it.
+// An acquisition is the room's acquisition with its keeper and its nonce in Redis.
 type acquisition struct {
 	room.Acquisition
 	keeper *keeper
 	nonce  wire.Nonce
-	number int64 // of the owner made for it; 0: it has a name
+	number int64 // numbers the generated owner name; 0 if the owner is named
 	task   renewal.Task
-	// turn is nil where no count has been stated, and none can be but by the call that waits.
+	// turn serialises statements. It is nil for anonymous plain holds: their count is always one.
 	turn *turn
 }
 
-// A turn is one caller's at a time: who states a new count waits for the statement before.
+// A turn makes statements one at a time: a caller with a new count waits until the statement before has
+// ended.
 type turn struct {
-	place chan struct{} // there is one
-	// end is what comes of the release that ends the session; nil: none has begun. It stands
-	// here as most held locks have no turn. It is guarded by the keeper's mu.
+	place chan struct{} // has capacity one; a send takes the turn
+	// end is the outcome of the release that ends the session, or nil if none has begun. It is a field of
+	// turn and not of acquisition to save memory: most held locks have no turn. It is guarded by the keeper's
+	// mu.
 	end *outcome
 }
 
-// acquired is what a room's acquisition is here.
+// acquired returns the acquisition that wraps a.
 func acquired(a *room.Acquisition) *acquisition { return a.Of.(*acquisition) }
 
-// nameLen is how much of 128 random bits tells the anonymous holds of two clients apart,
-// for people: their nonces do for Redis. So a record fits into the 64 bytes up to
-// which Redis keeps a hash as one string, in half the memory (hash-max-listpack-value).
+// nameLen is how much of a client's 128 random bits goes into generated owner names. People use the names to
+// tell clients apart; Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size
+// Redis stores a hash in its compact form, in half the memory (hash-max-listpack-value).
 const nameLen = 8
 
-// owner returns the name given, or the one made for the acquisition, or for the one that
-// its hold was handed over by. That is made on demand: most holds are anonymous, and their
-// names are never read.
+// owner returns the given name, or the generated one. A hold that was passed on keeps the generated name of
+// the acquisition that it came from. Generated names are built on demand, because they are rarely read.
 func (a *acquisition) owner() string {
 	if a.Name != "" {
 		return a.Name
@@ -56,7 +57,7 @@ func (a *acquisition) owner() string {
 	return string(strconv.AppendInt(text, a.number, 36))
 }
 
-// session is what statements name that tell Redis of the acquisition.
+// session returns what a statement needs to identify the acquisition in Redis.
 func (a *acquisition) session(several bool) wire.Session {
 	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
 	if several {
@@ -65,7 +66,7 @@ func (a *acquisition) session(several bool) wire.Session {
 	return s
 }
 
-// waitable returns a channel that is closed when the acquisition waits no more.
+// waitable returns a channel that is closed when the acquisition stops waiting.
 func (a *acquisition) waitable() <-chan struct{} {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -84,8 +85,8 @@ func (a *acquisition) giveUp() {
 	a.keeper.end(&at)
 }
 
-// reenter adds a hold to a session of the same owner; reserved: the session counts
-// it already.
+// reenter adds a hold to a session of the same owner. If reserved is set, the session already counts the
+// hold.
 func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	k, s := a.keeper, a.Session
 	at := k.begin()
@@ -107,7 +108,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		return h, err
 	}
 	err = errGone
-	defer func() { // also where a hook does not return
+	defer func() { // deferred, because a hook may panic or end the goroutine
 		at := k.begin()
 		defer k.end(&at)
 		switch admitted := s.Admit(x, reserved, err == nil, &at); {
@@ -124,9 +125,9 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	return nil, err
 }
 
-// confirm states a hold that was granted by a message: one with a fixed lease
-// has its full TTL then, and replicas acknowledge this statement where they did
-// not the grant. If it fails the grant goes to the next in the queue.
+// confirm sends a statement for a hold that was granted by message. It gives a fixed lease its full TTL, and
+// lets replicas acknowledge the hold if they have not acknowledged the grant. If it fails, the grant is given
+// to the next in the queue.
 func (a *acquisition) confirm(w *waiting) error {
 	err := a.prove(w.ctx, w.once)
 	if ending.Is(err, errTurn) {
@@ -138,7 +139,7 @@ func (a *acquisition) confirm(w *waiting) error {
 	return err
 }
 
-// prove is confirm for who gives up nothing.
+// prove is confirm, but keeps the acquisition if the statement fails.
 func (a *acquisition) prove(ctx context.Context, once bool) error {
 	a.keeper.mu.Lock()
 	x := a.Session.Confirmation()
@@ -152,14 +153,15 @@ func (a *acquisition) prove(ctx context.Context, once bool) error {
 	return err
 }
 
-// makeTurn has the acquisition state counts. It needs the keeper's mu.
+// makeTurn makes sure that the acquisition has a turn, so that it can send statements. It needs the keeper's
+// mu.
 func (a *acquisition) makeTurn() {
 	if a.turn == nil {
 		a.turn = &turn{place: make(chan struct{}, 1)}
 	}
 }
 
-// takeTurn waits until no other call states anything.
+// takeTurn waits until no other call is sending a statement.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
@@ -167,14 +169,14 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 	case <-ctx.Done():
 		return errTurn
 	case <-a.keeper.c.ctx.Done():
-		return ErrClosed // whoever has the turn may never give it back
+		return ErrClosed // the call that has the turn may never give it back
 	}
 }
 
-// errTurn is why a call has not asked Redis.
+// errTurn says that the call has sent nothing, because another call's statement is still unanswered.
 var errTurn = &requestError{errors.New("redis has not answered what another call of the same owner has told it")}
 
-// begin takes the turn of who has Redis change what a session holds.
+// begin takes the turn for a call that changes what the session holds.
 func (a *acquisition) begin(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
@@ -186,7 +188,7 @@ func (a *acquisition) begin(ctx context.Context) error {
 	return err
 }
 
-// gone notes that Redis does not have a session any more.
+// gone marks the session as lost because Redis no longer has it, and returns why.
 func (a *acquisition) gone() error {
 	at := a.keeper.begin()
 	if a.Held() {
@@ -195,31 +197,31 @@ func (a *acquisition) gone() error {
 	why := lostFor(a.Why())
 	a.keeper.end(&at)
 	if why == nil {
-		return ErrNotHeld // it was released meanwhile
+		return ErrNotHeld // it was released in the meantime
 	}
 	return why
 }
 
-// tell has Redis know what the session needs, of which w, unless nil, is what the caller
-// needs, until it has answered or ctx ends. errGone: the session is lost, or was ended.
-// last is its release, for the caller to send, where nothing is needed any more.
+// tell sends statements until Redis knows what the session needs, or until ctx ends. w, unless nil, is what
+// this caller needs. It returns errGone if the session is lost or has ended. If nothing is needed any more,
+// it returns last: the session's release, which the caller must send.
 func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last *releasing, err error) {
 	c := a.keeper.c
 	began := c.clock.Now()
-	final := true // the error is to be told as it is
+	final := true // err is already the error to return
 	err = transport.Try(ctx, nil, func() (again bool, err error) {
 		if err := a.takeTurn(ctx); err != nil {
 			final = true
 			return false, err
 		}
-		defer func() { <-a.turn.place }() // also where a hook does not return
+		defer func() { <-a.turn.place }() // deferred, because a hook may panic or end the goroutine
 		var st *room.Statement
 		st, last, err = a.step(w)
 		if st != nil {
 			again, err = a.state(ctx, st)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
-			err = nil // replicas are what another call's wish in it asks for
+			err = nil // only another call's wish in the same statement asked for replicas
 		}
 		final = err == nil || ending.Is(err, errGone) || ending.Is(err, ErrReplicas)
 		return again || !final && (!once || ctx.Err() != nil), err
@@ -237,8 +239,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	return nil, err
 }
 
-// step returns what is to be stated, or the release where nothing is needed any more.
-// The caller has the turn.
+// step returns the next statement, or the release if nothing is needed any more. The caller has the turn.
 func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
 	at := a.keeper.begin()
 	defer a.keeper.end(&at)
@@ -252,7 +253,7 @@ func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing,
 	return st, last, nil
 }
 
-// state makes one statement; more: it is to be made again at once.
+// state sends one statement. more says that another must follow at once.
 func (a *acquisition) state(ctx context.Context, st *room.Statement) (more bool, err error) {
 	raw, acks, err := a.keeper.c.do(ctx, st.Need.Within(a.Terms.TTL), st.Need, a.statementCall(st))
 	if err != nil {
@@ -269,7 +270,7 @@ func (a *acquisition) state(ctx context.Context, st *room.Statement) (more bool,
 	return false, err
 }
 
-// statementCall is a statement as it is sent.
+// statementCall returns the command for a statement.
 func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 	c, s := a.keeper.c, a.session(st.Several)
 	if st.Said.Opens {
@@ -278,9 +279,9 @@ func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 	return c.wire.Hold(s, st.Said.Op, st.Said.Counts, st.Lease)
 }
 
-// stated takes the answer to a statement, which so many replicas have acknowledged;
-// more: it is to be made again. With ErrReplicas Redis has it, and no trust rests on it.
-// todo is for who has nothing else to do.
+// stated processes the reply to a statement that acks replicas have acknowledged. more says that another
+// statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
+// trust does not grow. The caller runs todo after its own work: it calls hooks.
 func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, todo []func(), err error) {
 	reply, err := wire.DecodeHold(raw)
 	if err != nil {
@@ -299,10 +300,10 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	return more, a.keeper.endFirst(&at), err
 }
 
-// tellApart has Redis told without anybody waiting for it. By the end of its time the
-// lease has ended, and what was asked for with it.
+// tellApart sends statements in the background. It stops after patience: by then the lease has ended, and
+// with it everything that the statements were about.
 func (a *acquisition) tellApart() {
-	left := a.keeper.c.leaving.Begin(a.keeper.hash) // what is told may be that nothing is held any more
+	left := a.keeper.c.leaving.Begin(a.keeper.hash) // the statement may be that nothing is held any more
 	spawned := a.keeper.c.background(a.patience(), func(ctx context.Context) {
 		defer left()
 		if last, _ := a.tell(ctx, nil, false); last != nil {
@@ -314,7 +315,7 @@ func (a *acquisition) tellApart() {
 	}
 }
 
-// finish has Redis hear of the end of a hold.
+// finish tells Redis that a hold has ended.
 func (a *acquisition) finish(ending room.Ending, last *releasing) error {
 	switch ending {
 	case room.Fewer:
@@ -327,7 +328,7 @@ func (a *acquisition) finish(ending room.Ending, last *releasing) error {
 	return nil
 }
 
-// lower tells Redis that a session has fewer holds now, or none.
+// lower tells Redis that the session has fewer holds, or none.
 func (a *acquisition) lower() error {
 	c := a.keeper.c
 	by := time.Now().Add(c.cfg.releaseTimeout)
@@ -350,14 +351,14 @@ func (a *acquisition) lower() error {
 	return c.unconfirmed(err)
 }
 
-// fate is why the session is over, or nil where a release ended it or it is not.
+// fate returns why the session was lost. It returns nil if the session is live or was released.
 func (a *acquisition) fate() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	return lostFor(a.Why())
 }
 
-// verdict is that of an Unlock whose session was ended before Redis had answered it.
+// verdict returns the result of an Unlock whose session ended before Redis had answered that Unlock.
 func (a *acquisition) verdict(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	lost, over, end := lostFor(a.Why()), a.Over(), a.turn.end
@@ -367,7 +368,7 @@ func (a *acquisition) verdict(ctx context.Context) error {
 		return lost
 	case !over: // its owner waits on a condition, and Redis has answered that it holds nothing
 		return nil
-	case end == nil: // the client closes, and releases it
+	case end == nil: // the client is closing and releases the session
 		end = &outcome{}
 	}
 	select {
@@ -378,8 +379,8 @@ func (a *acquisition) verdict(ctx context.Context) error {
 	}
 }
 
-// wasGone says why a release found nothing: the hold may have been trusted when it
-// was ended, and its lease have run out on the way.
+// wasGone returns why a release found no hold in Redis. The hold may have been trusted when it was ended,
+// while its lease ran out on the way to Redis.
 func (a *acquisition) wasGone() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -393,8 +394,8 @@ func (a *acquisition) wasGone() error {
 	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
 }
 
-// note is what is remembered of a release that is about to be sent: what changes after
-// that is noticed. It needs the keeper's mu.
+// note returns what the journal keeps of a release. It is taken before the release is sent, so that a server
+// that changes after that is noticed. It needs the keeper's mu.
 func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return replay.Release{
@@ -403,7 +404,8 @@ func (a *acquisition) note() replay.Release {
 	}
 }
 
-// until is when no copy of a request counts any more; negative: it owes a signal.
+// until returns the server time from which no late copy of a request can be executed. It is negative if a
+// signal is owed.
 func (a *acquisition) until() int64 {
 	if a.Owes() {
 		return -max(a.Doubt(), 1)
@@ -411,15 +413,16 @@ func (a *acquisition) until() int64 {
 	return a.Doubt()
 }
 
-// patience is how long the client goes on telling Redis what it has not
-// confirmed: by then the lease has ended, and what was asked for with it.
+// patience is how long the client keeps sending what Redis has not confirmed. After that the lease has ended,
+// and with it everything that was asked for.
 func (a *acquisition) patience() time.Duration {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	return a.Lasts() + room.LateAfter
 }
 
-// releasing is the release of an acquisition that is over, or about to be. It needs the keeper's mu.
+// releasing returns the release of an acquisition that has ended or is about to end. It needs the keeper's
+// mu.
 func (a *acquisition) releasing() *releasing {
 	r := new(releasing)
 	r.begin(a)
@@ -430,7 +433,7 @@ func (a *acquisition) releasing() *releasing {
 	return r
 }
 
-// releaseLater releases an acquisition that is over, whatever it has come to in Redis.
+// releaseLater releases an ended acquisition in the background, whether or not Redis has granted it.
 func (a *acquisition) releaseLater() {
 	a.keeper.mu.Lock()
 	r := a.releasing()

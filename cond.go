@@ -31,7 +31,7 @@ import (
 type Cond struct {
 	lock *Lock
 	name string
-	err  error // what every call returns
+	err  error // what every call returns, if not nil
 }
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again.
@@ -102,8 +102,8 @@ func (c *Cond) fail(err error) error {
 	return lockError(c.lock.Name(), fmt.Errorf("condition %s: %w", key.Quote(c.name), err))
 }
 
-// caller checks all that can be said without Redis, and says by which session it is called;
-// and by which hold, where the session may be another's after it.
+// caller makes all checks that need no Redis, and returns the session of the caller. It also returns the
+// hold, if the session could belong to another call once this hold has ended.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	if err := cmp.Or(c.bad(), unusable(ctx)); err != nil {
 		return nil, nil, err
@@ -143,8 +143,8 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 	return nil
 }
 
-// signalBy has Redis move waiters, in the name of a session. One signal at a time: a later
-// one says that those before it have come.
+// signalBy has Redis move waiters in the name of a session. It sends one signal at a time: the number of a
+// later signal says that the earlier ones have arrived.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
 	if err := a.begin(ctx); err != nil {
@@ -154,7 +154,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k.mu.Lock()
 	number, writes := a.Session.Number(), a.Session.Ledger.Meant().Writes > 0
 	k.mu.Unlock()
-	if !writes { // Redis would say no more than that it does not hold, and the read hold is good
+	if !writes { // Redis would only say that the owner does not hold, though the read hold is live
 		return fmt.Errorf("%w for writing, which a condition needs", ErrNotHeld)
 	}
 	call, began := k.c.wire.Signal(k.keys(), a.session(false), number, c.name, most), k.c.clock.Now()
@@ -204,9 +204,9 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 	return signalled, nil
 }
 
-func (c *Cond) unmade() bool { return c == nil || c.lock == nil && c.err == nil } // of a nil lock it has that error
+func (c *Cond) unmade() bool { return c == nil || c.lock == nil && c.err == nil } // a nil lock has set err
 
-// bad is what every call on the condition returns, or nil.
+// bad returns the error that every call on the condition returns, or nil.
 func (c *Cond) bad() error {
 	if c.unmade() {
 		return errUnmadeCond

@@ -17,15 +17,15 @@ import (
 type awaiting struct {
 	*Cond
 	a      *acquisition
-	by     *Hold        // nil: whichever of its owner's
+	by     *Hold        // nil: any hold of the owner
 	holds  []*room.Hold // of the session, the oldest first
 	shaken chan struct{}
-	server string // of the lock in a Cluster, before it is told that the session waits
+	server string // the lock's server in a Cluster, read before the wait is sent
 }
 
-// rejoin puts the holds back on their handles. Where a lost hold of somebody else occupies one,
-// that hold's Unlock is still to come, and must not end another. It is waited for no longer
-// than a lease, as nobody else can have the lock meanwhile.
+// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, the Unlock of
+// that hold is still to come and must not end another hold. rejoin waits for it for a lease at most, because
+// until then nobody else can have the lock.
 func (w *awaiting) rejoin() error {
 	limit := time.NewTimer(w.a.Terms.TTL)
 	defer limit.Stop()
@@ -44,21 +44,22 @@ func (w *awaiting) rejoin() error {
 	return lostFor(w.a.fate())
 }
 
-// attach is rejoin for holds that are lost, or were never given up.
+// attach is rejoin for holds that are lost or were never given up: it does not wait.
 func (w *awaiting) attach() {
 	for _, h := range w.holds {
 		w.put(h.Of.(*Hold), true)
 	}
 }
 
-// put adds a hold to its handle, lost or not: it is to be unlocked. Unless it must, it returns
-// what is closed when another one, which is in the way, has been unlocked.
+// put adds a hold to its handle, even if it is lost, because its Unlock is still to come. If another owner's
+// lost hold is in the way, put returns a channel that is closed when that hold is unlocked. With must, put
+// adds the hold anyway.
 func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	l, owner := h.lock, ""
 	if w.a.Named() {
 		owner = w.a.owner()
 	}
-	l.judge() // may call hooks, and so take any time
+	l.judge() // without l.mu, because it may call hooks, which take any time
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -74,7 +75,8 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 		l.mu.Lock()
 	}
 	if !must {
-		freed, _ = l.occupied(owner, h, h.unlock) // an error is of the same owner: any Unlock of its own will do
+		// An error concerns a lost hold of the same owner, and either Unlock of that owner will do.
+		freed, _ = l.occupied(owner, h, h.unlock)
 	}
 	if freed == nil {
 		l.restore(h)
@@ -82,7 +84,7 @@ func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	return freed
 }
 
-// reason is why a wait ended without a signal; nil: its time has passed.
+// reason returns why a wait ended without a signal. It is nil if the time of a WaitFor has passed.
 func (w *awaiting) reason(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -93,8 +95,8 @@ func (w *awaiting) reason(ctx context.Context) error {
 	return nil
 }
 
-// part has Redis end the session and enqueue it on the condition. bounded is the end of the
-// wait; ctx that of the call, which may have ended before anything was given up.
+// part has Redis end the session and put it in the condition's queue. bounded ends with the wait. ctx ends
+// with the call: it may have ended before anything was given up.
 func (w *awaiting) part(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {
@@ -107,7 +109,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	at := k.begin()
 	w.holds = w.a.Session.Holds()
 	e, why := (*room.Entry)(nil), room.NotHeld
-	if w.by == nil || !w.by.hold.Released() { // else the session is the next call's by now
+	if w.by == nil || !w.by.hold.Released() { // otherwise the session belongs to the next call by now
 		e, why = w.a.Session.Part(&at)
 	}
 	if why == room.Parted {
@@ -116,7 +118,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	k.end(&at)
 	switch why {
 	case room.Parted:
-	case room.NotHeld: // lost, or another call of the owner waits, or has unlocked: that call ends the session
+	case room.NotHeld: // lost, or another call of the owner waits or has unlocked, and ends the session
 		return w.failed(ErrNotHeld)
 	default:
 		return w.refused(why)
@@ -128,8 +130,8 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	return w.enqueue(bounded, e)
 }
 
-// enqueue sends the statement until it is answered. Where nobody can say any more whether
-// it came to anything, the waiter asks for the lock, as if it had been woken.
+// enqueue sends the wait until Redis has answered. If nobody can know whether it was executed, the waiter
+// asks for the lock, as if it had been signalled.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	w.server = k.c.transport.Server(k.hash)
@@ -170,7 +172,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	return w.refused(said)
 }
 
-// refused is the error of a wait that has not begun.
+// refused returns the error of a wait that has not begun.
 func (w *awaiting) refused(why room.Parting) error {
 	switch why {
 	case room.OwnerReads:
@@ -181,8 +183,7 @@ func (w *awaiting) refused(why room.Parting) error {
 	return w.a.gone()
 }
 
-// outlast returns a context that ends a TTL after ctx: by then Redis would have answered,
-// or all leases have ended.
+// outlast returns a context that ends a TTL after ctx. By then Redis has answered, or all leases have ended.
 func (w *awaiting) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	patient, cancel := context.WithCancel(w.a.keeper.c.ctx)
 	stop := context.AfterFunc(ctx, func() {
@@ -192,7 +193,7 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 	return patient, func() { stop(); cancel() }
 }
 
-// sleep waits for a signal, and for the lock.
+// sleep waits for a signal and then for the lock.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	c, woken := w.a.keeper.c, w.a.waitable()
 	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // a failover of a Cluster may have lost a signal
@@ -210,8 +211,8 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	return false, w.lose(err)
 }
 
-// doze waits for a signal. Where one may have been lost that counts as one: the waiter's
-// server is another one since, by its channel's connection or by a Cluster's layout.
+// doze waits for a signal. If a signal may have been lost, it reports one: the lock's server has changed, as
+// the connection of its channel or the layout of the Cluster shows.
 func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
 	c := w.a.keeper.c
 	for {
@@ -235,7 +236,8 @@ func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan 
 	}
 }
 
-// silence is why a wait is given up whose time has passed: Redis does not answer.
+// silence returns why a wait whose time has passed is given up: Redis has not answered for a TTL. It is nil
+// otherwise.
 func (w *awaiting) silence(ctx context.Context) error {
 	k := w.a.keeper
 	k.mu.Lock()
@@ -246,9 +248,10 @@ func (w *awaiting) silence(ctx context.Context) error {
 	return nil
 }
 
-// abandon has the waiter wait for the lock alone, unless it has been signalled. One that Redis
-// has on no condition any more has been dropped there, perhaps with a signal: it counts as
-// woken. So does one that an earlier copy may have moved, if it holds before that is answered.
+// abandon stops waiting for a signal: the waiter then only waits for the lock. It reports whether a signal
+// came first. A waiter that Redis does not know any more counts as signalled, because Redis may have dropped
+// it together with a signal. A waiter counts as signalled too if the request is not answered but the waiter
+// holds: a late copy may have moved it.
 func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	k := w.a.keeper
 	call := k.c.wire.Abandon(k.keys(), w.a.session(false))
@@ -273,16 +276,16 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	defer k.end(&at)
 	switch {
 	case err != nil && w.a.Held():
-		return true, nil // in doubt it was signalled
+		return true, nil // it may have been signalled
 	case err != nil:
 		return false, &requestError{err}
 	case w.a.Waits():
-		w.a.Entry.Kick(&at) // where Redis does not know it any more, it asks anew
+		w.a.Entry.Kick(&at) // it asks for the lock again if Redis does not know it any more
 	}
 	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
-// resume returns with the lock, which the session holds again.
+// resume takes back the lock, which the session holds again.
 func (w *awaiting) resume(ctx context.Context) error {
 	k := w.a.keeper
 	at := k.begin()
@@ -304,7 +307,7 @@ func (w *awaiting) resume(ctx context.Context) error {
 	return w.rejoin()
 }
 
-// lose ends a wait whose lock cannot be had again.
+// lose ends a wait that cannot acquire its lock again.
 func (w *awaiting) lose(why error) error {
 	k := w.a.keeper
 	at := k.begin()
@@ -314,7 +317,7 @@ func (w *awaiting) lose(why error) error {
 	return w.failed(why)
 }
 
-// failed is the error of a call whose holds may be lost.
+// failed returns the loss of the holds if they are lost, otherwise err.
 func (w *awaiting) failed(err error) error {
 	if lost := w.a.fate(); lost != nil {
 		return lost

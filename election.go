@@ -27,10 +27,10 @@ import (
 // Candidates need no owner. If each has a name of its own (Owner, WithOwner), Leader and Observe
 // show it. Two candidates of one name would lead together.
 type Election struct {
-	lock *Lock // each Run has a handle of its own that is like it
+	lock *Lock // each Run uses its own handle with the same spec
 
 	mu    sync.Mutex // guards the following field; nothing is called under it
-	terms []*Hold    // of each Run that leads; replaced, never changed
+	terms []*Hold    // of the Runs that lead; a change replaces the slice
 }
 
 // A Term is one time of leading.
@@ -52,7 +52,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	if lead == nil {
 		return lockError(e.lock.Name(), fmt.Errorf("%w: the function that leads is nil", ErrInvalidOption))
 	}
-	// A lead that does not return after a loss keeps the next Run's handle free.
+	// Each Run has its own handle, so that a lead function that ignores a loss does not occupy the handle of
+	// the next Run.
 	l := &Lock{spec: e.lock.spec, hash: e.lock.hash}
 	for try := 1; ; try++ {
 		h, err := l.Acquire(ctx)
@@ -73,7 +74,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	}
 }
 
-// serve leads for one term, and says whether it was lost.
+// serve leads for one term and reports whether the term was lost.
 func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
 	e.change(func(terms []*Hold) []*Hold { return append(terms, h) })
 	defer func() {
@@ -102,7 +103,7 @@ func (e *Election) IsLeader() bool {
 	terms := e.terms
 	e.mu.Unlock()
 	for _, h := range terms {
-		if h.Err() == nil { // may call hooks: not under e.mu
+		if h.Err() == nil { // without e.mu, because it may call hooks
 			return true
 		}
 	}
@@ -130,7 +131,7 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 // again. The last thing that Observe yields is the error of ctx, or of the client.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
-		const failing, untold = -1, -2 // beside the token of who leads, or 0
+		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none
 		for told := int64(untold); ; {
 			leader, err := e.Leader(ctx)
 			now := leader.Token
@@ -142,12 +143,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 				return
 			}
 			told = now
-			transport.Pause(ctx, e.lock.c.ctx.Done(), min(e.lock.terms.TTL/3, time.Second)) // what cuts it short is the next error
+			// If the pause is interrupted, the next Leader call returns the error.
+			transport.Pause(ctx, e.lock.c.ctx.Done(), min(e.lock.terms.TTL/3, time.Second))
 		}
 	}
 }
 
-// usable is the error of an Election that was not made as it should be.
+// usable returns the error of an Election that was not made by NewElection or has a bad name or option, or
+// nil.
 func (e *Election) usable() error {
 	switch {
 	case e == nil || e.lock == nil:

@@ -62,16 +62,12 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 )
 
-// tooFew is the error of a statement that too few replicas have acknowledged.
+// tooFew returns the error of a statement that too few replicas have acknowledged.
 func tooFew(r room.Replicas, acks int) error {
 	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
 }
 
-// This file is how Redis is told what a session's holds need. Whoever changes what is
-// needed has it told; who comes meanwhile waits for the turn, and finds that what it
-// needs has been told as well, or tells it.
-
-// lostFor is the error of holds whose session was lost for a reason.
+// lostFor returns the error of a hold that was lost for this reason.
 func lostFor(why error) error {
 	if why == nil || errors.Is(why, ErrLost) {
 		return why
@@ -79,10 +75,10 @@ func lostFor(why error) error {
 	return fmt.Errorf("%w: %w", ErrLost, why)
 }
 
-// errForced is why a hold is lost that an operator has ended.
+// errForced is the reason of a hold that an operator has ended.
 var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
 
-// isFinal says that asking again would get the same answer.
+// isFinal reports whether another try would get the same answer.
 func isFinal(err error) bool {
 	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
 		if ending.Is(err, one) {
@@ -92,10 +88,10 @@ func isFinal(err error) bool {
 	return err != nil && transport.Hopeless(err)
 }
 
-// isRefused says that Redis answered with an error that is not a passing one.
+// isRefused reports whether Redis answered with a lasting error.
 func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
 
-// unusable says why nothing is done under a context: there is none, or it has ended.
+// unusable returns why a call cannot use ctx: it is nil, or it has ended.
 func unusable(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
@@ -103,7 +99,7 @@ func unusable(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// A requestError is why Redis could not be asked.
+// A requestError says why Redis could not be asked.
 type requestError struct{ err error }
 
 func (e *requestError) Error() string {
@@ -116,7 +112,7 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// Is makes an outage an ErrUnavailable. A refusal does not pass, and the client's own end is none.
+// Is makes an outage an ErrUnavailable. A refusal by Redis is not one, nor is the end of the client.
 func (e *requestError) Is(target error) bool {
 	if target != ErrUnavailable {
 		return false
@@ -125,22 +121,21 @@ func (e *requestError) Is(target error) bool {
 	return outcome != transport.Refused && outcome != transport.Closed
 }
 
-// errLateAnswers is why answers are of no use: clocks that are minutes apart, or a slot
-// that is moving.
+// errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.
 var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
 
-// unanswered is the error of a request that has waited for so long.
+// unanswered returns the error of a request that has been unanswered for this long.
 func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
 }
 
-// A waitError is the cause with which the wait of a TryLock ends.
+// A waitError is the cause of the context of a TryLock whose wait has ended.
 type waitError time.Duration
 
 func (waitError) Error() string { return "wait is over" }
 
-// unasked is the error of a context that had ended before anybody was asked: the wait of
-// a try may be as short as that.
+// unasked returns the error of a context that ended before Redis was asked. The wait of a TryLock may be that
+// short.
 func unasked(ctx context.Context) error {
 	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
 		return unanswered(time.Duration(wait))
@@ -148,7 +143,7 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// ended is the error of a context that has ended, also where its timer is late.
+// ended returns the error of a context that has ended, even if its timer is late.
 func ended(ctx context.Context) error {
 	if !ending.Passed(ctx) {
 		return nil
@@ -156,8 +151,8 @@ func ended(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// explain is what a call returns that has asked again until its context ended, or until
-// that was in vain: err is what the last try has failed with.
+// explain returns the error of a call that stopped trying, because ctx ended or because another try would not
+// help. err is the error of the last try.
 func explain(ctx context.Context, err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
 	switch {
@@ -165,16 +160,15 @@ func explain(ctx context.Context, err error) error {
 		return err
 	case bounded && ending.Is(err, ErrNotAcquired):
 		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
-	case bounded && err != ctx.Err(): //nolint:errorlint // which may also be a part of what was the matter
+	case bounded && err != ctx.Err(): //nolint:errorlint // ctx's error may also be part of what went wrong
 		return err
-	case errors.Is(err, ctx.Err()), ending.Is(err, ErrNotAcquired): // the latter is told of a wait that has been as long as its caller said
+	case errors.Is(err, ctx.Err()), ending.Is(err, ErrNotAcquired): // the lock was taken until ctx ended
 		return ending.Of(ctx)
 	}
 	return fmt.Errorf("%w; until then: %w", ending.Of(ctx), err)
 }
 
-// lockError puts the lock's name before what happened to it, if anything; of a name that
-// is too long to be one, its beginning.
+// lockError prefixes an error with the lock's name. A name that is too long is cut. It returns nil for nil.
 func lockError(name string, err error) error {
 	if err == nil {
 		return nil
@@ -184,8 +178,8 @@ func lockError(name string, err error) error {
 
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 
-// What follows is for values that nobody has made: zero ones, and nil pointers, as where
-// an error was overlooked. Each method of theirs says so, or has a zero result.
+// The following errors are for zero values and nil pointers, for example after an ignored error. Methods of
+// such values return one of them, or a zero result.
 
 var (
 	errUnmadeClient = fmt.Errorf("%w: the Client was not made by relock.New; look at the error that New has returned", ErrInvalidOption)
@@ -194,14 +188,14 @@ var (
 	errUnmadeHold   = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned", ErrInvalidOption, ErrNotHeld)
 )
 
-// endedContext returns a context that has ended, for that reason.
+// endedContext returns a context that has already ended, with why as its cause.
 func endedContext(parent context.Context, why error) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	cancel(why)
 	return ctx
 }
 
-// closed is closed.
+// closed is a channel that is always closed.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

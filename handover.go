@@ -30,16 +30,16 @@ type Ticket string
 // contains a Ticket shows it, in a log too.
 func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 
-// A detaching hands what an acquisition holds to a ticket.
+// A detaching is a request that hands an acquisition's hold to a ticket.
 type detaching struct {
-	*releasing // what is done instead where that fails
+	*releasing // the release that is sent instead if the request fails
 	ticket     string
 	keep       time.Duration
 	call       transport.Call
 }
 
-// send hands over, until Redis has answered or ctx ends. What fails is released: first
-// the session, so that no copy can hand it over any more, then what the ticket may have.
+// send sends the request until Redis has answered or ctx ends. If it fails, the session is released first, so
+// that no late copy can hand it over any more. Then the ticket's hold is released, if there is one.
 func (d *detaching) send(ctx context.Context) error {
 	c := d.a.keeper.c
 	var has, more bool
@@ -71,8 +71,8 @@ func (d *detaching) send(ctx context.Context) error {
 	return fmt.Errorf("%w: the hold could not be handed over, has ended, and is being released: %w", ErrUnconfirmed, err)
 }
 
-// undo releases what may or may not have been handed over: the session for as long as its
-// lease may last, and the ticket for as long as that may, unless the client shuts down.
+// undo releases what the request may or may not have handed over. It tries the session until its lease has
+// ended, and the ticket until keep has passed. A Shutdown waits for the session but not for the ticket.
 func (d *detaching) undo() {
 	c := d.a.keeper.c
 	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
@@ -96,35 +96,35 @@ func (d *detaching) undo() {
 	})
 }
 
-// A ticket is what a Ticket says.
+// A ticket is the content of a Ticket.
 type ticket struct {
 	Prefix   string        `json:"p"`
 	Name     string        `json:"n"`
 	Kind     string        `json:"k"`
-	Owner    string        `json:"o"` // also where it was made for the hold
+	Owner    string        `json:"o"` // a generated name too
 	Read     bool          `json:"r,omitempty"`
-	Nonce    string        `json:"s"` // under which Redis has the hold: the secret
+	Nonce    string        `json:"s"` // identifies the hold in Redis; this is the secret
 	TTL      time.Duration `json:"t"`
 	MaxHold  time.Duration `json:"m,omitempty"`
 	Fixed    bool          `json:"f,omitempty"`
 	Local    bool          `json:"l,omitempty"`
 	Replicas int           `json:"c,omitempty"`
 	Within   time.Duration `json:"w,omitempty"`
-	Weight   int           `json:"u,omitempty"` // of a semaphore's permits
+	Weight   int           `json:"u,omitempty"` // of a semaphore
 	Permits  int           `json:"a,omitempty"`
 }
 
 const ticketMark = "relock1-"
 
 func (t ticket) text() Ticket {
-	body, _ := json.Marshal(t) // of strings and numbers: it has no errors
+	body, _ := json.Marshal(t) // strings and numbers always marshal
 	body = binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
 	return Ticket(ticketMark + base64.RawURLEncoding.EncodeToString(body))
 }
 
 var errTicket = fmt.Errorf("%w: this is no ticket that Detach has made, or it was changed since", ErrInvalidOption)
 
-// read takes what text has made, and nothing else.
+// read decodes a text that Detach has made. It rejects every other text.
 func (text Ticket) read() (t ticket, err error) {
 	coded, marked := strings.CutPrefix(string(text), ticketMark)
 	body, err := base64.RawURLEncoding.Strict().DecodeString(coded)
@@ -135,10 +135,10 @@ func (text Ticket) read() (t ticket, err error) {
 	return t, nil
 }
 
-// given is the owner's name without what marks one that was made.
+// given is the owner's name without the mark of generated names.
 func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.MadeMark)) }
 
-// lock returns a handle for what the ticket has.
+// lock returns a handle with the kind and terms of the ticket.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
 	_, secret := wire.ParseNonce(t.Nonce)

@@ -21,28 +21,28 @@ import (
 // A Hold is one successful acquisition of a lock. It ends with Release, or is lost before that. The
 // hold always knows which, by the clock. Its methods may be called from any goroutine.
 type Hold struct {
-	hold room.Hold // guarded by the keeper's mu, but for what does not change
+	hold room.Hold // guarded by the keeper's mu, except for what never changes
 	lock *Lock
 
-	// Guarded by the mu of the handle that has it, whose list in is:
+	// The next four fields are guarded by the mu of the handle whose list the hold is in.
 
 	in           atomic.Pointer[holdList]
-	above, below *Hold // the next newer and older one there
-	dead         bool  // found lost
-	listed       bool  // has been there: it is put back, if at all, by what took it off
+	above, below *Hold // the next newer and the next older hold in the list
+	dead         bool  // was found to be lost
+	listed       bool  // was in the list before; only the call that took it off may put it back
 
-	unlock bool // made by Lock or TryLock, to be ended by Unlock; it does not change
+	unlock bool // made by Lock or TryLock and ended by Unlock; never changes
 
-	told    bool // Hooks.Acquired has been told of it, or is about to be; guarded by the keeper's mu
-	*extras      // nil until there is any; guarded by the keeper's mu
+	told    bool // Hooks.Acquired was called or is about to be; guarded by the keeper's mu
+	*extras      // nil until one of them is needed; guarded by the keeper's mu
 }
 
-// extras are what few holds have.
+// extras are the fields that few holds need.
 type extras struct {
-	detached bool                      // handed over to a ticket, so that a Do has nothing to release
-	moved    *Lock                     // the reading side it was moved to by a downgrade
-	lostc    chan struct{}             // closed on loss; made by the first Lost
-	contexts map[*holdContext]struct{} // that end with the hold
+	detached bool                      // a ticket has the hold, so that Do has nothing to release
+	moved    *Lock                     // the reading side that Downgrade moved the hold to
+	lostc    chan struct{}             // closed on loss; made by the first call of Lost
+	contexts map[*holdContext]struct{} // they end with the hold
 }
 
 // Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its
@@ -135,8 +135,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
-	// Not under the keeper's mu: parent may be a context of a hold of the same lock, and
-	// judges that when it is asked.
+	// AfterFunc may ask parent for its state, and parent may be a context of a hold of the same lock: judging
+	// that takes the keeper's mu. So this must not run under the mu.
 	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	_ = h.judge()
 	k := h.keeper()
@@ -155,7 +155,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		ctx.stop()
 		ctx.cancel(err)
 	case parent.Err() != nil:
-		h.forget(ctx) // parent's end may have come before there was anything to forget
+		h.forget(ctx) // parent may have ended before the context was registered
 	}
 	return ctx
 }
@@ -200,7 +200,7 @@ func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 
 func (h *Hold) unmade() bool { return h == nil || h.hold.Session == nil }
 
-// extra returns the extras, to be written. It needs the keeper's mu.
+// extra returns the extras for writing, and makes them if needed. It needs the keeper's mu.
 func (h *Hold) extra() *extras {
 	if h.extras == nil {
 		h.extras = &extras{}
@@ -208,12 +208,12 @@ func (h *Hold) extra() *extras {
 	return h.extras
 }
 
-// acquisition is what the hold is of.
+// acquisition returns the acquisition that the hold belongs to.
 func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acquisition) }
 
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
-// judge returns the hold's state now.
+// judge checks the hold against the clock and returns its state.
 func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()
@@ -224,8 +224,8 @@ func (h *Hold) judge() error {
 	return h.state()
 }
 
-// peek is judge without the clock, for callers that hold a handle's mutex, under
-// which nobody's hook may run. They have judged before.
+// peek returns the state without checking the clock. It is for callers that have the handle's mutex, under
+// which no hook may run. They have called judge before.
 func (h *Hold) peek() error {
 	k := h.keeper()
 	k.mu.Lock()
@@ -233,7 +233,8 @@ func (h *Hold) peek() error {
 	return h.state()
 }
 
-// state needs the keeper's mu, after a check.
+// state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the
+// clock.
 func (h *Hold) state() error {
 	switch {
 	case h.hold.Released():
@@ -246,10 +247,10 @@ func (h *Hold) state() error {
 	return nil
 }
 
-// errAbsent is the state of a hold whose owner waits.
+// errAbsent is the state of a hold whose owner waits on a condition.
 var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
 
-// over is state, but for a hold whose owner waits on a condition: that goes on.
+// over is state, but returns nil for a hold whose owner waits on a condition: such a hold goes on.
 func (h *Hold) over() error {
 	if err := h.state(); err != errAbsent { //nolint:errorlint // made here, never wrapped
 		return err
@@ -276,7 +277,7 @@ func (h *Hold) downgraded() *Lock {
 
 func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
 
-// tokenOf is token, for who has the owner's name already.
+// tokenOf is token for a caller that already has the owner's name.
 func (h *Hold) tokenOf(owner string) int64 {
 	k := h.keeper()
 	k.mu.Lock()
@@ -284,7 +285,7 @@ func (h *Hold) tokenOf(owner string) int64 {
 	return wire.Token(h.hold.Token, owner)
 }
 
-// trusted returns until when the hold is trusted; zero: it is lost, or released.
+// trusted returns until when the hold is trusted. It is zero if the hold was lost or released.
 func (h *Hold) trusted() clock.Instant {
 	k := h.keeper()
 	k.mu.Lock()
@@ -295,7 +296,7 @@ func (h *Hold) trusted() clock.Instant {
 	return h.hold.Until()
 }
 
-// grant returns the token of the hold, without the owner's digits, and whether the hold is live.
+// grant returns the token of the hold without the owner's digits, and whether the hold is live.
 func (h *Hold) grant() (token int64, live bool) {
 	k := h.keeper()
 	k.mu.Lock()
@@ -303,7 +304,7 @@ func (h *Hold) grant() (token int64, live bool) {
 	return h.hold.Token, h.state() == nil
 }
 
-// since returns when the hold was acquired, or last again by a wait of its owner.
+// since returns when the hold was acquired, or acquired again by a wait on a condition.
 func (h *Hold) since() clock.Instant {
 	k := h.keeper()
 	k.mu.Lock()
@@ -311,7 +312,7 @@ func (h *Hold) since() clock.Instant {
 	return h.hold.Acquired
 }
 
-// end ends the hold here, then in Redis.
+// end ends the hold here and then in Redis.
 func (h *Hold) end() error {
 	a := h.acquisition()
 	k := a.keeper
@@ -327,7 +328,7 @@ func (h *Hold) end() error {
 		h.paid()
 		h.hold.End(&at)
 		defer h.stayOff()
-		k.end(&at) // a loss that is found here ends the contexts, as any does: before the hooks
+		k.end(&at) // a loss that is found here ends the contexts before the hooks run, as any loss does
 		return err
 	}
 	ending := h.hold.End(&at)
@@ -344,14 +345,15 @@ func (h *Hold) end() error {
 	return err
 }
 
-// stayOff takes a hold that has ended off its handle, where a wait of its owner has put it back since its end began.
+// A concurrent Cond.Wait may have listed the hold again while it was being released; stayOff removes it
+// again.
 func (h *Hold) stayOff() {
 	if h.in.Load() != nil {
 		h.unlist()
 	}
 }
 
-// unlist takes the hold off its handle, and off the reading side that a downgrade has moved it to.
+// unlist removes the hold from its handle, and from the reading side that a downgrade moved it to.
 func (h *Hold) unlist() {
 	h.lock.detach(h)
 	if side := h.downgraded(); side != nil {
@@ -359,14 +361,14 @@ func (h *Hold) unlist() {
 	}
 }
 
-// endAbsent ends a hold whose owner waits on a condition: the wait returns without it. No
-// later call would end it. It gives the keeper's mu back.
+// endAbsent ends a hold whose owner waits on a condition, because no later call would end it. The wait
+// returns without the hold. endAbsent unlocks the keeper's mu.
 func (h *Hold) endAbsent(at *room.Step) error {
 	now := at.Now
 	h.hold.GiveBack(at)
 	cancel := h.cancelAll(ErrNotHeld)
 	h.keeper().end(at)
-	h.stayOff() // the wait may have returned meanwhile
+	h.stayOff() // the wait may have returned in the meantime
 	runAll(cancel)
 	h.releasedHook(errAbsent, now)
 	return errAbsent
@@ -382,7 +384,7 @@ func (h *Hold) giveBack() {
 	h.stayOff()
 }
 
-// leave is Release by Do, which has nothing to release where a ticket has the hold.
+// leave is the release of a Do. There is nothing to release if a ticket has the hold.
 func (h *Hold) leave() error {
 	err := h.Release()
 	if errors.Is(err, ErrNotHeld) && h.handedOver() {
@@ -391,26 +393,26 @@ func (h *Hold) leave() error {
 	return err
 }
 
-// owe counts an exclusive hold of a named owner from its loss (1) to its Unlock (-1). Until then
-// the owner is told of the loss by any handle: else a nested call would get a new grant, and
-// nobody would notice that others may have held between. owe needs the keeper's mu.
+// owe counts the lost exclusive holds of a named owner: +1 at the loss, -1 at the Unlock. While the count is
+// positive, every handle reports the loss to that owner. Otherwise a nested call would get a new grant, and
+// nobody would notice that another owner may have held the lock in between. owe needs the keeper's mu.
 func (h *Hold) owe(n int) {
 	a := h.acquisition()
-	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum takes a primary that was lost again
+	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum acquires a lost primary again by itself
 		return
 	}
 	a.keeper.c.registry.owe(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)
 }
 
-// paid ends what owe has begun, for a hold that is about to end. It needs the keeper's mu.
+// paid ends what owe began, for a hold that is about to end. It needs the keeper's mu.
 func (h *Hold) paid() {
 	if h.hold.Lost() && !h.hold.Released() {
 		h.owe(-1)
 	}
 }
 
-// outdo has the older one of two grants be lost. Redis is told to release it: if the server's
-// clock has stepped back, the older grant is the one that Redis has.
+// outdo marks the older of two grants as lost and releases it in Redis. Redis may still have the older grant
+// if the server's clock has stepped back.
 func (h *Hold) outdo(rival *Hold) {
 	older := rival
 	mine, _ := h.grant()
@@ -423,7 +425,7 @@ func (h *Hold) outdo(rival *Hold) {
 	k.end(&at)
 }
 
-// use counts the holds that calls have had, where the name is to rest after them.
+// use counts the holds that calls have used. The name rests only if there was one.
 func (h *Hold) use(n int32) {
 	if a := h.acquisition(); a.Terms.Rest.For > 0 {
 		a.keeper.mu.Lock()
@@ -443,18 +445,18 @@ func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (er
 	return fn(h.Context(ctx))
 }
 
-// forgo is leave for a hold that was had in vain: the name does not rest after it.
+// forgo is leave for a hold that was not used: the name does not rest after it.
 func (h *Hold) forgo() error {
 	h.use(-1)
 	return h.leave()
 }
 
-// raise has Redis' counter of tokens be as large as that token, and says whether it has
-// answered that it is, and that this holds.
+// raise raises Redis' token counter to that token at least. It reports whether Redis has answered that the
+// hold is held and the counter is raised.
 func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
 	a := h.acquisition()
 	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
-	instant := wire.Instant(token) // the room and Redis know a token without its owner's digits
+	instant := wire.Instant(token) // the room and Redis store tokens without the owner's digits
 	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, instant, h.lock.terms.TTL))
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
@@ -467,8 +469,8 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 	return held && err == nil
 }
 
-// downgrade moves the hold to the reading side, then tells Redis: what has been
-// asked for once may come true at any time, and a read hold is true either way.
+// downgrade moves the hold to the reading side first and then tells Redis. A request that was sent once may
+// be executed at any time, and a read hold is safe whether or not it is.
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	a := h.acquisition()
 	switch err := a.takeTurn(ctx); {
@@ -497,11 +499,11 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move takes the hold from the writing side to the reading one, for Redis to be told
-// of it. The caller has the session's turn, which it gives back. The handle's list
-// decides between calls that want the same hold: one finds it there.
+// move moves the hold from the writing side to the reading side, before Redis is told. The caller has the
+// session's turn; move gives it back. If several calls want the same hold, the one that finds it in the
+// handle's list gets it.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
-	defer func() { <-h.acquisition().turn.place }() // also where a hook does not return
+	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
 	lost := h.judge()
 	if !rw.w.take(h) {
 		return errTaken
@@ -524,16 +526,16 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	case errors.Is(err, ErrLost):
 		rw.r.detach(h)
 		rw.w.put(h)
-	case err != nil: // its Release came first
+	case err != nil: // it was released before
 		rw.r.detach(h)
 	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
-		rw.r.detach(h) // its Release came meanwhile, and may have looked for it before it was there
+		rw.r.detach(h) // it was released in the meantime, and the Release may have looked here before adopt
 	}
 	return err
 }
 
-// lose takes note of a loss. It needs the keeper's mu; what it returns runs without it,
-// and calls nobody.
+// lose applies a loss to the hold. It needs the keeper's mu. The result must run without it, and calls no
+// hook.
 func (h *Hold) lose(why error) (cancel []func()) {
 	if h.extras == nil {
 		return nil
@@ -544,8 +546,8 @@ func (h *Hold) lose(why error) (cancel []func()) {
 	return h.cancelAll(why)
 }
 
-// cancelAll returns what ends the contexts of the hold. It needs the keeper's mu; what it
-// returns runs without it.
+// cancelAll returns a function that ends the contexts of the hold, or nil. It needs the keeper's mu; the
+// function must run without it.
 func (h *Hold) cancelAll(cause error) []func() {
 	if h.extras == nil || h.contexts == nil {
 		return nil
@@ -560,8 +562,8 @@ func (h *Hold) cancelAll(cause error) []func() {
 	}}
 }
 
-// cause is why the contexts of a hold in that state end: of a lost one its loss, though it
-// has been released since.
+// cause returns the cause with which contexts of the hold end. For a lost hold it is the loss, even after a
+// release.
 func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()
@@ -572,12 +574,12 @@ func (h *Hold) cause(state error) error {
 	return state
 }
 
-// forget lets a context go whose parent has ended: a long hold may have many.
+// forget drops a context whose parent has ended, because a long hold may have many.
 func (h *Hold) forget(ctx *holdContext) {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h.extras != nil { // parent may have ended before anything was kept
+	if h.extras != nil { // parent may have ended before the context was registered
 		delete(h.contexts, ctx)
 	}
 }
@@ -596,8 +598,8 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook is for a call that began then; zero: it has not waited. A loss that came before is
-// told after it.
+// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. A loss
+// that came before is reported after it.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {
@@ -615,7 +617,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	}
 	returned := false
 	defer func() {
-		if !returned { // others that are joined with it have been told of the hold
+		if !returned { // hooks joined with this one may have been told of the hold
 			h.releasedHook(nil, since)
 		}
 	}()
@@ -627,7 +629,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 }
 
 func (h *Hold) releasedHook(err error, now clock.Instant) {
-	if ending.Is(err, ErrLost) { // nobody has found it before, or it would not come here
+	if ending.Is(err, ErrLost) { // the loss is logged here, because no earlier check has found it
 		h.logLoss(err)
 	}
 	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
@@ -637,7 +639,7 @@ func (h *Hold) releasedHook(err error, now clock.Instant) {
 	}
 }
 
-// lostHook tells of a loss.
+// lostHook logs the loss and calls Hooks.Lost.
 func (h *Hold) lostHook(why error, now clock.Instant) {
 	h.logLoss(why)
 	c := h.lock.c
@@ -662,7 +664,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
 	}
 	if err != nil {
-		if !h.hold.Released() && h.hold.Lost() { // it ends as by Release
+		if !h.hold.Released() && h.hold.Lost() { // it ends as with Release
 			h.paid()
 			h.hold.End(&at)
 			defer h.unlist()
@@ -670,7 +672,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 		k.end(&at)
 		return "", err
 	}
-	t.Read = h.hold.Read // which a Downgrade may have changed until now
+	t.Read = h.hold.Read // a Downgrade may have changed it until now
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
@@ -689,7 +691,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	return t.text(), nil
 }
 
-// handedOver reports whether a ticket has the hold, so that its Do has nothing to release.
+// handedOver reports whether a ticket has the hold, so that Do has nothing to release.
 func (h *Hold) handedOver() bool {
 	k := h.keeper()
 	k.mu.Lock()
@@ -697,13 +699,13 @@ func (h *Hold) handedOver() bool {
 	return h.extras != nil && h.detached
 }
 
-// outlasting returns a context for the request that hands h over. A context of h ends with h, but the request must go
-// on. It ends at ctx's deadline, with the parent of h's context, or if somebody cancels ctx.
+// outlasting returns a context for the request that hands h over. A context of h ends with h, but the request
+// must go on. It ends at ctx's deadline, with the parent of h's context, or if ctx is cancelled.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		if c.hold == h {
-			own = c // the outermost
+			own = c // continue: the outermost one counts
 		}
 	}
 	if own == nil {
@@ -724,14 +726,14 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }
 }
 
-// detaching needs the keeper's mu.
+// detaching returns the request that hands the hold to the ticket. It needs the keeper's mu.
 func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
 	a := h.acquisition()
 	r := a.releasing()
 	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 }
 
-// ticket is a new one for the hold, but for whether that reads.
+// ticket returns a new ticket for the hold. Its Read is not set yet.
 func (h *Hold) ticket() ticket {
 	a, terms := h.acquisition(), h.hold.Terms
 	return ticket{

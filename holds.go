@@ -10,16 +10,16 @@ import (
 	"github.com/relock-go/relock/internal/room"
 )
 
-// A holdList is a handle's list of holds, each of which is in one at most. Its handle's
-// mu guards it, and the links of its holds.
+// A holdList is a handle's list of holds. A hold is in at most one list. The handle's mu guards the list and
+// the links of its holds.
 type holdList struct {
-	top    atomic.Pointer[Hold] // the newest, or nil: some look without the mutex
-	*tally                      // nil until there is more than one, or a call waits for one to end
+	top    atomic.Pointer[Hold] // the newest, or nil; some callers read it without the mutex
+	*tally                      // nil until there is more than one hold, or until a call waits for one to end
 }
 
 func (p *holdList) newest() *Hold { return p.top.Load() }
 
-// count makes sure that the list has a tally.
+// count returns the tally, and makes it if needed.
 func (p *holdList) count() *tally {
 	if p.tally != nil {
 		return p.tally
@@ -32,7 +32,7 @@ func (p *holdList) count() *tally {
 	return p.tally
 }
 
-// all goes from the newest to the oldest.
+// all iterates from the newest to the oldest.
 func (p *holdList) all() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for h := p.newest(); h != nil; h = h.below {
@@ -43,7 +43,7 @@ func (p *holdList) all() iter.Seq[*Hold] {
 	}
 }
 
-// eldest goes from the oldest to the newest.
+// eldest iterates from the oldest to the newest.
 func (p *holdList) eldest() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for h := p.last(); h != nil; h = h.above {
@@ -54,7 +54,7 @@ func (p *holdList) eldest() iter.Seq[*Hold] {
 	}
 }
 
-// last returns the oldest, or nil.
+// last returns the oldest hold, or nil.
 func (p *holdList) last() *Hold {
 	if p.tally == nil {
 		return p.newest()
@@ -76,7 +76,7 @@ func (p *holdList) add(h *Hold) {
 	h.in.Store(p)
 }
 
-// remove reports whether the hold was there.
+// remove reports whether the hold was in the list.
 func (p *holdList) remove(h *Hold) bool {
 	if h.in.Load() != p {
 		return false
@@ -97,8 +97,8 @@ func (p *holdList) remove(h *Hold) bool {
 	return true
 }
 
-// live returns how many holds live, where that is known without judging each: no
-// trust that was seen then can have ended by now, and nothing was lost since.
+// live returns the number of live holds if that is known without judging each one: nothing was lost since the
+// last judgement, and no trust seen then can have ended.
 func (p *holdList) live(now clock.Instant, losses uint64) (n int, known bool) {
 	switch {
 	case p.newest() == nil:
@@ -109,13 +109,13 @@ func (p *holdList) live(now clock.Instant, losses uint64) (n int, known bool) {
 	return p.holds - p.dead, true
 }
 
-// noneLost says that the last look at each hold, and at what came since, found none lost.
+// noneLost says that the last judgement, and all holds added since, were live.
 func (p *holdList) noneLost() bool {
 	return p.tally != nil && p.dead == 0 && !p.sure.IsZero()
 }
 
-// judged counts anew what each hold says, all of which have just been judged; losses
-// is the client's number of them from before that.
+// judged counts the holds again after each one was judged. losses is the client's number of losses from
+// before that.
 func (p *holdList) judged(now clock.Instant, losses uint64) {
 	t := p.count()
 	t.dead, t.losses, t.sure = 0, losses, now.Add(time.Hour)
@@ -129,7 +129,7 @@ func (p *holdList) judged(now clock.Instant, losses uint64) {
 	}
 }
 
-// whole returns the session that all holds are of, or nil.
+// whole returns the session that all holds belong to, or nil if there are several or none.
 func (p *holdList) whole() *room.Session {
 	switch {
 	case p.newest() == nil:
@@ -142,30 +142,31 @@ func (p *holdList) whole() *room.Session {
 	return p.of
 }
 
-// rejoin notes that a hold is absent no more: its wait or the hold is over. It needs l.mu.
+// rejoin removes the hold from the absent ones: its wait, or the hold itself, has ended. It needs the
+// handle's mu.
 func (p *holdList) rejoin(h *Hold) {
 	if p.tally != nil {
 		p.absent = slices.DeleteFunc(p.absent, func(other *Hold) bool { return other == h })
 	}
 }
 
-// A tally is what a handle knows of its holds without asking each: with thousands on
-// one handle, each call that asked all of them would cost their number.
+// A tally summarises the holds of a handle. With thousands of holds on one handle, a call must not judge each
+// of them.
 type tally struct {
 	oldest *Hold
 	holds  int
 	dead   int           // of them, those that were found lost
-	of     *room.Session // that most of them are of
-	others int           // holds of another
-	sure   clock.Instant // before that no trust of those that live ends
-	losses uint64        // of the client, when all holds were judged
-	freed  chan struct{} // closed when one is taken off; nil: nobody waits for it
-	// absent are holds whose owner waits on a condition. The handle is free for others, and
-	// an Unlock that finds nothing else ends one of these.
+	of     *room.Session // the session that most of them belong to
+	others int           // holds of other sessions
+	sure   clock.Instant // before this instant no live hold's trust ends
+	losses uint64        // the client's number of losses when all holds were last judged
+	freed  chan struct{} // closed when a hold is removed; nil if nobody waits for that
+	// absent are holds whose owner waits on a condition. They do not occupy the handle. An Unlock that finds
+	// no other hold ends one of them.
 	absent []*Hold
 }
 
-// add counts a hold that goes above the newest.
+// add counts a hold that is added above the newest.
 func (t *tally) add(h, newest *Hold) {
 	if newest == nil {
 		t.oldest, t.of, t.others = h, h.hold.Session, 0
@@ -176,7 +177,7 @@ func (t *tally) add(h, newest *Hold) {
 	}
 	switch {
 	case newest != nil && newest.hold.Session == h.hold.Session && newest.hold.Terms == h.hold.Terms && !newest.dead:
-		// It is trusted for as long as the newest, or longer. The tally knows of that one.
+		// The hold is trusted at least as long as the newest one, which sure accounts for.
 	case newest == nil:
 		t.sure = clock.Instant{}
 	default:

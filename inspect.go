@@ -52,18 +52,17 @@ type Waiter struct {
 	Label string        // of its client, as a Holder's
 }
 
-// inspectTimeout bounds one try of a call that only reads; its caller's ctx
-// bounds them all.
+// inspectTimeout bounds one try of a call that only reads. The caller's ctx bounds all tries together.
 const inspectTimeout = 5 * time.Second
 
-// waitersPage is how much of a long queue is read in one script.
+// waitersPage is how many waiters one script reads.
 const waitersPage = 500
 
-// readersPage is how many sessions are looked at in one script.
+// readersPage is how many sessions one script reads.
 const readersPage = 250
 
-// info is Info with the clients' IDs as labels, and when that was by the server's clock,
-// in ms.
+// readInfo reads an Info whose labels are the IDs of clients. It also returns the server's time of the
+// reading, in ms.
 func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	at := map[string]int{}
 	for after := int64(0); ; {
@@ -89,7 +88,8 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	}
 }
 
-// holdingClients returns the IDs of the clients that hold, of many readers those with the longest leases.
+// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the longest
+// leases.
 func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
 	if err != nil {
@@ -105,17 +105,17 @@ func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	return ids, nil
 }
 
-// firstPage is what a page says beside its holders.
+// firstPage returns what a page says apart from its holders.
 func firstPage(name string, page wire.InfoReply) Info {
 	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, Resting: page.Resting}
 }
 
-// holderOf is a holder with the ID of its client as label.
+// holderOf returns a holder with its client's ID as label.
 func holderOf(h wire.Holder) Holder {
 	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight}
 }
 
-// clients appends where the IDs of clients stand, for their labels.
+// clients appends pointers to the labels, which are client IDs, so that they can be replaced.
 func (all *Info) clients(at []*string) []*string {
 	for i := range all.Holders {
 		at = append(at, &all.Holders[i].Label)
@@ -123,8 +123,8 @@ func (all *Info) clients(at []*string) []*string {
 	return at
 }
 
-// add adds what a page says of an owner, which may have been on a page before: at is
-// where those are. Each page has sessions of their own.
+// add adds a holder from a page. Pages have different sessions, but an owner with several sessions may be on
+// several pages. at maps each owner to its latest index in Holders.
 func (all *Info) add(h Holder, at map[string]int) {
 	i, known := at[h.Owner]
 	if !known || all.Holders[i].Token != h.Token {
@@ -140,7 +140,7 @@ func (all *Info) add(h Holder, at map[string]int) {
 	}
 }
 
-// appendWaiters adds a page of waiters, with the IDs of their clients as labels.
+// appendWaiters appends a page of waiters, with their clients' IDs as labels.
 func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 	for _, w := range page {
 		all = append(all, Waiter{Owner: w.Owner, Read: w.Read, Age: w.Age, Label: w.Client})
@@ -148,18 +148,18 @@ func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 	return all
 }
 
-// errWhichHolder is what a Holder without an owner and a token is refused with.
+// errWhichHolder refuses a Holder that has neither an owner nor a token.
 var errWhichHolder = fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)
 
-// forceHolder is ForceUnlockHolder, and returns the grant that it has ended. Of a grant whose
-// owner and token are known, it knows what the caller knows of it.
+// forceHolder is ForceUnlockHolder, but returns the grant that it has ended. If the caller gave both owner
+// and token, the returned grant has only what the caller gave.
 func forceHolder(ctx context.Context, l *Lock, h Holder) (ended Info, err error) {
 	ended.Name = l.Name()
 	seen := []Holder{h}
 	switch {
 	case h.Owner == "" && h.Token == 0:
 		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))
-	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token: // not such an owner's
+	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token: // no token of this owner
 		there, _, err := readInfo(ctx, l)
 		if err != nil {
 			return ended, err
@@ -170,8 +170,8 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended Info, err error)
 		if !one.is(h) {
 			continue
 		}
-		// The request names the token, also where the caller has named the owner alone: a late
-		// copy of it must not end the owner's next grant.
+		// The request always names the token, even if the caller named only the owner. Otherwise a late copy
+		// of the request could end the owner's next grant.
 		removed, err := forceOne(ctx, l, one)
 		if removed {
 			ended.Holders = append(ended.Holders, one)
@@ -188,14 +188,15 @@ func (h Holder) is(want Holder) bool {
 	return (want.Owner == "" || h.Owner == want.Owner) && (want.Token == 0 || h.Token == want.Token)
 }
 
-// forceUnlock is ForceUnlock, and returns what it has ended, with the clients' IDs as labels.
+// forceHolders is ForceUnlock, but returns what it has ended, with the clients' IDs as labels.
 func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	there, now, err := readInfo(ctx, l)
 	if err != nil {
 		return Info{}, err
 	}
 	if there.Resting > 0 {
-		there.Holders = []Holder{{Token: now + there.Resting.Milliseconds()}} // nobody, until then
+		// A rest has no owner; the scripts identify it by its end.
+		there.Holders = []Holder{{Token: now + there.Resting.Milliseconds()}}
 	}
 	ended = Info{Name: there.Name, Kind: there.Kind}
 	for _, h := range there.Holders {
@@ -212,8 +213,8 @@ func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	return ended, nil
 }
 
-// force ends one holder's grant. The token keeps a copy of the request from
-// removing a later one.
+// forceOne ends one holder's grant. The request names the token, so a late copy of it cannot end a later
+// grant.
 func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) {
 	for after := int64(0); ; {
 		raw, unanswered, err := askAgain(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Force(keys, h.Owner, h.Token, after) })
@@ -221,7 +222,8 @@ func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) 
 			return false, err
 		}
 		one, more, next, err := wire.DecodeForce(raw)
-		// What a second try finds gone, an unanswered first one may have removed.
+		// If a first try was unanswered and a second one finds nothing, the first one may have removed the
+		// grant.
 		removed = one || removed || unanswered
 		switch {
 		case err != nil:
@@ -233,17 +235,17 @@ func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) 
 	}
 }
 
-// A question makes the call that asks it.
+// A question builds the command for a reading call.
 type question func(e *wire.Encoder, keys key.Keys) transport.Call
 
-// ask runs a script that reads.
+// ask runs a script that only reads.
 func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 	raw, _, err := askAgain(ctx, l, q)
 	return raw, err
 }
 
-// askAgain runs a script that may be sent again: up to three times, or until ctx
-// ends. It reports whether a try before the one answered may have run.
+// askAgain runs a script that may be repeated: up to three times, or until ctx ends. It reports whether a try
+// before the answered one may have been executed.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
 	err = cmp.Or(l.bad(), unusable(ctx))
 	if err == nil && l.c.ctx.Err() != nil {
@@ -252,7 +254,7 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	if err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
-	l.c.leaving.Await(ctx, l.hash, time.Second) // it would show what the client is removing
+	l.c.leaving.Await(ctx, l.hash, time.Second) // a release in progress would still be shown
 	call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()
 	tries := 0
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {

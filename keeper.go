@@ -12,14 +12,13 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A keeper drives the room of one lock: it tells the room what happens, one thing at a
-// time, and does what follows.
+// A keeper drives the room of one lock. It passes the room one event at a time and carries out the effects.
 type keeper struct {
 	*origin
 	hash     string // the lock's key
 	listener *listener.Listener
-	skew     atomic.Int64 // of the lock's server: its clock less ours in ms, as last seen
-	refs     int32        // guarded by the registry's mu: calls and acquisitions that use the room
+	skew     atomic.Int64 // clock of the lock's server minus ours, in ms, as last measured
+	refs     int32        // calls and acquisitions that use the room; guarded by the registry's mu
 
 	mu   sync.Mutex // guards room, and all acquisitions and holds in it
 	room room.Room
@@ -34,25 +33,26 @@ func newKeeper(l *Lock) *keeper {
 	return k
 }
 
-// begin takes mu for something that happens now.
+// begin locks mu and returns a step for an event that happens now.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
 	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
 }
 
-// end gives mu back, and does what has followed.
+// end unlocks mu and carries out the effects of the step.
 func (k *keeper) end(at *room.Step) { runAll(k.endFirst(at)) }
 
-// endFirst gives mu back, and leaves to the caller what calls its users: it may have
-// more to note before a hook is called.
+// endFirst is end, but returns the functions that call hooks instead of calling them. The caller may have
+// state to update before a hook runs.
 func (k *keeper) endFirst(at *room.Step) (tell []func()) {
 	n := at.Len()
 	if n == 0 {
 		k.mu.Unlock()
 		return nil
 	}
-	// In order with whatever happens next: a timer that is set late would undo a later one.
-	var cancels []func() // of all holds, before a hook is called
+	// Effects on timers and the registry run in order under mu: a timer set after mu is unlocked could undo a
+	// later one.
+	var cancels []func() // contexts of all holds; they end before the first hook is called
 	for i := range n {
 		e := at.Effect(i)
 		switch e.Do {
@@ -72,8 +72,8 @@ func (k *keeper) endFirst(at *room.Step) (tell []func()) {
 	return append(cancels, tell...)
 }
 
-// lose takes what is lost off what depends on it. It needs mu; what it returns runs
-// without it: first cancel, which calls nobody, then tell.
+// lose applies a loss to the hold. It needs mu. Both results must run without mu, cancel first: it calls no
+// hook, tell does.
 func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
 	if e.Hold == nil {
 		k.c.losses.Add(1)
@@ -82,12 +82,12 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	h.owe(1)
 	if !h.told && k.c.cfg.hooks.Acquired != nil {
-		return h.lose(why), nil // acquiredHook tells of both, if the call comes to have the hold
+		return h.lose(why), nil // Acquired has not been reported yet; acquiredHook reports Acquired and then Lost
 	}
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
 }
 
-// follow does what can be done at any time, and waits for nobody.
+// follow carries out an effect that needs no mutex and no order. It does not block.
 func (k *keeper) follow(e *room.Effect) {
 	switch e.Do {
 	case room.Wake:
@@ -101,14 +101,15 @@ func (k *keeper) follow(e *room.Effect) {
 	}
 }
 
-// newEntry needs k.mu. With first it carries the claim of its flow.
+// newEntry makes an acquisition with an entry. It needs k.mu. If first is set, the entry carries the claim of
+// its flow.
 func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
 		a.number = k.c.owners.Add(1)
 	}
-	if a.Named() || k.room.Shared { // the number of its holds can change
+	if a.Named() || k.room.Shared { // its number of holds can change
 		a.makeTurn()
 	}
 	a.task.Of = a
@@ -116,26 +117,25 @@ func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 	return a
 }
 
-// keys are made when they are sent: a held lock needs one of them, now and then.
+// keys builds the key names on demand: a held lock rarely needs one.
 func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
 
-// serverNow estimates in ms the clock of the server that has the lock, for
-// not-after times only: too early costs a round trip, too late keeps an ended
-// nonce for longer. No trust rests on it. The servers of a Cluster have a clock
-// each: what another one says is no more than the first guess.
+// serverNow estimates the clock of the lock's server in ms. It is only used for not-after times. A value too
+// low costs a round trip; a value too high keeps an ended nonce for longer. No trust depends on it. Each
+// server of a Cluster has its own clock, so the value of another server is only a first guess.
 func (k *keeper) serverNow() int64 { return time.Now().UnixMilli() + k.skew.Load() }
 
-// sample notes what the clock says of the server that has the lock.
+// sample records the clock of the lock's server from a reply.
 func (k *keeper) sample(serverMs int64) {
 	if serverMs == 0 {
-		return // the answer does not say
+		return // the reply has no server time
 	}
 	skew := serverMs - time.Now().UnixMilli()
 	k.skew.Store(skew)
 	k.c.skew.Store(skew)
 }
 
-// acquireCall needs k.mu.
+// acquireCall returns the command for an acquire request. It needs k.mu.
 func (k *keeper) acquireCall(q room.Request, ticket int64, echo wire.Echo) transport.Call {
 	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
 	if q.OneKey {
@@ -144,7 +144,7 @@ func (k *keeper) acquireCall(q room.Request, ticket int64, echo wire.Echo) trans
 	return call
 }
 
-// runAll calls each of them, though a hook that one calls panics or ends its goroutine.
+// runAll calls every function, even if one panics or ends its goroutine (a hook may do either).
 func runAll(todo []func()) {
 	if len(todo) == 0 {
 		return

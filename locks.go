@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// scanStep is how many keys a server looks at in one step, and locksPage how many locks
-	// it is asked about in one pipeline.
+	// scanStep is how many keys a server examines in one SCAN step. locksPage is how many locks one pipeline
+	// reads.
 	scanStep  = 512
 	locksPage = 64
 )
 
-// errLeft says that nobody wants to hear more.
+// errLeft says that the caller has left the loop.
 var errLeft = errors.New("the loop was left")
 
-// A scan is one loop over the locks.
+// A scan is one iteration over the locks of a client.
 type scan struct {
 	c     *Client
 	ctx   context.Context
@@ -56,7 +56,7 @@ func (s *scan) run(match string) (err error) {
 	return err
 }
 
-// again makes a few tries of what only reads, until ctx ends or the client is closed.
+// again makes a few tries of a reading request, until ctx ends or the client is closed.
 func (s *scan) again(try func() error) error {
 	if err := s.over(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *scan) again(try func() error) error {
 	return &requestError{err}
 }
 
-// over is why the loop has come to its end before it was through.
+// over returns why the iteration must end early, or nil.
 func (s *scan) over() error {
 	switch {
 	case s.ctx.Err() != nil:
@@ -89,7 +89,7 @@ func (s *scan) over() error {
 	return nil
 }
 
-// server goes through the keys of one server. That it failed is told, and is no error.
+// server reads the locks of one server. A failure is yielded to the caller and does not end the iteration.
 func (s *scan) server(at transport.Primary) error {
 	pattern := s.match.Hashes(s.c.cfg.prefix)
 	for from, through := uint64(0), false; !through; through = from == 0 {
@@ -98,7 +98,7 @@ func (s *scan) server(at transport.Primary) error {
 			keys, from, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep)
 			return err
 		})
-		if failed, asked := err.(*requestError); asked { //nolint:errorlint // of again, which wraps it where ctx has ended
+		if failed, asked := err.(*requestError); asked { //nolint:errorlint // again returns it unwrapped unless ctx has ended
 			if isRefused(err) {
 				err = fmt.Errorf("%w (needed: scan)", failed)
 			}
@@ -114,7 +114,7 @@ func (s *scan) server(at transport.Primary) error {
 	return nil
 }
 
-// found tells of the locks that have these keys.
+// found reads and yields the locks that have these keys.
 func (s *scan) found(keys []string) error {
 	var locks []*Lock
 	for _, k := range keys {
@@ -122,7 +122,7 @@ func (s *scan) found(keys []string) error {
 		sum := maphash.String(s.seed, name)
 		if _, again := s.seen[sum]; is && !again && s.match.Name(name) {
 			s.seen[sum] = struct{}{}
-			if l := s.c.NewLock(name); l.err == nil { // else relock has not made this key
+			if l := s.c.NewLock(name); l.err == nil { // relock does not make keys with a bad name
 				locks = append(locks, l)
 			}
 		}
@@ -136,7 +136,7 @@ func (s *scan) found(keys []string) error {
 	return s.look(locks)
 }
 
-// look asks about locks in one pipeline, and tells of those that are in use.
+// look reads locks in one pipeline, and yields those that are in use.
 func (s *scan) look(locks []*Lock) error {
 	all, errs, labels := make([]Info, len(locks)), make([]error, len(locks)), []*string(nil)
 	for i, page := range s.pages(locks) {
@@ -158,7 +158,7 @@ func (s *scan) look(locks []*Lock) error {
 	return nil
 }
 
-// pages are the first pages of the locks; nil where that could not be had.
+// pages returns the first page of each lock, or nil for a lock whose page could not be read.
 func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	calls, pages := make([]transport.Call, len(locks)), make([]*wire.InfoReply, len(locks))
 	for i, l := range locks {
@@ -172,8 +172,8 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	return pages
 }
 
-// whole makes an Info of a page, with the IDs of clients as labels. Where one page is not all
-// it asks for the lock alone.
+// whole makes an Info of a page, with client IDs as labels. If the first page is not the whole lock, it reads
+// the lock again on its own.
 func (s *scan) whole(l *Lock, page *wire.InfoReply) (Info, error) {
 	if page == nil || page.Next > 0 {
 		info, _, err := readInfo(s.ctx, l)
@@ -187,7 +187,7 @@ func (s *scan) whole(l *Lock, page *wire.InfoReply) (Info, error) {
 	return info, nil
 }
 
-// tell hands the loop something, and returns errLeft where it wants no more.
+// tell yields one value. It returns errLeft if the caller has left the loop.
 func (s *scan) tell(info Info, err error) error {
 	if !s.yield(info, err) {
 		return errLeft

@@ -24,9 +24,9 @@ import (
 // of several clients, also on servers of their own.
 type Multi struct {
 	locks []*Lock // in the order of their keys
-	err   error   // the locks do not go together: what every call returns
+	err   error   // why the locks cannot be held together; every call returns it
 
-	register quorum.Register[*MultiHold] // made by Lock and TryLock, to be ended by Unlock
+	register quorum.Register[*MultiHold] // holds of Lock and TryLock, ended by Unlock
 }
 
 var _ Locker = (*Multi)(nil)
@@ -44,7 +44,7 @@ func NewMulti(locks ...*Lock) *Multi {
 	return m
 }
 
-// usable is the error of a Multi that was not made of locks that go together.
+// usable returns the error of a Multi whose locks cannot be held together, or that was not made by NewMulti.
 func (m *Multi) usable() error {
 	if m == nil || m.err == nil && len(m.locks) == 0 {
 		return fmt.Errorf("relock: %w: make a Multi with NewMulti, of at least one lock", ErrInvalidOption)
@@ -99,7 +99,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 }
 
 func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*MultiHold, error) {
-	wait = max(wait, 0) // the least Duration less any is the largest
+	wait = max(wait, 0) // negative waits could overflow in the subtraction below
 	began := time.Now()
 	bounded := ctx
 	if ctx != nil {
@@ -116,10 +116,9 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
 }
 
-// acquire asks anew when a lock was lost while the next was waited for: what is
-// not held whole is not a result.
-//
-// over is the error of a call whose time has ended: what it has by then is not a result either.
+// acquire tries until it holds all the locks at once. If a lock is lost while the next one is waited for, it
+// starts again. If the time of the call has ended, over returns its error, and acquire gives back what it
+// holds.
 func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -173,8 +172,8 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx conte
 	}, fn)
 }
 
-// together says why the locks cannot be held together. One name twice would wait
-// for itself; that of two servers counts as the same, so that tokens have a name each.
+// together returns why the locks cannot be held together. A Multi with one name twice would wait for itself.
+// The same name on two servers is refused too, because Tokens has one entry a name.
 func together(locks []*Lock) error {
 	seen := make(map[string]bool, len(locks))
 	for _, l := range locks {
@@ -191,7 +190,7 @@ func together(locks []*Lock) error {
 	return nil
 }
 
-// undoTime is for how long after its wait a try that has failed stays for what it gives back.
+// undoTime is how long a failed try may take, after its wait, to give back what it holds.
 const undoTime = 100 * time.Millisecond
 
 // A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost
@@ -201,15 +200,15 @@ type MultiHold struct {
 	holds []*Hold // in the order of the locks' keys
 
 	once sync.Once
-	lost chan struct{} // made by the first Lost
+	lost chan struct{} // made by the first call of Lost
 }
 
 func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
 
-// endAll ends all the holds, side by side. It looks for losses first: else the release of one of them
-// could end their contexts before that of another finds its loss, and the cause be no ErrLost.
+// endAll ends all the holds at the same time. It looks for losses first. Otherwise the release of one hold
+// could end the shared context before another hold finds its loss, and the cause would not be ErrLost.
 func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
-	defer func() { err = quorum.EndAll(h.holds, end) }() // also where a hook of the loss does not return
+	defer func() { err = quorum.EndAll(h.holds, end) }() // also if a hook panics or ends its goroutine
 	_ = h.Err()
 	return nil
 }
@@ -225,8 +224,7 @@ func (h *MultiHold) Release() error {
 	return h.endAll((*Hold).Release)
 }
 
-// giveBack ends holds that no caller has seen. A call whose context has ended does
-// not wait for Redis.
+// giveBack ends holds that no caller has seen. It does not wait for Redis if the context has ended.
 func (h *MultiHold) giveBack(ctx context.Context) {
 	released := make([]chan struct{}, len(h.holds))
 	for i, hold := range h.holds {
@@ -245,7 +243,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		select {
 		case <-released[i]:
 		case <-ctx.Done():
-		case <-hold.lock.c.closing: // a closed client starts nothing, and has lost the hold
+		case <-hold.lock.c.closing: // a closed client starts nothing and has lost the hold
 		}
 	}
 }

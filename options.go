@@ -51,12 +51,12 @@ func Replicas(n int, timeout time.Duration) LockOption {
 const (
 	maxReplicas = 16
 	maxAckTime  = 10 * time.Second
-	// ackShare is how much of the TTL the replicas may take at most: a renewal
-	// that they miss leaves room for another before the trust ends.
+	// ackShare bounds the time of the replicas to a quarter of the TTL. After a renewal that they miss there
+	// is still time for another one before the trust ends.
 	ackShare = 4
 )
 
-// fits checks the time for replicas against what it is part of, once all options have been given.
+// fits checks the time for replicas against the TTL and the read timeout, once all options are known.
 func fits(r room.Replicas, ttl, readTimeout time.Duration) error {
 	if r.Timeout > ttl/ackShare {
 		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.Timeout, ttl)
@@ -86,7 +86,8 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	return t, nil
 }
 
-// suits is asked for all terms, wherever they come from: a ticket's are of another redis client.
+// suits checks that the redis client can do what the terms need. It is called for the terms of tickets too,
+// because a ticket may come from a process with another redis client.
 func (t terms) suits(tr *transport.Transport) error {
 	if err := fits(t.Replicas, t.TTL, tr.ReadTimeout()); err != nil {
 		return err
@@ -97,7 +98,7 @@ func (t terms) suits(tr *transport.Transport) error {
 	return nil
 }
 
-// weightless refuses a weight of what has no permits.
+// weightless refuses Weight for locks that have no permits.
 func (t terms) weightless() error {
 	if t.Permits.Weight == 0 {
 		return nil
@@ -105,7 +106,7 @@ func (t terms) weightless() error {
 	return fmt.Errorf("%w: Weight of %d; only a semaphore has permits, see NewSemaphore", ErrInvalidOption, t.Permits.Weight)
 }
 
-// rests refuses what cannot rest: locks of that kind may be held by several.
+// rests refuses AtLeast for kinds of lock that several may hold at once.
 func (t terms) rests(kind string) error {
 	if t.Rest.For > 0 && kind != wire.KindPlain {
 		return fmt.Errorf("%w: AtLeast on a lock that several may hold; take one of NewLock", ErrInvalidOption)
@@ -113,8 +114,8 @@ func (t terms) rests(kind string) error {
 	return nil
 }
 
-// restless refuses a rest for all that a client makes: no handle could unset it, and of those
-// that several may hold each call would fail.
+// restless refuses AtLeast in Defaults. No handle could unset it, and every call on a kind of lock that
+// cannot rest would fail.
 func (t terms) restless() error {
 	if t.Rest.For == 0 {
 		return nil
@@ -145,35 +146,34 @@ type lockOption func(*terms) error
 func (o lockOption) applyLock(t *terms) error { return o(t) }
 
 type config struct {
-	terms          terms // of locks that say nothing else
+	terms          terms // defaults of the client's locks
 	prefix         string
 	releaseTimeout time.Duration
 	tokenKeep      time.Duration
 	log            *slog.Logger
 	hooks          Hooks
-	sharded        bool // waiters are woken over sharded pub/sub
+	sharded        bool // waiters are woken by sharded pub/sub
 	label          string
-	whoHolds       bool // errors of waits that end say so
+	whoHolds       bool // errors of waits that ended name the holder
 }
 
-// An origin is where locks come from: the client that makes them, and of which kind.
+// An origin is the client and the kind of a lock.
 type origin struct {
 	c    *Client
 	kind string
 }
 
-// A spec is what handles have in common that are made alike. It does not change,
-// so one record serves any number of them.
+// A spec is what handles with the same options have in common. It never changes, so any number of handles
+// share one.
 type spec struct {
 	origin
 	terms     terms
-	err       error // a bad name or option: what every call returns
-	read      bool  // holds are shared with other readers, or of a semaphore
-	anonymous bool  // every acquisition is of a new owner, whatever ctx says
+	err       error // a bad name or option; every call returns it
+	read      bool  // a reading side or a semaphore: several grants may hold at once
+	anonymous bool  // each acquisition has a new owner, whatever ctx says
 }
 
-// specs are the latest that each constructor has made: mostly those of the next
-// handle as well.
+// specs are the latest spec of each constructor. The next handle often has the same.
 type specs [4]atomic.Pointer[spec]
 
 const (
@@ -203,8 +203,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, fits(c.terms.Replicas, c.terms.TTL, 0)
 }
 
-// suits refuses what a redis client cannot be relied on for of which it is not
-// known where it sends a command.
+// suits refuses options that need a redis client of a known type, one of which it is known which server gets
+// a command.
 func (c config) suits(t *transport.Transport) error {
 	if c.sharded && !t.Knows() {
 		return unknownClient("ShardedPubSub") // channels of several servers would share a connection
@@ -212,13 +212,12 @@ func (c config) suits(t *transport.Transport) error {
 	return c.terms.suits(t)
 }
 
-// unknownClient is the error of an option that needs to know on which server a key is.
+// unknownClient returns the error of an option that must know which server has a key.
 func unknownClient(option string) error {
 	return fmt.Errorf("%w: %s with a redis client of a type that relock does not know; pass a *redis.Client or *redis.ClusterClient, or a decorator that embeds one of these and not redis.UniversalClient", ErrInvalidOption, option)
 }
 
-// between checks a duration. Redis counts in milliseconds, so a fraction of one
-// is refused rather than rounded.
+// between checks a duration. Redis counts in ms, so a fraction of a ms is refused rather than rounded.
 func between(what string, d, least, most time.Duration) error {
 	if d < least || d > most || d%time.Millisecond != 0 {
 		return fmt.Errorf("%w: %s of %v; allowed are whole milliseconds from %v to %v", ErrInvalidOption, what, d, least, most)

@@ -19,10 +19,12 @@ import (
 // lost if a minority of them fails. It does not protect from pauses, from clocks, and from
 // primaries that restart at once without their data: see docs/guarantees.md.
 type Quorum struct {
-	clients []*Client // one for each primary, in the order in which contenders take them
+	clients []*Client // one for each primary, in the order in which all contenders acquire them
 	leaving leaving.Book
 
-	splits, entries atomic.Int64 // attempts of which some primaries were had and others not; grants of named owners
+	// splits counts attempts that acquired some primaries and not others. entries counts grants of named
+	// owners.
+	splits, entries atomic.Int64
 }
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the
@@ -59,10 +61,10 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// check returns what tells clients of one server: on it, a client meets the hold of another client
-// of the Quorum, which should have its hold on another server. That keeps the lock taken for ever;
-// and a named owner enters it once for each client, and holds a majority of one server.
-// Questions cost commands, so the 1st, 2nd, 4th, 8th ... occasion is checked.
+// check returns a function that detects clients of the same server. On such a server a client meets the hold
+// of another client of the Quorum, so the lock would stay taken for ever. A named owner would even enter it
+// once for each client and mistake one server for a majority. The check costs commands, so it runs only on
+// the 1st, 2nd, 4th, 8th ... occasion.
 func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
 	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
 		var granted []int
@@ -91,11 +93,11 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had
 	}
 }
 
-// meets returns an error where another client of the Quorum holds on the server of this one.
+// meets returns an error if another client of the Quorum holds on this client's server.
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 	holders, err := holdingClients(ctx, l)
 	if err != nil {
-		return nil //nolint:nilerr // a server that does not answer tells nothing
+		return nil //nolint:nilerr // a server that does not answer shows nothing
 	}
 	for i, c := range q.clients {
 		if i != client && slices.Contains(holders, c.id) {
@@ -113,15 +115,15 @@ func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 type QuorumLock struct {
 	name     string
 	quorum   *Quorum
-	first    *Lock       // on the first primary: it has the terms, and stands for the name
-	majority quorum.Lock // what to gather
+	first    *Lock       // on the first primary; it has the terms and the name
+	majority quorum.Lock // acquires the primaries
 	register quorum.Register[*QuorumHold]
 }
 
 var _ Locker = (*QuorumLock)(nil)
 
-// caller returns who asks. A call under a context of a live hold of the same lock by
-// somebody else would wait for itself.
+// caller returns the owner that the call locks as. It refuses a call whose context descends from a live hold
+// of the same lock by another owner: that call would wait for itself.
 func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
 	if err = l.usable(); err != nil {
 		return "", err
@@ -142,8 +144,7 @@ func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
 	return owner, lockError(l.name, err)
 }
 
-// usable is what every call returns on a QuorumLock that nobody has made, or not as it
-// should be; nil on others.
+// usable returns the error of a QuorumLock that was not made by NewLock or has a bad name or option, or nil.
 func (l *QuorumLock) usable() error {
 	if l == nil || l.first == nil {
 		return fmt.Errorf("relock: %w: make a QuorumLock with NewQuorum and NewLock", ErrInvalidOption)
@@ -151,9 +152,9 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
-// outdo has the older of two majorities on one handle be lost. The lock has one majority at a
-// time, and the primaries have yet to tell the older one. Holds of one named owner are of one
-// majority, or its primaries have just been asked for that owner.
+// outdo marks the older of two majorities on one handle as lost. The lock has one majority at a time, and the
+// primaries have not told the older one yet. Two holds of the same named owner share a majority, so they are
+// left alone.
 func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
@@ -166,9 +167,9 @@ func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	}
 }
 
-// occupied is why the handle can have no further hold, and which hold that is: one of somebody
-// else is lost, whose Unlock is still to come and must not end another. freed is closed when
-// it has come.
+// occupied returns an error if the handle cannot have another hold. A lost hold of another owner occupies it:
+// its Unlock is still to come and must not end another hold. freed is closed when that hold has been
+// unlocked.
 func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
 	lost, freed, is := l.register.Lost()
 	if !is {
@@ -284,7 +285,7 @@ func (l *QuorumLock) newest() (h *QuorumHold) {
 	return h
 }
 
-// acquire asks until a majority is had, for a handle that nothing occupies.
+// acquire tries until the call holds a majority and no lost hold occupies the handle.
 func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error) {
 	owner, said := l.caller(ctx)
 	if said != nil {
@@ -297,7 +298,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		if err == nil {
 			h.majority, err = l.majority.Attempt(ctx, m.once)
 		}
-		if err == nil && ending.Passed(ctx) { // somebody else may have been granted since
+		if err == nil && ending.Passed(ctx) { // another client may have been granted the lock since
 			h.majority.GiveBack(ctx)
 			err = ErrNotAcquired
 		}
@@ -311,10 +312,11 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			if lost == h {
 				err = fmt.Errorf("%w: the majority was lost as it was granted", ErrNotAcquired)
 			}
-			h.majority.GiveBack(ctx) // nobody has had it
+			h.majority.GiveBack(ctx) // no caller has seen it
 		}
 		few, busy := ending.Is(err, quorum.ErrFewAnswer), ending.Is(err, ErrNotAcquired) || ending.Is(err, errOccupied)
-		if said == nil || !few || ctx.Err() == nil { // else the end of ctx has cut the attempt short
+		// Otherwise ctx ended during the attempt, and the error of the attempt before says more.
+		if said == nil || !few || ctx.Err() == nil {
 			said = err
 		}
 		if m.once || !few && !busy || !transport.Pause(ctx, freed, transport.Backoff(min(try, 5))) && ctx.Err() != nil {
@@ -342,7 +344,7 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	stop := h.majority.AfterEnd(cancel)
-	context.AfterFunc(inner, func() { stop() }) // a long hold may have many
+	context.AfterFunc(inner, func() { stop() }) // frees it early: a long hold may have many contexts
 	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 }
 
@@ -395,7 +397,7 @@ func (h *QuorumHold) Owner() string {
 	return owner
 }
 
-// elected is what the majority has made the hold's.
+// elected returns the token and the owner that the majority agreed on.
 func (h *QuorumHold) elected() (token int64, owner string) {
 	if h.unmade() {
 		return 0, ""
@@ -418,7 +420,7 @@ func (h *QuorumHold) Release() error {
 
 type quorumKey struct{}
 
-// A quorumContext asks the clock before it answers, as a holdContext does.
+// A quorumContext checks the clock before it answers, as a holdContext does.
 type quorumContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -446,20 +448,20 @@ func (c *quorumContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// seldom counts occasions, and says whether the count is a power of two.
+// seldom increments n and reports whether it is now a power of two.
 func seldom(n *atomic.Int64) bool {
 	count := n.Add(1)
 	return count&(count-1) == 0
 }
 
-// A primary is a lock's name on one of them. Each hold is of a handle of its own: a lost
-// one that is not released occupies its handle.
+// A primary is the lock on one of the primaries. Each hold uses its own handle, because a lost hold that is
+// not released occupies its handle.
 type primary struct{ *Lock }
 
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().try(ctx, wait, manner{quiet: true}) // its error is the quorum's, which names no holder
+	h, err := p.handle().try(ctx, wait, manner{quiet: true}) // the quorum makes the error, which names no holder
 	return part{h}, err
 }
 

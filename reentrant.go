@@ -265,17 +265,17 @@ func (s *syncLocker) Unlock() {
 	}
 }
 
-// A manner is how a call asks.
+// A manner says how a call acquires.
 type manner struct {
 	once   bool // one attempt, no waiting
-	quiet  bool // that the lock is taken is no error of the call
-	unlock bool // Unlock is to end the hold: nobody has it to Release
+	quiet  bool // report a taken lock as false, not as an error
+	unlock bool // owned by the handle: ended by Unlock, since no *Hold is returned
 }
 
 func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
 	m.once = wait <= 0
 	if ctx == nil || l.unmade() {
-		return l.acquire(ctx, m) // which says so
+		return l.acquire(ctx, m) // acquire returns the error for this
 	}
 	limit := wait
 	if wait <= 0 {
@@ -303,7 +303,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	return nil, lockError(l.Name(), err)
 }
 
-// enter checks all that can be said without Redis, and says who locks.
+// enter makes all checks that need no Redis, and returns the owner that the call locks as.
 func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	if err := l.bad(); err != nil {
 		return "", err
@@ -322,7 +322,7 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 
 func (l *Lock) unmade() bool { return l == nil || l.spec == nil }
 
-// bad is what every call on the handle returns, or nil.
+// bad returns the error that every call on the handle returns, or nil.
 func (l *Lock) bad() error {
 	if l.unmade() {
 		return errUnmadeLock
@@ -330,11 +330,8 @@ func (l *Lock) bad() error {
 	return l.err
 }
 
-// This file is how a call comes to a hold of its handle, or to say why not. How it
-// gets one of Redis, or of its own process, is in pubsub_wait.go.
-
-// obtain makes a hold of this handle. A grant that is lost again before the
-// call could return, as in a pause, is not a result: it asks anew.
+// obtain acquires a hold for this handle. If the grant is lost before the call can return, for example in a
+// pause, obtain acquires again.
 func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
@@ -362,8 +359,8 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 	}
 }
 
-// gate waits while a lost hold of somebody else, not yet unlocked, occupies the
-// handle: its Unlock is still to come, and must not end a later hold.
+// gate waits while the handle has another owner's lost hold that is not unlocked yet. The Unlock of that hold
+// is still to come and must not end a later hold.
 func (l *Lock) gate(w *waiting) error {
 	if err := l.owes(w.owner); err != nil {
 		return err
@@ -397,14 +394,14 @@ func (l *Lock) gate(w *waiting) error {
 	}
 }
 
-// errOccupied is what a call returns that does not wait for the Unlock of a lost hold.
+// errOccupied is returned by a call that does not wait for the Unlock of a lost hold.
 var errOccupied = fmt.Errorf("%w; an earlier hold of this handle was lost and must be unlocked first: each success needs its Unlock, also after a loss", ErrLost)
 
-// hand puts a hold on the handle, for its call to return, or gives it back.
+// hand adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
 func (l *Lock) hand(w *waiting, h *Hold) error {
 	return l.keep(h, func() error {
-		if w.ticket == "" { // else the hold is one that was handed over
-			// The loss may have been found as Redis was asked. A loss of h itself does not count.
+		if w.ticket == "" { // otherwise the hold was resumed from a ticket
+			// The loss may have been found while Redis was asked. A loss of h itself does not count here.
 			if err := l.owes(w.owner); err != nil && h.peek() == nil {
 				return err
 			}
@@ -421,8 +418,8 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 	})
 }
 
-// keep leaves a hold to its call if fn returns nil. It is given back at once else,
-// and where a hook panics or ends its goroutine: nobody would ever unlock it.
+// keep leaves the hold to its call if fn returns nil. Otherwise the hold is given back, also if a hook panics
+// or ends its goroutine: nobody would ever unlock it.
 func (l *Lock) keep(h *Hold, fn func() error) (err error) {
 	kept := false
 	h.use(1)
@@ -447,7 +444,7 @@ func (l *Lock) newest() *Hold {
 	return l.holds.newest()
 }
 
-// newHold returns a hold of the handle, to be made one of a session.
+// newHold returns a new hold of the handle that does not belong to a session yet.
 func (l *Lock) newHold(unlock bool) *Hold {
 	h := &Hold{lock: l, unlock: unlock}
 	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
@@ -460,7 +457,7 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	l.mu.Lock()
 	for l.holds.newest() != nil {
 		l.mu.Unlock()
-		l.judge() // may call hooks, and so take any time
+		l.judge() // without l.mu, because it may call hooks, which take any time
 		if h != nil && h.judge() != nil {
 			return nil, errGone
 		}
@@ -473,12 +470,13 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 			break
 		}
 		l.mu.Unlock()
-		h.outdo(rival) // the holder may not have heard of its loss: its Unlock must not end h
+		h.outdo(rival) // the holder may not know of its loss yet, and its Unlock must not end h
 		l.mu.Lock()
 	}
 	defer l.mu.Unlock()
 	freed, err = l.occupied(w.owner, h, w.unlock)
-	if err == nil && freed == nil && h != nil && !h.listed { // a wait of its owner may have put it there, and an Unlock have taken it
+	// A wait of its owner may have listed h already, and an Unlock may have taken it off again.
+	if err == nil && freed == nil && h != nil && !h.listed {
 		l.holds.add(h)
 	}
 	return freed, err
@@ -495,9 +493,9 @@ func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct
 		if named := alike.acquisition().Named(); named != (owner != "") || named && alike.acquisition().owner() != owner {
 			return nil, fmt.Errorf("%w: the holds of one handle that Unlock may end belong to one named owner, or all to none, where several hold at once; use a handle for each owner", ErrOwnerMismatch)
 		}
-		return nil, nil // any of its unlocks will do
+		return nil, nil // any of its Unlocks may end any of its holds
 	}
-	// The last look may be older than a loss, so only a nested hold relies on it.
+	// The last judgement may be older than a loss, so only a nested hold relies on it.
 	if l.holds.noneLost() && (h == nil || l.holds.whole() == h.hold.Session) {
 		return nil, nil
 	}
@@ -518,9 +516,9 @@ func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct
 	return nil, nil
 }
 
-// alike returns a hold of a side or semaphore whose owner has to be that of one that is
-// to be added, or nil: of those for reading any, since all are of one, and of those of a
-// semaphore one that Unlock is to end, as that one is. It needs l.mu.
+// alike returns an existing hold whose owner a new hold must share, or nil. For readers that is any hold,
+// because all of them have one owner. For semaphores it is any hold that Unlock may end, if Unlock ends the
+// new one too. It needs l.mu.
 func (l *Lock) alike(unlock bool) *Hold {
 	if l.kind != wire.KindSemaphore {
 		return l.holds.newest()
@@ -545,8 +543,8 @@ func (l *Lock) owes(owner string) error {
 	return nil
 }
 
-// rival returns a live hold of another grant on the same handle, or nil. An exclusive lock has
-// one grant at a time, so one of the two is over, and its renewal has yet to say so. It needs l.mu.
+// rival returns a live hold of another grant on the same handle, or nil. An exclusive lock has one grant at a
+// time, so one of the two grants has ended, and no renewal has noticed that yet. rival needs l.mu.
 func (l *Lock) rival(h *Hold) *Hold {
 	if l.read || l.holds.whole() == h.hold.Session {
 		return nil
@@ -566,16 +564,15 @@ func (l *Lock) rival(h *Hold) *Hold {
 	return nil
 }
 
-// errRegranted is why a hold is lost whose handle has been granted the lock again.
+// errRegranted is why a hold is lost if its handle has been granted the lock again.
 var errRegranted = fmt.Errorf("%w: it has granted the lock again, to another call of the same handle", room.ErrRemoved)
 
-// next returns the hold that an Unlock ends, or nil: a lost one first, else the newest. Holds of
-// Acquire and Do come last: after a loss of several, an Unlock must not take the hold that Do is
-// about to end.
+// next returns the hold that Unlock ends, or nil. A lost hold comes first, otherwise the newest. Holds of
+// Acquire and Do come last: after several losses, an Unlock must not end the hold that a Do is about to end.
 //
-// Where several grants hold at once, as of readers, next returns the oldest hold instead. A loss
-// of data takes the older grants first and is not known here at once. So no Unlock by a caller
-// whose hold is lost ends the hold of a caller who came after the loss. It needs l.mu.
+// If several grants hold at once, as with readers, next returns the oldest hold instead. A loss of data ends
+// the older grants first, and this client may not know of it yet. So an Unlock by a caller that lost its hold
+// does not end the hold of a caller that came after the loss. next needs l.mu.
 func (l *Lock) next() (found *Hold) {
 	if l.holds.tally == nil {
 		return l.holds.newest()
@@ -606,8 +603,8 @@ func (l *Lock) next() (found *Hold) {
 	return found
 }
 
-// nextAbsent returns the absent hold that an Unlock is for, or nil: the newest, and one that
-// its caller has to Release only where there is no other. It needs l.mu.
+// nextAbsent returns the absent hold that Unlock ends, or nil. The newest one comes first. A hold that its
+// caller must Release is returned only if there is no other. It needs l.mu.
 func (l *Lock) nextAbsent() (found *Hold) {
 	if l.holds.tally == nil {
 		return nil
@@ -620,10 +617,9 @@ func (l *Lock) nextAbsent() (found *Hold) {
 	return found
 }
 
-// judge judges the holds of the handle by the clock, and returns how many are live.
-// Where an earlier look at each says that none can be lost, it asks none: each trust
-// is looked at about once a lease. It takes l.mu only to list them: a loss found here
-// calls hooks.
+// judge judges the holds of the handle by the clock and returns how many are live. It skips them if an
+// earlier judgement shows that none can be lost, so each trust is checked about once a lease. It takes l.mu
+// only to list them, because a loss that is found here calls hooks.
 func (l *Lock) judge() (live int) {
 	if l.unmade() {
 		return 0
@@ -652,7 +648,7 @@ func (l *Lock) judge() (live int) {
 	return live
 }
 
-// detach takes a hold off the handle.
+// detach removes a hold from the handle, also if its owner waits on a condition.
 func (l *Lock) detach(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -660,7 +656,7 @@ func (l *Lock) detach(h *Hold) {
 	l.holds.rejoin(h)
 }
 
-// remove reports whether the hold was there. It needs l.mu.
+// remove reports whether the hold was in the list. It needs l.mu.
 func (l *Lock) remove(h *Hold) bool {
 	found := l.holds.remove(h)
 	if t := l.holds.tally; found && t != nil && t.freed != nil {
@@ -670,7 +666,7 @@ func (l *Lock) remove(h *Hold) bool {
 	return found
 }
 
-// part takes a hold off the handle whose owner is about to wait on a condition.
+// part moves a hold from the list to the absent ones: its owner is about to wait on a condition.
 func (l *Lock) part(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -680,22 +676,23 @@ func (l *Lock) part(h *Hold) {
 	}
 }
 
-// take takes a hold off the handle, and reports whether it was there.
+// take removes a hold from the handle and reports whether it was there.
 func (l *Lock) take(h *Hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.remove(h)
 }
 
-// put puts a hold back that take took.
+// put puts back a hold that take removed.
 func (l *Lock) put(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.restore(h)
 }
 
-// restore puts back a hold that was taken off for a while, unless it is there, or has ended
-// since: who ends it looks for it after that, and one of the two sees the other. It needs l.mu.
+// restore puts back a hold that was removed for a while, unless it is listed or has ended. A concurrent
+// Release checks the list after it has marked the hold released; restore checks the mark after it has listed
+// the hold. One of them removes it. restore needs l.mu.
 func (l *Lock) restore(h *Hold) {
 	l.holds.rejoin(h)
 	if h.in.Load() == nil {
@@ -706,8 +703,8 @@ func (l *Lock) restore(h *Hold) {
 	}
 }
 
-// adopt adds a hold to the reading side, whose holds are of one named owner, or
-// all of none: also those that are lost and not unlocked yet.
+// adopt adds a hold to the reading side. All holds of a reading side belong to one named owner, or all to
+// none. That includes lost holds that are not unlocked yet.
 func (l *Lock) adopt(h *Hold) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -722,8 +719,7 @@ func (l *Lock) adopt(h *Hold) error {
 	return nil
 }
 
-// only returns the named acquisition that all holds of the handle are of, or nil. It
-// needs l.mu.
+// only returns the named acquisition that all holds of the handle belong to, or nil. It needs l.mu.
 func (l *Lock) only() *acquisition {
 	s := l.holds.whole()
 	if s == nil || !s.Named() {
@@ -732,8 +728,8 @@ func (l *Lock) only() *acquisition {
 	return acquired(s.Acquisition)
 }
 
-// nest is the short way of a nested acquisition through the handle that has the
-// outer hold; nil: take the long way.
+// nest acquires a nested hold without a command if this handle has the outer hold. It returns nil if that is
+// not possible.
 func (l *Lock) nest(owner string, unlock bool) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -743,15 +739,14 @@ func (l *Lock) nest(owner string, unlock bool) *Hold {
 	}
 	at := a.keeper.begin()
 	h := l.join(a.Session, unlock, &at)
-	a.keeper.end(&at) // a hold that is made calls nobody
+	a.keeper.end(&at) // making a hold calls no hook
 	if h != nil {
 		l.holds.add(h)
 	}
 	return h
 }
 
-// join makes a hold that Redis is not told of, or returns nil where it has to be. It
-// needs the keeper's mu.
+// join makes a hold without telling Redis. It returns nil if Redis must be told. It needs the keeper's mu.
 func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	if !s.CanJoin(&l.terms.Terms, l.read, at) {
 		return nil
@@ -761,8 +756,7 @@ func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	return h
 }
 
-// unnest is the short way of an Unlock that Redis need not hear of; nil: take
-// the long way.
+// unnest unlocks a nested hold without a command. It returns nil if Redis must be told.
 func (l *Lock) unnest() *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -784,7 +778,7 @@ func (l *Lock) unnest() *Hold {
 	return h
 }
 
-// sessionOf returns what the owner holds in this client, or nil.
+// sessionOf returns the acquisition by which the owner holds the lock in this client, or nil.
 func (l *Lock) sessionOf(owner string) *acquisition {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)

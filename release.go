@@ -14,22 +14,21 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A releasing is a release under way.
+// A releasing is a release in progress.
 type releasing struct {
 	a    *acquisition
 	note replay.Release
-	also []*releasing // those who end with it
+	also []*releasing // served acquisitions, which end with it
 	call transport.Call
-	// was: it was held until then, as far as can be known: what a second try finds
-	// gone, an unanswered first one may have released.
+	// was says that the lock was held until the release, as far as can be known. If a first try was
+	// unanswered and a second one finds nothing, the first one may have released the lock.
 	was  bool
 	lost bool // an earlier try went unanswered
-	// end is what comes of it, for others whose holds it ends; nil: there are none.
+	// end is the outcome for other calls whose holds this release ends; nil if there are none.
 	end *outcome
 }
 
-// begin is releasing in a place that the caller has for it: for most holds, which nobody
-// shares, that is its stack.
+// begin fills r, which the caller allocates. Most holds are not shared, so r can be on the caller's stack.
 func (r *releasing) begin(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string
@@ -41,17 +40,18 @@ func (r *releasing) begin(a *acquisition) {
 	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.Lasts(), r.note.Undone, served...)
 }
 
-// soon releases for an Unlock, and returns its verdict: by then, or it goes on without
-// anybody who waits.
+// soon releases for an Unlock and returns its result. If Redis has not answered at the instant by, the
+// release goes on in the background.
 func (r *releasing) soon(by time.Time) error {
 	a, c := r.a, r.a.keeper.c
 	first := c.ctx
 	if c.transport.KeepsTime() {
-		// The first try has nothing to watch but the time, and so needs no goroutine
-		// but its caller's. A Close meanwhile does not cut it short.
+		// The first try is bounded by its timeout alone, so it needs no goroutine to watch a context. A Close
+		// in the meantime does not interrupt it.
 		first = context.Background()
 	}
-	// A try may take two thirds longer where a connection has to be made first.
+	// A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that is
+	// left.
 	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
@@ -64,7 +64,7 @@ func (r *releasing) soon(by time.Time) error {
 	case transport.Hopeless(err):
 		r.forget(false)
 	default:
-		late := *r // r may be on the stack of its Unlock
+		late := *r // a copy, because r may be on the stack of the Unlock
 		late.later()
 		return verdict
 	}
@@ -72,7 +72,7 @@ func (r *releasing) soon(by time.Time) error {
 	return verdict
 }
 
-// verdict is what an Unlock returns whose release has ended with err.
+// verdict returns what Unlock returns if its release ended with err.
 func (r *releasing) verdict(err error) error {
 	switch {
 	case err == nil && r.was:
@@ -85,9 +85,8 @@ func (r *releasing) verdict(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// later releases while nobody waits for it, except later attempts of this client.
-// When it gives up the lease has ended, and Shutdown must not wait any longer: nor for a
-// rest, which goes on without it.
+// later releases in the background. When it gives up, the lease has ended. Shutdown waits until then and no
+// longer, so the retries for a rest are not counted.
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
@@ -112,8 +111,8 @@ func (r *releasing) later() {
 	}
 }
 
-// run tries until it is answered or ctx ends; err is how an earlier try ended, which
-// counts as the first.
+// run tries until Redis has answered or ctx ends. err is the result of an earlier try, which counts as the
+// first.
 func (r *releasing) run(ctx context.Context, err error) error {
 	tried, unsent := err != nil, false
 	err = transport.Try(ctx, nil, func() (again bool, _ error) {
@@ -124,7 +123,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 		done, err := r.try(ctx, trust.Attempt(r.a.Terms.TTL))
 		if !unsent && err != nil && transport.Classify(err) == transport.NotExecuted {
 			unsent = true
-			return true, nil // a call that was cut short has taken the connection with it: there is another
+			return true, nil // an interrupted call has closed its connection; a new one is tried at once
 		}
 		return !done, err
 	})
@@ -134,10 +133,10 @@ func (r *releasing) run(ctx context.Context, err error) error {
 	return err
 }
 
-// errAgain says that Redis wants to be asked again.
+// errAgain says that the release must be sent again, with all its keys.
 var errAgain = errors.New("redis asks for another form of the request")
 
-// try makes one try. What is not done, without an error, is to be tried again at once.
+// try sends the release once. If done is false and err is nil, the caller must try again at once.
 func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, err error) {
 	a, c := r.a, r.a.keeper.c
 	raw, err := c.transport.Do(ctx, timeout, r.call)
@@ -165,7 +164,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 		r.was = r.was || r.lost || state == wire.WasHeld
 		return true, nil
 	}
-	// With more, the lock is released, and the queue needs further calls to move on.
+	// If more is set, the lock is released, but the queue needs further calls to move on.
 	r.was = r.was || state == wire.WasHeld
 	r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
 	if more {
@@ -174,7 +173,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	return false, errAgain
 }
 
-// forget has a release remembered that was sent, answered or not.
+// forget records a release that was sent, whether or not it was answered.
 func (r *releasing) forget(answered bool) {
 	for _, with := range r.also {
 		with.forget(answered)
@@ -182,7 +181,7 @@ func (r *releasing) forget(answered bool) {
 	r.a.keeper.c.registry.released(r.a, r.note, answered)
 }
 
-// settle notes what has come of a release, for those who wait for that.
+// settle publishes the result of the release to the calls that wait for it.
 func (r *releasing) settle(verdict error) {
 	if r.end == nil {
 		return
@@ -191,8 +190,8 @@ func (r *releasing) settle(verdict error) {
 	close(r.end.known)
 }
 
-// An outcome is what comes of a release by which a session ends.
+// An outcome is the result of a release that ends a session.
 type outcome struct {
-	known chan struct{} // closed once err is the verdict
+	known chan struct{} // closed once err is set
 	err   error
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// The suites in test/ reach in here, and nowhere else; so does the command, to learn whom it has removed,
-// and relockweb, to tell a rest from a later one.
+// seam gives access to unexported state. Only three may use it: the suites in test/; the command, to learn
+// which holders it has removed; and relockweb, to tell a rest from a later one.
 func init() {
 	seam.Spread = &transport.Spread
 	seam.Scripts = wire.Scripts()
@@ -78,7 +78,7 @@ func seamsOfALock() {
 	}
 }
 
-// seamsOfTools are what the command and relockweb reach.
+// seamsOfTools sets what the command and relockweb use.
 func seamsOfTools() {
 	seam.Info = func(ctx context.Context, lock any) (info any, now int64, err error) {
 		l := lock.(*Lock)
@@ -100,8 +100,8 @@ func seamsOfTools() {
 	}
 }
 
-// kept counts what c keeps: sessions that ask, are queued, held or being released,
-// locks, goroutines, and calls of Redis.
+// kept counts what c keeps: sessions (asking, queued, held or being released), rooms, goroutines, and calls
+// to Redis.
 func kept(c *Client) (sessions, rooms, tasks, calls int) {
 	r := &c.registry
 	r.mu.Lock()
@@ -112,7 +112,7 @@ func kept(c *Client) (sessions, rooms, tasks, calls int) {
 	return len(r.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 }
 
-// remembers says whether c looks after releases, which takes a timer.
+// remembers reports whether c still watches over releases, which needs a timer.
 func remembers(c *Client) bool {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
@@ -128,8 +128,8 @@ func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
 	return all, err
 }
 
-// unlocked says whether the caller holds none of the mutexes under which l's
-// state is kept: whoever else has one gives it back while it is asked for.
+// unlocked reports whether the caller holds none of the mutexes that guard l's state. Another goroutine that
+// holds one unlocks it within comesFree.
 func unlocked(l *Lock) bool {
 	if !comesFree(&l.mu) {
 		return false
@@ -150,7 +150,7 @@ func unlocked(l *Lock) bool {
 	return true
 }
 
-// comesFree locks mu, unless that takes for ever.
+// comesFree locks mu. It gives up after many tries.
 func comesFree(mu *sync.Mutex) bool {
 	for range 1_000_000 {
 		if mu.TryLock() {
@@ -161,8 +161,8 @@ func comesFree(mu *sync.Mutex) bool {
 	return false
 }
 
-// pretendShort has h's session, of a named owner, held as one that asks for a replica and
-// whose latest renewal none has.
+// pretendShort makes h's session, of a named owner, look as if it asked for a replica and none had its latest
+// renewal.
 func pretendShort(h *Hold) {
 	k := h.keeper()
 	at := k.begin()
@@ -171,8 +171,8 @@ func pretendShort(h *Hold) {
 	h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
 }
 
-// renewAround is a round of the watchdog that finds every session due, and in which
-// between happens after it has looked at them and before it sends anything.
+// renewAround is a watchdog round that finds every session due. It calls between after it has checked the
+// sessions and before it sends anything.
 func renewAround(c *Client, stated bool, between func()) {
 	r := round{w: &c.watchdog, now: c.clock.Now()}
 	for _, s := range c.registry.known() {
@@ -185,8 +185,8 @@ func renewAround(c *Client, stated bool, between func()) {
 	r.send()
 }
 
-// askAgainWhenLost is the next try of a call that was asking for l when a message
-// granted its session, after the lease of that grant has ended.
+// askAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has ended
+// since.
 func askAgainWhenLost(ctx context.Context, l *Lock) error {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)

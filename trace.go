@@ -23,23 +23,24 @@ import (
 type Hooks struct {
 	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
 	Waiting func(context.Context, Event)
-	// Acquired: the call has a hold, after Event.Waited.
+	// Acquired: the call has a hold. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
-	// GaveUp: the call has ended without a hold, after Event.Waited, for the reason in Event.Err: the lock was taken
-	// all the time, its context has ended, or Redis could not be asked. That is what the call returns, but that
-	// TryLock, TryDo and Once return no error of a lock that was taken. It is not called if the call was refused
-	// before it came to the handle (a name or an option, a deadlock). It is not called if a hook did not return.
+	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason:
+	// the lock was taken all the time, its context has ended, or Redis could not be asked. That is the error
+	// the call returns, except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is
+	// not called if the call was refused before it came to the handle (a name or an option, a deadlock). It
+	// is not called if a hook did not return.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended.
 	Renewed func(Event)
-	// RenewalFailed: a try to extend it was not answered, or refused, for the reason in
-	// Event.Err. It is tried again until the hold's trust ends; then Lost is called.
+	// RenewalFailed: a renewal was not answered, or was refused. Event.Err is the reason. It is tried again
+	// until the hold's trust ends; then Lost is called.
 	RenewalFailed func(Event)
-	// Released: the hold was ended by its holder, after Event.Held. Event.Err is what that
-	// returned: ErrLost where it was the first to find the hold lost, of which Lost is not called.
+	// Released: its holder has ended the hold. Event.Held is how long it was held. Event.Err is the error of
+	// the release. It is ErrLost if the release was the first to find the hold lost; then Lost is not called.
 	Released func(Event)
-	// Lost: the hold ended otherwise, for the reason in Event.Err. Beside an Acquired, it is
-	// called for holds only that that was called for, and after it.
+	// Lost: the hold ended in another way. Event.Err is the reason. If Acquired is set, Lost is called only
+	// for holds that Acquired was called for, and after it.
 	Lost func(Event)
 }
 
@@ -75,7 +76,7 @@ func both(first, then func(Event)) func(Event) {
 	}
 }
 
-// bothOf is both for hooks that are called by the call of a context.
+// bothOf is both for hooks that get a context.
 func bothOf(first, then func(context.Context, Event)) func(context.Context, Event) {
 	switch {
 	case first == nil:
