@@ -27,7 +27,6 @@ type waiting struct {
 	told     bool        // the Waiting hook has been called
 	hint     string      // what the caller's own handle has to do with a long wait
 	gone     int         // grants that had ended before they could be used
-	joins    bool        // the acquisition holds, and has reserved a hold for the call
 	said     room.Answer // what Redis said to the latest request
 	hold     *Hold       // made as soon as the answer came; nil: it is yet to be made
 	taken    bool        // told that the lock is taken
@@ -39,7 +38,15 @@ type waiting struct {
 // errGone says that a session was lost before its caller had a hold of it.
 var errGone = errors.New("lost before it could be used")
 
-// acquire returns a hold, or errGone if it was lost at once.
+// acquire gets the lock for the call:
+//
+//  1. A named owner enters what it holds in this client already.
+//  2. The room says who asks Redis: this call, or another call of this client that asks for both. Then this one stands
+//     in line behind it.
+//  3. contend asks Redis. If the lock is taken, the call waits in the queue there.
+//  4. The grant becomes the hold of the call.
+//
+// errGone means that a grant ended before the call could use it: the caller starts again.
 func (w *waiting) acquire() (*Hold, error) {
 	defer w.unlisten()
 	k := w.keeper
@@ -57,14 +64,44 @@ func (w *waiting) acquire() (*Hold, error) {
 	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
-	w.joins, w.hold = false, nil
-	a, err := w.granted()
+	w.hold = nil
+	var a *acquisition
+	var err error
+	at := k.begin()
+	want := room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
+	switch way, p, s := k.room.Want(want, &at); way {
+	case room.Join:
+		k.end(&at)
+		return acquired(s.Acquisition).reenter(w, true)
+	case room.Behind:
+		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
+		w.taken = w.taken || taken
+		turn := make(chan struct{})
+		p.Who = turn
+		k.end(&at)
+		if err = w.stand(p, turn); err != nil {
+			return nil, err
+		}
+		switch got := p.Given; {
+		case got.Joined:
+			return acquired(got.Acquisition).reenter(w, true)
+		case got.Acquisition != nil: // in the queue already
+			a, err = w.await(acquired(got.Acquisition))
+		default:
+			k.mu.Lock()
+			a = k.newEntry(w.owner, w.lock, true)
+			k.mu.Unlock()
+			a, err = w.contend(a, got.Ticket)
+		}
+	default:
+		a = k.newEntry(w.owner, w.lock, way == room.First)
+		k.end(&at)
+		a, err = w.contend(a, room.PlaceNew)
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case w.joins:
-		return a.reenter(w, true)
-	case w.hold != nil:
+	case w.hold != nil: // made with the answer
 		return w.hold, nil
 	}
 	return w.confirmed(a)
@@ -81,30 +118,6 @@ func (w *waiting) heldBy() (*acquisition, *Hold) {
 		return nil, nil
 	}
 	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
-}
-
-// granted returns an acquisition that holds.
-func (w *waiting) granted() (*acquisition, error) {
-	k := w.keeper
-	at := k.begin()
-	want := room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
-	way, p, s := k.room.Want(want, &at)
-	switch way {
-	case room.Behind:
-		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
-		w.taken = w.taken || taken
-		turn := make(chan struct{})
-		p.Who = turn
-		k.end(&at)
-		return w.stand(p, turn)
-	case room.Join:
-		k.end(&at)
-		w.joins = true
-		return acquired(s.Acquisition), nil
-	}
-	a := k.newEntry(w.owner, w.lock, way == room.First)
-	k.end(&at)
-	return w.contend(a, room.PlaceNew)
 }
 
 // contend asks Redis for the lock, and waits in its queue unless once.
@@ -394,8 +407,8 @@ func (w *waiting) inTime(h *Hold) error {
 	return w.overOr(nil)
 }
 
-// stand waits in line, and goes on with what is handed over.
-func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) (*acquisition, error) {
+// stand waits in line until the room hands something over to p.
+func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) error {
 	left := false
 	defer func() {
 		if !left { // a hook has panicked
@@ -411,7 +424,7 @@ func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) (*acquisition, e
 		select {
 		case <-turn:
 			left = true
-			return w.take(p.Given)
+			return nil
 		case <-hint.C:
 			w.noteSelf(hint)
 			continue
@@ -422,7 +435,7 @@ func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) (*acquisition, e
 		}
 		left = true
 		w.leaveLine(p)
-		return nil, err
+		return err
 	}
 }
 
@@ -430,20 +443,6 @@ func (w *waiting) leaveLine(p *room.Follower) {
 	at := w.keeper.begin()
 	w.keeper.room.Leave(p, &at)
 	w.keeper.end(&at)
-}
-
-// take goes on as the front of the line.
-func (w *waiting) take(got room.Handover) (*acquisition, error) {
-	if w.joins = got.Joined; w.joins {
-		return acquired(got.Acquisition), nil
-	}
-	if got.Acquisition != nil {
-		return w.await(acquired(got.Acquisition))
-	}
-	w.keeper.mu.Lock()
-	a := w.keeper.newEntry(w.owner, w.lock, true)
-	w.keeper.mu.Unlock()
-	return w.contend(a, got.Ticket)
 }
 
 // await waits in Redis' queue until the acquisition holds.
