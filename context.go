@@ -60,7 +60,7 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// ownerFor returns who locks l under ctx; "" for a new owner each time.
+// ownerFor returns the owner for whom a call under ctx locks l. "" means an anonymous call.
 func ownerFor(ctx context.Context, l *Lock) (string, error) {
 	if l.anonymous {
 		return "", nil
@@ -79,8 +79,8 @@ func ownerFor(ctx context.Context, l *Lock) (string, error) {
 	return id, nil
 }
 
-// waitsForItself reports an acquisition under a context that descends from a
-// live hold of the same lock by somebody else: it could only end in a timeout.
+// waitsForItself returns ErrDeadlock if ctx descends from a live hold of the same lock by another owner: the call would
+// wait for its own caller.
 func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 	var mine inUse
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
@@ -139,8 +139,8 @@ func holdIn(ctx context.Context, l *Lock) *Hold {
 
 type holdKey struct{}
 
-// A holdContext asks the clock before it answers: after a pause its timer and
-// its watchdog may yet have to run.
+// A holdContext asks the clock before it answers: after a pause of the process, the timers that would end it may not
+// have run yet.
 type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -149,8 +149,8 @@ type holdContext struct {
 	stop   func() bool // ends the wait for parent's end
 }
 
-// Err judges the holds as well whose contexts this one descends from: what cancels
-// one of theirs has cancelled this one when it returns.
+// Err also judges the holds whose contexts this one descends from. If one of them is lost, this context has ended when
+// Err returns.
 func (c *holdContext) Err() error {
 	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
 		above.judge()
@@ -158,15 +158,15 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// judge ends the inner context with its hold. Another goroutine that has found
-// the loss may yet have to do so.
+// judge ends the inner context if its hold has ended. Another goroutine may have found the loss and not ended the
+// context yet.
 func (c *holdContext) judge() {
 	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		c.cancel(c.hold.cause(err))
 	}
 }
 
-// Value is also how context.Cause finds the cause: it must not miss a loss either.
+// Value is how context.Cause finds the cause, so it looks for a loss first.
 func (c *holdContext) Value(key any) any {
 	if key == (holdKey{}) {
 		return c

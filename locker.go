@@ -52,11 +52,11 @@ var _ Locker = (*Lock)(nil)
 // goroutine, which start on first use. With ShardedPubSub it has one subscription for each hash tag
 // that it waits for. Its methods may be called from any goroutine.
 type Client struct {
-	id          string // 128 random bits: the inbox, and half of every session's identity
-	name        string // a random UUID, in generated owners: whoever sees it cannot tell the inbox
-	owners      atomic.Int64
-	losses      atomic.Uint64 // of sessions
-	unheard     unheard.Calls // calls that Redis has not answered, for the log
+	id          string        // 128 random bits: names the inbox, and with a nonce each acquisition in Redis
+	name        string        // random as well, for the names of anonymous owners: it does not give the inbox away
+	owners      atomic.Int64  // numbers anonymous owners
+	losses      atomic.Uint64 // counts lost sessions
+	unheard     unheard.Calls // counts calls that Redis does not answer, for the log
 	labels      *label.Book
 	specs       specs
 	cfg         config
@@ -67,14 +67,14 @@ type Client struct {
 	watchdog    watchdog
 	clock       *clock.Clock
 	access      *access.Checker
-	registry    registry        // of the locks in use
-	skew        atomic.Int64    // the clock of the server that answered last less ours, in ms
-	logs        *logqueue.Queue // what the logger's handler has not been given yet
-	replayTask  renewal.Task    // the next round of what is released again
+	registry    registry        // the locks in use
+	skew        atomic.Int64    // server clock minus ours, in ms, of the server that answered last
+	logs        *logqueue.Queue // records that the logger's handler has not taken yet
+	replayTask  renewal.Task    // due when releases are sent again
 	oneKeyEach  atomic.Bool     // the server refuses a command that names several locks
-	leaving     leaving.Book    // what calls that have ended leave in Redis, until it is removed
-	ending      atomic.Bool     // Close has been called: nothing is granted any more
-	ended       chan struct{}   // closed when it has done what it does
+	leaving     leaving.Book    // calls that have ended, and whose traces in Redis are being removed
+	ending      atomic.Bool     // Close was called: grants are refused
+	ended       chan struct{}   // closed at the end of Close
 
 	tracker *shutdown.Tracker // goroutines, and the stages of the end
 	ctx     context.Context   // ends with Close; for what goes on without a caller
@@ -500,7 +500,7 @@ func (c *Client) tellApart(todo ...func()) {
 	}
 }
 
-// do runs a script, and says how many replicas have what it wrote.
+// do runs a script, and says how many replicas have acknowledged it.
 func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
 	if need.N == 0 {
 		raw, err = c.transport.Do(ctx, timeout, call)
@@ -510,7 +510,7 @@ func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replic
 	return r.Reply, r.Acks, r.Err
 }
 
-// doAll is do for a batch.
+// doAll is do for several scripts.
 func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Acked {
 	if need.N > 0 {
 		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
@@ -522,7 +522,7 @@ func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Rep
 	return results
 }
 
-// deliver takes a message from the inbox. It runs on the inbox's goroutine and does not wait.
+// deliver takes a message from the inbox. It runs on the inbox's goroutine, so it must not wait.
 func (c *Client) deliver(payload string) {
 	m, err := wire.ParseMessage(payload)
 	if err != nil {
@@ -555,22 +555,20 @@ func (c *Client) deliver(payload string) {
 	c.tellApart(a.keeper.endFirst(&at)...)
 }
 
-// behind are the acquisitions of a run, as far as they are known.
+// behind returns the acquisitions that a grant names as next in the queue, up to the first that has ended here.
 func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
 	for _, name := range run {
 		a := c.registry.lookup(name)
 		if a == nil || a.keeper != first.keeper {
-			break // it has been given up: the next of it is found by Redis
+			break // Redis finds the next one itself
 		}
 		all = append(all, &a.Acquisition)
 	}
 	return all
 }
 
-// linked is called when a channel has a new connection: any message may have
-// been missed, and the server may be another one, which has lost the latest
-// writes. Every waiter who would have heard of them there asks, and what was
-// released of late is released again.
+// linked is called when a channel has a new connection. Messages may have been missed, and the server may be another
+// one that has lost the latest writes. So every waiter of the channel asks Redis, and the latest releases are sent again.
 func (c *Client) linked(channel string, first bool) {
 	if !first {
 		now := c.clock.Now()
@@ -580,8 +578,8 @@ func (c *Client) linked(channel string, first bool) {
 	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
 }
 
-// rouse has waiters ask, and with elsewhere those who hold and have said so to another
-// server say it again.
+// rouse has waiters ask Redis. With elsewhere, the server may be another one: then a session whose owner waits on a
+// condition asks as well.
 func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	for _, a := range c.registry.known() {
 		if !which(a) {
@@ -598,12 +596,10 @@ func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	}
 }
 
-// disown releases a nonce of ours that Redis has granted and that nobody here
-// waits for or holds: its client gave it up, or a failover brought it back.
-// Where the lock is not known from k, it is one of those released of late.
-// asked is when the request was sent whose answer says so; zero: a message does.
-// An answer that is older than that to the release says nothing new: where many
-// wait and the lock passes quickly, most are.
+// disown releases a grant to this client that no call here wants: its call gave it up, or a failover brought it back.
+// k is the lock's keeper; if it is nil, the journal knows the lock. asked is when the request was sent whose answer names
+// the grant, or zero if a message does. An answer from before the release was answered says nothing new. When many calls
+// wait and the lock passes quickly, most answers are like that.
 func (c *Client) disown(name string, k *keeper, asked instant) {
 	id, ours := wire.ParseNonce(name)
 	now := c.clock.Now()
@@ -622,7 +618,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 			r.mu.Unlock()
 			return
 		}
-		n.Answered = now // this release is enough for all that have asked by now
+		n.Answered = now // one release is enough for all requests up to now
 		call = n.Call(c.wire)
 	}
 	r.mu.Unlock()
@@ -637,9 +633,8 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	})
 }
 
-// settle goes on where a script stopped because the queue was too long for one
-// call: nobody whom it has served can be relied on to ask again. A nonce that
-// nobody has is released, which changes nothing but that.
+// settle goes on where a script stopped because the queue was too long for one call. It releases a nonce that nobody has,
+// which only moves the queue on. No waiter can be relied on to do that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(room.LateAfter, func(ctx context.Context) {
 		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
@@ -654,7 +649,7 @@ func (c *Client) settle(keys key.Keys) {
 	})
 }
 
-// unconfirmed is the error of an Unlock whose ReleaseTimeout has passed.
+// unconfirmed returns the error of an Unlock that Redis did not answer within the ReleaseTimeout.
 func (c *Client) unconfirmed(err error) error {
 	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
 	if c.ctx.Err() != nil {
@@ -666,7 +661,7 @@ func (c *Client) unconfirmed(err error) error {
 	return fmt.Errorf("%w: %w", base, err)
 }
 
-// permit asks what the call needs, of that what has not been answered yet.
+// permit asks Redis once whether the user may run what the call needs.
 func (c *Client) permit(w *waiting) error {
 	terms := &w.lock.terms
 	if err := c.access.Run(w.ctx, w.keeper.hash, w.keeper.listener, terms.TTL); err != nil {
@@ -686,7 +681,7 @@ func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 		slog.String("lock", key.Name(c.cfg.prefix, k.hash)), slog.Duration("ttl", ttl))
 }
 
-// putLabels puts labels in the place of the IDs of clients.
+// putLabels replaces IDs of clients by their labels.
 func (c *Client) putLabels(ctx context.Context, at []*string) {
 	c.labels.Put(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// waiting is one call that wants the lock.
+// waiting is one call that wants the lock, from its first look to its hold or its error.
 type waiting struct {
 	ctx    context.Context
 	lock   *Lock
 	keeper *keeper
-	owner  string // "" for a new one
+	owner  string // "": an anonymous call
 	manner
 	began    clock.Instant
-	told     bool        // the Waiting hook has been called
-	hint     string      // what the caller's own handle has to do with a long wait
-	gone     int         // grants that had ended before they could be used
-	said     room.Answer // what Redis said to the latest request
-	hold     *Hold       // made as soon as the answer came; nil: it is yet to be made
-	taken    bool        // told that the lock is taken
-	occupied bool        // the wait ended at the handle: a lost hold is in the way
-	ticket   string      // what the call has to resume; "": it asks for the lock
-	leave    func()      // ends what listen began; nil: it has not
+	told     bool        // the Waiting hook was called
+	hint     string      // if the caller's own handle is in the way: what to do about it
+	gone     int         // grants that ended before the call could use them
+	said     room.Answer // Redis' answer to the latest request
+	hold     *Hold       // made under the mutex that takes the answer; nil: not made yet
+	taken    bool        // the call knows that the lock was taken, from Redis or from a hold of this client
+	occupied bool        // the wait ended because a lost hold of the handle is in the way
+	ticket   string      // of a hold that was handed over; "": the call wants the lock itself
+	leave    func()      // undoes listen; nil: not listening
 }
 
-// errGone says that a session was lost before its caller had a hold of it.
+// errGone: a grant ended before the call had a hold of it.
 var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
@@ -107,8 +107,8 @@ func (w *waiting) acquire() (*Hold, error) {
 	return w.confirmed(a)
 }
 
-// heldBy returns an acquisition of the owner in this client that a hold of the mode can
-// join, judged by the clock, and the hold where Redis need not be told of it.
+// heldBy returns the acquisition by which the owner holds in this client, or nil. If Redis need not be told of one more
+// hold, it also returns that hold.
 func (w *waiting) heldBy() (*acquisition, *Hold) {
 	k := w.keeper
 	at := k.begin()
@@ -120,7 +120,7 @@ func (w *waiting) heldBy() (*acquisition, *Hold) {
 	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
 }
 
-// contend asks Redis for the lock, and waits in its queue unless once.
+// contend asks Redis for the lock, and waits in Redis' queue. With once it does not wait.
 func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
 	mine := true
 	defer func() {
@@ -141,10 +141,8 @@ func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err e
 	return nil, w.refused(a, &w.said)
 }
 
-// ask makes one request for the session, and another once the inbox hears if the
-// first found the lock taken before that: a waiter must be reachable. Until then it
-// asks again and again without queueing: nobody else would tell it that the lock is
-// free.
+// ask sends one request. A call may join the queue only if messages reach it, or its grant would go unheard. Until the
+// inbox hears, ask sends requests that do not queue, one after the other: one of them may find the lock free.
 func (w *waiting) ask(a *acquisition, ticket int64) error {
 	c, listener := w.keeper.c, w.keeper.listener
 	if listener.Inbox != nil && !listener.Up() {
@@ -174,9 +172,8 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 	return w.request(a, ticket)
 }
 
-// attempt makes one request that does not queue. Of a semaphore it asks again where so many
-// of those who held are dead that one script could not forget them all: their permits,
-// which it counts as used, are free.
+// attempt sends one request that does not queue. For a semaphore it sends another one while Redis says that it could
+// not forget all dead holders in one call: their permits still count as used, and are free.
 func (w *waiting) attempt(a *acquisition) (err error) {
 	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More && a.Terms.Permits.Of > 0 {
 		err = w.request(a, room.PlaceNone)
@@ -184,7 +181,7 @@ func (w *waiting) attempt(a *acquisition) (err error) {
 	return err
 }
 
-// reachable waits until messages for the lock are heard, but no longer than limit.
+// reachable waits until messages about the lock are heard, for at most limit. Not yet is no error.
 func (w *waiting) reachable(limit time.Duration) error {
 	c, e := w.keeper.c, w.keeper.listener
 	w.listen()
@@ -205,13 +202,13 @@ func (w *waiting) reachable(limit time.Duration) error {
 	return &requestError{e.Subscribing(err)}
 }
 
-// request sends until it is answered. Every copy has its own number; Redis
-// takes copies of one nonce for one request.
+// request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
+// are one request, so a copy after a lost reply cannot take the lock twice.
 func (w *waiting) request(a *acquisition, ticket int64) error {
 	tries, again, sent := 0, false, w.keeper.c.clock.Now()
-	waits := false    // counted as a call that Redis has not answered
-	var trouble error // what was the matter with Redis, while the call had time to see
-	// Nothing cuts a pause short when Redis can be reached again, so none is long.
+	waits := false    // counted in unheard
+	var trouble error // why Redis did not answer, as long as the context had not ended
+	// Nothing ends a pause early when Redis comes back, so pauses are short.
 	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
 		err := w.sendOnce(a, ticket)
@@ -220,7 +217,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 		case err == nil && !useless, ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 			return false, err
 		case tries == 1 && (useless || transport.TryAgain(err)):
-			return true, nil // the answer brought what the request lacked
+			return true, nil // the answer said what the request lacked, such as the server's time
 		case useless:
 			err = errLateAnswers
 		}
@@ -251,7 +248,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 	return w.overOr(trouble)
 }
 
-// askingAgain logs that calls ask again. One line speaks for all calls of the client.
+// askingAgain logs that Redis does not answer. One line stands for all calls of the client.
 func (w *waiting) askingAgain(trouble error) {
 	c := w.keeper.c
 	if calls, due := c.unheard.Due(c.clock.Now()); due {
@@ -259,7 +256,7 @@ func (w *waiting) askingAgain(trouble error) {
 	}
 }
 
-// sendOnce makes one try, and tells the room what its answer says.
+// sendOnce sends one copy of the request, and tells the room what came of it.
 func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, ticket)
@@ -276,7 +273,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 	if err != nil {
 		at := k.begin()
 		defer k.end(&at)
-		ran := need.N > 0 && transport.Hopeless(err) // only its WAIT may have been refused
+		ran := need.N > 0 && transport.Hopeless(err) // Redis may have run the script and refused only the WAIT after it
 		q.Unanswered(failure(err), transport.TryAgain(err), ran)
 		return err
 	}
@@ -287,8 +284,8 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 	return w.answered(q, acks, echo)
 }
 
-// next is the next request, if no message has overtaken the answer to an earlier copy: what it
-// says, and of that the block of tokens and the echo.
+// next makes the next copy of the request. q.Entry is nil if there is nothing to send: a message has already told the
+// call what an earlier, unanswered copy has come to.
 func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
 	k, c := a.keeper, a.keeper.c
 	at := k.begin()
@@ -296,7 +293,7 @@ func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call trans
 	if !a.Waits() || a.Entry.Queued() {
 		return q, call, 0, echo, nil
 	}
-	if err = c.registry.register(a); err != nil { // not when it is over: nobody would take it off again
+	if err = c.registry.register(a); err != nil { // only now: nothing would unregister an acquisition that is over
 		return q, call, 0, echo, err
 	}
 	at.Server = k.serverNow()
@@ -307,7 +304,7 @@ func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call trans
 	return q, w.call(q, ticket, echo), a.Entry.Block(), echo, nil
 }
 
-// call is what the request says. It needs the keeper's mu.
+// call encodes the request. It needs the keeper's mu.
 func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.Call {
 	if w.ticket != "" {
 		return w.keeper.c.wire.Resume(w.keeper.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
@@ -315,11 +312,11 @@ func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.C
 	return w.keeper.acquireCall(q, ticket, echo)
 }
 
-// wireRequest is a request as it is sent.
+// wireRequest returns the arguments of a request.
 func wireRequest(q room.Request, place int64) wire.Request {
 	a, rest := acquired(q.Acquisition), q.Terms.Rest
 	if q.Await != nil {
-		rest = room.Rest{} // what it had from its first grant on lasts
+		rest = room.Rest{} // the rest of its first grant still counts
 	}
 	return wire.Request{
 		Nonce: a.nonce.String(), Op: q.Op, Owner: a.owner(), Read: a.Read,
@@ -327,7 +324,7 @@ func wireRequest(q room.Request, place int64) wire.Request {
 	}
 }
 
-// failure is how a request went unanswered.
+// failure says how a request went unanswered.
 func failure(err error) room.Failure {
 	return room.Failure{
 		Err:     &requestError{err},
@@ -336,7 +333,7 @@ func failure(err error) room.Failure {
 	}
 }
 
-// failed is the error of a request: where ctx has ended meanwhile it went unanswered, since sent.
+// failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
 func failed(ctx context.Context, err error, now, sent clock.Instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return unanswered(now.Sub(sent))
@@ -344,7 +341,7 @@ func failed(ctx context.Context, err error, now, sent clock.Instant) error {
 	return &requestError{err}
 }
 
-// answered tells the room what was answered. Where that is a grant, the call has its hold.
+// answered tells the room the answer. If it is a grant, the hold is made under the same mutex.
 func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
 	k, need := w.keeper, q.Terms.Replicas
 	at := k.begin()
@@ -361,7 +358,8 @@ func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
 	return nil
 }
 
-// confirmed makes the hold of what was granted, once it is all that its terms promise.
+// confirmed makes the hold of a grant. If the terms promise more than the grant shows, such as replicas that
+// acknowledge it, it states the hold first.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	k := w.keeper
 	at := k.begin()
@@ -376,7 +374,7 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	return w.firstHold(a, &at)
 }
 
-// firstHold makes the hold for which the call has waited. It needs the keeper's mu.
+// firstHold makes the first hold of a session. It needs the keeper's mu.
 func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	s := a.Session
 	s.Check(at)
@@ -384,7 +382,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	case a.Over():
 		return nil, errGone
 	case w.keeper.c.ending.Load():
-		// Close came while the answer was under way, and has not seen the grant.
+		// Close ran while the answer was under way, and could not see this grant.
 		s.Close(lostFor(ErrClosed), at)
 		return nil, ErrClosed
 	}
@@ -393,16 +391,16 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	return h, nil
 }
 
-// inTime gives back a hold that came after the call's context or wait had ended, and returns
-// that error. A select takes either branch where the end and the grant are both there.
+// inTime gives back a hold that came after the context or the wait had ended, and returns that error. When a grant and
+// the end of the context are both ready, a select may choose the grant.
 func (w *waiting) inTime(h *Hold) error {
 	if !ending.Passed(w.ctx) {
 		return nil
 	}
 	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {
-		return nil // one attempt has no wait that could be over
+		return nil // a single attempt has no wait that could have ended
 	}
-	w.taken = true // until now, as far as the call is concerned
+	w.taken = true // as far as the caller can tell
 	h.giveBack()
 	return w.overOr(nil)
 }
@@ -411,11 +409,11 @@ func (w *waiting) inTime(h *Hold) error {
 func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) error {
 	left := false
 	defer func() {
-		if !left { // a hook has panicked
+		if !left { // a hook panicked
 			w.leaveLine(p)
 		}
 	}()
-	w.listen() // it may be the next to ask
+	w.listen() // it may be the next that asks Redis
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
@@ -445,7 +443,7 @@ func (w *waiting) leaveLine(p *room.Follower) {
 	w.keeper.end(&at)
 }
 
-// await waits in Redis' queue until the acquisition holds.
+// await waits in Redis' queue until the acquisition is granted the lock.
 func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	defer func() {
 		if got == nil {
@@ -453,7 +451,7 @@ func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 			a.giveUp()
 		}
 	}()
-	w.listen() // the caller may have inherited the entry: its messages are the caller's now
+	w.listen() // the entry may come from another call, whose messages are this call's now
 	w.waitingHook()
 	done := a.waitable()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
@@ -474,7 +472,7 @@ func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	}
 }
 
-// outcome returns what an acquisition that waits no more has come to.
+// outcome says what became of an acquisition that no longer waits.
 func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -495,7 +493,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	return nil, why
 }
 
-// listen keeps the call's lock heard of until the call is over.
+// listen has messages about the lock heard until unlisten.
 func (w *waiting) listen() {
 	if w.keeper.listener.Inbox == nil && w.leave == nil {
 		w.leave = w.keeper.listener.Join()
@@ -509,7 +507,8 @@ func (w *waiting) unlisten() {
 	}
 }
 
-// anew says whether to ask again after an error, after a pause where grants end too soon; else what is told.
+// anew says whether the call starts again after an error. If grants keep ending too soon, it pauses first. told is the
+// error of a call that does not start again.
 func (w *waiting) anew(err error) (again bool, told error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
@@ -539,11 +538,10 @@ func (w *waiting) anew(err error) (again bool, told error) {
 	return false, ErrClosed
 }
 
-// manyWasted is how many grants in a row may end before they are heard of without a word.
+// manyWasted is how many grants in a row may end before they are heard of until that is logged.
 const manyWasted = 5
 
-// noteWasted counts the grants of an entry that had ended when they were
-// heard of.
+// noteWasted counts the grants of an entry that had ended when the client heard of them.
 func (w *waiting) noteWasted(a *acquisition) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -552,7 +550,7 @@ func (w *waiting) noteWasted(a *acquisition) {
 	}
 }
 
-// refused is the error of an answer that ends the call.
+// refused returns the error of an answer that ends the call.
 func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	switch said.Code {
 	case room.Busy:
@@ -565,8 +563,8 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	return errGone
 }
 
-// over is the error of a call whose context ends while it stands in line, or while
-// the acquisition waits for which it has asked. It says what was the matter with Redis.
+// over returns the error of a call whose context ended while it stood in line (a is nil) or waited in the queue. It says
+// what was the matter with Redis, if anything was.
 func (w *waiting) over(a *acquisition) error {
 	k := w.keeper
 	var of *room.Acquisition
@@ -589,8 +587,7 @@ func (w *waiting) over(a *acquisition) error {
 	return w.overOr(nil)
 }
 
-// overOr returns the context's error if that has ended, with err as what was
-// the matter until then; else err.
+// overOr returns err, or if the context has ended, the context's error with err as the trouble until then.
 func (w *waiting) overOr(err error) error {
 	switch {
 	case err == nil:
@@ -601,9 +598,8 @@ func (w *waiting) overOr(err error) error {
 	return err
 }
 
-// verdict makes of the end of a TryLock's wait what that returns: ErrNotAcquired where
-// it was told that the lock is taken, by Redis or by who holds it in this client;
-// else an error, as nobody knows who has it.
+// verdict turns the end of a TryLock's wait into what TryLock returns: ErrNotAcquired only if the call knows that the
+// lock was taken. Otherwise nobody knows who has it, and that is an error.
 func (w *waiting) verdict(err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
 	switch {
@@ -622,7 +618,7 @@ func (w *waiting) verdict(err error) error {
 	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
 }
 
-// explain adds to an error what else is known of the wait that ended in it.
+// explain adds what else is known about the wait to its error.
 func (w *waiting) explain(err error) error {
 	err = w.verdict(err)
 	if w.gone > 1 {
@@ -641,8 +637,8 @@ func (w *waiting) explain(err error) error {
 	return err
 }
 
-// whoHolds says it for the error of a wait that has ended, or "" where nobody does any more
-// or Redis does not answer at once.
+// whoHolds names the holders for the error of a wait. It returns "" if nobody holds any more, or if Redis does not
+// answer at once.
 func (w *waiting) whoHolds() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
 	defer cancel()
@@ -665,10 +661,10 @@ func (w *waiting) whoHolds() string {
 	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
 }
 
-// whoWithin bounds how long a call asks at its end who holds the lock.
+// whoWithin is how long whoHolds may take.
 const whoWithin = 100 * time.Millisecond
 
-// A hintError is the end of a wait in which the caller's own handle was in the way.
+// A hintError is the error of a wait with a hint for the caller.
 type hintError struct {
 	err  error
 	hint string
@@ -684,8 +680,7 @@ const (
 		"a nested call has to name the owner of the outer one, see relock.WithOwner"
 )
 
-// note has the error say that the handle itself is in the way, and reports whether
-// that is yet to be logged, which is once for a call.
+// note adds a hint to the call's error, and reports whether to log it: once for each call.
 func (w *waiting) note(hint string) (log bool) {
 	log = w.hint == ""
 	w.hint = hint
@@ -699,8 +694,8 @@ func (w *waiting) noteLost() {
 	}
 }
 
-// noteSelf says, once, that the handle itself has had the lock for a third of
-// the TTL, or looks again when it may have.
+// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. If it has not, noteSelf
+// sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
 	if left := third - w.onSelf(); left > 0 {
@@ -713,7 +708,7 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
-// onSelf returns for how long the call has waited for a hold of its own handle.
+// onSelf returns how long the call has waited for a hold of its own handle.
 func (w *waiting) onSelf() time.Duration {
 	if w.lock.judge() == 0 {
 		return 0
@@ -727,7 +722,7 @@ func (w *waiting) onSelf() time.Duration {
 	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.since()))
 }
 
-// used is why a resumption has no hold.
+// used explains why a ticket gave no hold.
 func (w *waiting) used(err error) error {
 	switch {
 	case !ending.Is(err, errGone):
@@ -738,7 +733,7 @@ func (w *waiting) used(err error) error {
 	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
 }
 
-// resume asks for the owner's hold until it is answered.
+// resume asks Redis for the hold that was handed over.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
 	if k.c.tracker.Draining() {
@@ -766,7 +761,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	return w.hold, nil
 }
 
-// waitingHook tells the trace, once, that the call has to wait.
+// waitingHook calls Hooks.Waiting, once for each call.
 func (w *waiting) waitingHook() {
 	if w.told {
 		return
@@ -777,7 +772,7 @@ func (w *waiting) waitingHook() {
 	}
 }
 
-// gaveUpHook is called when nothing of the call is left.
+// gaveUpHook calls Hooks.GaveUp, when nothing of the call is left in Redis' queue.
 func (w *waiting) gaveUpHook(err error) {
 	if hook := w.keeper.c.cfg.hooks.GaveUp; hook != nil {
 		ev := w.event(lockError(w.lock.Name(), err))
@@ -786,7 +781,7 @@ func (w *waiting) gaveUpHook(err error) {
 	}
 }
 
-// event describes a call that has no hold.
+// event describes a call without a hold, for a hook.
 func (w *waiting) event(err error) Event {
 	return Event{Name: w.lock.Name(), Owner: w.owner, Err: err, Kind: w.lock.kind, Read: w.lock.read && w.lock.kind != wire.KindSemaphore}
 }
