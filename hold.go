@@ -569,7 +569,7 @@ func (h *Hold) cause(state error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.hold.Lost() {
-		return lostFor(h.hold.Session.Why())
+		return lostFor(h.hold.Why())
 	}
 	return state
 }
@@ -609,7 +609,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	k.mu.Lock()
 	h.told = true
 	since, lost := h.hold.Acquired, h.hold.Lost()
-	why := lostFor(h.hold.Session.Why())
+	why := lostFor(h.hold.Why())
 	k.mu.Unlock()
 	ev := h.event(nil)
 	if !began.IsZero() {

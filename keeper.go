@@ -42,17 +42,17 @@ func (k *keeper) begin() room.Step {
 // end unlocks mu and carries out the effects of the step.
 func (k *keeper) end(at *room.Step) { runAll(k.endFirst(at)) }
 
-// endFirst is end, but returns the functions that call hooks instead of calling them. The caller may have
-// state to update before a hook runs.
+// endFirst gives mu back and does what has followed, except for calling hooks and the logger: it returns that, because
+// the caller may have more to note first. Contexts of lost holds have ended when it returns, so a hook that blocks
+// keeps no context open, whatever lock it is of.
 func (k *keeper) endFirst(at *room.Step) (tell []func()) {
 	n := at.Len()
 	if n == 0 {
 		k.mu.Unlock()
 		return nil
 	}
-	// Effects on timers and the registry run in order under mu: a timer set after mu is unlocked could undo a
-	// later one.
-	var cancels []func() // contexts of all holds; they end before the first hook is called
+	// In order with whatever happens next: a timer that is set late would undo a later one.
+	var cancels []func()
 	for i := range n {
 		e := at.Effect(i)
 		switch e.Do {
@@ -66,10 +66,11 @@ func (k *keeper) endFirst(at *room.Step) (tell []func()) {
 		}
 	}
 	k.mu.Unlock()
+	runAll(cancels)
 	for i := range n {
 		k.follow(at.Effect(i))
 	}
-	return append(cancels, tell...)
+	return tell
 }
 
 // lose applies a loss to the hold. It needs mu. Both results must run without mu, cancel first: it calls no

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -119,4 +120,65 @@ func TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat(t *testing.T) {
 			t.Errorf("told %q, want %q", told, want)
 		}
 	})
+}
+
+// A hold that ends by its own terms is lost though the session of its owner goes on: the reason is the hold's.
+func TestALossBesideAnotherHoldIsToldWithItsReason(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var told []error
+		c := x.Client(relock.Trace(relock.Hooks{
+			Acquired: func(context.Context, relock.Event) {},
+			Lost:     func(e relock.Event) { told = append(told, e.Err) },
+		}))
+		outer := acquire(t, c.NewLock("a"), x.By("me"))
+		h, err := rig.AcquireAround(x.By("me"), c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), "me", func() { time.Sleep(time.Minute) })
+		rig.Must(t, err)
+		if len(told) != 1 || !errors.Is(told[0], relock.ErrLost) {
+			t.Errorf("the hook was told of %v, want one ErrLost", told)
+		}
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.End(t, outer)
+	})
+}
+
+// The hook of one lock may block for ever. Fails when the contexts of other locks that are lost at the same time wait
+// for it.
+func TestLostHookThatDoesNotReturnKeepsNoContextOpen(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, x *rig.Lab, c *relock.Client) <-chan error{
+		"in a round of the watchdog": func(t *testing.T, x *rig.Lab, _ *relock.Client) <-chan error {
+			x.Redis.FlushAll(t.Context())
+			return nil
+		},
+		"at Close": func(_ *testing.T, _ *rig.Lab, c *relock.Client) <-chan error { return rig.Beside(c.Close) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				goOn := make(chan struct{})
+				c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { <-goOn }}))
+				var all []*relock.Hold
+				var ended []context.Context
+				for _, name := range []string{"a", "b", "c"} {
+					h := acquire(t, c.NewLock(name), t.Context())
+					all, ended = append(all, h), append(ended, h.Context(t.Context()))
+				}
+				closed := lose(t, x, c)
+				time.Sleep(time.Minute)
+				for i, ctx := range ended {
+					select {
+					case <-ctx.Done():
+						rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+					default:
+						t.Errorf("the context of hold %d has not ended", i)
+					}
+				}
+				close(goOn)
+				if closed != nil {
+					rig.Must(t, rig.Returned(t, closed))
+				}
+				for _, h := range all {
+					rig.WantIs(t, h.Release(), relock.ErrLost)
+				}
+			})
+		})
+	}
 }

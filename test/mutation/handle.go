@@ -35,6 +35,16 @@ var handleRules = []Rule{
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
+		"contexts end before any hook is called", ". keeper.endFirst",
+		"runAll(cancels)", "tell = append(cancels, tell...)",
+		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
+	},
+	{
+		"a hold has a reason of its own", ". Hold.acquiredHook",
+		"why := lostFor(h.hold.Why())", "why := lostFor(h.hold.Session.Why())",
+		[]string{"TestALossBesideAnotherHoldIsToldWithItsReason"},
+	},
+	{
 		"the watchdog calls no hook", ". watchdog.runDue",
 		"c.tellApart(tells...)", "runAll(tells)",
 		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
