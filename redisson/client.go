@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 // A Client makes locks that Redisson's clients of the same Redis share. Its methods may be called
@@ -84,11 +87,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// primaries is what a Cluster client has.
-type primaries interface {
-	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-}
-
 // hear finds out how clients hear of an unlock, once. In a Cluster that takes a question.
 func (c *Client) hear(ctx context.Context) error {
 	if c.channels.Load() != nil {
@@ -118,12 +116,6 @@ func (c *Client) hear(ctx context.Context) error {
 		c.channels.Store(c.newChannels(sharded, cluster))
 	}
 	return nil
-}
-
-// A question is one that calls wait for together.
-type question struct {
-	done chan struct{} // closed when it is answered, or has failed
-	err  error         // set before
 }
 
 // askSharded asks the cluster whether it has sharded pub/sub. A command of go-redis does not end with its
@@ -156,9 +148,6 @@ func (c *Client) askSharded(ctx context.Context) error {
 		return relock.ErrClosed
 	}
 }
-
-// linger is how long a channel stays subscribed that nobody waits for.
-const linger = 5 * time.Second
 
 func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	var serves func(context.Context, inbox.Node, string) error
@@ -223,9 +212,6 @@ func (c *Client) drain() {
 	c.mu.Unlock()
 	c.shut()
 }
-
-// closeGrace is how long Close goes on leaving queues and releasing what has been unlocked.
-const closeGrace = 250 * time.Millisecond
 
 // settle waits until no call waits and nothing is being released, for the grace at most: an
 // entry of nobody's in a fair lock's queue holds up all others.
@@ -315,6 +301,204 @@ func (c *Client) notify() {
 
 // serverAt is what the server's clock says at about now, in ms.
 func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
+
+// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock,
+// with Fenced its getFencedLock. It does no I/O. A bad name or option makes every call fail. A name
+// must be used for one kind of lock only.
+func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
+	return c.newLock(name, plain, opts)
+}
+
+func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
+	l := &Lock{c: c, name: name, names: namesOf(name), kind: k}
+	if c == nil || c.transport == nil {
+		l.c = nil
+		return l
+	}
+	if l.err = checkName(name); l.err != nil {
+		return l
+	}
+	l.terms, l.err = c.cfg.terms.with(opts)
+	switch {
+	case k.rw() && (l.terms.fair || l.terms.fenced):
+		l.err = fmt.Errorf("%w: Fair or Fenced of a read/write lock: Redisson has neither", relock.ErrInvalidOption)
+	case l.terms.fair:
+		l.kind = fair
+	case l.terms.fenced:
+		l.kind = fenced
+	case k == reading && l.err == nil:
+		l.terms, l.err = l.terms.toRead(c.cfg.readLease)
+	}
+	return l
+}
+
+// join has a call hear of a channel.
+func (c *Client) join(channel string) *waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.rooms[channel]
+	if r == nil {
+		box := c.channels.Load().Channel(channel)
+		r = &room{channel: box, leave: box.Join()}
+		c.rooms[channel] = r
+	}
+	w := &waiter{room: r, name: channel, news: make(chan struct{}, 1)}
+	r.waiters = append(r.waiters, w)
+	return w
+}
+
+// part ends that. What the call has been told and not looked at is for the next.
+func (c *Client) part(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := w.room
+	r.waiters = slices.DeleteFunc(r.waiters, func(other *waiter) bool { return other == w })
+	if w.told || len(w.news) > 0 {
+		r.wake(false)
+	}
+	if len(r.waiters) == 0 {
+		delete(c.rooms, w.name)
+		r.leave()
+	}
+}
+
+// deliver takes a message. Whatever else is on the channel is nobody's business.
+func (c *Client) deliver(channel, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.rooms[channel]; r != nil && (message == messageOne || message == messageAll) {
+		r.wake(message == messageAll)
+	}
+}
+
+// NewRWLock returns a handle on the read/write lock of that name. Like NewLock it does no
+// I/O, and a bad name or option is what every call returns.
+func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
+	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
+}
+
+// session returns the session of a call's owner, which the call has to leave.
+func (c *Client) session(w *waiting) (*session, error) {
+	l, name := w.lock, w.owner
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key, o := ownerKey{l.names.key, name, l.kind.ofLock()}, w.as
+	if o == nil && name != "" {
+		o = c.owners[key]
+	}
+	if o == nil {
+		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
+	}
+	succession := o.succession(l.kind)
+	if s := succession.now; s != nil { // also where a hold is downgraded that is nobody's: its field is one
+		if c.closed || c.draining && len(s.holds) == 0 {
+			return nil, relock.ErrClosed
+		}
+		s.calls++
+		return s, nil
+	}
+	if c.draining {
+		return nil, relock.ErrClosed
+	}
+	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
+	s.task.Of = s
+	o.uses++
+	succession.now = s
+	if s.named {
+		c.owners[key] = o
+	}
+	c.sessions[s] = struct{}{}
+	return s, nil
+}
+
+// leave ends a call's part in a session. One that has no more holds and no more calls is
+// over, and Redis is told so where it may think otherwise.
+func (c *Client) leave(s *session) {
+	c.mu.Lock()
+	s.calls--
+	undo := s.calls == 0 && len(s.holds) == 0 && !s.gone && (s.doubt || s.queued)
+	if s.calls == 0 && len(s.holds) == 0 {
+		s.end()
+	}
+	c.mu.Unlock()
+	if undo {
+		s.undo()
+	}
+}
+
+// runDue is run by the watchdog's goroutine: it finds what is lost, and sends out what is
+// to be renewed.
+func (c *Client) runDue(due []*renewal.Task) {
+	now := c.clock.Now()
+	var rounds []round
+	var todo []func()
+	timeout := 2 * time.Second
+	c.mu.Lock()
+	for _, t := range due {
+		s := t.Of.(*session)
+		for _, h := range s.holds {
+			_, lost := h.judge(now)
+			todo = append(todo, lost...)
+		}
+		if lease := s.lease(now); lease > 0 {
+			r := round{s: s, call: s.renewCall(lease), shortest: lease}
+			for _, h := range s.holds {
+				if h.renewable(now) {
+					r.holds = append(r.holds, h)
+					r.shortest = min(r.shortest, h.terms.ttl)
+					timeout = min(timeout, trust.Attempt(h.terms.ttl))
+				}
+			}
+			rounds = append(rounds, r)
+			s.renewing = true
+		}
+		s.arm(now)
+	}
+	c.mu.Unlock()
+	if len(todo) > 0 || len(rounds) > 0 {
+		c.spawn(timeout+slack, func(ctx context.Context) {
+			run(todo)
+			c.renew(ctx, rounds, timeout)
+		})
+	}
+}
+
+// renew sends a batch, and judges each answer alone.
+func (c *Client) renew(ctx context.Context, rounds []round, timeout time.Duration) {
+	if len(rounds) == 0 {
+		return
+	}
+	calls := make([]transport.Call, len(rounds))
+	for i, r := range rounds {
+		calls[i] = r.call
+	}
+	sent := c.clock.Now()
+	results := c.transport.DoAll(ctx, timeout, calls)
+	var todo []func()
+	c.mu.Lock()
+	for i, r := range rounds {
+		todo = append(todo, r.renewed(results[i], sent, c.clock.Now())...)
+	}
+	c.mu.Unlock()
+	run(todo)
+}
+
+// primaries is what a Cluster client has.
+type primaries interface {
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+}
+
+// A question is one that calls wait for together.
+type question struct {
+	done chan struct{} // closed when it is answered, or has failed
+	err  error         // set before
+}
+
+// linger is how long a channel stays subscribed that nobody waits for.
+const linger = 5 * time.Second
+
+// closeGrace is how long Close goes on leaving queues and releasing what has been unlocked.
+const closeGrace = 250 * time.Millisecond
 
 func run(todo []func()) {
 	for _, f := range todo {

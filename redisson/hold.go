@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -33,53 +32,39 @@ type Hold struct {
 	contexts map[*holdContext]struct{}
 }
 
-var errBadHold = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned",
-	relock.ErrInvalidOption, relock.ErrNotHeld)
+// Context returns a context that ends when the hold is lost, when it is released, or when parent
+// ends. After a loss its cause is ErrLost.
+func (h *Hold) Context(parent context.Context) context.Context {
+	inner, cancel := context.WithCancelCause(parent)
+	if h.unmade() {
+		cancel(errBadHold)
+		return inner
+	}
+	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	c := h.lock.c
+	ctx.stop = context.AfterFunc(parent, ctx.forget)
+	c.mu.Lock()
+	err, todo := h.judge(c.clock.Now())
+	if err == nil {
+		if h.contexts == nil {
+			h.contexts = make(map[*holdContext]struct{})
+		}
+		h.contexts[ctx] = struct{}{}
+	}
+	c.mu.Unlock()
+	run(todo)
+	switch {
+	case err != nil:
+		ctx.stop()
+		cancel(err)
+	case parent.Err() != nil: // asked without the mutex: parent may be of a hold of this client
+		ctx.forget()
+	}
+	return ctx
+}
 
 // unmade says that no call has made the hold: it is nil or a zero value.
 func (h *Hold) unmade() bool { return h == nil || h.s == nil }
-
-// closed is the Lost channel of a hold that nobody has made.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// answered takes an answer to a request for a hold. It needs the client's mu.
-func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, error) {
-	s, now := w.s, w.lock.c.clock.Now()
-	switch {
-	case said.code == codeLost:
-		err := fmt.Errorf("%w: the owner's holds are not in Redis any more; unlock them first", relock.ErrLost)
-		w.todo = append(w.todo, s.lose(err)...)
-		return said, err
-	case said.code != codeHeld:
-		return said, nil
-	}
-	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
-	rest := min(said.rest, h.terms.ttl) // an owner's other hold may have a longer lease
-	h.trust.Extend(trust.Until(sent, rest))
-	if h.trust.Over(now) { // the answer took all of the lease: it is asked for again
-		s.doubt = true
-		return said, errors.New("redis has answered after the lease had ended")
-	}
-	if w.lock.c.closed {
-		return said, relock.ErrClosed
-	}
-	if count > 1 && len(s.holds) > 0 {
-		h.token = s.token // a nested hold is of the same grant
-	}
-	s.token = h.token
-	s.holds = append(s.holds, h)
-	w.occupied = w.lock.outdo(s, &w.todo)
-	if !w.occupied {
-		w.lock.holds = append(w.lock.holds, h)
-	}
-	w.hold = h
-	s.arm(now)
-	return said, nil
-}
 
 // judge returns the hold's state: nil, ErrLost or ErrNotHeld. It needs the client's mu;
 // todo is to be run without it.
@@ -92,8 +77,6 @@ func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:re
 	}
 	return h.lost, todo
 }
-
-var errExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
 
 // expiry says why the hold's own time is over.
 func (h *Hold) expiry() error {
@@ -271,18 +254,63 @@ func (h *Hold) missed(why error, ended bool) {
 	run(todo)
 }
 
-// forget takes a released hold out of its session, and says how many are left, and the
-// most that there were.
-func (s *session) forget(h *Hold) (left, top int) {
-	c := s.c
+// giveBack ends a hold that its call will not return, and waits for nobody.
+func (h *Hold) giveBack() {
+	c, s := h.lock.c, h.s
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.clock.Now()
-	s.holds = slices.DeleteFunc(s.holds, func(other *Hold) bool { return other == h })
-	if len(s.holds) == 0 {
-		s.end()
-	} else {
-		s.arm(now)
+	if h.released {
+		c.mu.Unlock()
+		return
 	}
-	return len(s.holds), s.top
+	h.released, h.told = true, true
+	todo := h.cancel(relock.ErrNotHeld)
+	h.lock.drop(h)
+	c.mu.Unlock()
+	run(todo)
+	left := c.leaving.Begin(s.names.key)
+	spawned := c.spawn(h.terms.ttl, func(ctx context.Context) {
+		defer left()
+		_, _ = s.less(ctx, h)
+	})
+	if !spawned {
+		left()
+		s.forget(h)
+	}
 }
+
+// handOver ends a write hold whose owner has come to read. Where there was none to be ended
+// the read has been had of a lock that was free, and is given back.
+func (h *Hold) handOver(read *Hold) error {
+	err := h.end()
+	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
+		return err
+	}
+	if errors.Is(err, relock.ErrLost) {
+		h.missed(err, true)
+	}
+	_ = read.end() // what is left of it ends with its lease
+	return err
+}
+
+// renewable says that the watchdog keeps the hold.
+func (h *Hold) renewable(now clock.Instant) bool {
+	switch {
+	case h.released || h.lost != nil || h.terms.fixed:
+		return false
+	case h.terms.maxHold > 0:
+		return !now.Reached(h.acquired.Add(h.terms.maxHold))
+	}
+	return true
+}
+
+var errBadHold = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned",
+	relock.ErrInvalidOption, relock.ErrNotHeld)
+
+// closed is the Lost channel of a hold that nobody has made.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+var errExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 )
 
@@ -32,48 +35,7 @@ type Lock struct {
 	freed chan struct{} // closed when one of these goes; nil: nobody waits for it
 }
 
-var _ relock.Locker = (*Lock)(nil)
-
-// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock,
-// with Fenced its getFencedLock. It does no I/O. A bad name or option makes every call fail. A name
-// must be used for one kind of lock only.
-func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
-	return c.newLock(name, plain, opts)
-}
-
-func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
-	l := &Lock{c: c, name: name, names: namesOf(name), kind: k}
-	if c == nil || c.transport == nil {
-		l.c = nil
-		return l
-	}
-	if l.err = checkName(name); l.err != nil {
-		return l
-	}
-	l.terms, l.err = c.cfg.terms.with(opts)
-	switch {
-	case k.rw() && (l.terms.fair || l.terms.fenced):
-		l.err = fmt.Errorf("%w: Fair or Fenced of a read/write lock: Redisson has neither", relock.ErrInvalidOption)
-	case l.terms.fair:
-		l.kind = fair
-	case l.terms.fenced:
-		l.kind = fenced
-	case k == reading && l.err == nil:
-		l.terms, l.err = l.terms.toRead(c.cfg.readLease)
-	}
-	return l
-}
-
-// unmade says that no client has made the lock: it is nil or a zero value.
-func (l *Lock) unmade() bool { return l == nil || l.c == nil }
-
-// wrap puts the lock's name before what happened to it.
-func (l *Lock) wrap(err error) error {
-	if l == nil || l.name == "" && l.c == nil {
-		return fmt.Errorf("redisson: %w", err)
-	}
-	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
-}
+var errRegranted = fmt.Errorf("%w: Redis has granted the lock again, to another call of the same handle", relock.ErrLost)
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
 // first, Lock returns its error. If a hold of the handle is lost, Lock waits until that hold has
@@ -102,10 +64,353 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.try(ctx, wait, &waiting{})
 }
 
-var (
-	errWait    = errors.New("wait is over")
-	errBadLock = fmt.Errorf("%w: the lock or client was not made by New and NewLock", relock.ErrInvalidOption)
-)
+// Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a
+// reading side that several owners hold. It ends a hold that Acquire returned or Do has only if
+// there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
+func (l *Lock) Unlock() error {
+	if err := l.bad(context.Background()); err != nil {
+		return l.wrap(err)
+	}
+	h := l.next()
+	if h == nil {
+		return l.wrap(fmt.Errorf("%w by this handle", relock.ErrNotHeld))
+	}
+	if err := h.end(); err != nil {
+		return l.wrap(err)
+	}
+	return nil
+}
+
+// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
+// cause. Do returns fn's error joined with that of the release, which is always ErrLost after a
+// loss. If fn panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	if fn == nil {
+		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)
+	}
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Release()) }()
+	return fn(h.Context(ctx))
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.name
+}
+
+// HoldCount returns how many holds of this handle are live, judged by the clock.
+func (l *Lock) HoldCount() int { return l.judge() }
+
+// Token returns the fencing token of the newest hold of this handle that is not yet
+// unlocked; 0 without one, and of a lock that is not Fenced.
+func (l *Lock) Token() int64 {
+	if h := l.newest(); h != nil {
+		return h.token
+	}
+	return 0
+}
+
+// Lost returns the Lost channel of the newest hold of this handle that is not yet
+// unlocked, or nil.
+func (l *Lock) Lost() <-chan struct{} {
+	if h := l.newest(); h != nil {
+		return h.Lost()
+	}
+	return nil
+}
+
+// Info reads from Redis the holders of the lock, in Go and in Java. For a fair lock it also reads
+// how many wait: the other layouts have no queue. The holders of a read/write lock all have the TTL
+// of its hash.
+func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
+	if l.unmade() {
+		return relock.Info{}, l.wrap(errBadLock)
+	}
+	info := relock.Info{Name: l.name}
+	call := transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}}
+	switch l.kind {
+	case fair:
+		call.Keys, call.Args = append(call.Keys, l.names.queue()), []any{"fair"}
+	case fenced:
+		call.Keys, call.Args = append(call.Keys, l.names.token()), []any{"fenced"}
+	}
+	raw, _, err := l.ask(ctx, call)
+	if err != nil {
+		return info, err
+	}
+	if len(raw) < 2 {
+		return info, l.wrap(fmt.Errorf("redisson: bug: an answer of %d values", len(raw)))
+	}
+	ms, _ := raw[0].(int64)
+	more, _ := raw[1].(int64)
+	if l.kind == fair {
+		info.Waiters = int(more)
+	}
+	info.Holders = l.holders(raw[2:], time.Duration(ms)*time.Millisecond, more)
+	if len(info.Holders) > 0 || info.Waiters > 0 {
+		info.Kind = l.kind.String()
+	}
+	return info, nil
+}
+
+// ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For
+// a read/write lock it does so only if the lock is held in the mode of this side. A holder in Go is
+// told by its next renewal, at the latest a third of its TTL later. A holder in Java is told by its
+// unlock.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	if err := l.bad(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	if err := l.c.hear(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	message, mode := messageOne, ""
+	switch l.kind {
+	case reading:
+		mode = "read"
+	case writing:
+		message, mode = messageAll, "write"
+	}
+	owners, held, err := l.look(ctx, mode)
+	if err != nil {
+		return false, err
+	}
+	args := append([]any{l.c.publish, l.names.channel(l.kind), message, mode}, owners...)
+	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: args}
+	if l.kind == fair {
+		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
+	}
+	raw, unanswered, err := l.ask(ctx, call)
+	// What a second request finds gone, an unanswered first one may have removed.
+	removed := unanswered && held || len(raw) == 1 && raw[0] == int64(1)
+	return err == nil && removed, err
+}
+
+// ForceUnlockHolder takes the lock from one holder, as Info showed it, and leaves everybody else
+// alone: of a read/write lock other readers go on, and so does a holder in the other mode. It
+// goes by h.Owner, and for a fenced lock by h.Token; the other locks of Redisson have no token. A zero
+// field matches any, and a holder without both is ErrInvalidOption. It returns false if that
+// holder does not hold the lock any more. Redis compares the owner as it takes the lock away. The layout
+// does not tell two grants of one owner apart: if the owner has released the lock and
+// taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
+func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
+	if err := l.bad(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	if h.Owner == "" && h.Token == 0 {
+		return false, l.wrap(fmt.Errorf("%w: the holder to remove has neither an owner nor a token", relock.ErrInvalidOption))
+	}
+	if err := l.c.hear(ctx); err != nil {
+		return false, l.wrap(err)
+	}
+	info, err := l.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	// A writer may have the fields of a reader as well. The lock is not held for reading then.
+	written := slices.ContainsFunc(info.Holders, func(one relock.Holder) bool { return !one.Read })
+	removed := false
+	for _, one := range info.Holders {
+		if l.kind.rw() && (one.Read == written || written == (l.kind == reading)) {
+			continue
+		}
+		if h.Owner != "" && one.Owner != h.Owner || h.Token != 0 && one.Token != h.Token {
+			continue
+		}
+		raw, unanswered, err := l.ask(ctx, l.forceCall(one))
+		if err != nil {
+			return removed, err
+		}
+		removed = removed || unanswered || len(raw) == 1 && raw[0] == int64(1)
+	}
+	return removed, nil
+}
+
+// waitsForItself reports a call under a context that descends from a live hold of the same
+// lock by somebody else: it could only end in a timeout.
+func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		h := c.hold
+		if h.lock.c != l.c || h.lock.names != l.names || h.state() != nil {
+			continue
+		}
+		same := owner != "" && h.s.named && h.s.owner.key.name == owner
+		shared := l.kind == reading && h.lock.kind == reading
+		switch {
+		case l.kind.ofLock() != h.lock.kind.ofLock():
+			return fmt.Errorf("%w: the call's context is of a hold of this name as a %v; one name is for one kind of lock", relock.ErrKind, h.lock.kind)
+		case l.kind == writing && h.lock.kind == reading:
+			return fmt.Errorf("%w: the call's context is of a read hold of this lock; end that first", relock.ErrUpgrade)
+		case !same && !shared:
+			return fmt.Errorf("%w: the call's context is of a hold of this lock by another owner; relock.WithOwner makes it a re-entry", relock.ErrDeadlock)
+		}
+	}
+	return nil
+}
+
+// enter checks all that can be said without Redis, and says who locks.
+func (l *Lock) enter(ctx context.Context) (owner string, err error) {
+	if err := l.bad(ctx); err != nil {
+		return "", err
+	}
+	owner = l.terms.owner
+	if id, named := relock.OwnerFrom(ctx); named {
+		if err := checkOwner(id); err != nil {
+			return "", err
+		}
+		if owner != "" && owner != id {
+			return "", fmt.Errorf("%w: the handle is of owner %q, the context of %q; use a handle without Owner, or one owner", relock.ErrOwnerMismatch, owner, id)
+		}
+		owner = id
+	}
+	return owner, l.waitsForItself(ctx, owner)
+}
+
+// outdo has the holds of other sessions on an exclusive handle be lost, as Redis has granted the
+// lock to s, and says whether there is any. An older hold may not have heard of its loss: its
+// Unlock must not end the new one. outdo needs the client's mu; run todo without it.
+func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
+	if l.kind == reading {
+		return false
+	}
+	for _, h := range l.holds {
+		if h.s != s {
+			occupied = true
+			*todo = append(*todo, h.s.lose(errRegranted)...)
+		}
+	}
+	return occupied
+}
+
+// occupied returns a channel to wait on if a lost hold of another owner is in the way, or
+// an error where waiting is in vain.
+func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
+	l.judge()
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	for _, h := range l.holds {
+		same := h.s.named && h.s.owner.key.name == owner
+		switch {
+		case l.kind == reading && !same && (owner != "" || h.s.named) && h.unlock:
+			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", relock.ErrOwnerMismatch)
+		case l.kind == reading || h.lost == nil:
+		case same:
+			return nil, fmt.Errorf("%w; unlock that hold first", h.lost)
+		default:
+			if l.freed == nil {
+				l.freed = make(chan struct{})
+			}
+			return l.freed, nil
+		}
+	}
+	return nil, nil
+}
+
+// holders reads the fields and values of the lock's hash.
+func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.Holder) {
+	for i := 0; i+1 < len(raw); i += 2 {
+		field, _ := raw[i].(string)
+		value, _ := raw[i+1].(string)
+		if field == "mode" {
+			continue
+		}
+		h := relock.Holder{Owner: field, TTL: ttl}
+		h.Holds, _ = strconv.Atoi(value)
+		if l.kind.rw() {
+			owner, writes := strings.CutSuffix(field, ":write")
+			h.Owner, h.Read = owner, !writes
+		}
+		if l.kind == fenced {
+			h.Token = token
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// forceCall takes the lock from one holder. A reader is removed as if it had released all its holds.
+func (l *Lock) forceCall(h relock.Holder) transport.Call {
+	channel := l.names.channel(l.kind)
+	switch l.kind {
+	case reading:
+		return transport.Call{
+			Script: releaseScripts[reading], Keys: append([]string{l.names.key}, l.names.read(h.Owner, max(h.Holds, 1))...),
+			Args: []any{h.Owner, 0, l.c.publish, channel, l.names.tag},
+		}
+	case writing:
+		return transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, channel, messageAll, "write", h.Owner + ":write"}}
+	}
+	call := transport.Call{Script: forceScript, Keys: []string{l.names.key}, Args: []any{l.c.publish, channel, messageOne, "", h.Owner}}
+	if l.kind == fair {
+		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
+	}
+	return call
+}
+
+// look reads the fields of those who hold, and whether they do in the given mode.
+func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, err error) {
+	raw, _, err := l.ask(ctx, transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}})
+	if err != nil {
+		return nil, false, err
+	}
+	found := ""
+	for i := 2; i+1 < len(raw); i += 2 {
+		if raw[i] == "mode" {
+			found, _ = raw[i+1].(string)
+			continue
+		}
+		owners = append(owners, raw[i])
+	}
+	return owners, len(owners) > 0 && found == mode, nil
+}
+
+func (l *Lock) bad(ctx context.Context) error {
+	switch {
+	case l.unmade():
+		return errBadLock
+	case l.err != nil:
+		return l.err
+	case ctx == nil:
+		return fmt.Errorf("%w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
+	case ctx.Err() != nil:
+		return ending.Of(ctx)
+	}
+	return nil
+}
+
+// ask sends what is no acquisition until it is answered. It says whether a request before
+// that one may have run.
+func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswered bool, err error) {
+	if err := l.bad(ctx); err != nil {
+		return nil, false, l.wrap(err)
+	}
+	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
+		raw, err = l.c.transport.Do(ctx, 5*time.Second, call)
+		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
+		return err != nil, err
+	})
+	if err != nil {
+		return nil, unanswered, l.wrap(err)
+	}
+	return raw, unanswered, nil
+}
+
+// unmade says that no client has made the lock: it is nil or a zero value.
+func (l *Lock) unmade() bool { return l == nil || l.c == nil }
+
+// wrap puts the lock's name before what happened to it.
+func (l *Lock) wrap(err error) error {
+	if l == nil || l.name == "" && l.c == nil {
+		return fmt.Errorf("redisson: %w", err)
+	}
+	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
+}
 
 func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, error) {
 	if ctx == nil || l.unmade() {
@@ -146,32 +451,6 @@ func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	return w.hold, nil
 }
 
-// inTime gives back a hold that came after the call's context or wait had ended, and returns
-// that error.
-func (w *waiting) inTime() error {
-	if !ending.Passed(w.ctx) {
-		return nil
-	}
-	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
-		return nil // one attempt has no wait that could be over
-	}
-	w.hold.giveBack()
-	return ending.Of(w.ctx)
-}
-
-// take obtains a hold in a session.
-func (w *waiting) take() (err error) {
-	c := w.lock.c
-	if w.s, err = c.session(w); err != nil {
-		return err
-	}
-	err = w.obtain()
-	if w.s != nil {
-		c.leave(w.s)
-	}
-	return err
-}
-
 // drop takes a hold off the handle. It needs the client's mu.
 func (l *Lock) drop(h *Hold) {
 	l.holds = slices.DeleteFunc(l.holds, func(other *Hold) bool { return other == h })
@@ -199,23 +478,6 @@ func (l *Lock) judge() (live int) {
 	l.c.mu.Unlock()
 	run(todo)
 	return live
-}
-
-// Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a
-// reading side that several owners hold. It ends a hold that Acquire returned or Do has only if
-// there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
-func (l *Lock) Unlock() error {
-	if err := l.bad(context.Background()); err != nil {
-		return l.wrap(err)
-	}
-	h := l.next()
-	if h == nil {
-		return l.wrap(fmt.Errorf("%w by this handle", relock.ErrNotHeld))
-	}
-	if err := h.end(); err != nil {
-		return l.wrap(err)
-	}
-	return nil
 }
 
 // next takes the hold off that an Unlock is for, or returns nil.
@@ -246,32 +508,6 @@ func (l *Lock) next() (found *Hold) {
 	return found
 }
 
-// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
-// cause. Do returns fn's error joined with that of the release, which is always ErrLost after a
-// loss. If fn panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	if fn == nil {
-		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)
-	}
-	h, err := l.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Release()) }()
-	return fn(h.Context(ctx))
-}
-
-// Name returns the lock's name.
-func (l *Lock) Name() string {
-	if l == nil {
-		return ""
-	}
-	return l.name
-}
-
-// HoldCount returns how many holds of this handle are live, judged by the clock.
-func (l *Lock) HoldCount() int { return l.judge() }
-
 func (l *Lock) newest() *Hold {
 	if l.unmade() {
 		return nil
@@ -284,20 +520,9 @@ func (l *Lock) newest() *Hold {
 	return l.holds[len(l.holds)-1]
 }
 
-// Token returns the fencing token of the newest hold of this handle that is not yet
-// unlocked; 0 without one, and of a lock that is not Fenced.
-func (l *Lock) Token() int64 {
-	if h := l.newest(); h != nil {
-		return h.token
-	}
-	return 0
-}
+var _ relock.Locker = (*Lock)(nil)
 
-// Lost returns the Lost channel of the newest hold of this handle that is not yet
-// unlocked, or nil.
-func (l *Lock) Lost() <-chan struct{} {
-	if h := l.newest(); h != nil {
-		return h.Lost()
-	}
-	return nil
-}
+var (
+	errWait    = errors.New("wait is over")
+	errBadLock = fmt.Errorf("%w: the lock or client was not made by New and NewLock", relock.ErrInvalidOption)
+)

@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,12 +18,6 @@ import (
 type RWLock struct{ w, r *Lock }
 
 var _ relock.Locker = (*RWLock)(nil)
-
-// NewRWLock returns a handle on the read/write lock of that name. Like NewLock it does no
-// I/O, and a bad name or option is what every call returns.
-func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
-	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
-}
 
 // Lock waits until the caller holds the lock for writing.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
@@ -103,18 +96,4 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 		return rw.w.wrap(err)
 	}
 	return nil
-}
-
-// handOver ends a write hold whose owner has come to read. Where there was none to be ended
-// the read has been had of a lock that was free, and is given back.
-func (h *Hold) handOver(read *Hold) error {
-	err := h.end()
-	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
-		return err
-	}
-	if errors.Is(err, relock.ErrLost) {
-		h.missed(err, true)
-	}
-	_ = read.end() // what is left of it ends with its lease
-	return err
 }

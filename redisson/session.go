@@ -1,24 +1,16 @@
 package redisson
 
 import (
+	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
-	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
 )
-
-// mostHolds bounds the holds of one owner: a reader has a key for each.
-const mostHolds = 1000
-
-type ownerKey struct {
-	lock, name string
-	lockKind   kind
-}
 
 // An owner is who holds, as Redisson writes it: our client's ID and a number that looks
 // like a thread's. No number is used again, so what arrives late for one that has gone
@@ -31,23 +23,17 @@ type owner struct {
 	past  map[kind]*succession
 }
 
+type ownerKey struct {
+	lock, name string
+	lockKind   kind
+}
+
 // A succession is the sessions of one owner in one mode, one after the other. They have one
 // field in Redis: what is said late of one would be believed of the next.
 type succession struct {
 	now   *session      // nil: none
 	turn  chan struct{} // room for one: who tells Redis of the count
 	until clock.Instant // by then no unanswered copy of a request is answered any more
-}
-
-// succession needs the client's mu.
-func (o *owner) succession(k kind) *succession {
-	if o.past == nil {
-		o.past = make(map[kind]*succession)
-	}
-	if o.past[k] == nil {
-		o.past[k] = &succession{turn: make(chan struct{}, 1)}
-	}
-	return o.past[k]
 }
 
 // A session is what one owner has of one lock, in one mode: its holds and its calls. The
@@ -72,52 +58,137 @@ type session struct {
 	token    int64
 }
 
-// session returns the session of a call's owner, which the call has to leave.
-func (c *Client) session(w *waiting) (*session, error) {
-	l, name := w.lock, w.owner
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key, o := ownerKey{l.names.key, name, l.kind.ofLock()}, w.as
-	if o == nil && name != "" {
-		o = c.owners[key]
+// takeTurn waits until the caller alone tells Redis of the count.
+func (s *session) takeTurn(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ending.Of(ctx)
 	}
-	if o == nil {
-		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
-	}
-	succession := o.succession(l.kind)
-	if s := succession.now; s != nil { // also where a hold is downgraded that is nobody's: its field is one
-		if c.closed || c.draining && len(s.holds) == 0 {
-			return nil, relock.ErrClosed
-		}
-		s.calls++
-		return s, nil
-	}
-	if c.draining {
-		return nil, relock.ErrClosed
-	}
-	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
-	s.task.Of = s
-	o.uses++
-	succession.now = s
-	if s.named {
-		c.owners[key] = o
-	}
-	c.sessions[s] = struct{}{}
-	return s, nil
 }
 
-// leave ends a call's part in a session. One that has no more holds and no more calls is
-// over, and Redis is told so where it may think otherwise.
-func (c *Client) leave(s *session) {
+func (s *session) giveTurn() { <-s.turn }
+
+// forget takes a released hold out of its session, and says how many are left, and the
+// most that there were.
+func (s *session) forget(h *Hold) (left, top int) {
+	c := s.c
 	c.mu.Lock()
-	s.calls--
-	undo := s.calls == 0 && len(s.holds) == 0 && !s.gone && (s.doubt || s.queued)
-	if s.calls == 0 && len(s.holds) == 0 {
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	s.holds = slices.DeleteFunc(s.holds, func(other *Hold) bool { return other == h })
+	if len(s.holds) == 0 {
 		s.end()
+	} else {
+		s.arm(now)
 	}
-	c.mu.Unlock()
-	if undo {
-		s.undo()
+	return len(s.holds), s.top
+}
+
+// less tells Redis that a hold of the session has gone, until it is answered or ctx ends;
+// then the client goes on beside the caller for as long as the lease may last. It returns whether Redis knew the hold.
+func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
+	if err = s.takeTurn(ctx); err != nil {
+		s.lessBeside(h) // it counts until then: who has the turn may be told of a nested hold
+		return false, err
+	}
+	left, top := s.forget(h)
+	call := s.releaseCall(left, top)
+	held, err = s.send(ctx, call)
+	s.giveTurn()
+	s.c.mu.Lock()
+	doubt := s.doubt
+	s.c.mu.Unlock()
+	switch {
+	case left > 0:
+	case err != nil:
+		s.c.spawn(h.terms.ttl, func(ctx context.Context) {
+			s.clear(ctx, call)
+			s.sweep(ctx)
+		})
+	case doubt:
+		s.c.spawn(time.Minute, s.sweep)
+	}
+	return held, err
+}
+
+// lessBeside is less without a caller who waits for it.
+func (s *session) lessBeside(h *Hold) {
+	if !s.c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
+		s.forget(h)
+	}
+}
+
+// send sends a release until it is answered. Sent again, one that finds nothing may
+// have done it the first time.
+func (s *session) send(ctx context.Context, call transport.Call) (held bool, err error) {
+	again := false
+	err = transport.Try(ctx, s.c.ctx.Done(), func() (bool, error) {
+		raw, err := s.c.transport.Do(ctx, 2*time.Second, call)
+		if err != nil {
+			again = again || transport.Classify(err) == transport.Unknown
+			return true, err
+		}
+		held = again || len(raw) == 1 && raw[0] == int64(1)
+		return false, nil
+	})
+	return held, err
+}
+
+// clear sends the release of a session that is over. Where its owner has another by now
+// it would end that one's holds: that one clears up behind both.
+func (s *session) clear(ctx context.Context, call transport.Call) {
+	if s.takeTurn(ctx) != nil {
+		return
+	}
+	defer s.giveTurn()
+	s.c.mu.Lock()
+	next := s.now
+	followed := next != nil
+	if followed {
+		next.doubt = true
+	}
+	s.c.mu.Unlock()
+	if !followed {
+		_, _ = s.send(ctx, call)
+	}
+}
+
+// sweep releases once more when no unanswered copy of a request for the lock can come
+// true any more.
+func (s *session) sweep(ctx context.Context) {
+	s.c.mu.Lock()
+	until := s.until
+	s.c.mu.Unlock()
+	if d := s.c.clock.Now().Until(until); d > 0 && !transport.Pause(ctx, nil, d) {
+		return
+	}
+	s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+}
+
+// undo ends what a session without holds may have in Redis: a grant that nobody heard of,
+// or a place in the queue.
+func (s *session) undo() {
+	s.c.mu.Lock()
+	doubt := s.doubt
+	s.c.mu.Unlock()
+	left := s.c.leaving.Begin(s.names.key)
+	spawned := s.c.spawn(time.Minute, func(ctx context.Context) {
+		defer left()
+		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+		if doubt {
+			// A request for the lock that was under way, on another connection, is read
+			// after the release at times. It has been read by the time of the answer.
+			s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+		}
+		left()
+		if doubt {
+			s.sweep(ctx)
+		}
+	})
+	if !spawned {
+		left()
 	}
 }
 
@@ -203,6 +274,70 @@ func (s *session) renewCall(lease time.Duration) transport.Call {
 		keys = s.keys(len(s.holds))
 	}
 	return transport.Call{Script: renewScript, Keys: keys, Args: []any{s.field(), lease.Milliseconds()}}
+}
+
+// arm sets when the session is looked at next: when a renewal is due, or a hold is lost.
+// It needs the client's mu.
+func (s *session) arm(now clock.Instant) {
+	var next clock.Instant
+	for _, h := range s.holds {
+		if h.released || h.lost != nil {
+			continue
+		}
+		at := h.trust.Until
+		if h.renewable(now) && !s.renewing {
+			due := h.trust.Due(h.terms.ttl)
+			at = h.trust.Within(clock.Max(due, s.retry))
+		}
+		if next.IsZero() || next.Until(at) < 0 {
+			next = at
+		}
+	}
+	if next.IsZero() || s.gone {
+		s.c.watchdog.Drop(&s.task)
+		return
+	}
+	s.c.watchdog.Set(&s.task, next)
+}
+
+// lease is what the session is to be renewed for, and 0 where that is not due. It needs
+// the client's mu.
+func (s *session) lease(now clock.Instant) (lease time.Duration) {
+	due := false
+	for _, h := range s.holds {
+		if !h.renewable(now) {
+			continue
+		}
+		lease = max(lease, h.terms.ttl)
+		at := h.trust.Due(h.terms.ttl)
+		due = due || now.Reached(clock.Max(at, s.retry))
+	}
+	if !due || s.renewing || s.gone {
+		return 0
+	}
+	return lease
+}
+
+// lose ends all holds of the session. It needs the client's mu.
+func (s *session) lose(why error) (todo []func()) {
+	for _, h := range s.holds {
+		todo = append(todo, h.lose(why)...)
+	}
+	return todo
+}
+
+// mostHolds bounds the holds of one owner: a reader has a key for each.
+const mostHolds = 1000
+
+// succession needs the client's mu.
+func (o *owner) succession(k kind) *succession {
+	if o.past == nil {
+		o.past = make(map[kind]*succession)
+	}
+	if o.past[k] == nil {
+		o.past[k] = &succession{turn: make(chan struct{}, 1)}
+	}
+	return o.past[k]
 }
 
 // An answer is what an acquire came to.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -36,6 +37,23 @@ const slack = time.Second
 // a lock is told by one.
 const pulse = 10 * time.Second
 
+// errTurn says that the session has ended: the next has another owner in Redis.
+var errTurn = errors.New("the session has ended")
+
+// decided says that asking again gets the same error for as long as the caller does not unlock.
+func decided(err error) bool {
+	return ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)
+}
+
+// outage makes an error an ErrUnavailable, unless it says what asking again cannot change.
+func outage(err error) error {
+	outcome := transport.Classify(err)
+	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
+		return err
+	}
+	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
+}
+
 // pulse is how long the call is silent at most. One of a fair lock that is heard of more
 // rarely than its deadline is taken for dead, so it may miss a turn and be in time.
 func (w *waiting) pulse() time.Duration {
@@ -44,9 +62,6 @@ func (w *waiting) pulse() time.Duration {
 	}
 	return pulse
 }
-
-// errTurn says that the session has ended: the next has another owner in Redis.
-var errTurn = errors.New("the session has ended")
 
 // obtain waits for the hold.
 func (w *waiting) obtain() error {
@@ -167,11 +182,6 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
-// decided says that asking again gets the same error for as long as the caller does not unlock.
-func decided(err error) bool {
-	return ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)
-}
-
 // failed is the error of a request that was not answered.
 func (w *waiting) failed(err error) error {
 	switch {
@@ -187,15 +197,6 @@ func (w *waiting) failed(err error) error {
 	return outage(err)
 }
 
-// outage makes an error an ErrUnavailable, unless it says what asking again cannot change.
-func outage(err error) error {
-	outcome := transport.Classify(err)
-	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
-		return err
-	}
-	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
-}
-
 // again goes on in a new session.
 func (w *waiting) again() error {
 	w.lock.c.leave(w.s)
@@ -203,18 +204,6 @@ func (w *waiting) again() error {
 	w.s = s
 	return err
 }
-
-// takeTurn waits until the caller alone tells Redis of the count.
-func (s *session) takeTurn(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ending.Of(ctx)
-	}
-}
-
-func (s *session) giveTurn() { <-s.turn }
 
 // request sends one request, once.
 func (w *waiting) request() (said answer, err error) {
@@ -256,4 +245,92 @@ func (w *waiting) request() (said answer, err error) {
 	c.mu.Unlock()
 	run(todo)
 	return said, err
+}
+
+// gate waits while a lost hold that is not yet unlocked occupies the handle.
+func (w *waiting) gate() error {
+	for {
+		freed, err := w.lock.occupied(w.owner)
+		if freed == nil {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-w.ctx.Done():
+			return fmt.Errorf("%w: a lost hold of this handle is yet to be unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
+		case <-w.lock.c.open.Done():
+			return relock.ErrClosed // a hold that Close has lost may never be unlocked
+		}
+	}
+}
+
+// giveBack ends a hold that the call cannot return.
+func (w *waiting) giveBack() {
+	h := w.hold
+	w.hold, w.occupied = nil, false
+	h.lock.c.mu.Lock()
+	h.released, h.told = true, true
+	h.lock.c.mu.Unlock()
+	h.s.lessBeside(h)
+}
+
+// answered takes an answer to a request for a hold. It needs the client's mu.
+func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, error) {
+	s, now := w.s, w.lock.c.clock.Now()
+	switch {
+	case said.code == codeLost:
+		err := fmt.Errorf("%w: the owner's holds are not in Redis any more; unlock them first", relock.ErrLost)
+		w.todo = append(w.todo, s.lose(err)...)
+		return said, err
+	case said.code != codeHeld:
+		return said, nil
+	}
+	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
+	rest := min(said.rest, h.terms.ttl) // an owner's other hold may have a longer lease
+	h.trust.Extend(trust.Until(sent, rest))
+	if h.trust.Over(now) { // the answer took all of the lease: it is asked for again
+		s.doubt = true
+		return said, errors.New("redis has answered after the lease had ended")
+	}
+	if w.lock.c.closed {
+		return said, relock.ErrClosed
+	}
+	if count > 1 && len(s.holds) > 0 {
+		h.token = s.token // a nested hold is of the same grant
+	}
+	s.token = h.token
+	s.holds = append(s.holds, h)
+	w.occupied = w.lock.outdo(s, &w.todo)
+	if !w.occupied {
+		w.lock.holds = append(w.lock.holds, h)
+	}
+	w.hold = h
+	s.arm(now)
+	return said, nil
+}
+
+// inTime gives back a hold that came after the call's context or wait had ended, and returns
+// that error.
+func (w *waiting) inTime() error {
+	if !ending.Passed(w.ctx) {
+		return nil
+	}
+	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
+		return nil // one attempt has no wait that could be over
+	}
+	w.hold.giveBack()
+	return ending.Of(w.ctx)
+}
+
+// take obtains a hold in a session.
+func (w *waiting) take() (err error) {
+	c := w.lock.c
+	if w.s, err = c.session(w); err != nil {
+		return err
+	}
+	err = w.obtain()
+	if w.s != nil {
+		c.leave(w.s)
+	}
+	return err
 }
