@@ -124,9 +124,15 @@ func (e *requestError) Is(target error) bool {
 // errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.
 var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
 
+// errTooSoon is for a wait that was over before an answer could come.
+var errTooSoon = errors.New("redis has not answered yet: the wait was over within a millisecond")
+
 // unanswered returns the error of a request that has been unanswered for this long.
 func unanswered(d time.Duration) error {
-	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Microsecond))}
+	if d < time.Millisecond {
+		return &requestError{errTooSoon}
+	}
+	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond))}
 }
 
 // A waitError is the cause of the context of a TryLock whose wait has ended.

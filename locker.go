@@ -95,8 +95,11 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
 	}
-	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring || !transport.CanListen(rdb) {
+	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring {
 		return nil, fmt.Errorf("relock: %w: a Ring moves keys between servers when one fails, and holds with them; use Cluster or Sentinel", ErrInvalidOption)
+	}
+	if !transport.CanListen(rdb) {
+		return nil, fmt.Errorf("relock: %w: the redis client is a decorator around nil, or around a Ring; embed a client of a server, Sentinel or Cluster", ErrInvalidOption)
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {

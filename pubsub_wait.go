@@ -148,15 +148,16 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 	if listener.Inbox != nil && !listener.Up() {
 		listener.Inbox.Start()
 	}
+	asked := c.clock.Now() // also where what precedes the request takes all the time that the call has
 	if err := c.permit(w); err != nil {
 		return &requestError{err}
 	}
 	if w.once {
 		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)
-		return w.attempt(a)
+		return w.attempt(a, asked)
 	}
 	for deaf := false; !listener.Up(); deaf = true {
-		err := w.request(a, room.PlaceNone)
+		err := w.request(a, room.PlaceNone, asked)
 		if deaf && err != nil && w.ctx.Err() != nil {
 			return w.overOr(&requestError{listener.Subscribing(listener.Down())})
 		}
@@ -167,16 +168,18 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 		if err := w.reachable(min(w.lock.terms.TTL/3, time.Second)); err != nil {
 			return err
 		}
+		asked = c.clock.Now()
 	}
 	w.listen()
-	return w.request(a, ticket)
+	return w.request(a, ticket, asked)
 }
 
 // attempt sends one request that does not queue. For a semaphore it sends another one while Redis says that it could
 // not forget all dead holders in one call: their permits still count as used, and are free.
-func (w *waiting) attempt(a *acquisition) (err error) {
+func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
 	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More && a.Terms.Permits.Of > 0 {
-		err = w.request(a, room.PlaceNone)
+		err = w.request(a, room.PlaceNone, asked)
+		asked = w.keeper.c.clock.Now()
 	}
 	return err
 }
@@ -203,9 +206,10 @@ func (w *waiting) reachable(limit time.Duration) error {
 }
 
 // request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
-// are one request, so a copy after a lost reply cannot take the lock twice.
-func (w *waiting) request(a *acquisition, ticket int64) error {
-	tries, again, sent := 0, false, w.keeper.c.clock.Now()
+// are one request, so a copy after a lost reply cannot take the lock twice. An error says for how long Redis has not
+// answered: since asked.
+func (w *waiting) request(a *acquisition, ticket int64, asked clock.Instant) error {
+	tries, again := 0, false
 	waits := false    // counted in unheard
 	var trouble error // why Redis did not answer, as long as the context had not ended
 	// Nothing ends a pause early when Redis comes back, so pauses are short.
@@ -222,7 +226,7 @@ func (w *waiting) request(a *acquisition, ticket int64) error {
 			err = errLateAnswers
 		}
 		if trouble == nil || w.ctx.Err() == nil {
-			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), sent)
+			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), asked)
 		}
 		if again = useless || !w.once; again && tries > 1 && w.ctx.Err() == nil {
 			if !waits {
@@ -334,9 +338,9 @@ func failure(err error) room.Failure {
 }
 
 // failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
-func failed(ctx context.Context, err error, now, sent clock.Instant) error {
+func failed(ctx context.Context, err error, now, asked clock.Instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return unanswered(now.Sub(sent))
+		return unanswered(now.Sub(asked))
 	}
 	return &requestError{err}
 }
@@ -745,7 +749,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	k.mu.Lock()
 	a := k.newEntry(owner, w.lock, false)
 	k.mu.Unlock()
-	err := w.request(a, room.PlaceNone)
+	err := w.request(a, room.PlaceNone, w.began)
 	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
 		if w.hold, err = w.confirmed(a); err != nil { // it has been given up
 			return nil, w.used(err)

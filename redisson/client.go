@@ -64,7 +64,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("redisson: %w: the redis client is nil", relock.ErrInvalidOption)
 	}
 	if !transport.CanListen(rdb) {
-		return nil, fmt.Errorf("redisson: %w: a Ring moves keys between servers when one fails, and holds with them; use Cluster or Sentinel", relock.ErrInvalidOption)
+		return nil, fmt.Errorf("redisson: %w: the redis client is a Ring, or a decorator around one or around nil; use a client of a server, Sentinel or Cluster", relock.ErrInvalidOption)
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {

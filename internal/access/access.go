@@ -68,7 +68,7 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	raw, err := c.cfg.Redis.Do(ctx, trust.Attempt(ttl), c.cfg.Wire.Permit(keys, inbox, key.ShardInbox(c.cfg.Prefix, hash, c.cfg.Client)))
 	if err != nil {
 		if refused(err) {
-			return fmt.Errorf("%w (%s)", err, c.needs(keys))
+			return hinted(err, c.needs(keys))
 		}
 		return nil
 	}
@@ -100,6 +100,16 @@ func (c *Checker) needs(keys key.Keys) string {
 	return needs
 }
 
+// hinted adds to a refusal what the user must be permitted, unless Redis refused the credentials.
+func hinted(err error, needs string) error {
+	for _, of := range []string{"WRONGPASS", "NOAUTH", "DENIED", "ERR AUTH ", "ERR Client sent AUTH"} {
+		if strings.Contains(err.Error(), of) {
+			needs = "check the user and the password of the redis client"
+		}
+	}
+	return fmt.Errorf("%w (%s)", err, needs)
+}
+
 // tooOld is the error of a server before Redis 7.0, of that version if it says so.
 func tooOld(version string) error {
 	if version == "" {
@@ -119,7 +129,7 @@ func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Durat
 	defer cancel()
 	defer l.Join()()
 	if err := l.Ready(ctx); err != nil && ctx.Err() == nil && c.cfg.Open.Err() == nil {
-		return fmt.Errorf("%w (needed: %s, and the channel)", l.Subscribing(err), l.Needs())
+		return hinted(l.Subscribing(err), "needed: "+l.Needs()+", and the channel")
 	}
 	return nil
 }

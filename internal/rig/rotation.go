@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"sync/atomic"
+	"testing/synctest"
 
 	"github.com/redis/go-redis/v9"
 
@@ -43,6 +44,7 @@ func (r *Rotation) Redis() *redis.Client {
 
 // Begin has the server require the new password, and closes all connections.
 func (r *Rotation) Begin() {
+	synctest.Wait() // the server reads it without a lock as it greets a connection
 	r.Lab.Server.Direct().RequireAuth("new")
 	for _, link := range r.links {
 		link.Cut()()

@@ -32,6 +32,22 @@ func TestNewRefusesClientsThatCannotLock(t *testing.T) {
 	}
 }
 
+// Fails when an empty decorator is called a Ring, or a Ring an empty decorator.
+func TestNewSaysWhyAClientCannotLock(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "192.0.2.1:6379"}})
+	defer ring.Close()
+	for what, rdb := range map[string]redis.UniversalClient{
+		"a Ring moves keys":    ring,
+		"around a Ring":        struct{ redis.UniversalClient }{ring},
+		"decorator around nil": struct{ redis.UniversalClient }{},
+		"around nil":           struct{ *redis.Client }{},
+	} {
+		if _, err := relock.New(rdb); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("New = %v, want an error that says %q", err, what)
+		}
+	}
+}
+
 // A decorator that hides which client it has could have WAIT, and subscriptions,
 // on another server than the lock.
 func TestHiddenClientIsRefusedWhatItCannotBeReliedOnFor(t *testing.T) {

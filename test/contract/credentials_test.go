@@ -93,9 +93,12 @@ func TestAWrongPasswordIsToldAtOnceByTheFirstCall(t *testing.T) {
 		r := rig.NewRotation(x)
 		r.Learn("wrong")
 		began := time.Now()
-		err := x.ClientOver(r.Redis()).NewLock("a").Lock(t.Context())
+		err := rig.Open(t, r.Redis()).NewLock("a").Lock(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || time.Since(began) > time.Second {
 			t.Errorf("Lock = %v after %v, want WRONGPASS at once", err, time.Since(began))
+		}
+		if strings.Contains(err.Error(), "needed:") || !strings.Contains(err.Error(), "check the user and the password") {
+			t.Errorf("Lock = %v, want one that sends to the password, and not to permissions", err)
 		}
 		rig.WantNot(t, err, relock.ErrUnavailable)
 	})

@@ -42,4 +42,19 @@ var unseenRules = []Rule{
 		"if ARGV[9] then", "if false then",
 		[]string{"TestSignalsWakeInOrderWhereNobodyIsCounted"},
 	},
+	{
+		"an outage is told with the time that the call has waited", ". waiting.request",
+		"tries, again := 0, false", "tries, again := 0, false; asked = w.keeper.c.clock.Now()",
+		[]string{"TestAnOutageIsToldWithTheTimeThatTheCallHasWaited"},
+	},
+	{
+		"a wait that is too short for an answer says so", ". unanswered",
+		"if d < time.Millisecond {", "if false {",
+		[]string{"TestAWaitThatIsTooShortForAnAnswerSaysSo"},
+	},
+	{
+		"a refusal of credentials sends to the password", "internal/access hinted",
+		"strings.Contains(err.Error(), of)", `strings.Contains("", of)`,
+		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCall"},
+	},
 }
