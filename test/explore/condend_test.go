@@ -10,7 +10,6 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
-	"github.com/relock-go/relock/test/mutation"
 )
 
 // morning lets everybody who holds unlock until nobody does, and then looks who sleeps on.
@@ -139,11 +138,7 @@ var foundByConditions = map[string]found{
 }
 
 func TestExplorerOfConditionsFindsWhatIsBroken(t *testing.T) {
-	for _, m := range mutation.All {
-		at, ok := foundByConditions[m.Name]
-		if !ok {
-			continue
-		}
+	for m, at := range rules(t, foundByConditions) {
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
 			defer rig.SwapScripts(broken(t, m))()
 			at.by(t, func(number uint64) string { return exploreConditions(t, 1000+number, map[string]int{}, nil) })

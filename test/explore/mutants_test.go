@@ -2,6 +2,8 @@ package explore_test
 
 import (
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -50,15 +52,16 @@ var foundByExploration = map[string]found{
 
 // TestExplorerFindsWhatIsBroken takes rules out of the scripts one at a time.
 func TestExplorerFindsWhatIsBroken(t *testing.T) {
-	all := slices.Concat(mutation.All, mutation.Further)
-	for _, m := range all {
-		at, ok := foundByExploration[m.Name]
-		if os.Getenv("RELOCK_EXPLORE_MUTANTS") != "" {
-			at, ok = found{0, uint64(envInt(t, "RELOCK_EXPLORE_MUTANTS", 0))}, strings.HasPrefix(m.In, "lua/")
+	table := foundByExploration
+	if os.Getenv("RELOCK_EXPLORE_MUTANTS") != "" {
+		table = map[string]found{}
+		for _, m := range everyRule {
+			if strings.HasPrefix(m.In, "lua/") {
+				table[m.Name] = found{0, uint64(envInt(t, "RELOCK_EXPLORE_MUTANTS", 0))}
+			}
 		}
-		if !ok {
-			continue
-		}
+	}
+	for m, at := range rules(t, table) {
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
 			defer rig.SwapScripts(broken(t, m))()
 			at.by(t, func(number uint64) string { return explore(t, drawSchedule(1<<33+number), false).wrong })
@@ -66,9 +69,39 @@ func TestExplorerFindsWhatIsBroken(t *testing.T) {
 	}
 }
 
-// broken is the scripts' text without a rule.
-func broken(t *testing.T, m mutation.Rule) fs.FS {
+var everyRule = slices.Concat(mutation.All, mutation.Further)
+
+// rules yields the rules of a table in the order of test/mutation. A name that no rule has fails the
+// test: a rule that was renamed would be looked for no more.
+func rules(t *testing.T, table map[string]found) iter.Seq2[mutation.Rule, found] {
 	t.Helper()
+	missing := maps.Clone(table)
+	for _, m := range everyRule {
+		delete(missing, m.Name)
+	}
+	for name := range missing {
+		t.Errorf("test/mutation has no rule %q", name)
+	}
+	return func(yield func(mutation.Rule, found) bool) {
+		for _, m := range everyRule {
+			if at, ok := table[m.Name]; ok && !yield(m, at) {
+				return
+			}
+		}
+	}
+}
+
+// TestEveryRuleThatExplorersFindBreaksAScript takes no schedule, so it can run with every change.
+func TestEveryRuleThatExplorersFindBreaksAScript(t *testing.T) {
+	for _, table := range []map[string]found{foundByExploration, foundByConditions} {
+		for m := range rules(t, table) {
+			broken(t, m)
+		}
+	}
+}
+
+// broken is the scripts' text without a rule. A rule that changes no script fails the test.
+func broken(t *testing.T, m mutation.Rule) fs.FS {
 	t.Helper()
 	changed, err := m.Without(mutation.NewCode(os.DirFS("../..")))
 	if err != nil {
@@ -88,6 +121,11 @@ func broken(t *testing.T, m mutation.Rule) fs.FS {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name := range changed {
+		if files[strings.TrimPrefix(name, "lua/")] == nil {
+			t.Fatalf("the rule %q changes %s, which is no script: the explorer would break nothing", m.Name, name)
+		}
 	}
 	return files
 }
