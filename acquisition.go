@@ -176,8 +176,8 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 // errTurn says that the call has sent nothing, because another call's statement is still unanswered.
 var errTurn = &requestError{errors.New("redis has not answered what another call of the same owner has told it")}
 
-// begin takes the turn for a call that changes what the session holds.
-func (a *acquisition) begin(ctx context.Context) error {
+// takeTurnToChange takes the turn for a call that changes what the session holds.
+func (a *acquisition) takeTurnToChange(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
 	a.keeper.mu.Unlock()
@@ -188,8 +188,8 @@ func (a *acquisition) begin(ctx context.Context) error {
 	return err
 }
 
-// gone marks the session as lost because Redis no longer has it, and returns why.
-func (a *acquisition) gone() error {
+// markGone marks the session as lost because Redis no longer has it, and returns why.
+func (a *acquisition) markGone() error {
 	at := a.keeper.begin()
 	if a.Held() {
 		a.Session.Gone(room.ErrRemoved, &at)
@@ -341,7 +341,7 @@ func (a *acquisition) lower() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errGone):
-		return a.verdict(ctx)
+		return a.awaitRelease(ctx)
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
 	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
@@ -358,8 +358,8 @@ func (a *acquisition) fate() error {
 	return lostFor(a.Why())
 }
 
-// verdict returns the result of an Unlock whose session ended before Redis had answered that Unlock.
-func (a *acquisition) verdict(ctx context.Context) error {
+// awaitRelease returns the result of an Unlock whose session ended before Redis had answered that Unlock.
+func (a *acquisition) awaitRelease(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	lost, over, end := lostFor(a.Why()), a.Over(), a.turn.end
 	a.keeper.mu.Unlock()
@@ -425,7 +425,7 @@ func (a *acquisition) patience() time.Duration {
 // mu.
 func (a *acquisition) releasing() *releasing {
 	r := new(releasing)
-	r.begin(a)
+	r.prepare(a)
 	if a.turn != nil && a.Session != nil {
 		r.end = &outcome{known: make(chan struct{})}
 		a.turn.end = r.end

@@ -147,7 +147,7 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 // later signal says that the earlier ones have arrived.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
-	if err := a.begin(ctx); err != nil {
+	if err := a.takeTurnToChange(ctx); err != nil {
 		return err
 	}
 	defer func() { <-a.turn.place }()
@@ -175,7 +175,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	case err != nil:
 		return &requestError{err}
 	case !held:
-		return a.gone()
+		return a.markGone()
 	}
 	return nil
 }

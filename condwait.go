@@ -102,7 +102,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	if k.c.tracker.Draining() {
 		return ErrClosed
 	}
-	if err := w.a.begin(ctx); err != nil {
+	if err := w.a.takeTurnToChange(ctx); err != nil {
 		return err
 	}
 	defer func() { <-w.a.turn.place }()
@@ -180,7 +180,7 @@ func (w *awaiting) refused(why room.Parting) error {
 	case room.OwnerElsewhere:
 		return fmt.Errorf("%w: owner %q also holds the lock in another process, or by another call; a wait can give up what one has", ErrOwnerMismatch, w.a.owner())
 	}
-	return w.a.gone()
+	return w.a.markGone()
 }
 
 // outlast returns a context that ends a TTL after ctx. By then Redis has answered, or all leases have ended.

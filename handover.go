@@ -87,7 +87,7 @@ func (d *detaching) undo() {
 		if err != nil {
 			c.registry.released(d.a, d.note, false)
 		}
-		d.settle(d.verdict(err))
+		d.settle(d.result(err))
 		if release(ctx) != nil {
 			late, cancel := context.WithTimeout(c.open, d.keep)
 			defer cancel()

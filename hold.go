@@ -335,7 +335,7 @@ func (h *Hold) end() error {
 	cancel := h.cancelAll(ErrNotHeld)
 	var last releasing
 	if ending == room.Last {
-		last.begin(a)
+		last.prepare(a)
 	}
 	k.end(&at)
 	h.stayOff()

@@ -602,9 +602,9 @@ func (w *waiting) overOr(err error) error {
 	return err
 }
 
-// verdict turns the end of a TryLock's wait into what TryLock returns: ErrNotAcquired only if the call knows that the
+// endOfTry turns the end of a TryLock's wait into what TryLock returns: ErrNotAcquired only if the call knows that the
 // lock was taken. Otherwise nobody knows who has it, and that is an error.
-func (w *waiting) verdict(err error) error {
+func (w *waiting) endOfTry(err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
 	switch {
 	case !bounded || !errors.Is(err, wait):
@@ -624,7 +624,7 @@ func (w *waiting) verdict(err error) error {
 
 // explain adds what else is known about the wait to its error.
 func (w *waiting) explain(err error) error {
-	err = w.verdict(err)
+	err = w.endOfTry(err)
 	if w.gone > 1 {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
 			w.gone, w.lock.terms.TTL)}

@@ -28,8 +28,8 @@ type releasing struct {
 	end *outcome
 }
 
-// begin fills r, which the caller allocates. Most holds are not shared, so r can be on the caller's stack.
-func (r *releasing) begin(a *acquisition) {
+// prepare fills r, which the caller allocates. Most holds are not shared, so r can be on the caller's stack.
+func (r *releasing) prepare(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string
 	for _, with := range a.Session.Served() {
@@ -58,7 +58,7 @@ func (r *releasing) soon(by time.Time) error {
 		defer cancel()
 		err = r.run(ctx, err)
 	}
-	verdict := r.verdict(err)
+	result := r.result(err)
 	switch {
 	case err == nil:
 	case transport.Hopeless(err):
@@ -66,14 +66,14 @@ func (r *releasing) soon(by time.Time) error {
 	default:
 		late := *r // a copy, because r may be on the stack of the Unlock
 		late.later()
-		return verdict
+		return result
 	}
-	r.settle(verdict)
-	return verdict
+	r.settle(result)
+	return result
 }
 
-// verdict returns what Unlock returns if its release ended with err.
-func (r *releasing) verdict(err error) error {
+// result returns what Unlock returns if its release ended with err.
+func (r *releasing) result(err error) error {
 	switch {
 	case err == nil && r.was:
 		return nil
@@ -98,7 +98,7 @@ func (r *releasing) later() {
 			r.forget(false)
 		}
 		if r.end != nil {
-			r.settle(r.verdict(err))
+			r.settle(r.result(err))
 		}
 		if err != nil && r.note.Undone {
 			late, cancel := context.WithTimeout(c.open, r.a.Terms.Rest.For)

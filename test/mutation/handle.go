@@ -76,7 +76,7 @@ var handleRules = []Rule{
 	},
 	{
 		"an unlock returns what comes of the release that ends its session", ". acquisition.lower",
-		"return a.verdict(ctx)", "return a.fate()",
+		"return a.awaitRelease(ctx)", "return a.fate()",
 		[]string{
 			"TestTwoUnlocksAreUnconfirmedWhileRedisIsSilent", "TestTwoUnlocksAreConfirmedByOneRelease", "TestTwoUnlocksAfterALossAreBothLost",
 			"TestTwoUnlocksAreUnconfirmedByARefusedRelease", "TestTwoUnlocksAreUnconfirmedWhenTheClientCloses",
@@ -84,7 +84,7 @@ var handleRules = []Rule{
 	},
 	{
 		"what comes of a release is told though nobody waits for it", ". releasing.later",
-		"r.settle(r.verdict(err))", "",
+		"r.settle(r.result(err))", "",
 		[]string{"TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor"},
 	},
 	{
@@ -94,7 +94,7 @@ var handleRules = []Rule{
 	},
 	{
 		"what undoes a handover is told to the unlocks beside it", ". detaching.undo",
-		"d.settle(d.verdict(err))", "",
+		"d.settle(d.result(err))", "",
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{

@@ -34,7 +34,7 @@ var outageRules = []Rule{
 		[]string{"TestAWaiterThatHearsAgainAsksAtOnceThoughAHeartbeatFails"},
 	},
 	{
-		"a wait without an answer is no contention", ". waiting.verdict",
+		"a wait without an answer is no contention", ". waiting.endOfTry",
 		"case w.taken && wait > 0:", "case wait > 0:",
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
@@ -69,7 +69,7 @@ var outageRules = []Rule{
 		[]string{"TestContextSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"a lost hold in the way is no contention", ". waiting.verdict",
+		"a lost hold in the way is no contention", ". waiting.endOfTry",
 		"case w.occupied:", "case false:",
 		[]string{"TestLostHoldOfTheHandleIsNoContention"},
 	},
