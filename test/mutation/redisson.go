@@ -49,7 +49,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a hold that was renewed is lost before its lease ends", "redisson round.renewed",
-		"trust.Until(sent, rest)", "sent.Add(rest + time.Second)",
+		"trust.Until(sent, rest)", "trust.Until(sent, rest).Add(time.Second)",
 		[]string{"TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds"},
 	},
 	{
