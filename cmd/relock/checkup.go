@@ -194,6 +194,8 @@ func stepOf(all []reading) (step, at time.Duration) {
 	return 0, 0
 }
 
+// latency tells how long a round trip takes. A TTL below six of them leaves a try, which has a third of the TTL, no time
+// for a connection that has to be made first.
 func (c *checkup) latency(all []reading) {
 	var took []time.Duration
 	for _, r := range all {
@@ -203,7 +205,8 @@ func (c *checkup) latency(all []reading) {
 	median, worst := took[len(took)/2].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond)
 	found := fmt.Sprintf("%v, at worst %v, of %d", median, worst, len(took))
 	if median > slow {
-		c.add("latency", warning, found, "a lock costs at least two of these, and a lease should be many")
+		least := (6 * worst).Round(time.Millisecond)
+		c.add("latency", warning, found, fmt.Sprintf("a lock and its unlock take two of these; with a TTL below %v, six of the worst, a lock may not be had in time", least))
 		return
 	}
 	c.add("latency", fine, found, "")

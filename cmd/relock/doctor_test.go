@@ -190,3 +190,21 @@ func TestClockThatIsSlewedStepsNot(t *testing.T) {
 		t.Errorf("a step of %v after %v, want one of -0.1 s after %v", step, at, 50*readEvery)
 	}
 }
+
+// A TTL that is too short for the way to Redis fails locks in ways that look like an outage.
+func TestDoctorNamesTheTTLThatTheWayToRedisNeeds(t *testing.T) {
+	begin := time.Now()
+	for _, c := range []struct {
+		trip         time.Duration
+		want, advice string
+	}{
+		{5 * time.Millisecond, fine, ""},
+		{200 * time.Millisecond, warning, "a TTL below 1.2s"},
+	} {
+		d := &doctor{}
+		(&checkup{doctor: d}).latency([]reading{{asked: begin, answered: begin.Add(c.trip)}})
+		if f := d.found[0]; f.Result != c.want || !strings.Contains(f.Advice, c.advice) {
+			t.Errorf("round trip of %v: %+v, want %s and %q", c.trip, f, c.want, c.advice)
+		}
+	}
+}
