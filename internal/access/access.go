@@ -1,6 +1,6 @@
-// Package access asks, before a client takes anything, whether its user may run what the
-// scripts need and hear what they tell: what could be taken and not be given back is not
-// taken. It takes nothing itself.
+// Package access checks, before a client acquires anything, that its user may run the scripts and receive
+// their messages. A lock that could be acquired but not released must not be acquired. The check itself
+// changes nothing.
 package access
 
 import (
@@ -18,45 +18,45 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Redis is asked once for each call.
+// Redis sends one call at a time.
 type Redis interface {
 	Do(ctx context.Context, timeout time.Duration, call transport.Call) ([]any, error)
 	DoAcked(ctx context.Context, timeout time.Duration, replicas int, ackTime time.Duration, calls ...transport.Call) []transport.Acked
 }
 
-// Config is who asks.
+// Config is what a checker needs.
 type Config struct {
 	Prefix   string // of the keys
 	Client   string
-	Database int // that the redis client selects
+	Database int // the database that the redis client selects
 	Redis    Redis
 	Wire     *wire.Encoder
-	Open     context.Context // ends when the client does: then nothing that is lacking matters
-	Granted  func()          // called once: the user may run all that scripts need
+	Open     context.Context // ends with the client; missing permissions do not matter then
+	Granted  func()          // called once, when the user may run everything that scripts need
 }
 
-// A Checker asks until it has been answered once.
+// A Checker asks until it has had one complete answer.
 type Checker struct {
 	cfg  Config
-	runs atomic.Bool // the user may run all that scripts need
+	runs atomic.Bool // the user may run everything that scripts need
 	acks atomic.Bool // and WAIT, which replicas need
 }
 
 // New returns a checker that has asked nothing.
 func New(cfg Config) *Checker { return &Checker{cfg: cfg} }
 
-// Assume takes for granted what is checked here.
+// Assume skips the checks.
 func (c *Checker) Assume() {
 	c.runs.Store(true)
 	c.acks.Store(true)
 }
 
-// errNotSharded is the error of servers before sharded pub/sub.
+// errNotSharded is the error for servers without sharded pub/sub.
 var errNotSharded = errors.New("the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later")
 
-// Run asks whether the user may run what the scripts need for the lock that has the hash,
-// and hear of it by l. An error says what is refused. Where Redis does not answer, the
-// call that follows will find out.
+// Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by
+// l. An error says what is refused. If Redis does not answer, Run returns nil: the call that follows will
+// report that.
 func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, ttl time.Duration) error {
 	if c.runs.Load() {
 		return nil
@@ -91,7 +91,7 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	return nil
 }
 
-// needs is what has to be granted for a script to run at all.
+// needs says which permissions a script needs to run at all.
 func (c *Checker) needs(keys key.Keys) string {
 	needs := fmt.Sprintf("needed: eval, evalsha, and the keys %s and %s", keys.Hash, keys.Queue)
 	if c.cfg.Database != 0 {
@@ -110,7 +110,7 @@ func hinted(err error, needs string) error {
 	return fmt.Errorf("%w (%s)", err, needs)
 }
 
-// tooOld is the error of a server before Redis 7.0, of that version if it says so.
+// tooOld returns the error for a server before Redis 7.0. version may be empty.
 func tooOld(version string) error {
 	if version == "" {
 		version = "older"
@@ -118,12 +118,12 @@ func tooOld(version string) error {
 	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version)
 }
 
-// hear waits until the listener hears, for no longer than for an answer: a lock
-// that is free does not depend on it.
+// hear waits until the listener is subscribed, but no longer than for one answer: a free lock does not depend
+// on it.
 func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Duration) error {
 	limit := trust.Attempt(ttl)
 	if by, bounded := ctx.Deadline(); bounded {
-		limit = min(limit, time.Until(by)/2) // the rest is for the lock itself
+		limit = min(limit, time.Until(by)/2) // the rest of the time is for the lock itself
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -134,8 +134,8 @@ func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Durat
 	return nil
 }
 
-// Wait asks whether the user may run WAIT, which replicas need: scripts may not run it,
-// so none can say whether the user may.
+// Wait checks that the user may run WAIT, which replicas need. Scripts cannot run WAIT, so no script can
+// check it.
 func (c *Checker) Wait(ctx context.Context, hash string, ttl time.Duration) error {
 	if c.acks.Load() {
 		return nil
@@ -151,5 +151,5 @@ func (c *Checker) Wait(ctx context.Context, hash string, ttl time.Duration) erro
 	return nil
 }
 
-// refused says that Redis answered with an error that is not a passing one.
+// refused reports whether Redis answered with a lasting error.
 func refused(err error) bool { return transport.Classify(err) == transport.Refused }

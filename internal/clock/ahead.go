@@ -6,22 +6,21 @@ import (
 )
 
 const (
-	// fresh is for how long a measurement of the second clock is believed.
+	// fresh is how long a measurement of the second clock stays valid.
 	fresh = 10 * time.Millisecond
-	// jump is what a suspension moves the wall clock by at least, and more than a
-	// clock that is being adjusted is moved by while a measurement is fresh.
+	// jump is the least that a suspension moves the wall clock. It is more than clock adjustment moves it
+	// while a measurement is fresh.
 	jump = 100 * time.Microsecond
-	// apart is what the readings of one measurement may lie apart: a goroutine that
-	// was interrupted between them has measured nothing.
+	// apart is how far apart the readings of one measurement may be. If the goroutine was interrupted in
+	// between, the measurement is useless.
 	apart = 20 * time.Microsecond
 )
 
-// A lead keeps how far the clock that counts suspended time is ahead of the
-// monotonic one. Only a suspension changes that, and it moves the wall clock by
-// as much at the same moment: so the second clock, which takes a system call,
-// need not be read where the wall clock, which comes with the monotonic one for
-// nothing, has gone on evenly. What hides a suspension would be a wall clock that
-// is set back by just as much within a hundredth of a second.
+// A lead remembers how far the clock that counts suspended time is ahead of the monotonic one. Only a
+// suspension changes that, and it moves the wall clock by the same amount. Reading the second clock takes a
+// system call. The wall clock comes for free with the monotonic one. So the second clock is only read if the
+// wall clock has not advanced evenly. A suspension stays hidden only if the wall clock is set back by exactly
+// as much within a hundredth of a second.
 type lead struct {
 	// measure reads the monotonic clock, the second one, and the monotonic one again.
 	measure func() (before, boot, after time.Duration)
@@ -34,7 +33,7 @@ type measured struct {
 	ahead time.Duration // second clock less monotonic clock
 }
 
-// known returns the lead, if it can be said without reading the second clock.
+// known returns the lead if the second clock need not be read.
 func (l *lead) known(mono, wall time.Duration) (ahead time.Duration, ok bool) {
 	m := l.last.Load()
 	if m == nil || mono < m.mono || mono-m.mono >= fresh {
@@ -46,11 +45,11 @@ func (l *lead) known(mono, wall time.Duration) (ahead time.Duration, ok bool) {
 	return m.ahead, true
 }
 
-// boot reads the second clock, for an instant at which the others showed mono and wall.
+// boot reads the second clock, for an instant at which the other clocks showed mono and wall.
 func (l *lead) boot(mono, wall time.Duration) time.Duration {
 	before, boot, after := l.measure()
-	// A wall clock that was set between its reading and this would be noted as it
-	// was, and the next look measures again.
+	// If the wall clock was set between its reading and this one, the old value is stored, and the next look
+	// measures again.
 	if after-before <= apart && after-mono < fresh {
 		l.last.Store(&measured{mono: mono, off: wall - mono, ahead: boot - after})
 	}

@@ -9,8 +9,8 @@ import (
 // clockBoottime is CLOCK_BOOTTIME: CLOCK_MONOTONIC plus the time spent suspended.
 const clockBoottime = 7
 
-// hasBoottime is decided once, so that readings of two different clocks are
-// never compared. A sandbox may refuse the system call or not know the clock.
+// hasBoottime is decided once, so that readings of two different clocks are never compared. A sandbox may
+// refuse the system call or not know the clock.
 var hasBoottime = func() bool {
 	_, ok := boottime()
 	return ok
@@ -22,8 +22,7 @@ var spared = lead{measure: func() (before, boot, after time.Duration) {
 	return before, boot, time.Since(origin)
 }}
 
-// sinceBoot returns what a clock shows that counts suspended time, at the instant t
-// or later.
+// sinceBoot returns the reading, at t or later, of a clock that counts suspended time.
 func sinceBoot(t time.Time) time.Duration {
 	if !hasBoottime {
 		return wall()
@@ -35,7 +34,7 @@ func sinceBoot(t time.Time) time.Duration {
 	return spared.boot(mono, wall)
 }
 
-// boottime makes the raw call: it never blocks, so the scheduler need not be told.
+// boottime makes the raw call. It never blocks, so the scheduler need not know.
 func boottime() (time.Duration, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)

@@ -1,6 +1,6 @@
-// Package ending is how a call says that its context has ended: with the context's error
-// and its cause. The cause is what the context's owner says, often an error of another call,
-// as an errgroup has it: it is for the caller to read, and never what has happened to this call.
+// Package ending makes the error of a call whose context has ended: the context's error and its cause. The
+// cause comes from the context's owner, and is often the error of another call, as with an errgroup. It is
+// for people to read, and must never be taken for what happened to this call.
 package ending
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// An over is the error of a context, and its cause.
+// An over is the error of a context with its cause.
 type over struct{ err, cause error }
 
 func (o *over) Error() string   { return o.err.Error() + ": " + o.cause.Error() }
 func (o *over) Unwrap() []error { return []error{o.err, o.cause} }
 
-// Of is the error of a context that is done: ctx.Err(), and its cause where that says more.
-// nil: it is not done.
+// Of returns the error of a context that is done: ctx.Err(), with the cause if that says more. It returns nil
+// if ctx is not done.
 func Of(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || cause == nil || errors.Is(err, cause) {
@@ -28,8 +28,8 @@ func Of(ctx context.Context) error {
 // patience bounds the wait for the Done of a context whose deadline has passed.
 const patience = time.Second
 
-// Passed says that a context has ended, also where its deadline has passed and its timer is
-// late: then it returns when the timer has fired, so that ctx.Err says so too.
+// Passed reports whether a context has ended, or its deadline has passed while its timer is late. In that
+// case it waits until the timer has fired, so that ctx.Err says so too.
 func Passed(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
@@ -42,21 +42,20 @@ func Passed(ctx context.Context) bool {
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-	case <-late.C: // of a context that has a deadline and does not heed it
+	case <-late.C: // the context has a deadline and does not obey it
 	}
 	return ctx.Err() != nil
 }
 
-// In says that an error has a context's end in it, with a cause.
+// In reports whether err contains the end of a context with a cause.
 func In(err error) bool {
 	var o *over
 	return errors.As(err, &o)
 }
 
-// Is is [errors.Is], but for the cause of a context: what is decided by it goes by what has
-// happened here.
+// Is is [errors.Is], but ignores the causes of contexts: decisions must rest on what happened to this call.
 func Is(err, target error) bool {
-	if err == nil || err == target { //nolint:errorlint // this is what goes through the chain
+	if err == nil || err == target { //nolint:errorlint // this function walks the chain itself
 		return err != nil
 	}
 	switch e := err.(type) { //nolint:errorlint // as above

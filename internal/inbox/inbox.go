@@ -6,9 +6,8 @@
 // returned nil, every later message is either delivered or followed by a call
 // of Linked, which says that some may have been missed.
 //
-// A link that is silent may be idle or dead, and an Inbox cannot tell. Its owner
-// can: it publishes to the channel itself, looks whether [Inbox.Heard] moves,
-// and calls [Inbox.Suspect] if it does not.
+// A link that is silent may be idle or dead, and an Inbox cannot tell which. Its owner can: it publishes to
+// the channel itself, checks that [Inbox.Heard] moves, and calls [Inbox.Suspect] if it does not.
 package inbox
 
 import (
@@ -40,13 +39,12 @@ type Config struct {
 	// included, before any message that follows it and before Up and Ready
 	// say so: messages may have been missed until now.
 	Linked func()
-	// Refused says of an answer of Redis that it would come again; nil: of none.
+	// Refused reports whether an error of Redis would come again. If Refused is nil, none would.
 	Refused func(err error) bool
-	// Failed is called, if it is not nil, when an attempt has failed, or a link that
-	// was only just made: at the first of an outage, and then after twice as long
-	// each time, an hour at most.
+	// Failed, if not nil, is called when an attempt has failed, or a link that was only just made. It is
+	// called for the first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
-	// Spread draws a duration from 0 up to the given one; nil: at random.
+	// Spread returns a duration from 0 up to the given one. If Spread is nil, it is random.
 	Spread func(time.Duration) time.Duration
 }
 
@@ -54,11 +52,11 @@ type Config struct {
 type Inbox struct {
 	cfg  Config
 	open func(ctx context.Context) feed // a new one for each link
-	base time.Time                      // what heard counts from
+	base time.Time                      // the reference point of heard
 
 	wg    sync.WaitGroup
-	links chan struct{}        // holds a token for each link that is not closed yet
-	turn  chan struct{}        // holds a token while Deliver, Linked or a change of cur runs
+	links chan struct{}        // has a token for each link that is not closed yet
+	turn  chan struct{}        // has a token while Deliver, Linked or a change of cur runs
 	cur   atomic.Pointer[link] // the acknowledged link; nil while there is none
 	heard atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
 
@@ -67,7 +65,7 @@ type Inbox struct {
 	closed  bool
 	refusal error         // why the last attempt failed, if waiting does not help
 	last    error         // why the last attempt failed
-	changed chan struct{} // closed and replaced when Ready has to look again
+	changed chan struct{} // closed and replaced when Ready must look again
 }
 
 // New returns an Inbox. It starts nothing: the first [Inbox.Ready] does.
@@ -91,9 +89,9 @@ func New(cfg Config) *Inbox {
 // Ready waits until the subscription is acknowledged, and starts it on first
 // use. It returns nil at once while [Inbox.Up]. ctx bounds the wait only.
 //
-// It returns an error without waiting if the last attempt failed in a way that
-// waiting does not mend: the redis client is closed, or Redis refuses the
-// credentials, the command or the channel. Refusals are tried again every few seconds.
+// It returns an error without waiting if the last attempt failed for a reason that waiting does not cure: the
+// redis client is closed, or Redis refuses the credentials, the command or the channel. Refusals are tried
+// again every few seconds.
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -106,8 +104,8 @@ func (b *Inbox) Ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// An acknowledgement stores cur before it closes changed, so one that
-		// came before watch is seen here, and a later one wakes the select.
+		// An acknowledgement stores cur before it closes changed. So one that came before watch is seen here,
+		// and a later one wakes the select.
 		if b.Up() {
 			return nil
 		}
@@ -118,7 +116,7 @@ func (b *Inbox) Ready(ctx context.Context) error {
 	}
 }
 
-// gaveUp adds to err, the end of a wait, what kept the subscription from coming.
+// gaveUp adds the last failure of the subscription to err, the end of a wait.
 func (b *Inbox) gaveUp(err error) error {
 	b.mu.Lock()
 	last := b.last
@@ -147,14 +145,14 @@ func (b *Inbox) watch() (<-chan struct{}, error) {
 	return b.changed, nil
 }
 
-// Down returns why the last attempt to subscribe failed, or that none has ended.
+// Down returns why the last attempt to subscribe failed. If none has ended, it says that.
 func (b *Inbox) Down() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.last == nil {
 		return errNoAnswer
 	}
-	// Not wrapped: a dial that timed out is no end of the caller's context.
+	// Not wrapped: a dial that timed out must not look like the end of the caller's context.
 	return fmt.Errorf("last attempt: %v", b.last)
 }
 

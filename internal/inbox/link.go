@@ -11,10 +11,11 @@ import (
 const (
 	minPause    = 20 * time.Millisecond // after the first failure
 	maxPause    = time.Second           // also: a link that lived this long was a good one
-	refusePause = 5 * time.Second       // after a refusal, which only an operator ends
+	refusePause = 5 * time.Second       // after a refusal, which only an operator can end
 	dialTimeout = 10 * time.Second      // from the start of an attempt to its subscription
-	ackTimeout  = 2 * time.Second       // from there to the acknowledgement: waiters stand still that long
-	maxLinks    = 3                     // with those that are being closed: where a dial has no timeout, a server that hangs keeps them
+	ackTimeout  = 2 * time.Second       // from then to the acknowledgement; waiters stand still that long
+	// with those that are being closed: a dial without a timeout to a server that hangs keeps its link
+	maxLinks = 3
 )
 
 var (
@@ -69,7 +70,7 @@ func (b *Inbox) run(ctx context.Context) {
 		case refused:
 			wait = b.jitter(refusePause)
 		case lasted && errors.Is(err, errSuspected):
-			wait = 0 // whoever suspects it has waited long enough
+			wait = 0 // the caller that suspects it has waited long enough
 		default:
 			pause = min(2*pause, maxPause)
 		}
@@ -81,20 +82,20 @@ func (b *Inbox) run(ctx context.Context) {
 
 // refuses reports whether Redis has answered with an error that it would give again.
 func (b *Inbox) refuses(err error) bool {
-	// Of several slots in one command: go-redis has connected anew by itself.
+	// go-redis subscribed to several slots in one command after a reconnect of its own
 	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
 }
 
-// maxQuiet is how often an outage is told of that lasts.
+// maxQuiet is the longest time between two reports of the same outage.
 const maxQuiet = time.Hour
 
-// An outage is when the next failure in a row is told of.
+// An outage says when the next failure in a row is reported.
 type outage struct {
 	next  time.Time
 	quiet time.Duration
 }
 
-// due reports whether a failure is to be told of now.
+// due reports whether a failure must be reported now.
 func (o *outage) due(now time.Time) bool {
 	if now.Before(o.next) {
 		return false
@@ -104,8 +105,8 @@ func (o *outage) due(now time.Time) bool {
 	return true
 }
 
-// link makes a link and returns when it has ended, never nil, and whether it
-// was ever acknowledged.
+// link makes a link and waits until it has ended. It returns why it ended, never nil, and whether it was ever
+// acknowledged.
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	select {
 	case b.links <- struct{}{}:
@@ -144,7 +145,7 @@ func (l *link) close() {
 	_ = l.ps.Close()
 }
 
-// wait returns why l has to go.
+// wait returns why l must end.
 func (l *link) wait(ctx context.Context) error {
 	late := time.NewTimer(dialTimeout)
 	defer late.Stop()
@@ -168,8 +169,7 @@ func (l *link) wait(ctx context.Context) error {
 	}
 }
 
-// retire returns when l calls nobody any more, so that the next link's calls
-// come after its own.
+// retire returns when l makes no more callbacks, so that the callbacks of the next link come after them.
 func (b *Inbox) retire(l *link) {
 	b.turn <- struct{}{}
 	l.retired = true
@@ -203,7 +203,7 @@ func (b *Inbox) take(l *link, frame any) error {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	if l.retired {
-		return nil // a message that the next Linked makes up for
+		return nil // the next Linked makes up for a message that is dropped here
 	}
 	b.heard.Store(max(1, int64(time.Since(b.base))))
 	switch v := frame.(type) {
@@ -220,8 +220,8 @@ func (b *Inbox) take(l *link, frame any) error {
 	return nil
 }
 
-// linked acts on an acknowledgement. A second one on the same link says that
-// go-redis has reconnected without a word. Caller holds the turn.
+// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected by
+// itself. The caller holds the turn.
 func (b *Inbox) linked(l *link) {
 	b.cfg.Linked()
 	if b.cur.Swap(l) == l {
@@ -234,7 +234,7 @@ func (b *Inbox) linked(l *link) {
 	b.mu.Unlock()
 }
 
-// failed notes why an attempt failed, for Ready to return if it was a refusal.
+// failed records why an attempt failed. Ready returns it if it was a refusal.
 func (b *Inbox) failed(err error, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

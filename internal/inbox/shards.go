@@ -25,7 +25,7 @@ type ShardsConfig struct {
 	// Moved is called when a channel may be served by another server than
 	// Node said.
 	Moved func()
-	// Plain: the channels are ordinary ones, as of a server before sharded pub/sub.
+	// Plain: the channels are ordinary ones, for servers without sharded pub/sub.
 	Plain bool
 	// Deliver is handed every message.
 	Deliver func(channel, payload string)
@@ -33,62 +33,59 @@ type ShardsConfig struct {
 	// any message that follows it: messages may have been missed until now.
 	// first says that it has not been subscribed since it was joined.
 	Linked func(channel string, first bool)
-	// Refused and Failed are as in [Config]; Failed is called for several channels at
-	// the same time.
+	// Refused and Failed are as in [Config]. Failed may be called for several channels at the same time.
 	Refused func(err error) bool
 	Failed  func(channel string, err error)
-	// Linger is how long a channel stays subscribed that nobody wants.
+	// Linger is how long a channel stays subscribed after its last user has left.
 	Linger time.Duration
 	// Spread is as in [Config].
 	Spread func(time.Duration) time.Duration
 }
 
-// A Node is a redis client of one server. It is asked for a subscription without a
-// channel: what that is then subscribed to, and how, is up to the [Shards].
+// A Node is a redis client of one server. It opens a subscription without a channel. The [Shards] decide
+// which channels to subscribe to, and how.
 type Node interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 	HDel(ctx context.Context, key string, fields ...string) *redis.IntCmd
 }
 
-// Serves is what [ShardsConfig] calls Serves for servers of a Cluster: a command that
-// writes, and changes nothing, is answered with a redirection by a replica.
+// Serves implements [ShardsConfig.Serves] for servers of a Cluster. It sends a write command that changes
+// nothing: a replica answers with a redirection.
 func Serves(ctx context.Context, node Node, channel string) error {
 	err := node.HDel(ctx, channel, "-").Err()
 	var answer redis.Error
 	if _, moved := redis.IsMovedError(err); !moved && !redis.IsReadOnlyError(err) && errors.As(err, &answer) {
-		return nil // of something else, which is no reason not to listen
+		return nil // another error is no reason not to listen
 	}
 	return err
 }
 
-// Shards keeps a client subscribed to channels, sharded ones unless they are Plain, to each while somebody
-// wants it: every channel is an [Inbox], and those that one server serves share
-// a connection.
+// Shards keeps a client subscribed to each channel while somebody wants it. The channels are sharded ones
+// unless Plain is set. Every channel is an [Inbox]. The channels of one server share a connection.
 //
-// go-redis does not mend such subscriptions: it does not come after a slot that
-// moves, and subscribes to channels of several slots in one command, which is
-// refused. So each connection is used until its first failure, and each channel
-// subscribed by a command of its own.
+// go-redis does not maintain such subscriptions: it does not follow a slot that moves, and it subscribes to
+// channels of several slots in one command, which Redis refuses. So each connection is used until its first
+// failure, and each channel is subscribed by its own command.
 type Shards struct {
 	cfg    ShardsConfig
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // all goroutines but those of the inboxes
+	wg     sync.WaitGroup // all goroutines except those of the inboxes
 
 	mu     sync.Mutex // protects following fields
 	closed bool
 	boxes  map[string]*box
-	wires  map[string]*wire // by server: where new subscriptions go
-	gone   map[string]Node  // by server: the client that had been closed
+	wires  map[string]*wire // by server, for new subscriptions
+	gone   map[string]Node  // by server: its client when that was found closed
 }
 
-// box is one channel that is wanted, or was of late.
+// box is one channel that is wanted or lingers.
 type box struct {
 	*Inbox
 	users  int         // guarded by Shards.mu
 	linger *time.Timer // guarded by Shards.mu; nil while it is wanted
 	linked bool        // has been subscribed; for Linked, one call at a time
-	last   *tap        // guarded by Shards.mu; of the latest link that found its server
+	last   *tap        // guarded by Shards.mu; the latest link that found its server
 }
 
 // NewShards returns a Shards. It starts nothing: the first [Channel.Join] does.
@@ -124,8 +121,7 @@ type Channel struct {
 	name string
 }
 
-// Join keeps the channel subscribed until leave is called, and beyond that for
-// the time it lingers. It does not wait.
+// Join keeps the channel subscribed until leave is called, plus the time it lingers. It does not wait.
 func (c *Channel) Join() (leave func()) {
 	s := c.s
 	s.mu.Lock()
@@ -180,7 +176,7 @@ func (s *Shards) leave(channel string, b *box) {
 	}
 }
 
-// expire ends a channel that has lingered. It runs on a timer's goroutine.
+// expire ends a channel whose linger time has passed. It runs on a timer's goroutine.
 func (s *Shards) expire(channel string, b *box) {
 	s.mu.Lock()
 	if s.closed || b.users > 0 || s.boxes[channel] != b {
@@ -198,8 +194,7 @@ func (c *Channel) box() *box {
 	return c.s.boxes[c.name]
 }
 
-// Ready is [Inbox.Ready] of a channel that has been joined; else it returns
-// ErrClosed.
+// Ready is [Inbox.Ready] of a channel that has been joined. For other channels it returns ErrClosed.
 func (c *Channel) Ready(ctx context.Context) error {
 	if b := c.box(); b != nil {
 		return b.Ready(ctx)
@@ -229,8 +224,8 @@ func (c *Channel) Heard() time.Time {
 	return time.Time{}
 }
 
-// Suspect is [Inbox.Suspect]: the channel gets a new connection. The others of
-// its server stay where they are until they are suspected, too.
+// Suspect is [Inbox.Suspect]: the channel gets a new connection. The other channels of its server keep theirs
+// until they are suspected too.
 func (c *Channel) Suspect() {
 	if b := c.box(); b != nil {
 		b.Suspect()

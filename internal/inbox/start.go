@@ -1,4 +1,4 @@
 package inbox
 
-// Start begins to subscribe, unless that has begun, and does not wait.
+// Start starts the subscription if nobody has. It does not wait.
 func (b *Inbox) Start() { _, _ = b.watch() }

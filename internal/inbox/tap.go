@@ -10,12 +10,12 @@ import (
 
 var errNodeClosed = errors.New("the redis client of the node has been closed")
 
-// tap is one channel's part in a wire: the feed of one link.
+// tap is one channel's share of a wire: the feed of one link.
 type tap struct {
 	s       *Shards
 	box     *box
 	channel string
-	news    chan struct{} // room for one: there are frames, or an end
+	news    chan struct{} // capacity one: there are frames, or an end
 	wire    *wire         // set by Subscribe
 
 	mu     sync.Mutex // protects following fields
@@ -23,8 +23,7 @@ type tap struct {
 	err    error // why there will be no more
 }
 
-// Subscribe finds the channel's server and asks for the subscription. It waits
-// for what Node does, and for nothing else.
+// Subscribe finds the channel's server and subscribes there. It blocks only as long as Node does.
 func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	s := t.s
 	doubted := s.doubted(t.box)
@@ -39,10 +38,10 @@ func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
-		return ctx.Err() // Node took so long that the next link is under way, maybe with this wire
+		return ctx.Err() // Node took so long that the next link has begun, perhaps with this wire
 	}
-	// A Cluster client closes those of nodes that are gone. Only one that is still
-	// said to serve has been closed for good, by its owner.
+	// A Cluster client closes the clients of nodes that are gone. A client whose node still serves was closed
+	// by its owner, for good.
 	if old, ok := s.gone[name]; ok {
 		if name == "" || old == node {
 			return redis.ErrClosed
@@ -59,8 +58,8 @@ func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	return nil
 }
 
-// doubted returns the wire of the last link, if that was given up by the inbox: it
-// has heard nothing when it should have.
+// doubted returns the wire of the last link if the inbox gave up that link, because it heard nothing when it
+// should have.
 func (s *Shards) doubted(b *box) *wire {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,19 +69,19 @@ func (s *Shards) doubted(b *box) *wire {
 	b.last.mu.Lock()
 	defer b.last.mu.Unlock()
 	if b.last.err != nil {
-		return nil // the wire has ended it: moved away, refused, broken
+		return nil // the wire has ended it: moved, refused or broken
 	}
 	return b.last.wire
 }
 
-// Receive waits for the next frame, and after the last returns why it was the last.
+// Receive waits for the next frame. After the last one it returns why there are no more.
 func (t *tap) Receive(ctx context.Context) (any, error) {
 	frame, err := t.next(ctx)
 	if _, acknowledged := frame.(*redis.Subscription); !acknowledged || t.s.cfg.Serves == nil {
 		return frame, err
 	}
-	// Asked after the acknowledgement: a server that ceases to serve the channel from
-	// here on says so to those who are subscribed.
+	// Asked after the acknowledgement: a server that stops serving the channel after this tells its
+	// subscribers.
 	if err := t.s.cfg.Serves(ctx, t.wire.node, t.channel); err != nil {
 		t.end(err) // the connection is not to blame
 		t.s.cfg.Moved()
@@ -121,7 +120,7 @@ func (t *tap) Close() error {
 	return nil
 }
 
-// push hands on a frame without waiting: whoever takes frames does not block.
+// push adds a frame without waiting, because the goroutine that reads the wire must not block.
 func (t *tap) push(frame any) {
 	t.mu.Lock()
 	t.frames = append(t.frames, frame)

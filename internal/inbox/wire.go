@@ -10,11 +10,10 @@ import (
 
 var errLeft = errors.New("nobody is subscribed over this connection any more")
 
-// wire is one connection to one server, over which any number of channels are
-// subscribed. One goroutine writes, one reads.
+// wire is one connection to one server. Any number of channels are subscribed over it. One goroutine writes,
+// one reads.
 //
-// A wire that breaks ends all its taps. It is not used after that, whatever
-// go-redis makes of it.
+// A wire that breaks ends all its taps. It is not used again, even if go-redis reconnects it.
 type wire struct {
 	s      *Shards
 	name   string
@@ -22,24 +21,24 @@ type wire struct {
 	ps     *redis.PubSub
 	ctx    context.Context
 	cancel context.CancelFunc
-	work   chan struct{} // room for one: there is something to send
+	work   chan struct{} // capacity one: there is something to send
 
 	mu     sync.Mutex // protects following fields
-	err    error      // why it has ended
+	err    error      // why the wire has ended
 	taps   map[string]*tap
-	todo   []order // to be sent
-	sent   []order // and not answered: the server answers in this order
-	probed bool    // an unsubscription has been tried
+	todo   []order // to send
+	sent   []order // sent and not answered; the server answers in this order
+	probed bool    // an unsubscription was tried
 }
 
 // order is one command for one channel.
 type order struct {
 	channel string
-	ends    bool // unsubscribe, not subscribe
-	tap     *tap // whom a refusal ends; nil: nobody
+	ends    bool // unsubscribe rather than subscribe
+	tap     *tap // ends if the order is refused; nil: nothing ends
 }
 
-// newWire needs s.mu.
+// newWire makes a wire to the node. It needs s.mu.
 func (s *Shards) newWire(name string, node Node) *wire {
 	w := &wire{s: s, name: name, node: node, work: make(chan struct{}, 1), taps: make(map[string]*tap)}
 	w.ctx, w.cancel = context.WithCancel(s.ctx)
@@ -48,7 +47,7 @@ func (s *Shards) newWire(name string, node Node) *wire {
 	return w
 }
 
-// retire lets nobody else use w.
+// retire makes sure that no new tap uses w.
 func (s *Shards) retire(w *wire) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +56,7 @@ func (s *Shards) retire(w *wire) {
 	}
 }
 
-// add subscribes a tap, unless w has ended.
+// add subscribes a tap. It returns false if w has ended.
 func (w *wire) add(t *tap) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +65,7 @@ func (w *wire) add(t *tap) bool {
 	}
 	w.taps[t.channel] = t
 	if !w.probed {
-		// Who may subscribe and not unsubscribe learns it now, and not when it matters.
+		// Probe the permission to unsubscribe now: a user without it should learn that before it matters.
 		w.probed = true
 		w.do(order{t.channel, true, t})
 	}
@@ -74,7 +73,7 @@ func (w *wire) add(t *tap) bool {
 	return true
 }
 
-// do needs w.mu.
+// do queues an order for the writer. It needs w.mu.
 func (w *wire) do(o order) {
 	w.todo = append(w.todo, o)
 	select {
@@ -88,7 +87,7 @@ func (w *wire) leave(t *tap) {
 	w.mu.Lock()
 	if w.taps[t.channel] != t {
 		w.mu.Unlock()
-		return // ended with its wire, or its channel has been joined anew
+		return // ended with its wire, or its channel was joined again
 	}
 	w.do(order{t.channel, true, nil})
 	left := w.drop(t)
@@ -96,8 +95,8 @@ func (w *wire) leave(t *tap) {
 	w.endIf(left)
 }
 
-// drop takes a tap off, and reports whether it was the last: then endIf is to be
-// called without the mutex. It needs w.mu.
+// drop removes a tap and reports whether it was the last one. If so, the caller must call endIf without the
+// mutex. drop needs w.mu.
 func (w *wire) drop(t *tap) (left bool) {
 	delete(w.taps, t.channel)
 	if len(w.taps) > 0 || w.err != nil {
@@ -114,8 +113,8 @@ func (w *wire) endIf(left bool) {
 	}
 }
 
-// write sends what there is to be sent; the first command dials. It also ends
-// the connection: go-redis holds the mutex that its Close needs while it dials.
+// write sends the orders; the first one dials. write also closes the connection, because during a dial
+// go-redis holds the mutex that Close needs.
 func (w *wire) write() {
 	reading := false
 	for {
@@ -157,7 +156,7 @@ func (w *wire) next() (order, bool) {
 		if len(w.todo) > 0 {
 			o := w.todo[0]
 			w.todo = w.todo[1:]
-			w.sent = append(w.sent, o) // before it is sent: its answer may overtake what follows
+			w.sent = append(w.sent, o) // before it is sent, so that its answer finds it here
 			w.mu.Unlock()
 			return o, true
 		}
@@ -170,7 +169,7 @@ func (w *wire) next() (order, bool) {
 	}
 }
 
-// read hands what comes in to the taps. ctx has no deadline, as in Inbox.read.
+// read passes what comes in to the taps. ctx has no deadline, for the reason given at Inbox.read.
 func (w *wire) read() {
 	for {
 		frame, err := w.ps.Receive(w.ctx)
@@ -202,8 +201,8 @@ func (w *wire) take(frame any) {
 	}
 }
 
-// acknowledged tells the tap, also where it did not ask: then go-redis has
-// connected anew without a word.
+// acknowledged tells the tap. If the tap did not ask, go-redis has reconnected by itself, and messages may be
+// missing.
 func (w *wire) acknowledged(channel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +212,7 @@ func (w *wire) acknowledged(channel string) {
 	}
 }
 
-// unsubscribed ends a tap that did not ask for it: its slot has moved away.
+// unsubscribed ends a tap that did not ask for it: its slot has moved to another server.
 func (w *wire) unsubscribed(channel string) {
 	w.mu.Lock()
 	t := w.taps[channel]
@@ -228,8 +227,8 @@ func (w *wire) unsubscribed(channel string) {
 	w.s.cfg.Moved()
 }
 
-// answered takes the order off that an acknowledgement is for, if there is one.
-// It needs w.mu.
+// answered removes the order that an acknowledgement answers, and reports whether there was one. It needs
+// w.mu.
 func (w *wire) answered(channel string, ends bool) bool {
 	for i, o := range w.sent {
 		if o.channel == channel && o.ends == ends {
@@ -240,8 +239,8 @@ func (w *wire) answered(channel string, ends bool) bool {
 	return false
 }
 
-// refused reports whether err is the server's answer to one order, which ends
-// that order's tap alone. It is not where go-redis connects anew because of it.
+// refused reports whether err is the server's answer to one order. Such an answer ends only that order's tap.
+// An answer after which go-redis reconnects does not count.
 func (w *wire) refused(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) || redis.IsReadOnlyError(err) || redis.HasErrorPrefix(err, "CROSSSLOT") {
@@ -274,7 +273,7 @@ func (w *wire) fail(err error) {
 		err = errNodeClosed
 	}
 	w.mu.Lock()
-	ours := w.err != nil // so it is we who have closed the connection
+	ours := w.err != nil // we closed the connection ourselves
 	if !ours {
 		w.err = err
 	}

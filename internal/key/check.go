@@ -14,9 +14,8 @@ const (
 	maxLabel  = 128
 )
 
-// inPatterns are the characters that mean something in a pattern of an ACL
-// (~relock:*), where a prefix must stand for itself, and the braces, which
-// would take the hash tag from the name.
+// inPatterns are forbidden in prefixes. They have a meaning in the patterns of an ACL (~relock:*), where a
+// prefix must stand for itself. Braces would take the hash tag from the name.
 const inPatterns = `{}*?[]\`
 
 // CheckName returns an error unless name is a name for a lock: 1 to 512 bytes
@@ -32,8 +31,8 @@ func CheckPrefix(prefix string) error {
 		`a key prefix is 1 to 128 bytes of UTF-8 without control characters and without { } * ? [ ] \`)
 }
 
-// CheckLabel returns an error unless label is one. A label is 1 to 128 bytes of valid UTF-8 without
-// control characters.
+// CheckLabel returns an error unless label is valid. A label is 1 to 128 bytes of valid UTF-8 without control
+// characters.
 func CheckLabel(label string) error {
 	return check(label, maxLabel, "", "a label is 1 to 128 bytes of UTF-8 without control characters")
 }
@@ -58,8 +57,8 @@ func check(s string, limit int, forbidden, rule string) error {
 	return nil
 }
 
-// Quote quotes a name for an error. Of a name that is too long or not valid UTF-8 it quotes
-// the beginning and says the length: anybody may have made it, of any size.
+// Quote quotes a name for an error. If a name is too long or not valid UTF-8, it quotes the beginning and
+// adds the length: the name may come from anyone and have any size.
 func Quote(name string) string {
 	if len(name) > maxName || !utf8.ValidString(name) {
 		return brief(name)
@@ -67,7 +66,7 @@ func Quote(name string) string {
 	return strconv.Quote(name)
 }
 
-// brief quotes the first 64 bytes, and says the length where there are more.
+// brief quotes the first 64 bytes, and adds the length if there are more.
 func brief(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -7,15 +7,13 @@
 //	<prefix>:q:{<escaped name>}     its queue
 //	<prefix>:ht:<name>              the hash of a name with a hash tag of its own
 //	<prefix>:qt:<name>              its queue
-//	<prefix>:label:<client>         what people are told of a client
+//	<prefix>:label:<client>         a client's label, for people
 //
-// A name that has a hash tag keeps it, and with it the slot of the user's other
-// keys with that tag. The parts of their own keep the name "{a}" apart from the
-// name "a", whose tag is the same.
+// A name that has a hash tag keeps it, and with it the slot of the user's other keys with that tag. The
+// different parts "h" and "ht" keep the name "{a}" apart from the name "a", which has the same tag.
 //
-// Keys of one prefix never collide with each other. They may collide with those
-// of a prefix that continues it after a colon: give tenants prefixes of which
-// none begins with another and a colon.
+// Keys of one prefix never collide with each other. They may collide with keys of a prefix that extends it
+// after a colon. Give tenants prefixes of which none begins with another one and a colon.
 package key
 
 import "strings"
@@ -26,12 +24,11 @@ type Keys struct {
 	Queue string // its waiters, a sorted set
 }
 
-// For returns the keys of the lock name. Both arguments are checked ones: see
-// [CheckPrefix] and [CheckName].
+// For returns the keys of the lock name. The caller must have checked both arguments with [CheckPrefix] and
+// [CheckName].
 func For(prefix, name string) Keys { return Of(prefix, Hash(prefix, name)) }
 
-// Hash returns the first of the keys that [For] does: the others, and the name, can
-// be made of it.
+// Hash returns the hash key of [For]. The other key and the name can be derived from it.
 func Hash(prefix, name string) string {
 	if tagged(name) {
 		return prefix + ":ht:" + name
@@ -39,27 +36,26 @@ func Hash(prefix, name string) string {
 	return prefix + ":h:{" + escaper.Replace(name) + "}"
 }
 
-// Of returns the keys of the lock that has the hash.
+// Of returns the keys of the lock with this hash.
 func Of(prefix, hash string) Keys {
 	part := len(prefix) + len(":")
 	return Keys{Hash: hash, Queue: hash[:part] + "q" + hash[part+len("h"):]}
 }
 
-// Name returns the name of the lock that has the hash.
+// Name returns the name of the lock with this hash.
 func Name(prefix, hash string) string {
 	rest := hash[len(prefix):]
 	if name, ok := strings.CutPrefix(rest, ":ht:"); ok {
 		return name
 	}
 	name := rest[len(":h:{") : len(rest)-len("}")]
-	if strings.IndexByte(name, '%') < 0 { // nothing is escaped; the replacer would copy the name in any case
+	if strings.IndexByte(name, '%') < 0 { // nothing is escaped; the replacer would copy the name anyway
 		return name
 	}
 	return unescaper.Replace(name)
 }
 
-// Lock returns the name of the lock whose hash a key of Redis is; ok is false for every
-// other key.
+// Lock returns the name of the lock whose hash has this key. ok is false for every other key.
 func Lock(prefix, hash string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(hash, prefix)
 	tagged := strings.HasPrefix(rest, ":ht:")
@@ -71,27 +67,27 @@ func Lock(prefix, hash string) (name string, ok bool) {
 	return name, CheckName(name) == nil && Hash(prefix, name) == hash
 }
 
-// Label returns the key of what people are told of a client.
+// Label returns the key of a client's label.
 func Label(prefix, client string) string { return prefix + ":label:" + client }
 
-// Inbox returns the name of the channel on which a client is told of grants.
+// Inbox returns the name of the channel on which a client receives messages.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 
-// Sharded returns the ID of a client that hears on sharded channels: who tells it
-// something knows how by that. No other ID has a dot.
+// Sharded returns the ID of a client that listens on sharded channels. Senders know by the ID how to reach
+// it: no other ID has a dot.
 func Sharded(client string) string { return "s." + client }
 
-// ShardInbox returns the name of the sharded channel on which a client is told
-// of grants of a lock. It has the lock's hash tag, and so its slot; the scripts
-// make the same name of the hash's key. Locks with one tag share it.
+// ShardInbox returns the name of the sharded channel on which a client receives messages about a lock. It has
+// the lock's hash tag, and so its slot. The scripts build the same name from the hash key. Locks with one tag
+// share the channel.
 func ShardInbox(prefix, hash, client string) string {
 	_, rest, _ := strings.Cut(hash, "{")
 	tag, _, _ := strings.Cut(rest, "}")
 	return Inbox(prefix, "{"+tag+"}"+client)
 }
 
-// escaper leaves no brace, so that the tag of a key ends where the name does.
-// The percent sign is escaped too: else "{" and "%7B" would be one name.
+// escaper escapes braces, so that the tag of a key ends where the name does. It escapes the percent sign too.
+// Otherwise "{" and "%7B" would be the same name.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")

@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A Match is a pattern of names, as Redis has them of keys.
+// A Match is a pattern for names, like the patterns that Redis has for keys.
 type Match struct {
 	of      *regexp.Regexp
-	literal string // what each name that matches begins with
+	literal string // the beginning of every name that matches
 }
 
-// NewMatch reads a pattern: * stands for any text, ? for one character, [a-z] for one of
-// these and [^a-z] for any other, and \ takes the meaning from what follows, also in [ ].
-// "" is "*".
+// NewMatch reads a pattern. * stands for any text, ? for one character, [a-z] for one of these, and [^a-z]
+// for any other. \ makes the next character literal, also in [ ]. "" is "*".
 func NewMatch(pattern string) (Match, error) {
 	if pattern == "" {
 		pattern = "*"
@@ -41,8 +40,8 @@ func NewMatch(pattern string) (Match, error) {
 	return Match{of, literal.String()}, nil
 }
 
-// nextOf returns the first part of a pattern as a regular expression, and what it stands
-// for where that is itself.
+// nextOf returns the first part of a pattern as a regular expression. stands is its literal text, if it is
+// literal.
 func nextOf(pattern string) (expr, stands, after string, err error) {
 	switch pattern[0] {
 	case '*':
@@ -61,9 +60,9 @@ func nextOf(pattern string) (expr, stands, after string, err error) {
 	return regexp.QuoteMeta(stands), stands, after, nil
 }
 
-// classOf returns a class as a regular expression, from what is behind its [, and what comes
-// after its ]. As in Redis, \ takes the meaning from what follows, but not within a range:
-// any character may be its end, also a ], and either end the larger one.
+// classOf returns a class as a regular expression. pattern begins after the [, and after begins after the ].
+// As in Redis, \ makes the next character literal, but not within a range: any character may end a range,
+// even a ], and the ends may be in either order.
 func classOf(pattern string) (expr, after string, err error) {
 	not := ""
 	if rest, is := strings.CutPrefix(pattern, "^"); is {
@@ -82,7 +81,7 @@ func classOf(pattern string) (expr, after string, err error) {
 		case from == "]":
 			return "[" + not + set.String() + "]", rest, nil
 		case strings.HasPrefix(rest, "-") && end != "":
-			set.WriteString(inSet(min(from, end)) + "-" + inSet(max(from, end))) // UTF-8 sorts as its characters do
+			set.WriteString(inSet(min(from, end)) + "-" + inSet(max(from, end))) // bytes of UTF-8 sort like characters
 			rest = rest[len("-")+len(end):]
 		default:
 			set.WriteString(inSet(from))
@@ -94,7 +93,7 @@ func classOf(pattern string) (expr, after string, err error) {
 
 var errClass = errors.New("a [ without its ] (which is none behind a - or a \\), or with nothing in it")
 
-// inSet quotes a character of a class.
+// inSet quotes a character for a class.
 func inSet(char string) string {
 	if char == "-" {
 		return `\-`
@@ -102,19 +101,19 @@ func inSet(char string) string {
 	return regexp.QuoteMeta(char)
 }
 
-// first cuts the first character off.
+// first splits off the first character.
 func first(text string) (char, after string) {
 	_, size := utf8.DecodeRuneInString(text)
 	return text[:size], text[size:]
 }
 
-// Name says whether a name matches.
+// Name reports whether a name matches.
 func (m Match) Name(name string) bool { return m.of.MatchString(name) }
 
-// Hashes is a pattern for Redis of which the key of each lock is that has such a name, and
-// of others.
+// Hashes returns a pattern for Redis that matches the hash key of every lock whose name matches. It may match
+// other keys too.
 func (m Match) Hashes(prefix string) string {
-	literal, _, _ := strings.Cut(m.literal, "%") // as which these may be in the key
+	literal, _, _ := strings.Cut(m.literal, "%") // % may be escaped in the key
 	if at := strings.IndexAny(literal, `{}`); at >= 0 {
 		literal = literal[:at]
 	}

@@ -1,5 +1,5 @@
-// Package label is what people are told of clients: it stores who a client is in Redis, and
-// reads who others are. Nothing is decided by it.
+// Package label stores a client's label in Redis, and reads those of other clients. Labels are for people;
+// nothing is decided by them.
 package label
 
 import (
@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// firstWithin is how long a client's first call waits until its label is stored, but not for
-	// longer: what decides nothing is to hold up nobody.
+	// firstWithin is how long a client's first call waits until the label is stored. It is short, because a
+	// label must not delay a lock.
 	firstWithin = 100 * time.Millisecond
-	// readWithin is how long the labels of others are waited for.
+	// readWithin bounds the wait for the labels of other clients.
 	readWithin = time.Second
-	// within is how long one try may take to store it.
+	// within bounds one try to store the label.
 	within = 5 * time.Second
-	// every is how often it is stored again, and soon when after that failed.
+	// every is how often the label is stored again. soon is how soon after a failure.
 	every = 5 * time.Minute
 	soon  = 30 * time.Second
-	// page is how many labels one script reads, and mostKnown how many are kept.
+	// page is how many labels one script reads. mostKnown is how many are cached.
 	page      = 128
 	mostKnown = 4096
 )
 
-// HostAndProcess is the label of a client that has no other.
+// HostAndProcess returns the default label.
 var HostAndProcess = sync.OnceValue(func() string {
 	host, err := os.Hostname()
 	text := fmt.Sprintf("%s:%d", host, os.Getpid())
@@ -44,7 +44,7 @@ var HostAndProcess = sync.OnceValue(func() string {
 	return text
 })
 
-// Config is whose book it is.
+// Config is what a book needs.
 type Config struct {
 	Transport *transport.Transport
 	Wire      *wire.Encoder
@@ -52,30 +52,30 @@ type Config struct {
 	Client    string
 	Text      string // the client's label
 	Now       func() clock.Instant
-	Spawn     func(fn func(ctx context.Context)) bool // false: it is too late
+	Spawn     func(fn func(ctx context.Context)) bool // false: the client is closed
 	Log       *slog.Logger
 }
 
-// A Book has what one client tells of itself, and what it has read of others.
+// A Book stores one client's label, and caches the labels of others.
 type Book struct {
 	cfg Config
 
 	open  atomic.Bool
-	due   atomic.Pointer[clock.Instant] // when it is to be stored again; nil: it never was
-	lease atomic.Int64                  // the longest that was asked for until now
+	due   atomic.Pointer[clock.Instant] // when it must be stored again; nil: it was never stored
+	lease atomic.Int64                  // the longest lease asked for so far
 
 	mu    sync.Mutex
-	known map[string]string // by client: a label does not change
+	known map[string]string // by client; a label never changes
 }
 
 // New returns the book of a client. It does no I/O.
 func New(cfg Config) *Book { return &Book{cfg: cfg} }
 
-// Open says that the client may run what it needs, and so may store its label.
+// Open says that the user may run what the client needs, so the label may be stored.
 func (b *Book) Open() { b.open.Store(true) }
 
-// Introduce has the label stored, once, before the client takes anything: so who looks
-// after the first lock sees who holds. It waits for that, but not for long.
+// Introduce stores the label once, before the client acquires anything, so that an inspection of its first
+// lock shows the holder. It waits for that, but not for long.
 func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 	if b.due.Load() != nil || !b.open.Load() {
 		return
@@ -93,8 +93,7 @@ func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 	}
 }
 
-// Keep has the label stored again where it is time, or where a lease is asked for that is
-// longer than all before. It does not wait.
+// Keep stores the label again if it is time, or if lease is longer than all leases before. It does not wait.
 func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 	due := b.due.Load()
 	if due == nil || int64(lease) <= b.lease.Load() && !now.Reached(*due) {
@@ -105,7 +104,8 @@ func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 	}
 }
 
-// next has the label stored again soon if the caller fails. Of several callers one does it.
+// next schedules a retry in case the caller fails. Of several concurrent callers only one gets true, and
+// stores the label.
 func (b *Book) next(due *clock.Instant, now clock.Instant, lease time.Duration) bool {
 	then := now.Add(soon)
 	if !b.due.CompareAndSwap(due, &then) {
@@ -115,7 +115,7 @@ func (b *Book) next(due *clock.Instant, now clock.Instant, lease time.Duration) 
 	return true
 }
 
-// begin has the label stored, and done called after that, on a goroutine.
+// begin stores the label on a goroutine and then calls done.
 func (b *Book) begin(now clock.Instant, done func()) (begun bool) {
 	return b.cfg.Spawn(func(ctx context.Context) {
 		defer done()
@@ -139,25 +139,26 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 	})
 }
 
-// introduction stores the label for as long as anything may last that the client asks for
-// until it is stored again: so it outlives the leases of a process that dies.
+// introduction stores the label for the longest lease plus the time to the next store, so the label outlives
+// the leases of a process that dies.
 func (b *Book) introduction() transport.Call {
 	life := time.Duration(b.lease.Load()) + 2*every
 	call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
-	call.Apart = true // a connection that falls silent under it must not delay the first lock, which uses the shared one
+	// On its own connection: one that falls silent must not delay the first lock, which uses the shared one.
+	call.Apart = true
 	return call
 }
 
-// Doubt has the label stored again by whatever the client does next: the server may be
-// another one.
+// Doubt makes the client store its label again with its next call, because another server may have taken
+// over.
 func (b *Book) Doubt(now clock.Instant) {
 	if due := b.due.Load(); due != nil {
 		b.due.CompareAndSwap(due, &now)
 	}
 }
 
-// Put puts labels in the place of the IDs of their clients. What is not known, or not read
-// within a second, is "". Where a script may name the keys of many clients it reads as many.
+// Put replaces client IDs with labels. What is unknown, or not read within a second, is "". together says
+// that one script may name the keys of many clients; then one script reads many labels.
 func (b *Book) Put(ctx context.Context, at []*string, together bool) {
 	found := map[string]string{wire.NoClient: ""}
 	var unknown []string
@@ -176,7 +177,7 @@ func (b *Book) Put(ctx context.Context, at []*string, together bool) {
 	}
 }
 
-// of is what is known without asking Redis.
+// of returns what is known without asking Redis.
 func (b *Book) of(id string) (text string, known bool) {
 	if id == b.cfg.Client {
 		return b.cfg.Text, true
@@ -212,7 +213,7 @@ func (b *Book) read(ctx context.Context, ids []string, found map[string]string, 
 	}
 }
 
-// learn keeps what is a label: whoever may write the locks' keys may write others.
+// learn caches a valid label. Anyone who may write the locks' keys may write something else there.
 func (b *Book) learn(id, text string, found map[string]string) {
 	if key.CheckLabel(text) != nil {
 		return

@@ -1,7 +1,7 @@
-// Package leaving orders a client's attempts behind what its earlier calls leave. A call that
-// ends without the lock does not wait until Redis has removed its place in the queue, or its
-// grant. A later attempt of the same client does: it would meet its own client's remains and
-// report a free lock as taken.
+// Package leaving makes a client's attempts wait for what its earlier calls leave behind. A call that ends
+// without the lock does not wait until Redis has removed its queue entry or its grant. A later attempt of the
+// same client does wait. Otherwise it would meet the remains of its own client and report a free lock as
+// taken.
 package leaving
 
 import (
@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A Book lists what is being removed, by the lock's key. Its zero value is empty.
+// A Book lists the removals in progress, by the lock's key. Its zero value is empty.
 type Book struct {
-	n    atomic.Int32 // removals under way
+	n    atomic.Int32 // removals in progress
 	mu   sync.Mutex
 	keys map[string]map[chan struct{}]struct{}
 }
 
-// Begin notes that a removal begins, and returns what notes its end. That may be called
-// several times.
+// Begin records that a removal has begun. The caller must call end when the removal has ended; more calls do
+// nothing.
 func (b *Book) Begin(key string) (end func()) {
 	done := make(chan struct{})
 	b.n.Add(1)
@@ -43,7 +43,7 @@ func (b *Book) Begin(key string) (end func()) {
 	})
 }
 
-// Await waits for the removals that have begun before it, until ctx ends or limit has passed.
+// Await waits for the removals that began before it, until ctx ends or limit has passed.
 func (b *Book) Await(ctx context.Context, key string, limit time.Duration) {
 	if b.n.Load() == 0 {
 		return

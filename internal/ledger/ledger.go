@@ -1,9 +1,9 @@
-// Package ledger decides what Redis is to be told of the holds that share one grant:
-// what it was told is made equal to what they need, one statement at a time. A
-// statement is of all of them, so a lost, late or repeated one needs no case of its own.
+// Package ledger decides what to tell Redis about the holds that share one grant. It makes what Redis knows
+// equal to what the holds need, one statement at a time. Each statement covers all of them, so a lost, late
+// or repeated statement needs no special case.
 //
-// It has no clock, context, goroutine or mutex: whoever uses it acts, and says what
-// came of it. A Ledger is not safe for concurrent use.
+// The package has no clock, context, goroutine or mutex: its caller acts and reports the results. A Ledger is
+// not safe for concurrent use.
 package ledger
 
 import (
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Counts are holds, by mode.
+// Counts are numbers of holds, by mode.
 type Counts struct{ Writes, Reads uint32 }
 
-// One is one hold.
+// One returns the counts of one hold.
 func One(read bool) Counts {
 	if read {
 		return Counts{Reads: 1}
@@ -22,50 +22,50 @@ func One(read bool) Counts {
 	return Counts{Writes: 1}
 }
 
-// Total is how many they are.
+// Total returns the number of all holds.
 func (n Counts) Total() int { return int(n.Writes) + int(n.Reads) }
 
-// And is n and m together.
+// And returns the sum of n and m.
 func (n Counts) And(m Counts) Counts { return Counts{n.Writes + m.Writes, n.Reads + m.Reads} }
 
-// Less is n without m, which is part of it.
+// Less returns n without m, which must be part of n.
 func (n Counts) Less(m Counts) Counts { return Counts{n.Writes - m.Writes, n.Reads - m.Reads} }
 
-// A Wish is a call that needs Redis to know of it.
+// A Wish is what one call wants Redis to know.
 type Wish struct {
-	More Counts // what it is about to hold, beside what the others have
+	More Counts // the holds that the call adds to those of the others
 
-	// What a statement of it asks for. Without a lease it gives up something, or only
-	// waits for what has been given up: that needs nobody's acknowledgement.
+	// What a statement with this wish asks for. Without a lease, the call gives up holds, or only waits until
+	// others are given up. That needs no acknowledgement by replicas.
 	Lease    time.Duration
 	Replicas int
 	Timeout  time.Duration
-	// Kept: the lease may be left as it is where it is renewed in time anyway.
+	// Kept: the lease may stay as it is if it is renewed in time anyway.
 	Kept bool
 
-	op int64 // of the first statement that has it; 0: none
+	op int64 // of the first statement that includes it; 0: none
 }
 
-// A Ledger is what Redis is to know, and what it does. Its zero value has no holds.
+// A Ledger is what Redis must know and what it does know. Its zero value has no holds.
 type Ledger struct {
-	// Reserved are holds that were granted, and not made by their calls yet.
+	// Reserved are holds that were granted, and that their calls have not made yet.
 	Reserved Counts
 
-	outer, local Counts // holds that Redis is to know of, and the others
+	outer, local Counts // holds that Redis must know of, and the others
 	wishes       []*Wish
-	coming       Counts // the holds that they are for
-	meant        Counts // in the newest statement
+	coming       Counts // the holds that the wishes add
+	meant        Counts // the counts of the newest statement
 	stated       int64  // its op
-	told         Counts // in the newest that was answered
+	told         Counts // the counts of the newest answered statement
 	answered     int64  // its op
-	proven       int64  // op of the newest whose answer was enough for who wished for it
+	proven       int64  // op of the newest statement that enough replicas have
 }
 
-// Granted notes that Redis knows of what was reserved: it has granted that.
+// Granted records that Redis has granted the reserved holds.
 func (l *Ledger) Granted() { l.meant, l.told = l.Reserved, l.Reserved }
 
-// Add notes holds that were made. Local ones stand behind an outer one of their mode,
-// and Redis is not told of them while that lasts.
+// Add records holds that were made. A local hold stands behind an outer one of the same mode. Redis is not
+// told of it while the outer one lasts.
 func (l *Ledger) Add(n Counts, local bool) {
 	if local {
 		l.local = l.local.And(n)
@@ -74,7 +74,7 @@ func (l *Ledger) Add(n Counts, local bool) {
 	}
 }
 
-// Drop notes holds that have ended.
+// Drop records that holds have ended.
 func (l *Ledger) Drop(n Counts, local bool) {
 	if local {
 		l.local = l.local.Less(n)
@@ -83,19 +83,19 @@ func (l *Ledger) Drop(n Counts, local bool) {
 	}
 }
 
-// Wish notes a call that needs Redis to know of it, until it is withdrawn.
+// Wish adds a call that needs Redis to know something, until Withdraw.
 func (l *Ledger) Wish(w *Wish) {
 	l.wishes = append(l.wishes, w)
 	l.coming = l.coming.And(w.More)
 }
 
-// Withdraw takes back a wish, which has come true or is in vain.
+// Withdraw removes a wish that was fulfilled or has failed.
 func (l *Ledger) Withdraw(w *Wish) {
 	l.wishes = slices.DeleteFunc(l.wishes, func(other *Wish) bool { return other == w })
 	l.coming = l.coming.Less(w.More)
 }
 
-// Strictest returns the most replicas that wishes ask for, and the longest time for them.
+// Strictest returns the most replicas that any wish asks for, and the longest time for them.
 func (l *Ledger) Strictest() (replicas int, timeout time.Duration) {
 	for _, w := range l.wishes {
 		replicas, timeout = max(replicas, w.Replicas), max(timeout, w.Timeout)
@@ -103,8 +103,8 @@ func (l *Ledger) Strictest() (replicas int, timeout time.Duration) {
 	return replicas, timeout
 }
 
-// Needs is how many holds Redis is to know of: those that there are or are about to be.
-// Local ones count as one where the one they stood behind has ended.
+// Needs returns the counts that Redis must know: the holds that exist and those about to be made. Local holds
+// count as one if the hold that they stood behind has ended.
 func (l *Ledger) Needs() Counts {
 	n := l.Reserved.And(l.outer).And(l.coming)
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
@@ -112,10 +112,10 @@ func (l *Ledger) Needs() Counts {
 	return n
 }
 
-// Expects says that a call is about to make a hold.
+// Expects reports whether a call is about to make a hold.
 func (l *Ledger) Expects() bool { return l.Reserved.And(l.coming) != Counts{} }
 
-// Kept is the holds that there are of which Redis is to know.
+// Kept returns the counts of the existing holds that Redis must know.
 func (l *Ledger) Kept() Counts {
 	n := l.outer
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
@@ -123,41 +123,42 @@ func (l *Ledger) Kept() Counts {
 	return n
 }
 
-// Resume notes that Redis has granted so many anew, to a request of that op.
+// Resume records that Redis has granted these counts again, to a request with that op.
 func (l *Ledger) Resume(n Counts, op int64) {
 	l.meant, l.told = n, n
 	l.stated, l.answered = op, op
 }
 
-// Meant is what Redis was told last, whether it has answered or not: it may be so there.
+// Meant returns the counts of the newest statement, answered or not. Redis may have them.
 func (l *Ledger) Meant() Counts { return l.meant }
 
-// Told is what Redis has answered to last.
+// Told returns the counts of the newest answered statement.
 func (l *Ledger) Told() Counts { return l.told }
 
-// Settled says that Redis has answered to the newest statement: no other can come true.
-// That an older one said the same is not enough, as one between them may be on its way.
+// Settled reports whether Redis has answered the newest statement, so that no other one can take effect. It
+// is not enough that an older answered one has the same counts: a statement between the two may still be on
+// its way.
 func (l *Ledger) Settled() bool { return l.answered == l.stated }
 
-// Knows says that Redis knows exactly what it is to know.
+// Knows reports whether Redis knows exactly what it must know.
 func (l *Ledger) Knows() bool { return l.Settled() && l.told == l.Needs() }
 
-// A Step is what is to be done next.
+// A Step is what to do next.
 type Step int
 
 // The steps.
 const (
 	Nothing Step = iota // Redis knows it already
-	Say                 // Redis is to be told by a statement
-	End                 // nothing is needed any more: the grant is to be released
+	Say                 // send a statement
+	End                 // nothing is needed any more: release the grant
 )
 
-// Next is what is to be done so that Redis knows of w, or with nil of whatever it is to
-// know. The caller of a wish ends nothing: who has ended the last hold does.
+// Next returns what to do so that Redis knows w, or everything if w is nil. A call with a wish never ends the
+// grant: the call that ended the last hold does.
 func (l *Ledger) Next(w *Wish) Step {
 	switch {
 	case w != nil && w.op != 0 && w.op <= l.proven:
-		return Nothing // another call's statement had it
+		return Nothing // another call's statement included it
 	case (w == nil || w.Lease == 0) && l.Knows():
 		return Nothing
 	case l.Needs() != Counts{}:
@@ -170,16 +171,17 @@ func (l *Ledger) Next(w *Wish) Step {
 
 // A Statement is what Redis is told.
 type Statement struct {
-	Op int64 // Redis ignores one whose number is not larger than the last it has seen
+	Op int64 // Redis ignores a statement whose op is not larger than the last one it has seen
 	Counts
-	Lease time.Duration // at least so long; 0: as it is
-	Least time.Duration // the shortest that a wish in it asks for; 0: none does
-	Kept  bool          // or as it is, where it is renewed in time anyway
-	// Opens: the last write hold has ended, and reads go on: others may read beside them.
+	Lease time.Duration // the least lease; 0: the lease does not change
+	Least time.Duration // the shortest lease that a wish in it asks for; 0: none does
+	Kept  bool          // the lease may stay as it is if it is renewed in time anyway
+	// Opens: the last write hold has ended and read holds go on, so that others may read too.
 	Opens bool
 }
 
-// State makes a statement of all that Redis is to know, under a number that is larger than all before.
+// State returns a statement of everything that Redis must know. op must be larger than those of all earlier
+// statements.
 func (l *Ledger) State(op int64) Statement {
 	st := Statement{Op: op, Counts: l.Needs(), Kept: true}
 	for _, w := range l.wishes {
@@ -197,7 +199,7 @@ func (l *Ledger) State(op int64) Statement {
 	return st
 }
 
-// Answered notes that Redis has a statement. proven: as many replicas have it as anybody asks for.
+// Answered records that Redis has a statement. proven: as many replicas have it as any wish asks for.
 func (l *Ledger) Answered(st Statement, proven bool) {
 	if st.Op < l.answered {
 		return // an older answer says nothing new

@@ -7,11 +7,11 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// echoGrace is how long an echo may take before the inbox counts as deaf.
+// echoGrace is how long an echo may take before the connection is given up.
 const echoGrace = time.Second
 
-// Echo is what a request that may wait asks of the listener, which has been silent or not.
-// A client that is not seen vouches each time: what a script notes of that ends.
+// Echo returns what echo a request should ask for. silent says that the listener has been silent for long. A
+// client that scripts do not see vouches with each request, because what the scripts note of it expires.
 func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 	switch sight := wire.Sight(ls.sight.Load()); {
 	case sight == wire.Unseen && l.Up():
@@ -22,38 +22,37 @@ func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 	return wire.Quiet
 }
 
-// Echoed is called when an echo is heard, and returns whether that is the first that says
-// that the client is not seen: all who wait are to ask again, as from then on they vouch.
+// Echoed records an echo. It returns true for the first echo that says that scripts do not see the client.
+// Then all waiters must ask again: their next requests vouch for the client.
 func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
-	if sight == wire.Unknown { // what is asked of permissions
+	if sight == wire.Unknown { // an echo of the permission check
 		return false
 	}
 	before := ls.sight.Swap(int32(sight))
 	return sight == wire.Unseen && before != int32(sight)
 }
 
-// linkedAs is called when a channel has a new connection, of which it is not known who
-// is counted there.
+// linkedAs is called when a channel has a new connection. Its server may be another one, so the sight is
+// unknown again.
 func (ls *Listeners) linkedAs(channel string, first bool) {
 	ls.sight.Store(int32(wire.Unknown))
 	ls.cfg.Linked(channel, first)
 }
 
-// Expect has it checked later that the echo of a request sent at the given time has come.
+// Expect schedules a check that the echo of a request sent at that time has come.
 func (ls *Listeners) Expect(l *Listener, sent clock.Instant) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if l.since.IsZero() {
-		// Only the oldest is waited for: heartbeats that follow each other
-		// closely must not put the verdict off.
+		// Only the oldest request counts. Otherwise heartbeats in close succession would put the check off
+		// for ever.
 		l.since = sent
 		ls.cfg.Set(&l.echo, ls.cfg.Now().Add(echoGrace))
 	}
 }
 
-// Check gives up a connection that did not hear what was published to it: it
-// is half open, or with a server that serves the lock no more, and waiting on it
-// would be in vain.
+// Check gives up a connection that did not receive its echo. Such a connection is half open, or its server
+// does not serve the lock any more, so no message would come.
 func (ls *Listeners) Check(l *Listener) {
 	ls.mu.Lock()
 	since := l.since

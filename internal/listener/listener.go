@@ -1,7 +1,6 @@
-// Package listener is where a client hears of its locks: by an inbox that it has for all of
-// them, or by sharded channels of the locks' own slots. It looks whether what it is told
-// there is heard: by echoes, messages that a client has sent to itself. What is said in the
-// others it does not know.
+// Package listener receives the messages for a client's locks: over one inbox for all of them, or over
+// sharded channels in the locks' slots. It checks each connection with echoes, which are messages that a
+// client sends to itself. It does not know what the other messages mean.
 package listener
 
 import (
@@ -14,24 +13,24 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// A Subscription may be up, or be coming.
+// A Subscription is a connection to a channel that may be up or still coming up.
 type Subscription interface {
 	Ready(ctx context.Context) error
 	Up() bool
-	Down() error // why it is not up
+	Down() error // returns why it is not up
 	Heard() time.Time
 	Suspect()
 }
 
-// A Listener is where a client hears of a lock.
+// A Listener receives the messages for one lock.
 type Listener struct {
 	Subscription
 	Channel string
-	Inbox   *inbox.Inbox // which the client has for all locks; nil: a channel of the lock's own
+	Inbox   *inbox.Inbox // the client's inbox for all locks; nil: the lock has its own channel
 
 	shard *inbox.Channel
-	echo  renewal.Task  // looks whether an echo has come
-	since clock.Instant // guarded by Listeners.mu: since when one is awaited
+	echo  renewal.Task  // checks whether an echo has come
+	since clock.Instant // guarded by Listeners.mu: when the oldest awaited echo was asked for
 }
 
 func newListener(channel string, s Subscription) *Listener {
@@ -40,8 +39,8 @@ func newListener(channel string, s Subscription) *Listener {
 	return l
 }
 
-// Join makes the listener hear for a while: a sharded channel is subscribed for who
-// waits. The inbox is subscribed for life.
+// Join keeps the listener's channel subscribed until leave is called. A sharded channel is only subscribed
+// while calls wait. The inbox is always subscribed.
 func (l *Listener) Join() (leave func()) {
 	if l.shard == nil {
 		return func() {}
@@ -49,10 +48,10 @@ func (l *Listener) Join() (leave func()) {
 	return l.shard.Join()
 }
 
-// Sharded says that the listener hears only while somebody has joined it.
+// Sharded reports whether the listener receives messages only while it is joined.
 func (l *Listener) Sharded() bool { return l.shard != nil }
 
-// Needs is what the user must be permitted for the listener to hear.
+// Needs returns the commands that the user must be permitted for the listener to work.
 func (l *Listener) Needs() string {
 	if l.shard == nil {
 		return "subscribe"
@@ -60,7 +59,7 @@ func (l *Listener) Needs() string {
 	return "ssubscribe, sunsubscribe"
 }
 
-// Subscribing says of err, the end of a wait for the listener, what was waited for.
+// Subscribing adds to err, the end of a wait for the subscription, which channel was waited for.
 func (l *Listener) Subscribing(err error) error {
 	return fmt.Errorf("subscribing to the inbox %s: %w", l.Channel, err)
 }

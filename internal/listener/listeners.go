@@ -15,11 +15,11 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// shardLinger is how long a lock's channel stays subscribed that nobody
-// waits for: longer than an echo takes, and than a hand-over within the process.
+// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than
+// an echo takes, and than a hand-over within the process.
 const shardLinger = 5 * time.Second
 
-// Config is whose listeners they are, and whom they tell.
+// Config says whose listeners they are, and which functions they call.
 type Config struct {
 	Prefix  string // of the keys
 	Client  string
@@ -28,27 +28,26 @@ type Config struct {
 
 	// Deliver and Linked run on goroutines of a link, and must not block.
 	Deliver func(payload string)
-	// Linked says that messages of a channel may have been missed. first: nobody has
-	// waited for any yet.
+	// Linked says that messages of a channel may have been missed. first: the channel is subscribed for the
+	// first time.
 	Linked  func(channel string, first bool)
 	Refused func(err error) bool
-	// Reload has the redis client learn its layout anew: a link may have broken with a
-	// server that is gone.
+	// Reload has the redis client read its layout again: a link may have broken because its server is gone.
 	Reload func()
 	Spread func(time.Duration) time.Duration
 
 	Now func() clock.Instant
-	Set func(t *renewal.Task, at clock.Instant) // has Check called then with what the task is of
+	Set func(t *renewal.Task, at clock.Instant) // schedules a Check of t.Of for that instant
 	Log *slog.Logger
 }
 
-// Listeners are all of one client.
+// Listeners are all listeners of one client.
 type Listeners struct {
 	cfg    Config
-	all    *Listener     // the inbox; it is there with shards too, and does not start then
-	shards *inbox.Shards // nil: there is the inbox alone
+	all    *Listener     // the inbox; it exists with sharded channels too, but is not started then
+	shards *inbox.Shards // nil: there is only the inbox
 	linked atomic.Bool   // the inbox has been subscribed
-	sight  atomic.Int32  // a wire.Sight: whether scripts see who is subscribed
+	sight  atomic.Int32  // a wire.Sight: whether scripts see the client's subscription
 
 	mu sync.Mutex // guards since of each listener
 }
@@ -91,7 +90,7 @@ func (ls *Listeners) newShards() *inbox.Shards {
 	})
 }
 
-// node is the server that has a channel.
+// node returns the server that serves a channel.
 func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.Node, error) {
 	many, ok := ls.cfg.Redis.(interface {
 		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
@@ -99,7 +98,7 @@ func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.No
 	if !ok {
 		return "", ls.cfg.Redis, nil
 	}
-	// Not SSubscribe of a Cluster's client: that may be on a replica, and goes by a layout of its own.
+	// Not SSubscribe of the Cluster client: it may use a replica, and it has its own layout.
 	node, err := many.MasterForKey(ctx, channel)
 	if err != nil {
 		return "", nil, err
@@ -107,11 +106,11 @@ func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.No
 	return node.Options().Addr, node, nil
 }
 
-// Inbox is that of all locks, which starts with the first of them unless they have
-// channels of their own.
+// Inbox returns the inbox for all locks. It starts with the first lock, unless the locks have sharded
+// channels.
 func (ls *Listeners) Inbox() *inbox.Inbox { return ls.all.Inbox }
 
-// Of returns the listener for the lock that has the hash.
+// Of returns the listener for the lock with this hash.
 func (ls *Listeners) Of(hash string) *Listener {
 	if ls.shards == nil {
 		return ls.all
@@ -123,8 +122,7 @@ func (ls *Listeners) Of(hash string) *Listener {
 	return l
 }
 
-// failed is called when a channel cannot be subscribed: at once, and later less and
-// less often.
+// failed is called when a channel cannot be subscribed: the first time at once, then in growing intervals.
 func (ls *Listeners) failed(channel string, err error) {
 	ls.cfg.Log.Warn("inbox cannot be subscribed, trying again", slog.String("channel", channel), slog.Any("err", err))
 }

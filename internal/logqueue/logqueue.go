@@ -1,7 +1,7 @@
-// Package logqueue keeps a log handler that is slow, or hangs, from holding up those who log.
+// Package logqueue keeps a slow log handler, or one that hangs, from delaying the goroutines that log.
 //
-// The lock library logs on goroutines that must go on: those that renew holds, and those that wake
-// waiters. So it logs to a queue. A goroutine of the queue calls the handler.
+// The lock library logs on goroutines that must go on: those that renew holds, and those that wake waiters.
+// So it logs to a queue, and a goroutine of the queue calls the handler.
 package logqueue
 
 import (
@@ -11,31 +11,33 @@ import (
 	"time"
 )
 
-// size is how many records wait for the handler at most. Later ones are dropped.
+// size is the most records that wait for the handler. Later ones are dropped.
 const size = 1024
 
 // A Queue has the records that the handler has not been given yet. The zero value is ready for use.
 type Queue struct {
 	mu      sync.Mutex // protects following fields; the handler is called without it
 	items   []item
-	dropped int           // records since the latest item
-	last    slog.Handler  // of the latest record that was dropped
-	drained chan struct{} // closed when the goroutine that calls the handler finds no record; nil: there is none
+	dropped int          // since the latest item
+	last    slog.Handler // of the latest dropped record
+	// drained is closed when the goroutine that calls the handler finds no record; nil: there is no such
+	// goroutine.
+	drained chan struct{}
 }
 
-// An item is a record for a handler, behind as many that were dropped.
+// An item is a record for a handler, and how many records were dropped before it.
 type item struct {
 	ctx     context.Context
 	to      slog.Handler
 	record  slog.Record
 	dropped int
-	counts  bool // it has no record, only the count
+	counts  bool // it has only the count, no record
 }
 
 // Handler returns a handler that queues the records for next, and returns at once.
 func (q *Queue) Handler(next slog.Handler) slog.Handler { return &handler{q, next} }
 
-// A handler is what a Queue looks like to a logger.
+// A handler is the slog.Handler that puts records into a Queue.
 type handler struct {
 	queue *Queue
 	next  slog.Handler
@@ -92,13 +94,13 @@ func (q *Queue) drain() {
 			slog.New(it.to).Warn("log records dropped: the handler takes too long", slog.Int("records", it.dropped))
 		}
 		if !it.counts && it.to.Enabled(it.ctx, it.record.Level) {
-			_ = it.to.Handle(it.ctx, it.record) // slog's loggers do not look at the error either
+			_ = it.to.Handle(it.ctx, it.record) // slog's own loggers ignore the error too
 		}
 	}
 }
 
-// next takes the first item. Behind the last record there may be a count of those that were
-// dropped.
+// next takes the first item. After the last record there may be an item with only the count of dropped
+// records.
 func (q *Queue) next() (it item, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package loss names the reasons for which a hold is lost. Each reason has a text for people,
-// which is the error's, and one of a few fixed words for metrics.
+// Package loss names the reasons why holds are lost. Each reason has a text for people, which is the error's
+// text, and one of a few fixed words for metrics.
 package loss
 
 import (
@@ -26,13 +26,13 @@ const (
 	Other       Reason = "other"
 )
 
-// All returns the reasons in the order in which Of looks for them: an error that has several
-// is told by the first.
+// All returns the reasons in the order in which Of looks for them. If an error has several, the first one
+// counts.
 func All() []Reason {
 	return []Reason{MaxHold, FixedLease, Forced, Replicas, DataLost, Unreachable, Closed, Other}
 }
 
-// A because is the text of a loss and its reason.
+// A because is the text of a loss together with its reason.
 type because struct {
 	reason Reason
 	text   string
@@ -44,18 +44,18 @@ func (b *because) Unwrap() error { return b.reason }
 // Because returns an error with the text, for the reason.
 func Because(r Reason, text string) error { return &because{r, text} }
 
-// OfFixedLease is the loss of a hold with NoWatchdog.
+// OfFixedLease returns the loss of a hold with NoWatchdog.
 func OfFixedLease(ttl time.Duration) error {
 	return Because(FixedLease, fmt.Sprintf("its lease of %v has ended (NoWatchdog)", ttl))
 }
 
-// OfMaxHold is the loss of a hold with MaxHold.
+// OfMaxHold returns the loss of a hold with MaxHold.
 func OfMaxHold(d time.Duration) error {
 	return Because(MaxHold, fmt.Sprintf("MaxHold of %v is over", d))
 }
 
-// Of returns the reason in err, or Other. The cause of a context is not looked at: it may be
-// the loss of another lock.
+// Of returns the reason in err, or Other. It ignores the cause of a context, which may be the loss of another
+// lock.
 func Of(err error) Reason {
 	for _, r := range All() {
 		if ending.Is(err, r) {
@@ -65,7 +65,7 @@ func Of(err error) Reason {
 	return Other
 }
 
-// AskedFor says that the hold ended as its own options demand.
+// AskedFor reports whether the hold ended because of its own options.
 func AskedFor(err error) bool {
 	r := Of(err)
 	return r == MaxHold || r == FixedLease

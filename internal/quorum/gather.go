@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// Attempt asks all primaries at once. Where that splits them among several callers, who
-// has the first that answers keeps what it has; the others give all back and queue there,
-// unless one attempt is all they want. So one at a time waits for the rest while it holds
-// anything. Callers who do not agree on which primary answers may wait for each other:
-// for no longer than their patience, and until the answers to that are there.
+// Attempt asks all primaries at once. If several callers split them, the caller that has the first answering
+// primary keeps what it has. The others give everything back and queue on that primary, unless once is set.
+// So only one caller at a time holds primaries while it waits for the rest. Callers that disagree on which
+// primary answers may wait for each other, but only for their patience and the time of an answer.
 //
-// It fails with what is Taken where a majority has answered that somebody else holds, and
-// with ErrFewAnswer where too few have answered; other errors are those of primaries, and
-// of ctx.
+// Attempt returns the error Taken if a majority has answered that another owner holds, and ErrFewAnswer if
+// too few have answered. Other errors are those of primaries, or of ctx.
 func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) {
 	h := l.begin(ctx)
 	defer func() {
@@ -34,7 +32,8 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 		if had || err == nil {
 			err = h.collect(ctx, l.patience())
 		}
-		if err != nil && ctx.Err() != nil && !l.Errors.Final(err) { // which has cut this short, but not what a majority has said before
+		// ctx ended during this part, but the majority's earlier answer still counts.
+		if err != nil && ctx.Err() != nil && !l.Errors.Final(err) {
 			err = l.Errors.Taken
 		}
 	}
@@ -44,14 +43,14 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if l.MaxHold > 0 { // what was waited is no part of it, and a primary that is taken again begins none
+	if l.MaxHold > 0 { // MaxHold starts at the grant; a primary that is acquired again does not start it again
 		h.until = time.Now().Add(l.MaxHold + l.TTL)
 	}
-	go h.keep() // until it has ended
+	go h.keep() // until the hold has ended
 	return h, nil
 }
 
-// collect gathers, and checks that what has answered are servers of their own.
+// collect gathers, and then checks that the primaries that answered are different servers.
 func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	err := h.gather(ctx, wait)
 	if h.lock.Check == nil || err != nil && !errors.Is(err, h.lock.Errors.Taken) {
@@ -74,8 +73,8 @@ func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// gather asks the primaries that are not had, and returns when a majority is, or all
-// have answered, or none does any more.
+// gather asks the primaries that are not held. It returns when a majority is held, when all have answered, or
+// when the time is over.
 func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 	unlink := h.linkTo(ctx)
 	defer unlink()
@@ -84,17 +83,17 @@ func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 			h.seek(i, wait)
 		}
 	}
-	// What a primary says at the end of the wait is on its way for as long as any answer.
+	// A primary's answer at the end of the wait still needs the time of an answer.
 	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
 	return h.tally()
 }
 
-// linkTo has requests that are under way end with the call, until unlink.
+// linkTo makes requests in flight end with the call, until unlink is called.
 func (h *Majority) linkTo(ctx context.Context) (unlink func() bool) {
 	return context.AfterFunc(ctx, func() { h.stop(context.Cause(ctx)) })
 }
 
-// await returns when a majority counts, or nothing is open any more, or after limit.
+// await returns when a majority counts, when nothing is open any more, or after limit.
 func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m member) (counts, open bool)) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
@@ -120,8 +119,8 @@ func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m 
 	}
 }
 
-// tally is nil where a majority has been gathered, Taken where one has answered, and
-// else what is the matter.
+// tally returns nil if a majority is held and Taken if a majority has answered. Otherwise it returns what
+// went wrong.
 func (h *Majority) tally() error {
 	var had, answered, final int
 	var last, why error
@@ -153,7 +152,7 @@ func (h *Majority) tally() error {
 	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
 }
 
-// first is the first primary that has answered, and whether it is had.
+// first returns the first primary that has answered, and whether it is held.
 func (h *Majority) first() (primary int, had bool) {
 	for i, m := range h.snapshot() {
 		if m.hold != nil || m.answered {
@@ -163,14 +162,14 @@ func (h *Majority) first() (primary int, had bool) {
 	return 0, false
 }
 
-// queue waits for one primary, for as long as it answers.
+// queue waits for the lock on one primary for as long as that primary answers.
 func (h *Majority) queue(ctx context.Context, at int) error {
 	unlink := h.linkTo(ctx)
 	defer unlink()
 	of, patience := h.lock.Primaries[at], h.lock.patience()
 	waits, cancel := context.WithCancelCause(h.end)
 	defer cancel(nil)
-	of.Spawn(func() { // a closed client answers without being watched
+	of.Spawn(func() { // without Spawn, the client is closed, and Queue returns at once
 		for pause(waits, nil, patience) {
 			asks, done := context.WithTimeout(waits, 2*patience)
 			err := of.Probe(asks)
@@ -183,17 +182,17 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 	})
 	hold, err := of.Queue(waits)
 	h.adopt(at, hold, err)
-	if err != nil { // also one that is final: that is for a majority to say
+	if err != nil { // a final error of one primary too: a majority must agree on it
 		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
 	}
 	return nil
 }
 
-// seek asks one primary, beside the caller.
+// seek asks one primary in the background.
 func (h *Majority) seek(primary int, wait time.Duration) {
 	h.mu.Lock()
 	m := &h.members[primary]
-	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since it was looked at
+	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since the caller looked
 	if idle {
 		m.asking, m.since = true, time.Now()
 	}
@@ -202,7 +201,7 @@ func (h *Majority) seek(primary int, wait time.Duration) {
 		return
 	}
 	ctx := h.end
-	if wait <= 0 { // it is soon over: a request that is cut short costs its connection
+	if wait <= 0 { // a try without a wait ends soon by itself, and interrupting it would cost its connection
 		ctx = context.WithoutCancel(ctx)
 	}
 	h.lock.beside(primary, func() {
@@ -211,15 +210,15 @@ func (h *Majority) seek(primary int, wait time.Duration) {
 	})
 }
 
-// adopt takes what a primary has answered. What comes after the end goes back; what
-// comes after the token has been made counts when the primary knows that.
+// adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
+// after the token was chosen counts once the primary knows that token.
 func (h *Majority) adopt(primary int, hold Hold, err error) {
 	said := member{err: err, answered: err == nil || errors.Is(err, h.lock.Errors.Taken)}
 	if err == nil {
 		said.hold, said.token, said.owner = hold, hold.Token(), hold.Owner()
 	}
 	kept, token := h.note(primary, said, 0)
-	for token != 0 { // it is not noted: the primary is to know that token first
+	for token != 0 { // not recorded yet: the primary must know that token first
 		said.raised = h.raise(hold, said.token, token)
 		kept, token = h.note(primary, said, token)
 	}
@@ -233,8 +232,8 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	signal(h.votes)
 }
 
-// note is what is known of a primary from now on, and says whether its hold is kept; unless that
-// has been told of another token than the hold's, which it returns then.
+// note records the state of a primary and reports whether its hold is kept. If the majority has chosen
+// another token in the meantime than the primary was told, note returns that token and records nothing.
 func (h *Majority) note(primary int, said member, told int64) (kept bool, token int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// choose is the token of what a majority has granted: the largest, unless a majority has one
-// already. That is an outer hold's, and stays, though a primary that was granted to it later
-// gave a larger one: a resource that has seen the larger one refuses the outer hold.
+// choose returns the token of the majority: the largest one, unless a majority of the primaries has the same
+// one already. That is the token of an outer hold, and it stays. A primary that was acquired for the outer
+// hold later may have a larger one, but a resource that has seen the larger one would refuse the outer hold.
 func choose(members []member, need int) (token int64, owner string) {
 	have := map[int64]int{}
 	for _, m := range members {
@@ -26,7 +26,7 @@ func choose(members []member, need int) (token int64, owner string) {
 	return token, owner
 }
 
-// elect makes one of the primaries' tokens the hold's, and has a majority know it.
+// elect chooses the hold's token and raises the counters of a majority to it.
 func (h *Majority) elect(ctx context.Context) error {
 	h.mu.Lock()
 	h.token, h.owner = choose(h.members, h.lock.need())
@@ -52,7 +52,7 @@ func (h *Majority) elect(ctx context.Context) error {
 	return nil
 }
 
-// tell has a primary know the token, or gives it back.
+// tell raises a primary's counter to the token, or gives the primary back.
 func (h *Majority) tell(primary int, of member, token int64) {
 	counts := h.raise(of.hold, of.token, token)
 	h.mu.Lock()
@@ -68,13 +68,13 @@ func (h *Majority) tell(primary int, of member, token int64) {
 	signal(h.votes)
 }
 
-// raise has a primary's counter of tokens be as large as the majority's: whoever holds a
-// majority later has a grant of one of these.
+// raise raises a primary's token counter to the majority's token. A later majority includes one of these
+// primaries, so its token is larger.
 func (h *Majority) raise(hold Hold, own, token int64) (counts bool) {
 	return own == token || hold.Raise(context.WithoutCancel(h.end), h.lock.patience(), token)
 }
 
-// keep takes primaries that come back, and notices the loss of the majority.
+// keep acquires primaries that come back, and notices the loss of the majority.
 func (h *Majority) keep() {
 	l := h.lock
 	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
@@ -84,13 +84,13 @@ func (h *Majority) keep() {
 		}
 		pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
 	}
-	if errors.Is(h.Err(), l.Errors.Lost) { // who has lost it may hang: what is left of it would be renewed
+	if errors.Is(h.Err(), l.Errors.Lost) { // the holder may hang, and the rest would be renewed for ever
 		_ = h.release(context.Background(), Hold.Release)
 	}
 }
 
-// renew asks the primaries that do not count once more. A primary whose hold an operator has
-// ended is not asked: else a majority of forced primaries would never end a holder that hangs.
+// renew asks again the primaries that do not count. It skips a primary whose hold an operator has ended.
+// Otherwise forcing a majority of the primaries could never end a holder that hangs.
 func (h *Majority) renew() {
 	for i, m := range h.snapshot() {
 		if m.asking || m.hold != nil && m.hold.Err() == nil {
@@ -100,10 +100,10 @@ func (h *Majority) renew() {
 			why := m.hold.Err()
 			h.mu.Lock()
 			lost := &h.members[i]
-			lost.hold, lost.err = nil, why // the majority may be lost before it is answered
+			lost.hold, lost.err = nil, why // the majority may be lost before the primary answers
 			lost.forced = errors.Is(why, h.lock.Errors.Forced)
 			h.mu.Unlock()
-			h.lock.beside(i, func() { _ = m.hold.Release() }) // of what it may have still
+			h.lock.beside(i, func() { _ = m.hold.Release() }) // releases what the primary may still have
 		}
 		h.seek(i, 4*h.lock.patience())
 	}

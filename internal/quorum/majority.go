@@ -9,37 +9,36 @@ import (
 	"time"
 )
 
-// A Majority is one success of a Lock. It is held while a majority of the primaries is,
-// for as long as the best majority can be trusted, and lost when there is none. Its
-// methods may be called from any goroutine.
+// A Majority is one acquisition of a Lock. It is held while a majority of the primaries is held, for as long
+// as the best majority can be trusted. Without one it is lost. Its methods may be called from any goroutine.
 type Majority struct {
 	lock  *Lock
-	until time.Time       // by MaxHold; zero: without end. It is set before anybody has it
-	end   context.Context // with the values of the call's, ends with the hold, which is the cause
+	until time.Time       // by MaxHold; zero: without limit. It is set before any caller has the Majority
+	end   context.Context // has the values of the call's context; ends with the hold, and its cause says why
 	stop  context.CancelCauseFunc
-	votes chan struct{} // a primary has answered, or a member has changed; one place
-	gone  chan struct{} // cuts a pause short: a primary has been lost; one place
+	votes chan struct{} // a primary has answered, or a member has changed; capacity one
+	gone  chan struct{} // interrupts a pause: a primary was lost; capacity one
 	lost  chan struct{}
 
 	mu      sync.Mutex // guards the following fields; nothing is called under it
-	token   int64      // 0 while it is gathered
-	owner   string     // whose the token is
-	err     error      // why it has ended
+	token   int64      // 0 while it is acquired
+	owner   string     // the owner that the token belongs to
+	err     error      // why the Majority has ended
 	members []member   // by primary
 }
 
-// A member is what one primary is to a Majority.
+// A member is the state of one primary in a Majority.
 type member struct {
 	hold     Hold
-	token    int64 // of the hold, and so is the owner
+	token    int64 // of the hold, as is owner
 	owner    string
-	raised   bool      // its counter has the majority's token: it counts
-	asking   bool      // a request is under way
-	leaving  bool      // what it has granted is being given back
-	since    time.Time // when that, or the request for a hold, began
+	raised   bool      // its counter has the majority's token, so it counts
+	asking   bool      // a request is in flight
+	leaving  bool      // its hold is being given back
+	since    time.Time // when the request or the giving back began
 	answered bool      // since the attempt began
-	forced   bool      // an operator has ended its hold: the primary is not asked again
-	err      error     // of the latest request that failed, or why its hold was lost since
+	forced   bool      // an operator has ended its hold, so the primary is not asked again
+	err      error     // of the latest failed request, or why its hold was lost
 }
 
 func (l *Lock) begin(ctx context.Context) *Majority {
@@ -55,7 +54,7 @@ func (h *Majority) snapshot() []member {
 	return slices.Clone(h.members)
 }
 
-// Err returns why it has ended, or nil, judged by the clock.
+// Err returns why the Majority has ended, judged by the clock, or nil.
 func (h *Majority) Err() error {
 	h.mu.Lock()
 	err := h.err
@@ -66,7 +65,7 @@ func (h *Majority) Err() error {
 	return h.finish(h.why())
 }
 
-// why is why there is no majority.
+// why returns the error of a lost majority.
 func (h *Majority) why() error {
 	open, errs := len(h.members), h.lock.Errors
 	for _, m := range h.snapshot() {
@@ -80,7 +79,7 @@ func (h *Majority) why() error {
 	return errs.Lost
 }
 
-// finish ends it for that reason, unless it has ended: it returns the reason then.
+// finish ends the Majority for that reason, unless it has ended before. It returns the reason that counts.
 func (h *Majority) finish(why error) (ended error) {
 	h.mu.Lock()
 	if h.err == nil {
@@ -95,10 +94,10 @@ func (h *Majority) finish(why error) (ended error) {
 	return ended
 }
 
-// Lose has it be lost, unless it has ended: somebody else has a later majority.
+// Lose marks the Majority as lost, unless it has ended: another owner has a later majority.
 func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
 
-// trust is until when the best majority is certain.
+// trust returns until when the best majority can be trusted.
 func (h *Majority) trust() time.Time {
 	var untils []time.Time
 	for _, m := range h.snapshot() {
@@ -116,8 +115,8 @@ func (h *Majority) trust() time.Time {
 	return time.Time{}
 }
 
-// TrustedUntil returns until when it is certain as things stand; the zero time once it
-// is lost or released.
+// TrustedUntil returns until when the Majority can be trusted as things stand. It is the zero time once it is
+// lost or released.
 func (h *Majority) TrustedUntil() time.Time {
 	if h.Err() != nil {
 		return time.Time{}
@@ -125,30 +124,30 @@ func (h *Majority) TrustedUntil() time.Time {
 	return h.trust()
 }
 
-// Lost is closed when it is lost.
+// Lost returns a channel that is closed when the Majority is lost.
 func (h *Majority) Lost() <-chan struct{} { return h.lost }
 
-// AfterEnd has f called on a goroutine of its own with why it has ended, once it has,
-// unless stop comes before.
+// AfterEnd calls f on its own goroutine when the Majority has ended, unless stop is called before. why is the
+// reason.
 func (h *Majority) AfterEnd(f func(why error)) (stop func() bool) {
 	return context.AfterFunc(h.end, func() { f(context.Cause(h.end)) })
 }
 
-// Token returns the fencing token, and the owner whose it is.
+// Token returns the fencing token and the owner that it belongs to.
 func (h *Majority) Token() (token int64, owner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.token, h.owner
 }
 
-// Release ends it. It returns nil when it was held until now, else why it had ended, or what
-// is Lost where the primaries say so; and what is Unconfirmed when so few of them have
-// confirmed it that nobody else can hold yet.
+// Release ends the Majority. It returns nil if it was held until now, and otherwise why it had ended. It
+// returns the error Lost if the primaries say so, and Unconfirmed if too few have confirmed it for another
+// owner to hold a majority.
 func (h *Majority) Release() error {
 	before := h.Err()
 	_ = h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
-	h.err = h.lock.Errors.NotHeld // from now on, also after a loss
+	h.err = h.lock.Errors.NotHeld // from now on, even after a loss
 	h.mu.Unlock()
 	found := h.release(context.Background(), Hold.Release)
 	if before != nil {
@@ -157,8 +156,8 @@ func (h *Majority) Release() error {
 	return found
 }
 
-// GiveBack ends what has been gathered in vain, for a call that ends with ctx. It waits for
-// no longer than an attempt does: the call may be one that makes one attempt.
+// GiveBack ends what a failed call has acquired, until ctx ends. It waits no longer than an attempt does,
+// because the call may be a single attempt.
 func (h *Majority) GiveBack(ctx context.Context) {
 	_ = h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
@@ -182,7 +181,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 		patience := h.lock.patience()
 		h.await(context.Background(), patience, func(m member) (counts, open bool) { return !m.leaving, m.leaving })
 		close(done)
-		// Later attempts also wait for the rest: the remains of several calls add up to a
+		// Later attempts also wait for the rest, because the remains of several calls can add up to a
 		// majority. They do not wait for a primary that has been silent for long.
 		h.await(context.Background(), patience, func(m member) (counts, open bool) {
 			return false, (m.asking || m.leaving) && time.Since(m.since) < patience
@@ -194,7 +193,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 	}
 }
 
-// settled notes that nothing is asked of a primary any more, and nothing is had of it.
+// settled records that no request to a primary is in flight and that nothing is held there.
 func (h *Majority) settled(primary int) {
 	h.mu.Lock()
 	h.members[primary].asking, h.members[primary].leaving = false, false
@@ -202,9 +201,9 @@ func (h *Majority) settled(primary int) {
 	signal(h.votes)
 }
 
-// release gives back what the primaries have granted, and waits until somebody else
-// could hold a majority, and until it is known whether one was held; the rest goes on
-// without the caller. A primary that does not answer may have held it.
+// release gives back what the primaries have granted. It waits until another owner could hold a majority, and
+// until it is known whether this one was held. The rest goes on in the background. A primary that does not
+// answer may have been held.
 func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirmed error) {
 	free, need := len(h.members), h.lock.need()
 	results := make(chan error, free)
@@ -215,7 +214,7 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 		}
 	}
 	left := len(h.members) - free
-	held, mayHave := 0, left // had it until now, and may have had it
+	held, mayHave := 0, left // held until now for certain, and held until now perhaps
 	for ; left > 0 && (free < need || held < need && mayHave >= need); left-- {
 		select {
 		case err := <-results:
@@ -225,7 +224,7 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 				continue
 			case err == nil:
 				held++
-			default: // it no longer had it, and so nobody knew of the loss
+			default: // the primary no longer had the hold, so nobody knew of the loss
 				mayHave--
 			}
 			free++

@@ -5,38 +5,37 @@ import (
 	"sync"
 )
 
-// A Held is one success of a call, of several locks or of a majority.
+// A Held is one success of a call for several locks or for a majority.
 type Held interface {
 	comparable
 	Err() error // nil while it is held; it may call hooks
 }
 
-// A Register has the holds of one handle that are not released, the oldest first. Its
-// zero value has none.
+// A Register lists the unreleased holds of one handle, the oldest first. Its zero value is empty.
 type Register[H Held] struct {
-	// Shared says that holds of several grants may be live at once: Take takes the oldest of
-	// them. It is set before the Register is used.
+	// Shared says that several grants may hold at once, so Take takes the oldest hold. It must be set before
+	// the Register is used.
 	Shared bool
 
 	mu    sync.Mutex // guards the following fields; nothing is called under it
 	all   []entry[H]
-	freed chan struct{} // closed when one is taken off; nil: nobody waits for it
+	freed chan struct{} // closed when a hold is removed; nil if nobody waits for that
 }
 
 type entry[H Held] struct {
 	hold   H
-	unlock bool // Unlock is to end it: nobody else has it
+	unlock bool // ended by Unlock; no caller has the hold itself
 }
 
-// Add notes a hold, and whether an Unlock is to end it.
+// Add adds a hold. unlock says that Unlock may end it.
 func (r *Register[H]) Add(h H, unlock bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, entry[H]{h, unlock})
 }
 
-// Remove takes a hold off, and says whether it was there: of several who release it at
-// once, one has that to do.
+// Remove removes a hold and reports whether it was listed. If several calls release it at once, only one gets
+// true.
 func (r *Register[H]) Remove(h H) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +51,8 @@ func (r *Register[H]) Remove(h H) bool {
 	return true
 }
 
-// Lost returns the first of them that is lost, if any is. It was looked for after freed was
-// taken, which is closed when any is taken off.
+// Lost returns the first lost hold, if there is one. freed is closed when any hold is removed. freed is made
+// before the holds are judged, so no removal is missed.
 func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
 	r.mu.Lock()
 	if r.freed == nil {
@@ -69,11 +68,11 @@ func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
 	return h, freed, false
 }
 
-// Take takes off the hold that an Unlock ends: a lost one first, else the newest, or the oldest
-// where several grants hold. It takes a hold that Acquire returned only if there is no other.
+// Take removes and returns the hold that an Unlock ends: a lost one first, otherwise the newest, or the
+// oldest if several grants hold. It takes a hold that Acquire returned only if there is no other.
 func (r *Register[H]) Take() (h H, ok bool) {
 	for {
-		// Another call may have taken it since the look.
+		// Another call may have taken it since next looked.
 		if h, ok = r.next(); !ok || r.Remove(h) {
 			return h, ok
 		}
@@ -97,7 +96,7 @@ func (r *Register[H]) next() (h H, ok bool) {
 	return h, best >= 0
 }
 
-// Others returns the live holds but h.
+// Others returns the live holds except h.
 func (r *Register[H]) Others(h H) (live []H) {
 	for _, e := range r.entries() {
 		if e.hold != h && e.hold.Err() == nil {
@@ -116,7 +115,7 @@ func (r *Register[H]) Newest() (h H, ok bool) {
 	return all[len(all)-1].hold, true
 }
 
-// Live returns how many are held, judged by the clock.
+// Live returns how many holds are live, judged by the clock.
 func (r *Register[H]) Live() (n int) {
 	for _, e := range r.entries() {
 		if e.hold.Err() == nil {

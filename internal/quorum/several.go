@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Trust returns until when so many of several holds can be relied on at once: the least
-// of the best of them, and the zero time where there are fewer. A hold that is lost
-// has the zero time.
+// Trust returns until when at least need of the holds can be trusted together. It is the zero time if fewer
+// than need are held. A lost hold has the zero time.
 func Trust(need int, untils []time.Time) time.Time {
 	untils = slices.DeleteFunc(slices.Clone(untils), time.Time.IsZero)
 	if len(untils) < need {
@@ -19,9 +18,9 @@ func Trust(need int, untils []time.Time) time.Time {
 	return untils[need-1]
 }
 
-// EndAll ends several holds, one at least, each beside the others and the last on the caller's
-// goroutine, and returns their errors, joined in their order. A panic of one, as of a
-// hook, is the caller's to handle: it comes when all have ended.
+// EndAll ends one or more holds at the same time, the last one on the caller's goroutine. It returns their
+// errors, joined in their order. If an end panics, for example in a hook, EndAll panics too, once all have
+// ended.
 func EndAll[H any](holds []H, end func(H) error) error {
 	errs, panics := make([]error, len(holds)), make(chan any, len(holds))
 	one := func(i int) {

@@ -1,5 +1,5 @@
-// Package renewal runs things when they are due: one goroutine and one heap for
-// any number of tasks. It knows time only.
+// Package renewal runs tasks when they are due: one goroutine and one heap serve any number of tasks. It
+// knows only time.
 package renewal
 
 import (
@@ -14,7 +14,7 @@ import (
 // machine is suspended; the tick is how soon after that a deadline is noticed.
 const tick = 50 * time.Millisecond
 
-// A Task is due at one instant at most. Its zero value, with Of set, is idle.
+// A Task is due at one instant or is idle. Its zero value, with Of set, is idle.
 type Task struct {
 	Of any // what the task is about, for the schedule's run function
 
@@ -24,8 +24,8 @@ type Task struct {
 	pos int     // index in the moment's tasks
 }
 
-// A moment is all that is due at one time. Renewals of many locks are: they cost
-// a place in the heap together.
+// A moment is everything that is due at one time. Often that is many renewals, which then share one place in
+// the heap.
 type moment struct {
 	due   time.Duration // on the schedule's own clock
 	tasks []*Task
@@ -44,19 +44,18 @@ type Schedule struct {
 	byDue   map[time.Duration]*moment
 	spare   []*moment
 	waiting int           // tasks
-	base    clock.Instant // when the clock was looked at first
-	slept   time.Duration // suspensions since then
-	elapsed time.Duration // of the schedule's own clock, at the last look
-	wakeAt  time.Duration // on that clock: what is due later need not wake the goroutine
+	base    clock.Instant // the clock at the first look
+	slept   time.Duration // sum of the suspensions since then
+	elapsed time.Duration // the schedule's own clock at the last look
+	wakeAt  time.Duration // on that clock: a task that is due later need not wake the goroutine
 	running bool
-	idle    bool // the goroutine has found nothing to wait for, once
+	idle    bool // the goroutine has found nothing to wait for once
 	closed  bool
-	kick    chan struct{} // cap 1: an earlier task has come, or the schedule closes
+	kick    chan struct{} // capacity one: an earlier task has come, or the schedule closes
 }
 
-// New returns a schedule without tasks. run is called on the schedule's
-// goroutine, one call at a time, and must not block: whatever is due
-// meanwhile waits for it.
+// New returns a schedule without tasks. run is called on the schedule's goroutine, one call at a time. It
+// must not block, because tasks that become due in the meantime wait for it.
 func New(c *clock.Clock, run func(due []*Task)) *Schedule {
 	return &Schedule{clock: c, run: run, byDue: make(map[time.Duration]*moment), kick: make(chan struct{}, 1)}
 }
@@ -64,8 +63,8 @@ func New(c *clock.Clock, run func(due []*Task)) *Schedule {
 // Set makes t due at the given instant and at no other.
 func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
 
-// SetAbout is Set for a task that may run earlier by less than grain: those of
-// about the same time run together, and all of them cost little more than one.
+// SetAbout is Set for a task that may run earlier, by less than grain. Tasks that are due at about the same
+// time then run together, at little more than the cost of one.
 func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +74,7 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	now := s.look()
 	left := due.Awake(now)
 	if less := now.Until(due); left-less > tick {
-		left = less // a suspension came after due was made
+		left = less // the machine was suspended after due was made
 	}
 	at := s.elapsed + left
 	if grain > 0 && at > 0 {
@@ -95,7 +94,7 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	}
 }
 
-// insert needs s.mu.
+// insert adds t to the moment of that time. It needs s.mu.
 func (s *Schedule) insert(t *Task, due time.Duration) {
 	m := s.byDue[due]
 	if m == nil {
@@ -131,8 +130,7 @@ func (s *Schedule) remove(t *Task) {
 	}
 }
 
-// drop keeps a moment that is not in the heap any more for another time, if it is
-// small. It needs s.mu.
+// drop keeps a small moment that has left the heap, so that it can be used again. It needs s.mu.
 func (s *Schedule) drop(m *moment) {
 	delete(s.byDue, m.due)
 	if len(s.spare) < 16 && cap(m.tasks) <= 64 {
@@ -140,10 +138,9 @@ func (s *Schedule) drop(m *moment) {
 	}
 }
 
-// look moves the schedule's own clock: the monotonic one and all suspensions of
-// more than a tick. A suspension parts the two clocks of an instant, and instants
-// from before and after it have no order of their own; on this one number they
-// do. It needs s.mu.
+// look advances the schedule's own clock: the monotonic clock plus all suspensions of more than a tick. A
+// suspension moves the two clocks of an instant apart, so instants from before and after it have no common
+// order. This single number orders them. look needs s.mu.
 func (s *Schedule) look() clock.Instant {
 	now := s.clock.Now()
 	if s.base.IsZero() {
@@ -157,14 +154,14 @@ func (s *Schedule) look() clock.Instant {
 	return now
 }
 
-// Drop makes t idle. A run that has been handed t already may still be going on.
+// Drop makes t idle. A run that has already received t may still be running.
 func (s *Schedule) Drop(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(t)
 }
 
-// Len returns how many tasks are waiting for their time.
+// Len returns how many tasks wait for their time.
 func (s *Schedule) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,11 +183,11 @@ func (s *Schedule) Close() {
 	s.wg.Wait()
 }
 
-// wake needs s.mu.
+// wake wakes the goroutine. It needs s.mu.
 func (s *Schedule) wake() {
 	select {
 	case s.kick <- struct{}{}:
-	default: // a wake-up is pending already, and will see this change too
+	default: // a wake-up is already pending and will see this change too
 	}
 }
 
@@ -214,8 +211,7 @@ func (s *Schedule) loop() {
 	}
 }
 
-// take returns the tasks that are due, or else how long to sleep; not ok when
-// the goroutine's work is done.
+// take returns the tasks that are due, or how long to sleep. ok is false if the goroutine must end.
 func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,11 +232,11 @@ func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 	}
 	if len(s.moments) == 0 {
 		if s.idle || s.closed {
-			// Set starts a new goroutine, with s.mu held as here: none is missed.
+			// Set starts a new goroutine. It holds s.mu too, so no task is missed.
 			s.running = false
 			return nil, 0, false
 		}
-		// A lock that is taken again and again needs no new goroutine each time.
+		// Stay for one more tick: a lock that is taken again and again would start a goroutine each time.
 		s.idle = true
 		s.wakeAt = s.elapsed + tick
 		return nil, tick, true
@@ -250,7 +246,7 @@ func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 	return nil, sleep, true
 }
 
-// moments is a heap, the earliest first.
+// moments is a heap with the earliest first.
 type moments []*moment
 
 func (h moments) Len() int           { return len(h) }

@@ -14,31 +14,29 @@ import (
 )
 
 const (
-	// watchEvery is how often a journal that remembers any release asks the servers
-	// concerned whether they are still the ones that have them.
+	// watchEvery is how often a journal with releases asks their servers whether they still are in charge.
 	watchEvery = 2 * time.Second
-	// askWithin bounds the wait for such an answer, and for that of releases
-	// sent again: a server that hangs must not keep them from its successor.
+	// askWithin bounds the wait for such an answer, and for the answers to repeated releases. A server that
+	// hangs must not keep the releases from its successor.
 	askWithin = time.Second
-	// layoutGrace is for a Cluster client to read the layout that an answer has
-	// sent it for.
+	// layoutGrace gives a Cluster client time to read a layout that an answer has announced.
 	layoutGrace = 300 * time.Millisecond
-	// batchSize is how many releases go out in one pipeline.
+	// batchSize is how many releases one pipeline has.
 	batchSize = 128
 )
 
-// Due begins a round. It does not wait.
+// Due starts a round unless one is running. It does not wait.
 func (j *Journal) Due() {
 	j.Mu.Lock()
 	begin := !j.running
 	j.running = true
 	j.Mu.Unlock()
-	if begin { // else the one under way looks whether anything has changed
+	if begin { // otherwise the running round notices what has changed
 		j.Spawn(j.round)
 	}
 }
 
-// round sends again what is due, before and after the servers have been asked.
+// round sends again what is due, both before and after it asks the servers.
 func (j *Journal) round(ctx context.Context) {
 	epoch := j.Epoch()
 	ok := j.sendAgain(ctx)
@@ -70,13 +68,13 @@ func (j *Journal) round(ctx context.Context) {
 // A repeat is a release that may have to be sent again.
 type repeat struct {
 	Release
-	place int // among all that were ever remembered
+	place int // index among all releases ever remembered
 }
 
-// repeats returns the releases that still matter, by lock, and the epoch: those
-// that may be due, or at least one of each server.
+// repeats returns releases that still matter, sorted by lock, and the epoch. With due it returns those that
+// may be due, otherwise at least one for each server.
 func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
-	one := j.Servers.OneServer() // then the epoch alone says what is due
+	one := j.Servers.OneServer() // then a release is due only if the epoch has changed
 	j.Mu.Lock()
 	now := j.Now()
 	for i, n := range j.released {
@@ -84,19 +82,19 @@ func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
 		if !settled && !j.Busy(n.Nonce) && !now.Reached(n.Until) {
 			all = append(all, repeat{n, j.trimmed + i})
 			if one && !due {
-				break // its server is everybody's
+				break // there is only one server
 			}
 		}
 	}
 	epoch = j.Epoch()
-	j.Mu.Unlock() // every acquisition and release wants it: ten thousand take 7 ms to sort
-	// Those of one instant come in any order; a schedule that is repeated has one.
+	j.Mu.Unlock() // sorting ten thousand takes 7 ms, and every acquisition and release needs Mu
+	// Releases of one instant are remembered in any order. Sorted, a test that repeats a schedule sends them
+	// in the same order.
 	slices.SortStableFunc(all, func(a, b repeat) int { return strings.Compare(a.Keys.Hash, b.Keys.Hash) })
 	return all, epoch
 }
 
-// sendAgain repeats the releases whose server may have become another one
-// since, and reports whether none is left to be repeated.
+// sendAgain repeats the releases whose server may have been replaced. It reports whether none is left.
 func (j *Journal) sendAgain(ctx context.Context) (ok bool) {
 	all, epoch := j.repeats(true)
 	parts := make(map[string][]repeat)
@@ -115,7 +113,7 @@ func (j *Journal) sendAgain(ctx context.Context) (ok bool) {
 	var wg sync.WaitGroup
 	var failed atomic.Bool
 	for _, server := range servers {
-		wg.Go(func() { // a server that hangs holds up no other's
+		wg.Go(func() { // on its own goroutine: a server that hangs must not delay the others
 			for batch := range slices.Chunk(parts[server], batchSize) {
 				if !j.sendBatch(ctx, batch) {
 					failed.Store(true)
@@ -155,7 +153,7 @@ func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 	return ok
 }
 
-// repeated notes to which server a release was sent again.
+// repeated records to which server a release was sent again.
 func (j *Journal) repeated(n repeat) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -164,10 +162,10 @@ func (j *Journal) repeated(n repeat) {
 	}
 }
 
-// askServers asks each server that has releases whether it still is the one. A
-// Cluster client learns by that of a layout that has changed, and so do we: its
-// lock is another server's then. Elsewhere one server has everything, and who
-// answers without having the inbox has taken over. ok: all have answered.
+// askServers asks each server that has releases whether it still is in charge. In a Cluster the answer makes
+// the redis client read a changed layout, and the journal sees that the lock has another server. Elsewhere
+// one server has everything. If the server that answers does not have the inbox, it has taken over. ok says
+// that all have answered.
 func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	all, _ := j.repeats(false)
 	var calls []transport.Call
@@ -192,11 +190,11 @@ func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	return ok
 }
 
-// answeredWhere takes the answer of a server that has all locks.
+// answeredWhere processes the answer of a server that has all locks.
 func (j *Journal) answeredWhere(raw []any) {
 	where, err := wire.DecodeWhere(raw)
 	if err != nil || where == wire.WhereUnknown || !j.Inbox.Up() {
-		return // a new link is to come, if there is none, and says the same
+		return // without a link a new one is being made, and reports the same
 	}
 	j.Mu.Lock()
 	moved := where == wire.WhereNot && !j.elsewhere
@@ -206,7 +204,7 @@ func (j *Journal) answeredWhere(raw []any) {
 	}
 	j.Mu.Unlock()
 	if moved {
-		// Once: an inbox that is elsewhere again is so by the design of the redis client.
+		// Only once: if the inbox is elsewhere again, the redis client is built that way.
 		j.Log.Warn("the inbox is not on the server that runs the scripts, connecting again")
 		j.Inbox.Suspect()
 	}

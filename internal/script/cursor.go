@@ -21,8 +21,8 @@ func (s *Script) Read(reply []any) *Cursor {
 	return &Cursor{script: s.Name, reply: reply}
 }
 
-// Int returns the next field, an integer or a string of decimal digits. Lua
-// hands large numbers over as strings, since its own lose digits in print.
+// Int returns the next field, an integer or a string of decimal digits. Lua returns large numbers as strings,
+// because its own numbers lose digits in print.
 func (c *Cursor) Int(field string) int64 {
 	switch v := c.take(field).(type) {
 	case int64:
@@ -38,8 +38,8 @@ func (c *Cursor) Int(field string) int64 {
 	return 0
 }
 
-// Within is Int for a field that has bounds: a value outside of them stops the
-// cursor like one of the wrong type.
+// Within is Int for a field with bounds. A value outside them stops the cursor, as one of the wrong type
+// does.
 func (c *Cursor) Within(field string, least, most int64) int64 {
 	n := c.Int(field)
 	if c.err == nil && (n < least || n > most) {
@@ -51,7 +51,7 @@ func (c *Cursor) Within(field string, least, most int64) int64 {
 	return n
 }
 
-// Check stops the cursor when the field just read is not what its decoder knows.
+// Check stops the cursor if ok is false: the decoder does not know the value of the field just read.
 func (c *Cursor) Check(ok bool, field string) {
 	if c.err == nil && !ok {
 		c.err = fmt.Errorf("script %s: field %s has a value that this version does not know", c.script, field)
@@ -68,8 +68,7 @@ func (c *Cursor) Str(field string) string {
 	return s
 }
 
-// More reports whether fields are left. It is false after an error, so a loop
-// over it ends.
+// More reports whether fields are left. It is false after an error, so that a loop over it ends.
 func (c *Cursor) More() bool {
 	return c.err == nil && c.next < len(c.reply)
 }
@@ -79,8 +78,7 @@ func (c *Cursor) Err() error {
 	return c.err
 }
 
-// End returns Err, or an error when fields are left: then the script and its
-// decoder disagree.
+// End returns Err, or an error if fields are left: then the script and its decoder disagree.
 func (c *Cursor) End() error {
 	if c.More() {
 		c.err = fmt.Errorf("script %s: reply has %d fields, want %d", c.script, len(c.reply), c.next)
@@ -88,8 +86,7 @@ func (c *Cursor) End() error {
 	return c.err
 }
 
-// take returns the next field as it came, nil if there is none or the cursor
-// has stopped.
+// take returns the next field as it is. It returns nil if there is none or the cursor has stopped.
 func (c *Cursor) take(field string) any {
 	if c.err != nil {
 		return nil
@@ -103,7 +100,7 @@ func (c *Cursor) take(field string) any {
 	return v
 }
 
-// fail stops the cursor, unless an earlier field did.
+// fail stops the cursor, unless an earlier field has.
 func (c *Cursor) fail(field, want string, got any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("script %s: field %s is %T %.100q, want %s", c.script, field, got, fmt.Sprint(got), want)

@@ -1,6 +1,5 @@
-// Package script loads Lua scripts from files and reads their replies. It
-// does no I/O beyond the fs.FS it is given, and knows nothing of what the
-// scripts do.
+// Package script loads Lua scripts from files and reads their replies. Its only I/O is with the given fs.FS,
+// and it does not know what the scripts do.
 package script
 
 import (
@@ -12,7 +11,7 @@ import (
 	"strings"
 )
 
-// sharedPrefix begins the file names of parts that scripts have in common.
+// sharedPrefix begins the file names of parts that several scripts use.
 const sharedPrefix = "shared_"
 
 // usesHeader begins the comment line that names the shared parts of a script.
@@ -29,9 +28,8 @@ type Script struct {
 // "-- uses: a b" is replaced by shared_a.lua and shared_b.lua, in that order: so
 // a script can answer the usual case before it defines what the others need.
 //
-// Comments have lines of their own: what follows code on the same line is
-// sent. Long brackets, as comment or as string, are an error, since finding
-// comments would then take a Lua parser.
+// Comments have lines of their own: a comment after code on the same line is sent. Long brackets, as comment
+// or as string, are an error, because finding comments would then need a Lua parser.
 func Load(fsys fs.FS, name string) (*Script, error) {
 	code, uses, err := read(fsys, name)
 	if err != nil {
@@ -57,8 +55,7 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 	return &Script{Name: name, Source: source.String(), SHA: sha}, nil
 }
 
-// MustLoad is Load for scripts that are embedded in the program. It panics
-// where Load returns an error.
+// MustLoad is Load for scripts that are embedded in the program. It panics if Load returns an error.
 func MustLoad(fsys fs.FS, name string) *Script {
 	s, err := Load(fsys, name)
 	if err != nil {
@@ -67,14 +64,13 @@ func MustLoad(fsys fs.FS, name string) *Script {
 	return s
 }
 
-// A part is a shared part and where in the code of the script it goes.
+// A part is a shared part and its position in the code of the script.
 type part struct {
 	name string
 	at   int
 }
 
-// read returns the code of one file, each line ended by a newline, and the
-// parts it names.
+// read returns the code of one file, each line ended by a newline, and the parts that it names.
 func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 	text, err := fs.ReadFile(fsys, name+".lua")
 	if err != nil {
@@ -82,8 +78,8 @@ func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 	}
 	var out strings.Builder
 	for i, line := range strings.Split(string(text), "\n") {
-		// Also drops the CR of a checkout with CRLF line ends, which would
-		// otherwise give the same script another SHA.
+		// This also drops the CR of a checkout with CRLF line ends, which would change the SHA of the same
+		// script.
 		line = strings.TrimRight(line, " \t\r")
 		bare := strings.TrimLeft(line, " \t")
 		switch {
@@ -112,8 +108,7 @@ func add(uses []part, line string, at int) ([]part, error) {
 		return nil, fmt.Errorf("%q names nothing", usesHeader)
 	}
 	for _, name := range names {
-		// Twice the same locals would run, and count against Lua's limit of
-		// 200: it is a slip.
+		// Naming a part twice would define its locals twice, against Lua's limit of 200. It is a mistake.
 		if slices.ContainsFunc(uses, func(p part) bool { return p.name == name }) {
 			return nil, fmt.Errorf("%q names %s twice", usesHeader, name)
 		}
@@ -122,8 +117,7 @@ func add(uses []part, line string, at int) ([]part, error) {
 	return uses, nil
 }
 
-// longBracket reports whether the line opens a long comment, or holds a long
-// string outside a line comment.
+// longBracket reports whether the line opens a long comment, or has a long string outside a line comment.
 func longBracket(bare string) bool {
 	if strings.HasPrefix(bare, "--") {
 		return strings.HasPrefix(bare, "--[[") || strings.HasPrefix(bare, "--[=")

@@ -1,6 +1,5 @@
-// Package shutdown is how a client ends: first its waits do, then what is left of it is
-// waited for, and at last its goroutines. It counts these, and asks its owner for the
-// number of the rest. It does not know what that is.
+// Package shutdown ends a client in stages: first its waits, then what else is left, and last its goroutines.
+// It counts the goroutines, and asks its owner how much else is left. It does not know what that is.
 package shutdown
 
 import (
@@ -9,28 +8,28 @@ import (
 	"time"
 )
 
-// A Tracker has the goroutines of an owner, and the stages of its end: it is open until it
-// drains, drains until it is closed, and runs until it is cancelled.
+// A Tracker has the goroutines of an owner, and the stages of its end. It is open until Drain, drains until
+// Close, and runs until Cancel.
 type Tracker struct {
-	// Running ends with Cancel: for what goes on without a caller.
+	// Running ends with Cancel. It is for work without a caller.
 	Running context.Context
-	// Open ends with Drain: for who waits.
+	// Open ends with Drain. It is for waits.
 	Open context.Context
 
 	cancel, drain context.CancelFunc
 	draining      <-chan struct{} // Open's Done
 	wg            sync.WaitGroup
-	left          func() int // what else is to end; called with mu
+	left          func() int // how much else has to end; called with mu
 
-	mu     sync.Locker   // the owner's, which guards what left counts, and:
-	tasks  int           // goroutines that were begun and have not ended
-	ended  chan struct{} // closed and replaced when anything ends while it drains
+	mu     sync.Locker   // the owner's, which guards what left counts, and the following fields
+	tasks  int           // goroutines that have begun and not ended
+	ended  chan struct{} // closed and replaced when anything ends during the drain
 	drains bool
 	closed bool
 }
 
-// New returns a tracker that is open. What left counts and the goroutines are one state, which
-// Quiet judges: what ends may begin a goroutine first. So mu guards both.
+// New returns an open tracker. What left counts and the goroutines are one state for Quiet, because an ending
+// thing may start a goroutine first. So mu guards both.
 func New(mu sync.Locker, left func() int) *Tracker {
 	t := &Tracker{mu: mu, left: left, ended: make(chan struct{})}
 	t.Running, t.cancel = context.WithCancel(context.Background())
@@ -48,7 +47,7 @@ func (t *Tracker) Go(fn func(ctx context.Context)) (begun bool) {
 	}
 	t.tasks++
 	t.wg.Go(func() {
-		defer t.done() // also where fn panics or ends its goroutine
+		defer t.done() // also if fn panics or ends its goroutine
 		fn(t.Running)
 	})
 	return true
@@ -61,10 +60,10 @@ func (t *Tracker) done() {
 	t.Ended()
 }
 
-// Tasks is how many goroutines run. It needs mu.
+// Tasks returns how many goroutines run. It needs mu.
 func (t *Tracker) Tasks() int { return t.tasks }
 
-// Ended wakes who waits for what left counts: there is less of it. It needs mu.
+// Ended wakes the calls that wait for what left counts: there is less of it. It needs mu.
 func (t *Tracker) Ended() {
 	if t.drains {
 		close(t.ended)
@@ -82,7 +81,7 @@ func (t *Tracker) Drain() {
 	}
 }
 
-// Draining says that Open has ended.
+// Draining reports whether Open has ended.
 func (t *Tracker) Draining() bool {
 	select {
 	case <-t.draining:
@@ -92,10 +91,10 @@ func (t *Tracker) Draining() bool {
 	}
 }
 
-// Quiet waits until nothing is left and no goroutine runs, or the tracker is closed, and
-// reports whether ctx did not end first.
+// Quiet waits until nothing is left and no goroutine runs, or until the tracker is closed. It returns false
+// if ctx ends first.
 func (t *Tracker) Quiet(ctx context.Context) bool {
-	return t.await(ctx, func() bool { // what Close has cut short may be left for ever
+	return t.await(ctx, func() bool { // after a Close, what it interrupted may be left for ever
 		return t.closed || t.left() == 0 && t.tasks == 0
 	})
 }
@@ -107,7 +106,7 @@ func (t *Tracker) Empty(limit time.Duration) {
 	t.await(ctx, func() bool { return t.left() == 0 })
 }
 
-// await waits until it is so, which each that ends may have brought about.
+// await waits until so returns true. It asks again whenever anything has ended.
 func (t *Tracker) await(ctx context.Context, so func() bool) bool {
 	for {
 		t.mu.Lock()
@@ -124,7 +123,7 @@ func (t *Tracker) await(ctx context.Context, so func() bool) bool {
 	}
 }
 
-// Close has no goroutine begun any more.
+// Close prevents new goroutines.
 func (t *Tracker) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

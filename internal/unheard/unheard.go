@@ -1,5 +1,5 @@
-// Package unheard says when a client logs that Redis does not answer. Each call that waits asks again about once a second.
-// One line speaks for all of them, and lines come ever less often.
+// Package unheard decides when a client logs that Redis does not answer. Each waiting call asks again about
+// once a second. One log line covers all of them, and the lines become rarer.
 package unheard
 
 import (
@@ -14,7 +14,7 @@ const (
 	mostPause  = time.Minute
 )
 
-// Calls are the calls of a client that Redis has not answered. The zero value has none.
+// Calls counts the calls of a client that Redis has not answered. The zero value has none.
 type Calls struct {
 	mu    sync.Mutex // guards the following fields
 	n     int
@@ -29,7 +29,7 @@ func (c *Calls) Begin() {
 	c.n++
 }
 
-// End forgets a call. When the last one is answered the outage is over, and the next outage is logged at once.
+// End removes a call. When the last one is answered, the outage is over, and the next one is logged at once.
 func (c *Calls) End(answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
