@@ -32,27 +32,27 @@ type Client struct {
 	cfg       config
 	rdb       redis.UniversalClient
 	transport *transport.Transport
-	channels  atomic.Pointer[inbox.Shards] // nil until it is known how clients hear
+	channels  atomic.Pointer[inbox.Shards] // nil until it is known how unlocks are announced
 	watchdog  *renewal.Schedule
 	clock     *clock.Clock
-	skew      atomic.Int64 // the server's clock less ours, in ms
+	skew      atomic.Int64 // the server's clock minus ours, in ms
 	numbers   atomic.Int64 // the second part of the latest owner
-	leaving   leaving.Book // what calls that have ended leave in Redis, until it is removed
+	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
-	ctx    context.Context // ends with Close; for what goes on without a caller
+	ctx    context.Context // ends with Close; for work without a caller
 	cancel context.CancelFunc
 	open   context.Context // ends with Shutdown or Close; for waiters
 	shut   context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex // guards the following fields, and all sessions, holds and handles
-	publish  string     // the command by which clients hear; empty: not known yet
-	asking   *question  // how they do, of a Cluster; nil: nobody asks
+	publish  string     // the command that announces unlocks; empty: not known yet
+	asking   *question  // asks a Cluster for that command; nil: no call asks
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	rooms    map[string]*room
 	tasks    int
-	idle     chan struct{} // closed and replaced when something ends that Shutdown waits for
+	idle     chan struct{} // closed and replaced when anything ends that Shutdown waits for
 	draining bool
 	closed   bool
 }
@@ -87,7 +87,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// hear finds out how clients hear of an unlock, once. In a Cluster that takes a question.
+// hear finds out, once, how clients announce an unlock. Of a Cluster it must ask the server.
 func (c *Client) hear(ctx context.Context) error {
 	if c.channels.Load() != nil {
 		return nil
@@ -130,7 +130,7 @@ func (c *Client) askSharded(ctx context.Context) error {
 		c.wg.Go(func() {
 			q.err = c.rdb.Do(c.ctx, "PUBSUB", "SHARDNUMSUB").Err()
 			c.mu.Lock()
-			c.asking = nil // where it has failed, the next call asks again
+			c.asking = nil // if it has failed, the next call asks again
 			c.mu.Unlock()
 			close(q.done)
 		})
@@ -151,7 +151,7 @@ func (c *Client) askSharded(ctx context.Context) error {
 
 func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	var serves func(context.Context, inbox.Node, string) error
-	if sharded { // what is published plainly reaches every server
+	if sharded { // a plain message reaches every server
 		serves = inbox.Serves
 	}
 	return inbox.NewShards(inbox.ShardsConfig{
@@ -213,8 +213,8 @@ func (c *Client) drain() {
 	c.shut()
 }
 
-// settle waits until no call waits and nothing is being released, for the grace at most: an
-// entry of nobody's in a fair lock's queue holds up all others.
+// settle waits until no call waits and no release is in progress, for closeGrace at most. A left-over entry
+// in a fair lock's queue would hold up all others.
 func (c *Client) settle() {
 	limit := time.NewTimer(closeGrace)
 	defer limit.Stop()
@@ -265,8 +265,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// spawn runs fn on a goroutine that Close waits for, for at most the given time; after
-// Close it does nothing.
+// spawn runs fn on a goroutine that Close waits for, for at most the given time. After Close it does nothing
+// and returns false.
 func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +283,7 @@ func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawn
 	return true
 }
 
-// finished takes note that a task has ended.
+// finished records that a task has ended.
 func (c *Client) finished() {
 	c.mu.Lock()
 	c.tasks--
@@ -299,7 +299,7 @@ func (c *Client) notify() {
 	}
 }
 
-// serverAt is what the server's clock says at about now, in ms.
+// serverAt estimates the server's clock in ms.
 func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock,
@@ -332,7 +332,7 @@ func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
 	return l
 }
 
-// join has a call hear of a channel.
+// join subscribes a call to a channel.
 func (c *Client) join(channel string) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -347,7 +347,7 @@ func (c *Client) join(channel string) *waiter {
 	return w
 }
 
-// part ends that. What the call has been told and not looked at is for the next.
+// part ends that subscription. If the call was told to try and has not, the next waiter is told.
 func (c *Client) part(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,7 +362,7 @@ func (c *Client) part(w *waiter) {
 	}
 }
 
-// deliver takes a message. Whatever else is on the channel is nobody's business.
+// deliver handles a message. It ignores messages that are not Redisson's.
 func (c *Client) deliver(channel, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,7 +377,7 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
 }
 
-// session returns the session of a call's owner, which the call has to leave.
+// session returns the session of a call's owner. The call must leave it in the end.
 func (c *Client) session(w *waiting) (*session, error) {
 	l, name := w.lock, w.owner
 	c.mu.Lock()
@@ -390,7 +390,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
 	}
 	succession := o.succession(l.kind)
-	if s := succession.now; s != nil { // also where a hold is downgraded that is nobody's: its field is one
+	if s := succession.now; s != nil { // also for the downgrade of an anonymous hold: its owner has one field
 		if c.closed || c.draining && len(s.holds) == 0 {
 			return nil, relock.ErrClosed
 		}
@@ -411,8 +411,8 @@ func (c *Client) session(w *waiting) (*session, error) {
 	return s, nil
 }
 
-// leave ends a call's part in a session. One that has no more holds and no more calls is
-// over, and Redis is told so where it may think otherwise.
+// leave ends a call's part in a session. A session without holds and calls ends. If Redis may still have
+// something of it, that is undone.
 func (c *Client) leave(s *session) {
 	c.mu.Lock()
 	s.calls--
@@ -426,8 +426,7 @@ func (c *Client) leave(s *session) {
 	}
 }
 
-// runDue is run by the watchdog's goroutine: it finds what is lost, and sends out what is
-// to be renewed.
+// runDue runs on the watchdog's goroutine. It finds losses, and sends the renewals that are due.
 func (c *Client) runDue(due []*renewal.Task) {
 	now := c.clock.Now()
 	var rounds []round
@@ -463,7 +462,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 	}
 }
 
-// renew sends a batch, and judges each answer alone.
+// renew sends a batch of renewals and handles each answer by itself.
 func (c *Client) renew(ctx context.Context, rounds []round, timeout time.Duration) {
 	if len(rounds) == 0 {
 		return
@@ -483,21 +482,21 @@ func (c *Client) renew(ctx context.Context, rounds []round, timeout time.Duratio
 	run(todo)
 }
 
-// primaries is what a Cluster client has.
+// primaries is what a Cluster client can do.
 type primaries interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 }
 
-// A question is one that calls wait for together.
+// A question is a request whose answer several calls wait for.
 type question struct {
-	done chan struct{} // closed when it is answered, or has failed
-	err  error         // set before
+	done chan struct{} // closed when it was answered or has failed
+	err  error         // set before done is closed
 }
 
-// linger is how long a channel stays subscribed that nobody waits for.
+// linger is how long a channel stays subscribed after its last waiter has left.
 const linger = 5 * time.Second
 
-// closeGrace is how long Close goes on leaving queues and releasing what has been unlocked.
+// closeGrace is how long Close still leaves queues and releases what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
 func run(todo []func()) {

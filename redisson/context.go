@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// A holdContext asks the clock before it answers: after a pause its timer may yet have to
-// run.
+// A holdContext checks the clock before it answers: after a pause of the process its timer may not have fired
+// yet.
 type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -16,7 +16,7 @@ type holdContext struct {
 
 type holdKey struct{}
 
-// forget lets a context go whose parent has ended: a long hold may have many.
+// forget drops a context whose parent has ended, because a long hold may have many.
 func (c *holdContext) forget() {
 	mu := &c.hold.lock.c.mu
 	mu.Lock()
@@ -30,7 +30,7 @@ func (c *holdContext) judge() {
 	}
 }
 
-// Err judges the holds as well whose contexts this one descends from.
+// Err also judges the holds whose contexts this one descends from.
 func (c *holdContext) Err() error {
 	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
 		above.judge()
@@ -38,7 +38,7 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value is also how context.Cause finds the cause.
+// Value also judges the hold, because context.Cause finds the cause through it.
 func (c *holdContext) Value(key any) any {
 	if key == (holdKey{}) {
 		return c

@@ -20,14 +20,14 @@ type Hold struct {
 	terms    *terms
 	acquired clock.Instant
 	token    int64
-	unlock   bool // to be ended by Unlock
+	unlock   bool // ended by Unlock
 
 	// Guarded by the client's mu:
 
 	trust    trust.Trust
 	released bool
 	told     bool  // Redis has been told of its end, or is being told
-	lost     error // why
+	lost     error // why it was lost
 	lostc    chan struct{}
 	contexts map[*holdContext]struct{}
 }
@@ -57,18 +57,18 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	case err != nil:
 		ctx.stop()
 		cancel(err)
-	case parent.Err() != nil: // asked without the mutex: parent may be of a hold of this client
+	case parent.Err() != nil: // without the mutex, because parent may be of a hold of this client
 		ctx.forget()
 	}
 	return ctx
 }
 
-// unmade says that no call has made the hold: it is nil or a zero value.
+// unmade reports whether the hold is nil or a zero value.
 func (h *Hold) unmade() bool { return h == nil || h.s == nil }
 
-// judge returns the hold's state: nil, ErrLost or ErrNotHeld. It needs the client's mu;
-// todo is to be run without it.
-func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:revive,staticcheck // what is to be done comes after what is
+// judge checks the hold against the clock and returns its state: nil, ErrLost or ErrNotHeld. It needs the
+// client's mu. The caller must run todo without it.
+func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:revive,staticcheck // err comes first on purpose
 	switch {
 	case h.released:
 		return relock.ErrNotHeld, nil
@@ -78,7 +78,7 @@ func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:re
 	return h.lost, todo
 }
 
-// expiry says why the hold's own time is over.
+// expiry returns why the lease of the hold has ended.
 func (h *Hold) expiry() error {
 	switch t := h.terms; {
 	case t.fixed:
@@ -89,7 +89,7 @@ func (h *Hold) expiry() error {
 	return errExpired
 }
 
-// lose takes note of a loss. It needs the client's mu.
+// lose applies a loss to the hold. It needs the client's mu.
 func (h *Hold) lose(why error) []func() {
 	if h.lost != nil || h.released {
 		return nil
@@ -102,7 +102,7 @@ func (h *Hold) lose(why error) []func() {
 	return h.cancel(why)
 }
 
-// cancel ends the hold's contexts. It needs the client's mu.
+// cancel returns functions that end the hold's contexts. It needs the client's mu.
 func (h *Hold) cancel(why error) (todo []func()) {
 	for ctx := range h.contexts {
 		todo = append(todo, func() { ctx.stop(); ctx.cancel(why) })
@@ -200,7 +200,7 @@ func (h *Hold) Release() error {
 	return nil
 }
 
-// end ends the hold here, then in Redis.
+// end ends the hold here and then in Redis.
 func (h *Hold) end() error {
 	c, s := h.lock.c, h.s
 	c.mu.Lock()
@@ -217,7 +217,7 @@ func (h *Hold) end() error {
 	c.mu.Unlock()
 	defer c.finished()
 	run(todo)
-	if was != nil { // whatever is left in Redis is ended beside the caller
+	if was != nil { // what is left in Redis is ended in the background
 		if !told {
 			s.lessBeside(h)
 		}
@@ -237,8 +237,8 @@ func (h *Hold) end() error {
 	return nil
 }
 
-// missed takes note that Redis has not got the hold. One whose end has found that is on
-// its handle again: it is yet to be unlocked, as every hold that was lost.
+// missed records that Redis does not have the hold. ended says that the hold's own end found that. Then the
+// hold is put back on its handle, because a lost hold must still be unlocked.
 func (h *Hold) missed(why error, ended bool) {
 	c := h.lock.c
 	c.mu.Lock()
@@ -247,14 +247,14 @@ func (h *Hold) missed(why error, ended bool) {
 		h.lock.holds = append(h.lock.holds, h)
 	}
 	var todo []func()
-	if !ended || h.lost == nil { // else its own lease is over: those of the others may be longer
+	if !ended || h.lost == nil { // otherwise its own lease has ended, and the other holds may have longer ones
 		todo = append(h.s.lose(why), h.lose(why)...)
 	}
 	c.mu.Unlock()
 	run(todo)
 }
 
-// giveBack ends a hold that its call will not return, and waits for nobody.
+// giveBack ends a hold that its call will not return. It does not wait.
 func (h *Hold) giveBack() {
 	c, s := h.lock.c, h.s
 	c.mu.Lock()
@@ -278,8 +278,8 @@ func (h *Hold) giveBack() {
 	}
 }
 
-// handOver ends a write hold whose owner has come to read. Where there was none to be ended
-// the read has been had of a lock that was free, and is given back.
+// handOver ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted
+// on a free lock, so it is given back.
 func (h *Hold) handOver(read *Hold) error {
 	err := h.end()
 	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
@@ -292,7 +292,7 @@ func (h *Hold) handOver(read *Hold) error {
 	return err
 }
 
-// renewable says that the watchdog keeps the hold.
+// renewable reports whether the watchdog renews the hold.
 func (h *Hold) renewable(now clock.Instant) bool {
 	switch {
 	case h.released || h.lost != nil || h.terms.fixed:
@@ -306,7 +306,7 @@ func (h *Hold) renewable(now clock.Instant) bool {
 var errBadHold = fmt.Errorf("%w (%w): the Hold was not made by Acquire or TryAcquire; look at the error that the call has returned",
 	relock.ErrInvalidOption, relock.ErrNotHeld)
 
-// closed is the Lost channel of a hold that nobody has made.
+// closed is the Lost channel of a hold that no call has made.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -5,7 +5,7 @@ import (
 	"github.com/relock-go/relock/redisson/lua"
 )
 
-// A kind is one of Redisson's locks; of a read/write lock, one of its modes.
+// A kind is one of Redisson's locks, or one mode of a read/write lock.
 type kind int
 
 const (
@@ -16,14 +16,14 @@ const (
 	writing
 )
 
-// String is what Info calls the kind.
+// String returns the kind's name in Info.
 func (k kind) String() string {
 	return [...]string{"lock", "fair lock", "fenced lock", "read/write lock", "read/write lock"}[k]
 }
 
 func (k kind) rw() bool { return k == reading || k == writing }
 
-// ofLock is the same for both modes of a read/write lock.
+// ofLock returns the same kind for both modes of a read/write lock.
 func (k kind) ofLock() kind {
 	if k.rw() {
 		return writing
@@ -42,7 +42,7 @@ var (
 
 func load(name string) *script.Script { return script.MustLoad(lua.FS, name) }
 
-// Codes by which the acquire scripts answer.
+// The acquire scripts answer with these codes.
 const (
 	codeHeld    = 1
 	codeTaken   = 0

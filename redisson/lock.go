@@ -27,12 +27,12 @@ type Lock struct {
 	names names
 	kind  kind
 	terms terms
-	err   error // a bad name or option: what every call returns
+	err   error // a bad name or option; every call returns it
 
 	// Guarded by the client's mu:
 
 	holds []*Hold       // not yet unlocked
-	freed chan struct{} // closed when one of these goes; nil: nobody waits for it
+	freed chan struct{} // closed when one of them is removed; nil if nobody waits for that
 }
 
 var errRegranted = fmt.Errorf("%w: Redis has granted the lock again, to another call of the same handle", relock.ErrLost)
@@ -187,7 +187,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
 	}
 	raw, unanswered, err := l.ask(ctx, call)
-	// What a second request finds gone, an unanswered first one may have removed.
+	// If a first request was unanswered and a second one finds nothing, the first one may have removed the
+	// holder.
 	removed := unanswered && held || len(raw) == 1 && raw[0] == int64(1)
 	return err == nil && removed, err
 }
@@ -213,7 +214,7 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	if err != nil {
 		return false, err
 	}
-	// A writer may have the fields of a reader as well. The lock is not held for reading then.
+	// A writer's hash may have fields of readers too. Then the lock is not held for reading.
 	written := slices.ContainsFunc(info.Holders, func(one relock.Holder) bool { return !one.Read })
 	removed := false
 	for _, one := range info.Holders {
@@ -232,8 +233,8 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	return removed, nil
 }
 
-// waitsForItself reports a call under a context that descends from a live hold of the same
-// lock by somebody else: it could only end in a timeout.
+// waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner.
+// Such a call could only end by a timeout.
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
@@ -254,7 +255,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	return nil
 }
 
-// enter checks all that can be said without Redis, and says who locks.
+// enter makes all checks that need no Redis, and returns the owner that the call locks as.
 func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	if err := l.bad(ctx); err != nil {
 		return "", err
@@ -272,9 +273,9 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// outdo has the holds of other sessions on an exclusive handle be lost, as Redis has granted the
-// lock to s, and says whether there is any. An older hold may not have heard of its loss: its
-// Unlock must not end the new one. outdo needs the client's mu; run todo without it.
+// outdo marks the holds of other sessions on an exclusive handle as lost, because Redis has granted the lock
+// to s. It reports whether there is any. Such a holder may not know of its loss, and its Unlock must not end
+// the new hold. outdo needs the client's mu. The caller must run todo without it.
 func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 	if l.kind == reading {
 		return false
@@ -288,8 +289,8 @@ func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 	return occupied
 }
 
-// occupied returns a channel to wait on if a lost hold of another owner is in the way, or
-// an error where waiting is in vain.
+// occupied returns a channel to wait on if a lost hold of another owner is in the way. If waiting cannot
+// help, it returns an error.
 func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
 	l.judge()
 	l.c.mu.Lock()
@@ -334,7 +335,8 @@ func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.
 	return all
 }
 
-// forceCall takes the lock from one holder. A reader is removed as if it had released all its holds.
+// forceCall returns the command that removes one holder. A reader is removed as if it had released all its
+// holds.
 func (l *Lock) forceCall(h relock.Holder) transport.Call {
 	channel := l.names.channel(l.kind)
 	switch l.kind {
@@ -353,7 +355,7 @@ func (l *Lock) forceCall(h relock.Holder) transport.Call {
 	return call
 }
 
-// look reads the fields of those who hold, and whether they do in the given mode.
+// look reads the owners' fields, and whether they hold in the given mode.
 func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, err error) {
 	raw, _, err := l.ask(ctx, transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}})
 	if err != nil {
@@ -384,8 +386,8 @@ func (l *Lock) bad(ctx context.Context) error {
 	return nil
 }
 
-// ask sends what is no acquisition until it is answered. It says whether a request before
-// that one may have run.
+// ask sends a request other than an acquire until it is answered. It reports whether an earlier copy of it
+// may have been executed.
 func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswered bool, err error) {
 	if err := l.bad(ctx); err != nil {
 		return nil, false, l.wrap(err)
@@ -401,10 +403,10 @@ func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswe
 	return raw, unanswered, nil
 }
 
-// unmade says that no client has made the lock: it is nil or a zero value.
+// unmade reports whether the lock is nil or a zero value.
 func (l *Lock) unmade() bool { return l == nil || l.c == nil }
 
-// wrap puts the lock's name before what happened to it.
+// wrap prefixes an error with the lock's name.
 func (l *Lock) wrap(err error) error {
 	if l == nil || l.name == "" && l.c == nil {
 		return fmt.Errorf("redisson: %w", err)
@@ -414,7 +416,7 @@ func (l *Lock) wrap(err error) error {
 
 func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, error) {
 	if ctx == nil || l.unmade() {
-		return l.acquire(ctx, w) // which says so
+		return l.acquire(ctx, w) // acquire returns the error for this
 	}
 	w.once = wait <= 0
 	if w.once {
@@ -451,7 +453,7 @@ func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	return w.hold, nil
 }
 
-// drop takes a hold off the handle. It needs the client's mu.
+// drop removes a hold from the handle. It needs the client's mu.
 func (l *Lock) drop(h *Hold) {
 	l.holds = slices.DeleteFunc(l.holds, func(other *Hold) bool { return other == h })
 	if l.freed != nil {
@@ -480,7 +482,7 @@ func (l *Lock) judge() (live int) {
 	return live
 }
 
-// next takes the hold off that an Unlock is for, or returns nil.
+// next removes and returns the hold that Unlock ends, or returns nil.
 func (l *Lock) next() (found *Hold) {
 	l.judge()
 	l.c.mu.Lock()
@@ -488,7 +490,8 @@ func (l *Lock) next() (found *Hold) {
 	best := -1
 	order := slices.Backward(l.holds)
 	if slices.ContainsFunc(l.holds, func(h *Hold) bool { return h.s != l.holds[0].s }) {
-		order = slices.All(l.holds) // of readers the oldest: losses that are not known yet are older than the latest hold
+		// Several owners read: an unknown loss is older than the latest hold, so the oldest hold goes first.
+		order = slices.All(l.holds)
 	}
 	for _, h := range order {
 		rank := 0

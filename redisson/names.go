@@ -11,10 +11,10 @@ import (
 
 const maxName = 512 // bytes, as in relock
 
-// names are what Redisson calls the keys and channels of one lock.
+// names are Redisson's names for the keys and channels of one lock.
 type names struct {
-	key string // the hash: the lock's name as it is
-	tag string // what all other names have in them; the same slot of a cluster
+	key string // the hash; it has the lock's name unchanged
+	tag string // part of all other names, so that they are in the same slot of a cluster
 }
 
 func namesOf(name string) names {
@@ -28,7 +28,7 @@ func (n names) queue() string     { return "redisson_lock_queue:" + n.tag }
 func (n names) deadlines() string { return "redisson_lock_timeout:" + n.tag }
 func (n names) token() string     { return "redisson_lock_token:" + n.tag }
 
-// read returns the key of each of a reader's holds.
+// read returns a key for each of a reader's holds.
 func (n names) read(owner string, holds int) []string {
 	keys := make([]string, holds)
 	for i := range keys {
@@ -37,8 +37,8 @@ func (n names) read(owner string, holds int) []string {
 	return keys
 }
 
-// channel is where clients hear of the lock; those that wait for a fair one, each under
-// its owner's name behind it.
+// channel returns the channel on which unlocks are announced. A waiter of a fair lock uses this name with its
+// owner appended.
 func (n names) channel(k kind) string {
 	if k.rw() {
 		return "redisson_rwlock:" + n.tag
@@ -46,8 +46,8 @@ func (n names) channel(k kind) string {
 	return "redisson_lock__channel:" + n.tag
 }
 
-// check refuses names that would be no lock, or one whose keys lie in several slots: on one
-// server they would do, and fail when that becomes a cluster.
+// checkName refuses names that are no lock names, and names whose keys would be in several slots. The latter
+// work on one server, but would fail after a move to a cluster.
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name):
@@ -58,7 +58,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// hashed is the part of a key that says which slot of a cluster it lies in.
+// hashed returns the part of a key that decides its slot in a cluster.
 func hashed(key string) string {
 	_, after, _ := strings.Cut(key, "{")
 	if tag, _, closed := strings.Cut(after, "}"); closed && tag != "" {

@@ -11,18 +11,18 @@ import (
 // An Option sets up a Client.
 type Option func(*config) error
 
-// A LockOption sets up the locks of one handle, or with Defaults of a client.
+// A LockOption sets up the locks of one handle, or with Defaults those of a client.
 type LockOption func(*terms) error
 
 type config struct {
-	terms          terms // of locks that say nothing else
+	terms          terms // defaults of the client's locks
 	releaseTimeout time.Duration
 	fairWait       time.Duration
-	readLease      time.Duration // the longest of a read hold
-	sharded        *bool         // nil: as Redisson decides
+	readLease      time.Duration // the longest lease of a read hold
+	sharded        *bool         // nil: decided as Redisson does
 }
 
-// terms are what a handle asks for.
+// terms are what a handle asks for each of its holds.
 type terms struct {
 	ttl     time.Duration
 	fixed   bool // never renewed
@@ -65,7 +65,7 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	return t, nil
 }
 
-// toRead are the terms of a read hold, whose lease Java may cut to most at any time.
+// toRead returns the terms of a read hold. Java may shorten its lease to most at any time.
 func (t terms) toRead(most time.Duration) (terms, error) {
 	if t.fixed && t.ttl > most {
 		return t, fmt.Errorf("%w: a read lease of %v with NoWatchdog: readers in Java cut it to their lockWatchdogTimeout, which is taken to be %v; ask for no more, leave NoWatchdog out, or tell New their WatchdogTimeout", relock.ErrInvalidOption, t.ttl, most)
@@ -74,8 +74,7 @@ func (t terms) toRead(most time.Duration) (terms, error) {
 	return t, nil
 }
 
-// between checks a duration. Redis counts in milliseconds, so a fraction of one
-// is refused rather than rounded.
+// between checks a duration. Redis counts in ms, so a fraction of a ms is refused rather than rounded.
 func between(what string, d, least, most time.Duration) error {
 	if d < least || d > most || d%time.Millisecond != 0 {
 		return fmt.Errorf("%w: %s of %v; allowed are whole milliseconds from %v to %v", relock.ErrInvalidOption, what, d, least, most)

@@ -7,28 +7,28 @@ import (
 	"github.com/relock-go/relock/internal/inbox"
 )
 
-// What Redisson's clients tell each other when a lock comes free.
+// The messages of Redisson's clients when a lock becomes free.
 const (
-	messageOne = "0" // one waiter of each client is to try
-	messageAll = "1" // all are
+	messageOne = "0" // one waiter of each client must try
+	messageAll = "1" // all waiters must try
 )
 
-// A room is those who wait in this client for messages of one channel.
+// A room is the calls of this client that wait for messages of one channel.
 type room struct {
 	channel *inbox.Channel
 	leave   func()
 	waiters []*waiter // in order of arrival
 }
 
-// A waiter is one call that waits.
+// A waiter is one waiting call.
 type waiter struct {
 	room *room
 	name string
-	news chan struct{} // room for one: it is to try
-	told bool          // it has been told, and has not been answered since; its call's own
+	news chan struct{} // capacity one: the call must try
+	told bool          // the call was told to try, and its try is not answered yet; only the call uses it
 }
 
-// wake tells the first that has not been told yet, or all. It needs the client's mu.
+// wake tells the first waiter that has no news yet, or all of them. It needs the client's mu.
 func (r *room) wake(all bool) {
 	for _, w := range r.waiters {
 		select {
@@ -41,8 +41,8 @@ func (r *room) wake(all bool) {
 	}
 }
 
-// reachable waits until messages are heard, but no longer than limit: a lock that is
-// not heard of can still be asked for.
+// reachable waits until the channel is subscribed, but no longer than limit, because the lock can be asked
+// for without it.
 func (w *waiter) reachable(ctx context.Context, limit time.Duration) {
 	if w.room.channel.Up() {
 		return
@@ -50,6 +50,6 @@ func (w *waiter) reachable(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if w.room.channel.Ready(ctx) != nil {
-		<-ctx.Done() // refused, and would be again: ask, but not all the time
+		<-ctx.Done() // the refusal would come again: ask for the lock, but not all the time
 	}
 }

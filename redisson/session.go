@@ -12,14 +12,14 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// An owner is who holds, as Redisson writes it: our client's ID and a number that looks
-// like a thread's. No number is used again, so what arrives late for one that has gone
-// meets nobody. Who takes one name as two kinds of lock has two numbers: what it says of the
-// one, as it unlocks what it has lost, is not believed of the other.
+// An owner is a holder as Redisson names it: the client's ID and a number that looks like a thread's. Numbers
+// are not used again, so a late request of an owner that has ended affects nobody. An owner name that is used
+// for two kinds of lock has two numbers. Otherwise a late release of a lost hold of one kind could end a hold
+// of the other kind.
 type owner struct {
 	field string
-	key   ownerKey // of a named one
-	uses  int      // sessions
+	key   ownerKey // of a named owner
+	uses  int      // its sessions
 	past  map[kind]*succession
 }
 
@@ -28,16 +28,15 @@ type ownerKey struct {
 	lockKind   kind
 }
 
-// A succession is the sessions of one owner in one mode, one after the other. They have one
-// field in Redis: what is said late of one would be believed of the next.
+// A succession is the sessions of one owner in one mode, one after the other. They share one field in Redis.
+// A late release of one session would end the holds of the next.
 type succession struct {
-	now   *session      // nil: none
-	turn  chan struct{} // room for one: who tells Redis of the count
-	until clock.Instant // by then no unanswered copy of a request is answered any more
+	now   *session      // nil: there is none
+	turn  chan struct{} // capacity one; its holder may tell Redis the count
+	until clock.Instant // from then on no unanswered copy of a request can be executed
 }
 
-// A session is what one owner has of one lock, in one mode: its holds and its calls. The
-// client's mu guards it.
+// A session is one owner's share of one lock in one mode: its holds and its calls. The client's mu guards it.
 type session struct {
 	c     *Client
 	kind  kind
@@ -48,17 +47,17 @@ type session struct {
 	task renewal.Task
 
 	holds    []*Hold // not released
-	calls    int     // that ask
+	calls    int     // that are asking
 	top      int     // the largest count that Redis was told
 	gone     bool    // takes no more calls
-	queued   bool    // may stand in a fair lock's queue
-	doubt    bool    // may have what nobody was told of
+	queued   bool    // may be in a fair lock's queue
+	doubt    bool    // Redis may have a grant that no call knows of
 	renewing bool
-	retry    clock.Instant // not before that, after a renewal that failed
+	retry    clock.Instant // after a failed renewal, not before this
 	token    int64
 }
 
-// takeTurn waits until the caller alone tells Redis of the count.
+// takeTurn waits until no other call of the session tells Redis the count.
 func (s *session) takeTurn(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -70,8 +69,8 @@ func (s *session) takeTurn(ctx context.Context) error {
 
 func (s *session) giveTurn() { <-s.turn }
 
-// forget takes a released hold out of its session, and says how many are left, and the
-// most that there were.
+// forget removes a released hold from its session. It returns how many holds are left, and the largest count
+// that Redis was told.
 func (s *session) forget(h *Hold) (left, top int) {
 	c := s.c
 	c.mu.Lock()
@@ -86,11 +85,11 @@ func (s *session) forget(h *Hold) (left, top int) {
 	return len(s.holds), s.top
 }
 
-// less tells Redis that a hold of the session has gone, until it is answered or ctx ends;
-// then the client goes on beside the caller for as long as the lease may last. It returns whether Redis knew the hold.
+// less tells Redis that a hold of the session has ended, until Redis has answered or ctx ends. After that the
+// client goes on in the background while the lease may last. less returns whether Redis knew the hold.
 func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	if err = s.takeTurn(ctx); err != nil {
-		s.lessBeside(h) // it counts until then: who has the turn may be told of a nested hold
+		s.lessBeside(h) // it still counts: the call with the turn may be telling Redis of a nested hold
 		return false, err
 	}
 	left, top := s.forget(h)
@@ -113,15 +112,15 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	return held, err
 }
 
-// lessBeside is less without a caller who waits for it.
+// lessBeside is less in the background.
 func (s *session) lessBeside(h *Hold) {
 	if !s.c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
 		s.forget(h)
 	}
 }
 
-// send sends a release until it is answered. Sent again, one that finds nothing may
-// have done it the first time.
+// send sends a release until it is answered. If a second try finds nothing, the first one may have released
+// the hold.
 func (s *session) send(ctx context.Context, call transport.Call) (held bool, err error) {
 	again := false
 	err = transport.Try(ctx, s.c.ctx.Done(), func() (bool, error) {
@@ -136,8 +135,8 @@ func (s *session) send(ctx context.Context, call transport.Call) (held bool, err
 	return held, err
 }
 
-// clear sends the release of a session that is over. Where its owner has another by now
-// it would end that one's holds: that one clears up behind both.
+// clear sends the release of an ended session. If its owner has a later session by now, the release would end
+// that session's holds. Then the later session gets the doubt and clears up for both.
 func (s *session) clear(ctx context.Context, call transport.Call) {
 	if s.takeTurn(ctx) != nil {
 		return
@@ -155,8 +154,7 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	}
 }
 
-// sweep releases once more when no unanswered copy of a request for the lock can come
-// true any more.
+// sweep releases once more, at the time when no unanswered copy of an acquire can be executed any more.
 func (s *session) sweep(ctx context.Context) {
 	s.c.mu.Lock()
 	until := s.until
@@ -167,8 +165,8 @@ func (s *session) sweep(ctx context.Context) {
 	s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 }
 
-// undo ends what a session without holds may have in Redis: a grant that nobody heard of,
-// or a place in the queue.
+// undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the
+// queue.
 func (s *session) undo() {
 	s.c.mu.Lock()
 	doubt := s.doubt
@@ -178,8 +176,8 @@ func (s *session) undo() {
 		defer left()
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
-			// A request for the lock that was under way, on another connection, is read
-			// after the release at times. It has been read by the time of the answer.
+			// Redis may have read an acquire that was on another connection after this release. By the time
+			// of the answer it has read it, so a second release ends that grant too.
 			s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		}
 		left()
@@ -192,7 +190,7 @@ func (s *session) undo() {
 	}
 }
 
-// end takes no more calls. It needs the client's mu.
+// end makes the session take no more calls. It needs the client's mu.
 func (s *session) end() {
 	if s.gone {
 		return
@@ -207,13 +205,13 @@ func (s *session) end() {
 	s.c.notify()
 }
 
-// busy says that a call asks, or that a hold is neither released nor lost. It needs the client's mu.
+// busy reports whether a call asks, or a hold is neither released nor lost. It needs the client's mu.
 func (s *session) busy() bool {
 	return s.calls > 0 || slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.lost == nil })
 }
 
-// counted is how many holds Redis counts, as far as is known: one that was lost and has been
-// unlocked it does not, though its end has yet to be told. It needs the client's mu.
+// counted returns how many holds Redis counts, as far as the client knows. It leaves out a lost hold that was
+// unlocked, even if Redis has not been told yet. It needs the client's mu.
 func (s *session) counted(now clock.Instant) (n int) {
 	for _, h := range s.holds {
 		if !h.released || h.lost == nil && !h.trust.Over(now) {
@@ -223,7 +221,7 @@ func (s *session) counted(now clock.Instant) (n int) {
 	return n
 }
 
-// field is the owner's in the hash.
+// field returns the owner's field in the hash.
 func (s *session) field() string {
 	if s.kind == writing {
 		return s.owner.field + ":write"
@@ -231,7 +229,7 @@ func (s *session) field() string {
 	return s.owner.field
 }
 
-// keys are those of the lock, and of so many of a reader's holds.
+// keys returns the keys of the lock. For a reader it adds the keys of that many holds.
 func (s *session) keys(holds int) []string {
 	switch s.kind {
 	case fair:
@@ -244,7 +242,8 @@ func (s *session) keys(holds int) []string {
 	return []string{s.names.key}
 }
 
-// acquireCall asks for a hold more. after is server time in ms.
+// acquireCall returns the command that asks for one more hold. after is a server time in ms: the request is
+// refused after it.
 func (s *session) acquireCall(count int, lease time.Duration, after int64, wait time.Duration, queue bool) transport.Call {
 	args := []any{s.field(), count, lease.Milliseconds(), after}
 	switch s.kind {
@@ -256,7 +255,8 @@ func (s *session) acquireCall(count int, lease time.Duration, after int64, wait 
 	return transport.Call{Script: acquireScripts[s.kind], Keys: s.keys(count), Args: args}
 }
 
-// releaseCall states how many holds are left of so many.
+// releaseCall returns the command that states how many holds are left. top is the largest count that Redis
+// was told.
 func (s *session) releaseCall(count, top int) transport.Call {
 	args := []any{s.field(), count, s.c.publish, s.names.channel(s.kind)}
 	switch s.kind {
@@ -276,8 +276,7 @@ func (s *session) renewCall(lease time.Duration) transport.Call {
 	return transport.Call{Script: renewScript, Keys: keys, Args: []any{s.field(), lease.Milliseconds()}}
 }
 
-// arm sets when the session is looked at next: when a renewal is due, or a hold is lost.
-// It needs the client's mu.
+// arm schedules the session for its next renewal or the end of a hold's trust. It needs the client's mu.
 func (s *session) arm(now clock.Instant) {
 	var next clock.Instant
 	for _, h := range s.holds {
@@ -300,8 +299,7 @@ func (s *session) arm(now clock.Instant) {
 	s.c.watchdog.Set(&s.task, next)
 }
 
-// lease is what the session is to be renewed for, and 0 where that is not due. It needs
-// the client's mu.
+// lease returns the lease of the renewal that is due, or 0 if none is due. It needs the client's mu.
 func (s *session) lease(now clock.Instant) (lease time.Duration) {
 	due := false
 	for _, h := range s.holds {
@@ -326,10 +324,10 @@ func (s *session) lose(why error) (todo []func()) {
 	return todo
 }
 
-// mostHolds bounds the holds of one owner: a reader has a key for each.
+// mostHolds bounds the holds of one owner, because each hold of a reader has its own key.
 const mostHolds = 1000
 
-// succession needs the client's mu.
+// succession returns the owner's succession in that mode. It needs the client's mu.
 func (o *owner) succession(k kind) *succession {
 	if o.past == nil {
 		o.past = make(map[kind]*succession)
@@ -340,10 +338,10 @@ func (o *owner) succession(k kind) *succession {
 	return o.past[k]
 }
 
-// An answer is what an acquire came to.
+// An answer is the reply to an acquire.
 type answer struct {
 	code  int64
-	rest  time.Duration // of the lease; or until asking again is of use, negative if unknown
+	rest  time.Duration // of the lease, or until another try makes sense; negative: unknown
 	now   int64         // the server's clock, in ms
 	token int64
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A waiting is one call that wants a hold.
+// A waiting is one call that acquires a hold.
 type waiting struct {
 	ctx   context.Context
 	lock  *Lock
 	once  bool // one attempt, no waiting
 	s     *session
 	owner string
-	as    *owner // whose hold is downgraded; else nil
-	taken bool   // Redis has said so
+	as    *owner // the owner of the hold that is downgraded; otherwise nil
+	taken bool   // Redis has answered that the lock is taken
 	hold  *Hold
-	mark  bool // of a hold that Unlock is to end
-	// occupied says that the hold is not on its handle: an older one, which is lost, must be
+	mark  bool // the hold will be ended by Unlock
+	// occupied says that the hold is not on its handle, because an older hold there is lost and must be
 	// unlocked first.
 	occupied bool
 	todo     []func()
@@ -33,19 +33,19 @@ type waiting struct {
 // slack is how much later than its timeout a copy of a request may arrive.
 const slack = time.Second
 
-// pulse is how long a waiter relies on messages: one may be lost, and not all that frees
-// a lock is told by one.
+// pulse is how long a waiter relies on messages. A message may be lost, and some ways to free a lock send
+// none.
 const pulse = 10 * time.Second
 
-// errTurn says that the session has ended: the next has another owner in Redis.
+// errTurn says that the session has ended. The next session has another owner in Redis.
 var errTurn = errors.New("the session has ended")
 
-// decided says that asking again gets the same error for as long as the caller does not unlock.
+// decided reports whether another try gets the same error as long as the caller does not unlock.
 func decided(err error) bool {
 	return ending.Is(err, relock.ErrNotHeld) || ending.Is(err, relock.ErrTooManyHolds)
 }
 
-// outage makes an error an ErrUnavailable, unless it says what asking again cannot change.
+// outage makes an error an ErrUnavailable, unless it says something that another try cannot change.
 func outage(err error) error {
 	outcome := transport.Classify(err)
 	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
@@ -54,8 +54,8 @@ func outage(err error) error {
 	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
 }
 
-// pulse is how long the call is silent at most. One of a fair lock that is heard of more
-// rarely than its deadline is taken for dead, so it may miss a turn and be in time.
+// pulse is the longest time between two requests of the call. A waiter of a fair lock counts as dead after
+// its deadline, so it asks often enough to miss one request.
 func (w *waiting) pulse() time.Duration {
 	if w.lock.kind == fair {
 		return min(pulse, w.lock.c.cfg.fairWait/3)
@@ -76,18 +76,19 @@ func (w *waiting) obtain() error {
 	if err != nil || w.hold != nil {
 		return err
 	}
-	if w.once || w.as != nil { // a write hold that keeps its own reads out is not there
+	// For a downgrade, the owner's own write hold cannot keep its read hold out. So another owner holds.
+	if w.once || w.as != nil {
 		return relock.ErrNotAcquired
 	}
 	seat := c.join(w.channel())
 	defer func() { c.part(seat) }()
 	for {
-		if name := w.channel(); name != seat.name { // a fair lock's session has ended, and so its channel
+		if name := w.channel(); name != seat.name { // a new session of a fair lock has another channel
 			c.part(seat)
 			seat = c.join(name)
 		}
 		seat.reachable(w.ctx, min(time.Second, max(rest, 10*time.Millisecond)))
-		select { // what was told before the next request is answered by it
+		select { // PART a message that came before the next request is answered by that request
 		case <-seat.news:
 			seat.told = true
 		default:
@@ -105,7 +106,8 @@ func (w *waiting) obtain() error {
 	}
 }
 
-// hear waits until it is known how clients hear; one attempt waits for no longer than a request.
+// hear waits until it is known how clients announce unlocks. A single attempt waits no longer than for one
+// request.
 func (w *waiting) hear() error {
 	ctx := w.ctx
 	if w.once {
@@ -120,7 +122,7 @@ func (w *waiting) hear() error {
 	return err
 }
 
-// channel is where the call hears of the lock.
+// channel returns the channel on which the call hears of the lock.
 func (w *waiting) channel() string {
 	name := w.lock.names.channel(w.lock.kind)
 	if w.lock.kind == fair {
@@ -135,7 +137,7 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 		rest = most
 	}
 	if !seat.room.channel.Up() {
-		rest = min(rest, time.Second) // nobody can tell
+		rest = min(rest, time.Second) // no message can come
 	}
 	t := time.NewTimer(rest + time.Millisecond)
 	defer t.Stop()
@@ -151,7 +153,7 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 	return nil
 }
 
-// ask makes one request, until it is answered. It returns how long to wait for another.
+// ask makes one request until it is answered. It returns how long to wait before the next one.
 func (w *waiting) ask() (rest time.Duration, err error) {
 	var said answer
 	tries := 0
@@ -163,7 +165,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 			err = w.again()
 			return err == nil, err
 		case err == nil && said.code == codeLate && tries < 3:
-			return true, nil // the answer brought the server's clock
+			return true, nil // the answer has set the clock skew
 		case err == nil && said.code == codeLate:
 			err = errors.New("redis has answered nothing but that the request came too late")
 		}
@@ -182,7 +184,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
-// failed is the error of a request that was not answered.
+// failed returns the error of a request that was not answered.
 func (w *waiting) failed(err error) error {
 	switch {
 	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()) && w.taken:
@@ -197,7 +199,7 @@ func (w *waiting) failed(err error) error {
 	return outage(err)
 }
 
-// again goes on in a new session.
+// again continues in a new session.
 func (w *waiting) again() error {
 	w.lock.c.leave(w.s)
 	s, err := w.lock.c.session(w)
@@ -205,7 +207,7 @@ func (w *waiting) again() error {
 	return err
 }
 
-// request sends one request, once.
+// request sends the request once.
 func (w *waiting) request() (said answer, err error) {
 	s, c, t := w.s, w.lock.c, &w.lock.terms
 	if err := s.takeTurn(w.ctx); err != nil {
@@ -274,7 +276,7 @@ func (w *waiting) giveBack() {
 	h.s.lessBeside(h)
 }
 
-// answered takes an answer to a request for a hold. It needs the client's mu.
+// answered processes the answer to a request for a hold. It needs the client's mu.
 func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, error) {
 	s, now := w.s, w.lock.c.clock.Now()
 	switch {
@@ -286,9 +288,9 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, nil
 	}
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
-	rest := min(said.rest, h.terms.ttl) // an owner's other hold may have a longer lease
+	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
 	h.trust.Extend(trust.Until(sent, rest))
-	if h.trust.Over(now) { // the answer took all of the lease: it is asked for again
+	if h.trust.Over(now) { // the lease ended before the answer came; the call asks again
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")
 	}
@@ -296,7 +298,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, relock.ErrClosed
 	}
 	if count > 1 && len(s.holds) > 0 {
-		h.token = s.token // a nested hold is of the same grant
+		h.token = s.token // a nested hold belongs to the same grant
 	}
 	s.token = h.token
 	s.holds = append(s.holds, h)
@@ -309,20 +311,19 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	return said, nil
 }
 
-// inTime gives back a hold that came after the call's context or wait had ended, and returns
-// that error.
+// inTime gives back a hold that came after the call's context or wait had ended, and returns that error.
 func (w *waiting) inTime() error {
 	if !ending.Passed(w.ctx) {
 		return nil
 	}
 	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
-		return nil // one attempt has no wait that could be over
+		return nil // a single attempt has no wait that can end
 	}
 	w.hold.giveBack()
 	return ending.Of(w.ctx)
 }
 
-// take obtains a hold in a session.
+// take obtains a hold in a session of the owner.
 func (w *waiting) take() (err error) {
 	c := w.lock.c
 	if w.s, err = c.session(w); err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A round is one session's part in a batch of renewals.
+// A round is one session's share of a batch of renewals.
 type round struct {
 	s     *session
 	call  transport.Call
-	holds []*Hold // that are renewed
+	holds []*Hold // the holds that are renewed
 
-	shortest time.Duration // of their TTLs
+	shortest time.Duration // the shortest of their TTLs
 }
 
-// renewed takes the answer to a renewal. It needs the client's mu.
+// renewed processes the answer to a renewal. It needs the client's mu.
 func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []func()) {
 	s := r.s
 	s.renewing = false
@@ -33,8 +33,9 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !h.trust.Over(now) {
-				// An owner's other hold may have a longer lease, and a reader in Java may cut all
-				// leases of readers, of which none of ours asks for more than Java's.
+				// Redis may have a longer lease from the owner's other hold, or a shorter one: a reader in
+				// Java may shorten the lease of all readers. No read hold here asks for more than Java's
+				// lease.
 				rest := min(time.Duration(left)*time.Millisecond, h.terms.ttl)
 				h.trust.Extend(trust.Until(sent, rest))
 			}
