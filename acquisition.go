@@ -174,7 +174,7 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 }
 
 // errTurn says that the call has sent nothing, because another call's statement is still unanswered.
-var errTurn = &requestError{errors.New("redis has not answered what another call of the same owner has told it")}
+var errTurn = &requestError{errors.New("redis has not answered another call of the same owner")}
 
 // takeTurnToChange takes the turn for a call that changes what the session holds.
 func (a *acquisition) takeTurnToChange(ctx context.Context) error {

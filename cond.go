@@ -124,7 +124,7 @@ func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 		h = above
 	}
 	if h == nil {
-		return nil, nil, fmt.Errorf("%w by this handle, nor does the context descend from a hold or name an owner", ErrNotHeld)
+		return nil, nil, fmt.Errorf("%w by this handle, and the context neither descends from a hold nor names an owner", ErrNotHeld)
 	}
 	if err := h.judge(); err != nil {
 		return nil, nil, err

@@ -178,7 +178,7 @@ func (w *awaiting) refused(why room.Parting) error {
 	case room.OwnerReads:
 		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())
 	case room.OwnerElsewhere:
-		return fmt.Errorf("%w: owner %q also holds the lock in another process, or by another call; a wait can give up what one has", ErrOwnerMismatch, w.a.owner())
+		return fmt.Errorf("%w: owner %q also holds the lock in another process or call, and a wait gives up only its own holds; unlock the others first", ErrOwnerMismatch, w.a.owner())
 	}
 	return w.a.markGone()
 }

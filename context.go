@@ -104,7 +104,7 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 			who = fmt.Sprintf("owner %q", h.acquisition().owner())
 		}
 		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s", ErrUpgrade, who)
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
 		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 	}

@@ -2,7 +2,6 @@ package relock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +42,7 @@ func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context
 }
 
 func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = errors.Join(err, h.leave()) }()
+	defer func() { err = ending.Join(err, h.leave()) }()
 	return fn(h.Context(ctx))
 }
 

@@ -82,7 +82,7 @@ func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Con
 		e.change(func(terms []*Hold) []*Hold {
 			return slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })
 		})
-		lost, err = errors.Is(end, ErrLost), errors.Join(err, end)
+		lost, err = errors.Is(end, ErrLost), ending.Join(err, end)
 	}()
 	return false, lead(h.Context(ctx), Term{Token: h.Token()})
 }

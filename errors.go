@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
@@ -21,7 +22,7 @@ var (
 	ErrNotHeld = errors.New("not held")
 	// ErrLost means that a hold ended before it was released: its lease could not be renewed, or
 	// somebody removed it. Another process may hold the lock now. ErrLost is also an ErrNotHeld.
-	ErrLost = fmt.Errorf("lost: %w", ErrNotHeld)
+	ErrLost error = lostError{}
 	// ErrNotAcquired means that the lock was taken the whole time, and that Redis said so. If Redis
 	// did not answer, the error is another one.
 	ErrNotAcquired = errors.New("not acquired")
@@ -99,6 +100,12 @@ func unusable(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
+// lostError is the type of ErrLost, which is an ErrNotHeld too, though its text does not say so.
+type lostError struct{}
+
+func (lostError) Error() string { return "lost" }
+func (lostError) Unwrap() error { return ErrNotHeld }
+
 // A requestError says why Redis could not be asked.
 type requestError struct{ err error }
 
@@ -122,7 +129,7 @@ func (e *requestError) Is(target error) bool {
 }
 
 // errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.
-var errLateAnswers = errors.New("redis has answered nothing but that the request came too late, or to a server that lacks one of its keys")
+var errLateAnswers = errors.New("redis answered only that the request came too late, or to a server without one of its keys")
 
 // errTooSoon is for a wait that was over before an answer could come.
 var errTooSoon = errors.New("redis has not answered yet: the wait was over within a millisecond")
@@ -178,6 +185,9 @@ func explain(ctx context.Context, err error) error {
 func lockError(name string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if says := err.Error(); errors.Is(err, ErrLost) && strings.HasPrefix(says, ErrLost.Error()) {
+		return fmt.Errorf("relock: lock %s was %w", key.Quote(name), err)
 	}
 	return fmt.Errorf("relock: lock %s: %w", key.Quote(name), err)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -66,9 +65,9 @@ func (d *detaching) send(ctx context.Context) error {
 	}
 	d.undo()
 	if ctx.Err() != nil {
-		err = errors.Join(ending.Of(ctx), err)
+		err = ending.Join(ending.Of(ctx), err)
 	}
-	return fmt.Errorf("%w: the hold could not be handed over, has ended, and is being released: %w", ErrUnconfirmed, err)
+	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
 
 // undo releases what the request may or may not have handed over. It tries the session until its lease has
@@ -122,7 +121,7 @@ func (t ticket) text() Ticket {
 	return Ticket(ticketMark + base64.RawURLEncoding.EncodeToString(body))
 }
 
-var errTicket = fmt.Errorf("%w: this is no ticket that Detach has made, or it was changed since", ErrInvalidOption)
+var errTicket = fmt.Errorf("%w: this is not a ticket that Detach made, or it was changed", ErrInvalidOption)
 
 // read decodes a text that Detach has made. It rejects every other text.
 func (text Ticket) read() (t ticket, err error) {
@@ -152,7 +151,7 @@ func (t ticket) lock(c *Client) (*Lock, error) {
 		return nil, errTicket
 	}
 	if t.Prefix != c.cfg.prefix {
-		return nil, fmt.Errorf("%w: the ticket is of clients with the key prefix %q, this one has %q", ErrInvalidOption, t.Prefix, c.cfg.prefix)
+		return nil, fmt.Errorf("%w: the ticket is for clients with the key prefix %q, and this one has %q", ErrInvalidOption, t.Prefix, c.cfg.prefix)
 	}
 	s := spec{origin: origin{c, t.Kind}, read: t.Read}
 	s.terms.Terms = room.Terms{TTL: t.TTL, MaxHold: t.MaxHold, Fixed: t.Fixed, Local: t.Local, Permits: permits, Replicas: room.Replicas{N: t.Replicas, Timeout: t.Within}}

@@ -440,7 +440,7 @@ func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (er
 		if errors.Is(err, ErrUnspent) {
 			end = (*Hold).forgo
 		}
-		err = errors.Join(err, end(h))
+		err = ending.Join(err, end(h))
 	}()
 	return fn(h.Context(ctx))
 }
@@ -661,7 +661,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	h.hold.Session.Check(&at)
 	err := h.state()
 	if err == nil && !h.hold.Detach(&at) {
-		err = fmt.Errorf("%w: its owner has others here, which would be handed over with it; unlock them first", ErrTooManyHolds)
+		err = fmt.Errorf("%w: the owner has others in this client, which would be handed over too; unlock them first", ErrTooManyHolds)
 	}
 	if err != nil {
 		if !h.hold.Released() && h.hold.Lost() { // it ends as with Release

@@ -38,6 +38,8 @@ type Holder struct {
 	Held time.Duration
 	// Weight is how many permits of a semaphore the owner's grant takes; else 0.
 	Weight int
+	// Detached reports that a ticket has the hold: Detach made it, and nobody has resumed it yet.
+	Detached bool
 }
 
 // A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock
@@ -112,7 +114,7 @@ func firstPage(name string, page wire.InfoReply) Info {
 
 // holderOf returns a holder with its client's ID as label.
 func holderOf(h wire.Holder) Holder {
-	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight}
+	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight, Detached: h.Client == wire.NoClient}
 }
 
 // clients appends pointers to the labels, which are client IDs, so that they can be replaced.

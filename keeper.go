@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/room"
@@ -152,4 +153,13 @@ func runAll(todo []func()) {
 	}
 	defer runAll(todo[1:])
 	todo[0]()
+}
+
+// heldBeside reports whether this client has held the lock for a third of the TTL of the call's wait. Another goroutine
+// may hold it as well as an outer call, so the error says it and the log does not.
+func (k *keeper) heldBeside(w *waiting) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	since := k.room.HeldSince()
+	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
 }

@@ -96,7 +96,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
 	}
 	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring {
-		return nil, fmt.Errorf("relock: %w: a Ring moves keys between servers when one fails, and holds with them; use Cluster or Sentinel", ErrInvalidOption)
+		return nil, fmt.Errorf("relock: %w: a Ring moves keys, and so holds, to another server when one fails; use Cluster or Sentinel", ErrInvalidOption)
 	}
 	if !transport.CanListen(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is a decorator around nil, or around a Ring; embed a client of a server, Sentinel or Cluster", ErrInvalidOption)

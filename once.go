@@ -39,9 +39,9 @@ func forOnce(l *Lock, every time.Duration, runs bool) error {
 	case !runs:
 		return fmt.Errorf("%w: the function to run is nil", ErrInvalidOption)
 	case s.terms.owner != "":
-		return fmt.Errorf("%w: Owner with Once: no call may enter what another holds", ErrInvalidOption)
+		return fmt.Errorf("%w: Once takes no Owner: no call may enter the run of another", ErrInvalidOption)
 	case s.terms.Rest.For > 0:
-		return fmt.Errorf("%w: AtLeast with Once, whose interval says for how long the name is taken", ErrInvalidOption)
+		return fmt.Errorf("%w: Once takes no AtLeast: its interval says for how long the name is taken", ErrInvalidOption)
 	default:
 		s.anonymous, s.terms.Rest = true, room.Rest{For: every, Even: true}
 		l.spec = &s

@@ -109,7 +109,7 @@ func (t terms) weightless() error {
 // rests refuses AtLeast for kinds of lock that several may hold at once.
 func (t terms) rests(kind string) error {
 	if t.Rest.For > 0 && kind != wire.KindPlain {
-		return fmt.Errorf("%w: AtLeast on a lock that several may hold; take one of NewLock", ErrInvalidOption)
+		return fmt.Errorf("%w: AtLeast is for locks of NewLock; several may hold this one", ErrInvalidOption)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (t terms) restless() error {
 	if t.Rest.For == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: AtLeast of %v; only a lock of NewLock can rest, so give it to that", ErrInvalidOption, t.Rest.For)
+	return fmt.Errorf("%w: AtLeast of %v is for locks of NewLock only", ErrInvalidOption, t.Rest.For)
 }
 
 const (

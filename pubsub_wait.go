@@ -560,9 +560,9 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	case room.Busy:
 		return ErrNotAcquired
 	case room.OfKind:
-		return fmt.Errorf("%w: %q is a %s lock while it has holders or waiters, not a %s one", ErrKind, w.lock.Name(), said.Kind, w.keeper.kind)
+		return fmt.Errorf("%w: its kind is %q until it has no holders and waiters, and this call asks for %q; use one kind for a name", ErrKind, said.Kind, w.keeper.kind)
 	case room.Upgrade:
-		return fmt.Errorf("%w: owner %q", ErrUpgrade, a.owner())
+		return fmt.Errorf("%w: owner %q reads; unlock its read hold first, or lock for writing from the start", ErrUpgrade, a.owner())
 	}
 	return errGone
 }
@@ -629,6 +629,9 @@ func (w *waiting) explain(err error) error {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
 			w.gone, w.lock.terms.TTL)}
 	}
+	if w.hint == "" && w.taken && w.keeper.heldBeside(w) {
+		w.hint = hintBeside
+	}
 	if w.hint != "" {
 		err = &hintError{err, w.hint}
 	}
@@ -682,6 +685,7 @@ const (
 	hintHeld = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
 	hintLost = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; " +
 		"a nested call has to name the owner of the outer one, see relock.WithOwner"
+	hintBeside = "another handle of this client holds the lock: if that is an outer call of this one, both have to name one owner, see relock.WithOwner"
 )
 
 // note adds a hint to the call's error, and reports whether to log it: once for each call.

@@ -38,7 +38,7 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 		}
 	}
 	if len(clients) < 2 {
-		return nil, fmt.Errorf("relock: %w: a Quorum of %d; it needs two clients, and outlives no failure with fewer than three", ErrInvalidOption, len(clients))
+		return nil, fmt.Errorf("relock: %w: a Quorum of %d clients; it needs two, and three to survive the failure of one", ErrInvalidOption, len(clients))
 	}
 	return &Quorum{clients: slices.Clone(clients)}, nil
 }
@@ -183,7 +183,7 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 	}
 	switch {
 	case owner != "" && lost.Owner() == owner:
-		err = fmt.Errorf("%w; unlock that hold first", ErrLost)
+		err = fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, owner)
 	case 2*closed >= len(l.majority.Primaries):
 		err = ErrClosed
 	default:

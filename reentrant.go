@@ -395,7 +395,7 @@ func (l *Lock) gate(w *waiting) error {
 }
 
 // errOccupied is returned by a call that does not wait for the Unlock of a lost hold.
-var errOccupied = fmt.Errorf("%w; an earlier hold of this handle was lost and must be unlocked first: each success needs its Unlock, also after a loss", ErrLost)
+var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
 
 // hand adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
 func (l *Lock) hand(w *waiting, h *Hold) error {
@@ -491,7 +491,7 @@ func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct
 			return nil, nil
 		}
 		if named := alike.acquisition().Named(); named != (owner != "") || named && alike.acquisition().owner() != owner {
-			return nil, fmt.Errorf("%w: the holds of one handle that Unlock may end belong to one named owner, or all to none, where several hold at once; use a handle for each owner", ErrOwnerMismatch)
+			return nil, fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
 		}
 		return nil, nil // any of its Unlocks may end any of its holds
 	}
@@ -538,7 +538,7 @@ func (l *Lock) owes(owner string) error {
 		return nil
 	}
 	if l.c.registry.owes(ownerOf{l.kind, l.hash, owner}) {
-		return fmt.Errorf("%w: owner %q has lost a hold of the lock; unlock that hold first", ErrLost, owner)
+		return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, owner)
 	}
 	return nil
 }
@@ -565,7 +565,7 @@ func (l *Lock) rival(h *Hold) *Hold {
 }
 
 // errRegranted is why a hold is lost if its handle has been granted the lock again.
-var errRegranted = fmt.Errorf("%w: it has granted the lock again, to another call of the same handle", room.ErrRemoved)
+var errRegranted = fmt.Errorf("%w: it granted the lock again, to another call of this handle", room.ErrRemoved)
 
 // next returns the hold that Unlock ends, or nil. A lost hold comes first, otherwise the newest. Holds of
 // Acquire and Do come last: after several losses, an Unlock must not end the hold that a Do is about to end.

@@ -128,7 +128,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 		return !done, err
 	})
 	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {
-		return errors.Join(ending.Of(ctx), err)
+		return ending.Join(ending.Of(ctx), err)
 	}
 	return err
 }

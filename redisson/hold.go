@@ -232,7 +232,7 @@ func (h *Hold) end() error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", relock.ErrUnconfirmed, err)
 	case !held:
-		return fmt.Errorf("%w: somebody has removed it from Redis", relock.ErrLost)
+		return fmt.Errorf("%w: redis no longer had it", relock.ErrLost)
 	}
 	return nil
 }

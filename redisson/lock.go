@@ -35,7 +35,7 @@ type Lock struct {
 	freed chan struct{} // closed when one of them is removed; nil if nobody waits for that
 }
 
-var errRegranted = fmt.Errorf("%w: Redis has granted the lock again, to another call of the same handle", relock.ErrLost)
+var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call of this handle", relock.ErrLost)
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
 // first, Lock returns its error. If a hold of the handle is lost, Lock waits until that hold has
@@ -92,7 +92,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.Release()) }()
+	defer func() { err = ending.Join(err, h.Release()) }()
 	return fn(h.Context(ctx))
 }
 
@@ -245,11 +245,11 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		shared := l.kind == reading && h.lock.kind == reading
 		switch {
 		case l.kind.ofLock() != h.lock.kind.ofLock():
-			return fmt.Errorf("%w: the call's context is of a hold of this name as a %v; one name is for one kind of lock", relock.ErrKind, h.lock.kind)
+			return fmt.Errorf("%w: the context descends from a hold of this name as a %v; use one kind for a name", relock.ErrKind, h.lock.kind)
 		case l.kind == writing && h.lock.kind == reading:
-			return fmt.Errorf("%w: the call's context is of a read hold of this lock; end that first", relock.ErrUpgrade)
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock; unlock that hold first", relock.ErrUpgrade)
 		case !same && !shared:
-			return fmt.Errorf("%w: the call's context is of a hold of this lock by another owner; relock.WithOwner makes it a re-entry", relock.ErrDeadlock)
+			return fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", relock.ErrDeadlock)
 		}
 	}
 	return nil
@@ -299,7 +299,7 @@ func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
 		same := h.s.named && h.s.owner.key.name == owner
 		switch {
 		case l.kind == reading && !same && (owner != "" || h.s.named) && h.unlock:
-			return nil, fmt.Errorf("%w: the read holds of one handle belong to one named owner, or all to none; use a handle for each owner", relock.ErrOwnerMismatch)
+			return nil, fmt.Errorf("%w: the handle has read holds of another owner, and Unlock could not tell them apart; use a handle for each owner", relock.ErrOwnerMismatch)
 		case l.kind == reading || h.lost == nil:
 		case same:
 			return nil, fmt.Errorf("%w; unlock that hold first", h.lost)
@@ -410,6 +410,9 @@ func (l *Lock) unmade() bool { return l == nil || l.c == nil }
 func (l *Lock) wrap(err error) error {
 	if l == nil || l.name == "" && l.c == nil {
 		return fmt.Errorf("redisson: %w", err)
+	}
+	if errors.Is(err, relock.ErrLost) && strings.HasPrefix(err.Error(), relock.ErrLost.Error()) {
+		return fmt.Errorf("redisson: lock %s was %w", key.Quote(l.name), err)
 	}
 	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
 }

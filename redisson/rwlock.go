@@ -87,7 +87,7 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	}
 	switch {
 	case ending.Is(err, relock.ErrNotAcquired):
-		err = fmt.Errorf("%w: somebody else holds by now", relock.ErrLost)
+		err = fmt.Errorf("%w: another owner holds it now", relock.ErrLost)
 		h.missed(err, false)
 	case err == nil:
 		err = h.handOver(w.hold)

@@ -167,7 +167,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		case err == nil && said.code == codeLate && tries < 3:
 			return true, nil // the answer has set the clock skew
 		case err == nil && said.code == codeLate:
-			err = errors.New("redis has answered nothing but that the request came too late")
+			err = errors.New("redis answered only that the request came too late")
 		}
 		return err != nil && !w.once && !decided(err), err
 	})
@@ -178,7 +178,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	case codeKind:
 		return 0, fmt.Errorf("%w: Redis has a hash of another form; one name is for one kind of lock, in Java as in Go", relock.ErrKind)
 	case codeUpgrade:
-		return 0, fmt.Errorf("%w: the owner reads; unlock that first, or lock for writing from the start", relock.ErrUpgrade)
+		return 0, fmt.Errorf("%w: the owner reads; unlock its read hold first, or lock for writing from the start", relock.ErrUpgrade)
 	}
 	w.taken = true
 	return said.rest, nil
@@ -259,7 +259,7 @@ func (w *waiting) gate() error {
 		select {
 		case <-freed:
 		case <-w.ctx.Done():
-			return fmt.Errorf("%w: a lost hold of this handle is yet to be unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
+			return fmt.Errorf("%w by an earlier hold of this handle, which is not unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
 		case <-w.lock.c.open.Done():
 			return relock.ErrClosed // a hold that Close has lost may never be unlocked
 		}
@@ -281,7 +281,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	s, now := w.s, w.lock.c.clock.Now()
 	switch {
 	case said.code == codeLost:
-		err := fmt.Errorf("%w: the owner's holds are not in Redis any more; unlock them first", relock.ErrLost)
+		err := fmt.Errorf("%w: redis no longer has the owner's holds; unlock them first", relock.ErrLost)
 		w.todo = append(w.todo, s.lose(err)...)
 		return said, err
 	case said.code != codeHeld:

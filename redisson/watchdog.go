@@ -27,7 +27,7 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 	case got.Err != nil || len(got.Reply) != 2:
 		s.retry = now.Add(min(r.shortest/10, time.Second))
 	case got.Reply[0] == int64(0):
-		todo = s.lose(fmt.Errorf("%w: it is not in Redis any more", relock.ErrLost))
+		todo = s.lose(fmt.Errorf("%w: redis no longer has it", relock.ErrLost))
 	default:
 		left, _ := got.Reply[1].(int64)
 		s.retry = clock.Instant{}

@@ -142,6 +142,9 @@ func lockOf(info relock.Info, some int) lock {
 		HolderCount: len(info.Holders), WaiterCount: info.Waiters, Holders: []holder{},
 	}
 	for _, h := range info.Holders[:min(len(info.Holders), some)] {
+		if h.Detached {
+			h.Label = "a ticket, not resumed yet"
+		}
 		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds()})
 	}
 	return l

@@ -69,7 +69,15 @@ func describe(kind string, h relock.Holder) string {
 		permits = fmt.Sprintf(", permits %d", h.Weight)
 	}
 	return fmt.Sprintf("%q: %sholds %d%s, token %d, lease %v, for %v%s", h.Owner, mode, h.Holds, permits, h.Token,
-		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), by(h.Label))
+		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), whose(h))
+}
+
+// whose says who holds, where that is known.
+func whose(h relock.Holder) string {
+	if h.Detached {
+		return " by a ticket that nobody has resumed"
+	}
+	return by(h.Label)
 }
 
 // by says whose something is, where that is known.

@@ -126,3 +126,26 @@ func TestQuietWaitSaysNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Fails when one long name makes every row wrap, or when an empty list is silence.
+func TestAListFitsATerminalAndSaysThatItIsEmpty(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.atTerminal(`"$0" ls`)
+	p.want("no lock is in use")
+	p.wantStatus(0)
+	long := strings.Repeat("n", 400)
+	for _, name := range []string{"x", long} {
+		h := w.hold(name)
+		defer func() { _ = h.Release() }()
+	}
+	p, _ = w.atTerminal(`"$0" ls`)
+	p.wantLike("^NAME")
+	if line := p.wantLike("^nnn"); strings.Contains(line, strings.Repeat("n", 64)) || !strings.Contains(line, "n… ") {
+		t.Errorf("a row of a terminal is %q", line)
+	}
+	p.wantLike("^x ")
+	p.wantStatus(0)
+	if _, out, _ := w.relock("ls"); !strings.Contains(out, long+" ") {
+		t.Errorf("a program reads %q, want the whole name", out)
+	}
+}

@@ -41,7 +41,12 @@ func (t *tool) ls(fs *flags) action {
 			return err
 		}
 		text := &strings.Builder{}
-		table(text, locks)
+		switch onScreen := isTerminal(t.out); {
+		case onScreen && len(locks) == 0 && err == nil:
+			text.WriteString("no lock is in use\n") // for a person; a program reads no lines
+		default:
+			table(text, locks, onScreen)
+		}
 		t.say("%s", text)
 		return err
 	})
@@ -83,15 +88,22 @@ func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, e
 // literal takes their meaning from the signs of a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
+// widest is how much of a name a row on a screen has: one long name would make every row wrap.
+const widest = 64
+
 // table has a line for each lock.
-func table(out *strings.Builder, locks []relock.Info) {
+func table(out *strings.Builder, locks []relock.Info, onScreen bool) {
 	if len(locks) == 0 {
 		return
 	}
 	lines := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(lines, "NAME\tKIND\tHELD BY\tFOR\tLEASE\tWAITING")
 	for _, info := range locks {
-		_, _ = fmt.Fprintf(lines, "%s\t%s\t%s\t%d\n", shown(info.Name), info.Kind, holding(info), info.Waiters)
+		name := shown(info.Name)
+		if all := []rune(name); onScreen && len(all) > widest {
+			name = string(all[:widest-1]) + "…"
+		}
+		_, _ = fmt.Fprintf(lines, "%s\t%s\t%s\t%d\n", name, info.Kind, holding(info), info.Waiters)
 	}
 	_ = lines.Flush() // a Builder takes everything
 }
@@ -106,6 +118,9 @@ func holding(info relock.Info) string {
 	}
 	h := info.Holders[0]
 	who := shown(cmp.Or(h.Label, h.Owner))
+	if h.Detached {
+		who = "a ticket"
+	}
 	if more := len(info.Holders) - 1; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}
@@ -201,7 +216,7 @@ func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
 	}
 	fmt.Fprintf(text, "%s  %d %s, %d held, %d waiting; looked for %v\n\n",
 		at.Format(time.TimeOnly), all, plural(all, "lock"), held, waiting, took.Round(time.Millisecond))
-	table(text, locks)
+	table(text, locks, live)
 	t.say("%s", text)
 }
 

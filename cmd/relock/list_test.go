@@ -64,3 +64,24 @@ func TestTopRestsNineteenTimesAsLongAsItLooks(t *testing.T) {
 		}
 	}
 }
+
+func TestATicketIsShownAsOne(t *testing.T) {
+	w := newWorld(t)
+	ticket, err := w.hold("x").Detach(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := w.relock("info", "x"); !strings.Contains(out, " by a ticket that nobody has resumed") {
+		t.Errorf("info says %q", out)
+	}
+	if _, out, _ := w.relock("ls"); !strings.Contains(out, "  a ticket  ") {
+		t.Errorf("ls says %q", out)
+	}
+	h, err := w.locks.Resume(t.Context(), ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Release(); err != nil {
+		t.Error(err)
+	}
+}

@@ -274,7 +274,7 @@ func TestOtherKindExits69AndStartsNothing(t *testing.T) {
 	h := w.hold("x")
 	for flag, kind := range map[string]string{"-fair": "fair", "-read": "rw", "-write": "rw"} {
 		status, out, complaint := w.relock("run", flag, "-wait", "1s", "x", "--", "echo", "started")
-		if status != exitUnavailable || out != "" || !strings.Contains(complaint, "is a plain lock") || !strings.Contains(complaint, "not a "+kind+" one") {
+		if status != exitUnavailable || out != "" || !strings.Contains(complaint, `its kind is "plain"`) || !strings.Contains(complaint, `asks for "`+kind+`"`) {
 			t.Errorf("%s: status %d, output %q, complaint %q", flag, status, out, complaint)
 		}
 	}

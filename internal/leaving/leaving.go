@@ -1,7 +1,6 @@
-// Package leaving makes a client's attempts wait for what its earlier calls leave behind. A call that ends
-// without the lock does not wait until Redis has removed its queue entry or its grant. A later attempt of the
-// same client does wait. Otherwise it would meet the remains of its own client and report a free lock as
-// taken.
+// Package leaving makes a client's attempts wait for what its earlier calls leave behind. A call that ends without
+// the lock does not wait until Redis has removed its queue entry or its grant. A later attempt of the same client
+// does wait. Otherwise it would meet the remains of its own client and report a free lock as taken.
 package leaving
 
 import (
@@ -18,8 +17,7 @@ type Book struct {
 	keys map[string]map[chan struct{}]struct{}
 }
 
-// Begin records that a removal has begun. The caller must call end when the removal has ended; more calls do
-// nothing.
+// Begin records that a removal has begun. The caller must call end when the removal has ended; more calls do nothing.
 func (b *Book) Begin(key string) (end func()) {
 	done := make(chan struct{})
 	b.n.Add(1)

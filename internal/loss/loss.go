@@ -26,8 +26,7 @@ const (
 	Other       Reason = "other"
 )
 
-// All returns the reasons in the order in which Of looks for them. If an error has several, the first one
-// counts.
+// All returns the reasons in the order in which Of looks for them. If an error has several, the first one counts.
 func All() []Reason {
 	return []Reason{MaxHold, FixedLease, Forced, Replicas, DataLost, Unreachable, Closed, Other}
 }
@@ -54,8 +53,7 @@ func OfMaxHold(d time.Duration) error {
 	return Because(MaxHold, fmt.Sprintf("MaxHold of %v is over", d))
 }
 
-// Of returns the reason in err, or Other. It ignores the cause of a context, which may be the loss of another
-// lock.
+// Of returns the reason in err, or Other. It ignores the cause of a context, which may be the loss of another lock.
 func Of(err error) Reason {
 	for _, r := range All() {
 		if ending.Is(err, r) {

@@ -76,6 +76,16 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 	return r.beat
 }
 
+// HeldSince returns since when the oldest of the holds here has lasted; zero: there is none.
+func (r *Room) HeldSince() (since clock.Instant) {
+	for _, s := range r.sessions.all() {
+		if h := s.holds.first; h != nil && (since.IsZero() || h.Acquired.Until(since) > 0) {
+			since = h.Acquired
+		}
+	}
+	return since
+}
+
 // Empty says that nobody holds, waits or stands in line, for tests.
 func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.waiters == nil || r.line.Len() == 0 && len(r.flows) == 0)

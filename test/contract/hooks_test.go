@@ -132,7 +132,7 @@ func TestLostHookIsCalledOnceForEachHold(t *testing.T) {
 		rig.Must(t, l.Lock(called(t, "me")))
 		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>", "acquired a me token=true waited=0s held=0s err=<nil>")
 		time.Sleep(time.Minute)
-		lost := "lost a me token=true waited=0s held=29.698s err=lost: not held: its lease of 30s has ended (NoWatchdog)"
+		lost := "lost a me token=true waited=0s held=29.698s err=lost: its lease of 30s has ended (NoWatchdog)"
 		r.saw(t, lost, lost)
 		for range 2 {
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)

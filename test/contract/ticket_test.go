@@ -22,7 +22,7 @@ func TestATicketThatWasChangedIsRefused(t *testing.T) {
 		c, link := x.Linked()
 		refused := func(text string) {
 			t.Helper()
-			if _, err := c.Resume(t.Context(), relock.Ticket(text)); err == nil || !strings.Contains(err.Error(), "is no ticket") {
+			if _, err := c.Resume(t.Context(), relock.Ticket(text)); err == nil || !strings.Contains(err.Error(), "is not a ticket") {
 				t.Fatalf("%q: error %v, want that it is no ticket", text, err)
 			} else {
 				rig.WantIs(t, err, relock.ErrInvalidOption)

@@ -59,10 +59,10 @@ func TestALossSaysWhyInTheErrorTheHookAndTheLog(t *testing.T) {
 			c.lose(t, x, client, link)
 			synctest.Wait()
 			rig.WantIs(t, h.Err(), relock.ErrLost)
-			if got, want := h.Err().Error(), `relock: lock "a": lost: not held: `+c.why; got != want {
+			if got, want := h.Err().Error(), `relock: lock "a" was lost: `+c.why; got != want {
 				t.Errorf("%s: Err is %q, want %q", name, got, want)
 			}
-			if len(lost) != 1 || lost[0].Err.Error() != "lost: not held: "+c.why {
+			if len(lost) != 1 || lost[0].Err.Error() != "lost: "+c.why {
 				t.Errorf("%s: the hook was told %+v, want one loss: %s", name, lost, c.why)
 			}
 			var line string

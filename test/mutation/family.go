@@ -24,7 +24,7 @@ var familyRules = []Rule{
 	},
 	{
 		"who loses a term campaigns again", ". Election.serve",
-		"errors.Is(end, ErrLost), errors.Join(err, end)", "false, errors.Join(err, end)",
+		"errors.Is(end, ErrLost), ending.Join(err, end)", "false, ending.Join(err, end)",
 		[]string{"TestElectionIsRunAgainAfterALoss", "TestElectionKnowsNoLeaderAfterAPause"},
 	},
 	{

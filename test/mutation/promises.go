@@ -3,6 +3,26 @@ package mutation
 // promiseRules are of sentences in the documentation that no other table holds.
 var promiseRules = []Rule{
 	{
+		"a wait for another handle of the client is hinted at", ". waiting.explain",
+		`w.hint == "" && w.taken && w.keeper.heldBeside(w)`, `w.hint == "?" && w.keeper.heldBeside(w)`,
+		[]string{"TestACallThatWaitsForAnotherHandleOfItsClientIsToldOfOwners"},
+	},
+	{
+		"a ticket is told from a holder", ". holderOf",
+		"Detached: h.Client == wire.NoClient", "Detached: false",
+		[]string{"TestInfoTellsATicketFromAHolder", "TestATicketIsShownAsOne"},
+	},
+	{
+		"an error says nothing twice", "internal/ending joined.Error",
+		"strings.Contains(says, text):", "text == \"\":",
+		[]string{"TestAFunctionThatReturnsTheLossIsToldOfItOnce"},
+	},
+	{
+		"what is lost is told as lost, not as not held", ". lockError",
+		"errors.Is(err, ErrLost) && strings.HasPrefix(says, ErrLost.Error())", `strings.HasPrefix(says, "?")`,
+		[]string{"TestALossSaysWhyInTheErrorTheHookAndTheLog"},
+	},
+	{
 		"a signal whose waiter's client ends is passed on", "lua/shared_conditions.lua",
 		"    drop_waiter(nonce, waiter)\n    owe(nonce)\n", "    drop_waiter(nonce, waiter)\n",
 		[]string{"TestSignalOfAWaiterWhoseClientClosesGoesToTheNext"},
@@ -45,7 +65,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"Do of redisson releases on a panic", "redisson Lock.Do",
-		"defer func() { err = errors.Join(err, h.Release()) }(); return fn(h.Context(ctx))", "err = fn(h.Context(ctx)); return errors.Join(err, h.Release())",
+		"defer func() { err = ending.Join(err, h.Release()) }(); return fn(h.Context(ctx))", "err = fn(h.Context(ctx)); return ending.Join(err, h.Release())",
 		[]string{"TestDoReleasesTheLockHoweverItsFunctionEnds"},
 	},
 	{

@@ -1,0 +1,34 @@
+package ending
+
+import "strings"
+
+type joined []error
+
+// Join is errors.Join, but its text is one line, in which no error repeats what another one says: the error of a
+// function that ended with a lost lock is often the loss itself.
+func Join(errs ...error) error {
+	var all joined
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if len(all) > 1 {
+		return all
+	}
+	return append(all, nil)[0]
+}
+
+func (j joined) Unwrap() []error { return j }
+
+func (j joined) Error() (text string) {
+	for _, err := range j {
+		switch says := err.Error(); {
+		case strings.Contains(says, text):
+			text = says
+		case !strings.Contains(text, says):
+			text += "; " + says
+		}
+	}
+	return text
+}
