@@ -15,30 +15,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An address is what a URL of Redis says, in the form that go-redis reads.
+// An address is a parsed URL of Redis, in the form that go-redis reads.
 type address struct {
 	kind  string // "", "cluster" or "sentinel"
 	url   string
 	hosts string // as the user wrote them
 }
 
-// forms are those of URLs, by kind.
+// forms are the allowed forms of URLs, by kind.
 var forms = map[string]string{
 	"":         "redis://[user:password@]host:port[/db]",
 	"cluster":  "redis+cluster://[user:password@]host:port,...",
 	"sentinel": "redis+sentinel://[user:password@]sentinel:port,.../master[/db]",
 }
 
-// wrong says what is the matter with a URL, and what is wanted. It is given nothing of the
-// URL to say: where a password is not written as it has to be, any part may be of it.
+// wrong returns an error that says what is wrong with a URL, and which form is expected. It shows no part of
+// the URL: if the password is not escaped correctly, any part may belong to it.
 func (a address) wrong(what string) error {
 	return fmt.Errorf("the URL of Redis: %s; want %s, with / # ? @ %% in a password written as %%2F %%23 %%3F %%40 %%25", what, forms[a.kind])
 }
 
-// ownWords are those with which a complaint of go-redis begins; the URL may follow.
+// ownWords are the fixed beginnings of go-redis' errors. The URL may follow them.
 var ownWords = regexp.MustCompile(`^redis: (unexpected option|invalid [A-Za-z_]+ (?:number|duration|boolean|scheme|path)): `)
 
-// refused is wrong for what a parser has said, of which it passes on no more.
+// refused is wrong for an error of a parser. It shows only the fixed part of that error.
 func (a address) refused(err error) error {
 	if own := ownWords.FindStringSubmatch(err.Error()); own != nil {
 		return a.wrong(own[1])
@@ -48,9 +48,9 @@ func (a address) refused(err error) error {
 
 const unreadable = "it cannot be read"
 
-// parseAddress reads redis://, rediss:// and unix:// as go-redis does, and with +cluster
-// or +sentinel behind the scheme several hosts with commas between them. Its errors
-// never show the URL, which may hold a password.
+// parseAddress reads redis://, rediss:// and unix:// as go-redis does. With +cluster or +sentinel after the
+// scheme it reads several hosts, separated by commas. Its errors never show the URL, which may hold a
+// password.
 func parseAddress(raw string) (a address, err error) {
 	scheme, rest, is := strings.Cut(raw, "://")
 	scheme, kind, _ := strings.Cut(scheme, "+")
@@ -64,8 +64,8 @@ func parseAddress(raw string) (a address, err error) {
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, hosts = authority[:at+1], authority[at+1:]
 	}
-	// Where a password ends at its first slash, or # or ?, what it begins with is a host, and shown as one.
-	_, malformed := url.ParseQuery(query) // go-redis leaves out what is
+	// If a password has an unescaped slash, # or ?, its beginning would be read as a host and shown as one.
+	_, malformed := url.ParseQuery(query) // go-redis skips malformed parameters
 	behind := strings.Contains(path, "@") && (scheme != "unix" || hosts != "")
 	if behind || malformed != nil || strings.Contains(raw, "#") {
 		return a, a.wrong(unreadable)
@@ -79,7 +79,7 @@ func parseAddress(raw string) (a address, err error) {
 	return a, err
 }
 
-// rewrite makes the URL that go-redis reads of one with several hosts.
+// rewrite turns a URL with several hosts into one that go-redis reads.
 func (a *address) rewrite(before, path, query string) error {
 	first, others, _ := strings.Cut(a.hosts, ",")
 	var more []string
@@ -102,7 +102,7 @@ func (a *address) rewrite(before, path, query string) error {
 	return nil
 }
 
-// ported adds the usual port where a host has none.
+// ported adds the default port to a host that has none.
 func (a address) ported(host string) string {
 	if strings.LastIndex(host, ":") > strings.LastIndex(host, "]") {
 		return host
@@ -113,7 +113,7 @@ func (a address) ported(host string) string {
 	return host + ":6379"
 }
 
-// dial returns a link without its locks, and has asked nothing yet.
+// dial returns a link without locks. It sends nothing yet.
 func (s *server) dial() (*link, error) {
 	a, err := parseAddress(s.url)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *server) dial() (*link, error) {
 	var config *tls.Config
 	var client func() redis.UniversalClient
 	l := &link{addr: a.hosts}
-	// Without ContextTimeoutEnabled a server that hangs is waited for longer than is asked.
+	// Without ContextTimeoutEnabled, a server that hangs is waited for beyond the context's end.
 	switch a.kind {
 	case "cluster":
 		var o *redis.ClusterOptions
@@ -153,7 +153,7 @@ func (s *server) dial() (*link, error) {
 	return l, nil
 }
 
-// certify adds to a client's TLS what the flags say.
+// certify adds the flags' certificates to a client's TLS configuration.
 func (s *server) certify(config *tls.Config) error {
 	if s.cert == "" && s.key == "" && s.cacert == "" {
 		return nil

@@ -9,13 +9,13 @@ import (
 
 // A bashLine is a line of bash up to the cursor, without the program's name.
 type bashLine struct {
-	words []string // without their quotes; the last one is to be completed
-	quote byte     // that is open at the cursor; 0: none
-	kept  int      // how much of the last word bash leaves as it is
+	words []string // without their quotes; the last one must be completed
+	quote byte     // the quote that is open at the cursor; 0: none
+	kept  int      // how much of the last word bash keeps as it is
 }
 
-// splitBash divides a line as the shell will once it runs. Bash divides it at the characters
-// of breaks too while it completes, and replaces what stands behind the last of those.
+// splitBash splits a line as the shell does when it runs it. During completion bash also splits at the
+// characters of breaks, and replaces only what follows the last one.
 func splitBash(line, breaks string) bashLine {
 	b := bashLine{}
 	word, within := []byte{}, false
@@ -46,8 +46,8 @@ func splitBash(line, breaks string) bashLine {
 	return b
 }
 
-// rest is what bash is to put in place of what it replaces, for that word. It is of another's
-// making, and must not be a command.
+// rest returns the text that bash must insert for that word. The word may come from another user, so it must
+// not become a command.
 func (b bashLine) rest(word string) string {
 	var quoted strings.Builder
 	for _, r := range word[min(b.kept, len(word)):] {

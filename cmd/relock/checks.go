@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// What a scene has seen, and what must be true of it. These know no processes,
-// so that each check can be shown to fail.
+// These types record what a scene has seen, and check what must be true of it. They know no processes, so a
+// test can show that each check can fail.
 
-// takeoverSlack is what a takeover may take beyond the lease, and beyond what
-// the machine was seen to stall meanwhile.
+// takeoverSlack is how much longer than the lease a takeover may take, in addition to the time for which the
+// machine stalled.
 const takeoverSlack = 250 * time.Millisecond
 
 type counting struct {
@@ -24,7 +24,7 @@ type counting struct {
 }
 
 func (c counting) checks() []check {
-	// The counter's own values are the order in which the increments were made.
+	// The counter's values give the order of the increments.
 	slices.SortFunc(c.seen, func(a, b event) int { return int(a.N - b.N) })
 	values, tokens := len(c.seen) == c.want, true
 	for i, e := range c.seen {
@@ -64,7 +64,7 @@ type takeover struct {
 	asked, answered time.Time
 	lease           time.Duration // what was left of it between asked and answered
 	entered         time.Time
-	stalled         time.Duration // what a simple question to Redis took too long in that time
+	stalled         time.Duration // how much too long simple requests to Redis took in that time
 }
 
 func (t takeover) checks() []check {
@@ -86,7 +86,7 @@ func (t takeover) checks() []check {
 type pausing struct {
 	before, after  int64 // tokens
 	entered, woken time.Time
-	asked          event // the first process asks its hold
+	asked          event // the first process asks for its hold's state
 	late           event // and writes
 	stored         string
 }
@@ -105,8 +105,8 @@ func (p pausing) checks() []check {
 	}
 }
 
-// A visit is one process' stay in the lock, as it told it: in is after the
-// grant, and out before the release.
+// A visit is one stay of a process in the lock, as the process reported it. in is after the grant, and out is
+// before the release.
 type visit struct {
 	name    string
 	token   int64
@@ -119,7 +119,7 @@ type queueing struct {
 }
 
 func (q queueing) checks() []check {
-	// Tokens are given out by Redis, one with each grant.
+	// Redis gives out the tokens, one with each grant.
 	slices.SortFunc(q.visits, func(a, b visit) int { return cmp.Compare(a.token, b.token) })
 	var granted []string
 	alone := len(q.visits) > 0
@@ -135,11 +135,11 @@ func (q queueing) checks() []check {
 
 type shares struct {
 	first, second visit // the readers
-	writer, late  visit // the writer's ends with its downgrade, and the late reader waits behind it
-	lowered       int64 // the token of the writer's hold after that
+	writer, late  visit // the writer's ends with its downgrade; the late reader waits behind the writer
+	lowered       int64 // the token of the writer's hold after the downgrade
 	together      int   // readers, as Info says: the first two
-	joined        int   // and those after the downgrade
-	looks, mixed  int   // how often Info was asked, and said that a writer had company
+	joined        int   // readers after the downgrade
+	looks, mixed  int   // how often Info was read, and how often a writer was not alone
 }
 
 func (f shares) checks() []check {

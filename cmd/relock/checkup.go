@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A checkup is of one server.
+// A checkup examines one server.
 type checkup struct {
 	*doctor
 	rdb  *redis.Client
@@ -24,12 +24,12 @@ func (c *checkup) add(check, result, found, advice string) {
 	c.doctor.add(finding{Check: check, Server: c.addr, Result: result, Found: found, Advice: advice})
 }
 
-// version goes by HELLO, which every user may send.
+// version reads the server's version by HELLO, which every user may send.
 func (c *checkup) version(ctx context.Context) {
 	hello := map[string]string{}
 	said, err := c.rdb.Do(ctx, "HELLO").Result()
 	if err != nil {
-		// A server of RESP2 alone has no HELLO.
+		// A server that only has RESP2 has no HELLO.
 		info, infoErr := c.section(ctx, "server")
 		if infoErr != nil || info["redis_version"] == "" {
 			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed: the lock below says more, and RESP2 is enough")
@@ -55,7 +55,7 @@ func (c *checkup) version(ctx context.Context) {
 	major, _, _ := strings.Cut(version, ".")
 	switch n, err := strconv.Atoi(major); {
 	case hello["role"] != "" && hello["role"] != "master":
-		c.replica = true // of a single server alone
+		c.replica = true // for a single server only
 		c.add("version", wrong, found, "this is a replica, which takes no locks: name the primary, or the Sentinels")
 	case name == "redis" && (err != nil || n < 7):
 		c.add("version", wrong, found, "Redis 7.0 or Valkey is needed")
@@ -64,7 +64,7 @@ func (c *checkup) version(ctx context.Context) {
 	}
 }
 
-// settings reads what INFO says of memory and persistence.
+// settings checks memory and persistence, as INFO shows them.
 func (c *checkup) settings(ctx context.Context) {
 	memory, err := c.section(ctx, "memory")
 	if err != nil {
@@ -126,16 +126,16 @@ func (c *checkup) section(ctx context.Context, name string) (map[string]string, 
 	return said, nil
 }
 
-// A reading is one look at a server's clock: it was there at some time between the
-// question and its answer.
+// A reading is one reading of a server's clock. The clock showed that time at some instant between the
+// request and the answer.
 type reading struct {
 	asked, answered, there time.Time
 }
 
 const (
 	readEvery = 50 * time.Millisecond
-	// A clock may be so much slower or faster than this machine's, and Redis tells the
-	// time of when its loop went round, which a busy machine delays.
+	// clockRate is how much slower or faster than this machine's clock a server's clock may run. Redis tells
+	// the time of its event loop's last iteration, which a busy machine delays.
 	clockRate  = 0.01
 	clockSlack = 20 * time.Millisecond
 	// farOff is more than requests may be late.
@@ -143,8 +143,8 @@ const (
 	slow   = 20 * time.Millisecond
 )
 
-// clock compares the server's clock with this machine's, which goes on by itself, and
-// says how long the server took to answer.
+// clock compares the server's clock with this machine's monotonic clock. It reports how long the server took
+// to answer.
 func (c *checkup) clock(ctx context.Context) {
 	var all []reading
 	again := time.NewTicker(readEvery)
@@ -177,7 +177,7 @@ func (c *checkup) clock(ctx context.Context) {
 	c.latency(all)
 }
 
-// stepOf returns by how much a clock has moved that it should not have, and when.
+// stepOf returns by how much a clock has been stepped, and when.
 func stepOf(all []reading) (step, at time.Duration) {
 	first := all[0]
 	for _, r := range all[1:] {
@@ -194,8 +194,8 @@ func stepOf(all []reading) (step, at time.Duration) {
 	return 0, 0
 }
 
-// latency tells how long a round trip takes. A TTL below six of them leaves a try, which has a third of the TTL, no time
-// for a connection that has to be made first.
+// latency reports how long a round trip takes. A try has a third of the TTL. If the TTL is shorter than six
+// round trips, the try has no time to make a connection first.
 func (c *checkup) latency(all []reading) {
 	var took []time.Duration
 	for _, r := range all {

@@ -13,32 +13,31 @@ import (
 	"time"
 )
 
-// completeCommand is the hidden command that the scripts of completion ask. Behind the
-// shell's name it gets the words so far, the last of which is the one to complete; from
-// bash, which divides them otherwise, the line.
+// completeCommand is the hidden command that the completion scripts call. Its arguments are the shell's name
+// and the words so far, of which the last one must be completed. Bash splits words differently, so its script
+// passes the whole line.
 const completeCommand = "complete"
 
 const (
-	// namesWithin bounds how long a user who has typed Tab waits for Redis, and namesMost
-	// how many names there are to choose from.
+	// namesWithin bounds how long a completion waits for Redis. namesMost bounds how many names it offers.
 	namesWithin = time.Second
 	namesMost   = 500
 )
 
-// A candidate is what may stand at the cursor.
+// A candidate is a word that may stand at the cursor.
 type candidate struct{ word, about string }
 
-// A cursor is where a line is to go on.
+// A cursor is the place in a line that must be completed.
 type cursor struct {
 	typed   string // of the word to complete
-	verb    verb   // without a name: it is not there yet
-	fs      *flags // what may stand there
-	at      server // what the line says of Redis
-	value   string // what the flag before it takes
-	words   int    // of the verb's, before it
-	command int    // where a command begins, among the words of the line; 0: nowhere
-	dashed  bool   // no flag comes behind a "--"
-	known   bool   // relock would understand what stands before it
+	verb    verb   // has no name if the line has no verb yet
+	fs      *flags // the flags that may stand there
+	at      server // the server that the line names
+	value   string // the value that the flag before it takes
+	words   int    // number of the verb's arguments before it
+	command int    // index of the word at which a command begins; 0: none
+	dashed  bool   // after a "--", so no flags may follow
+	known   bool   // relock understands everything before it
 }
 
 func (t *tool) complete(ctx context.Context, args []string) (status int) {
@@ -69,7 +68,7 @@ func (t *tool) complete(ctx context.Context, args []string) (status int) {
 	return 0
 }
 
-// elsewhere tells a shell to complete by itself: files, or a command that begins at a word.
+// elsewhere tells the shell to complete by itself: files, or a command that begins at a word.
 func (c *cursor) elsewhere(shell string, words int) string {
 	switch {
 	case c.value != "":
@@ -87,7 +86,7 @@ func locate(env, words []string) *cursor {
 	last := len(words) - 1
 	c := &cursor{typed: words[last]}
 	c.fs = commonFlags(&c.at, env)
-	said := newFlags() // of Redis, before the verb and behind it
+	said := newFlags() // server flags, before and after the verb
 	c.at.flags(said, env)
 	for i := 0; i < last; i++ {
 		word := words[i]
@@ -96,7 +95,7 @@ func locate(env, words []string) *cursor {
 			c.dashed = true
 		case !c.dashed && len(word) > 1 && word[0] == '-':
 			if !takesValue(c.fs, word) {
-				_ = said.Parse(words[i : i+1]) // fails for what is not of Redis
+				_ = said.Parse(words[i : i+1]) // fails for flags that are not about the server
 				continue
 			}
 			if i++; i == last {
@@ -122,7 +121,7 @@ func locate(env, words []string) *cursor {
 	return c
 }
 
-// place is what the next argument is that is no flag; "": there is none.
+// place returns the name of the next argument that is not a flag, or "" if there is none.
 func (c *cursor) place() string {
 	if places := c.verb.places(); c.words < len(places) {
 		return places[c.words]
@@ -152,7 +151,7 @@ func (c *cursor) candidates(ctx context.Context) (all []candidate) {
 	return all
 }
 
-// locks are those in use, as far as Redis says in time.
+// locks returns the locks that are in use, as far as Redis answers in time.
 func (c *cursor) locks(ctx context.Context) (all []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()

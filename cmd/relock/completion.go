@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Each shell's script asks relock what may stand at the cursor, and so knows every verb and
-// flag of the relock that is installed, and the locks that are in use.
+// Each shell's script asks relock for completions. So it always knows the verbs and flags of the installed
+// relock, and the locks that are in use.
 var (
 	//go:embed completion/relock.bash
 	bashScript string
@@ -23,7 +23,7 @@ var (
 
 var scripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 
-// shells are those, in the order of the help.
+// shells are the supported shells, in the order of the help.
 var shells = []string{"bash", "zsh", "fish"}
 
 const completionAbout = `Verbs, flags, files and commands are completed, and the names of locks in use, for which

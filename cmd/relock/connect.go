@@ -22,24 +22,24 @@ import (
 
 const (
 	defaultURL = "redis://127.0.0.1:6379"
-	// reachable bounds how long the first question to Redis may take, where no -wait
-	// does; hasty is how much it gets at least, as a connection is made for it.
+	// reachable bounds the first request to Redis if no -wait does. hasty is the least time that this request
+	// gets, because it may have to make a connection.
 	reachable = 5 * time.Second
 	hasty     = 500 * time.Millisecond
 )
 
-// farewell bounds how long the last words to Redis may take. A test makes it long.
+// farewell bounds how long the last requests to Redis may take. A test makes it long.
 var farewell = 2 * time.Second
 
-// errWithin is for a wait that only its own end could end.
+// errWithin refuses a wait that only its own end could end.
 var errWithin = errors.New("it would wait for ever")
 
-// A usageError is the caller's: wrong arguments.
+// A usageError is an error in the arguments.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// statusOf is the exit status of an error before a command was started.
+// statusOf returns the exit status of an error that came before a command was started.
 func statusOf(err error) int {
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
@@ -58,8 +58,8 @@ func statusOf(err error) int {
 	return exitUnavailable
 }
 
-// trimName takes the library's name off a message that begins with the tool's. Errors that were
-// joined are one line, and none of them is said twice.
+// trimName removes the library's name from a message that begins with the tool's name. It makes joined errors
+// one line, and drops repeated ones.
 func trimName(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
@@ -72,12 +72,12 @@ func trimName(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// A server says where the locks are.
+// A server says which Redis has the locks.
 type server struct {
 	url, prefix       string
 	cert, key, cacert string        // files, in PEM
 	sharded           bool          // waiters are woken over sharded pub/sub
-	patience          time.Duration // for its first answer; 0: as long as reachable
+	patience          time.Duration // bounds its first answer; 0: reachable does
 }
 
 func (s *server) flags(fs *flags, env []string) {
@@ -97,13 +97,13 @@ type link struct {
 	addr  string
 	rdb   redis.UniversalClient
 	locks *relock.Client
-	lost  bool // what was held: there is nothing to say to Redis any more
+	lost  bool // the hold was lost: nothing more must be sent to Redis
 	shut  bool
 }
 
-// connect returns a link to a Redis that has answered.
+// connect returns a link to a Redis that has answered once.
 func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, error) {
-	redis.SetLogger(silent{}) // what matters comes back as an error
+	redis.SetLogger(silent{}) // everything important is returned as an error
 	l, err := s.dial()
 	if err != nil {
 		return nil, usageError{err}
@@ -118,8 +118,7 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 	}
 	asked, cancel := context.WithTimeout(ctx, cmp.Or(s.patience, reachable))
 	defer cancel()
-	// Locks need TIME, and PING they do not: a user may lack that. Whoever lacks TIME is
-	// told so by the library.
+	// Locks need TIME, but not PING, which a user may lack. If a user lacks TIME, the library reports that.
 	if err := l.rdb.Time(asked).Err(); err != nil && !redis.IsPermissionError(err) {
 		err = s.reason(ctx, l, err)
 		l.close()
@@ -128,8 +127,9 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 	return l, nil
 }
 
-// reason is why a Redis has not answered in time, as one more connection finds it, or err. go-redis
-// tries again until the time is over, and then says no more than that.
+// reason returns why Redis did not answer in time. It makes one more connection to find that out, because
+// go-redis retries until the time is over and then reports only the timeout. If reason finds nothing, it
+// returns err.
 func (s *server) reason(ctx context.Context, l *link, err error) error {
 	o, one := l.rdb.(*redis.Client)
 	if !one || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
@@ -150,7 +150,7 @@ func (s *server) reason(ctx context.Context, l *link, err error) error {
 	return fmt.Errorf("it takes connections, and does not answer: %w", err)
 }
 
-// unlessLate is nil for an error that says as little as the one that there is.
+// unlessLate returns nil for a timeout, which says nothing that err does not.
 func unlessLate(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
@@ -158,8 +158,8 @@ func unlessLate(err error) error {
 	return err
 }
 
-// close lets a wait that was given up leave its queue first: else the lock would be granted to a
-// waiter that has gone. Closing again does nothing.
+// close lets a wait that was given up leave its queue first. Otherwise the lock would be granted to a waiter
+// that has gone. More calls of close do nothing.
 func (l *link) close() {
 	if l.shut {
 		return
@@ -168,15 +168,15 @@ func (l *link) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if l.lost || l.locks.Shutdown(ctx) != nil {
-		l.rdb.Close() // what is under way ends with its connection, and what is held with its lease
+		l.rdb.Close() // requests in flight end with their connections, and holds with their leases
 	}
 	_ = l.locks.Close() // always nil
 	l.rdb.Close()
 }
 
-// hurry has a signal end all that still waits for Redis, until stop. There is nothing left to do then
-// but to release the lock: a Redis that does not answer gets a moment more, and the lease ends the
-// hold. The signal may have been sent before the command ended, to both of them.
+// hurry makes a signal end every wait for Redis, until stop is called. Only the release of the lock is left
+// at that time. If Redis does not answer, it gets a moment more, and then the lease ends the hold. The signal
+// may also have been sent before the command ended, to relock and to the command.
 func (l *link) hurry(signals <-chan os.Signal) (stop func()) {
 	over := make(chan struct{})
 	var watch sync.WaitGroup
@@ -187,7 +187,7 @@ func (l *link) hurry(signals <-chan os.Signal) (stop func()) {
 			return
 		}
 		select {
-		case <-over: // a Redis that answers needs no more than that
+		case <-over: // a Redis that answers does so within farewell
 		case <-time.After(hasty):
 			l.rdb.Close()
 			_ = l.locks.Close() // always nil
@@ -203,7 +203,7 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// lookup returns a variable's value; of several, the last counts, as for os/exec.
+// lookup returns a variable's value. If there are several, the last one counts, as for os/exec.
 func lookup(env []string, name string) (value string) {
 	for _, kv := range env {
 		if v, is := strings.CutPrefix(kv, name+"="); is {

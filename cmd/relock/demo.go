@@ -20,7 +20,7 @@ const (
 	demoAbout = `Without -redis it brings its own Redis, in memory, for as long as it runs. The
 exit status is 0 only if everything was seen to hold.
 `
-	// sceneLimit ends a scene in which something that must happen does not.
+	// sceneLimit ends a scene in which something expected does not happen.
 	sceneLimit = 12 * time.Second
 	// demoTTL is short so that nobody waits long for a dead holder's lease.
 	demoTTL  = 1500 * time.Millisecond
@@ -29,11 +29,11 @@ exit status is 0 only if everything was seen to hold.
 
 var errTooLong = fmt.Errorf("the scene took longer than %v", sceneLimit)
 
-// afterCounting runs when the counter's workers have ended. A test corrupts the
-// counter here, to see that the demo notices.
+// afterCounting runs when the counter's workers have ended. A test corrupts the counter here, and checks that
+// the demo notices.
 var afterCounting = func(context.Context, redis.UniversalClient, string) {}
 
-// A scene plays one thing that can happen to a lock, and says what it has seen.
+// A scene plays one thing that can happen to a lock, and reports what it has seen.
 type scene struct {
 	title string
 	play  func(*stage) []check
@@ -48,7 +48,7 @@ var scenes = []scene{
 	{"Read/write: readers share, a writer waits and is not passed, then makes room for a reader", sharing},
 }
 
-// A check is one claim and whether it was seen to hold.
+// A check is one claim, and whether it was seen to hold.
 type check struct {
 	claim string
 	ok    bool
@@ -61,7 +61,7 @@ func (t *tool) demo(fs *flags) action {
 	return t.takesNothing("demo", func(ctx context.Context) int { return t.demonstrate(ctx, at) })
 }
 
-// demonstrate plays the demonstration on the Redis at that URL, or on one of its own.
+// demonstrate plays the demonstration on the Redis at that URL, or on one that it starts itself.
 func (t *tool) demonstrate(ctx context.Context, at string) (status int) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -69,7 +69,7 @@ func (t *tool) demonstrate(ctx context.Context, at string) (status int) {
 	kind := "Redis"
 	if at == "" {
 		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true) // else no lease of a dead holder would ever end
+		m.ClockTTL(true) // otherwise the lease of a dead holder would never end
 		if err := m.Start(); err != nil {
 			return t.fail(err)
 		}
@@ -86,7 +86,7 @@ func (t *tool) demonstrate(ctx context.Context, at string) (status int) {
 	return t.perform(ctx, d, l, kind+" at "+l.addr)
 }
 
-// perform plays all scenes and sums up what was seen.
+// perform plays all scenes and sums up the checks.
 func (t *tool) perform(ctx context.Context, at server, l *link, where string) int {
 	p := &printer{say: t.say, color: colored(t.out, t.env), began: time.Now()}
 	p.title(fmt.Sprintf("relock demo: real processes, leases of %v, %s", demoTTL, where))
@@ -111,8 +111,8 @@ func (t *tool) perform(ctx context.Context, at server, l *link, where string) in
 	return 0
 }
 
-// play plays one scene with workers of its own, all of them gone at its end. A
-// scene that could not be played to its end has shown nothing.
+// play plays one scene with its own workers, which have all ended when it returns. A scene that was
+// interrupted proves nothing.
 func play(sc scene, s *stage) []check {
 	defer s.close()
 	checks := sc.play(s)

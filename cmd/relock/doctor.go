@@ -25,7 +25,7 @@ Exit status: 0 nothing is wrong, though there may be warnings; 1 something is;
 64 usage; 69 Redis cannot be reached.
 `
 
-// The results of a check. What a user may not see is unknown, which is no fault.
+// The results of a check. If a user may not see something, the result is unknown, which is no fault.
 const (
 	fine    = "ok"
 	warning = "warning"
@@ -33,7 +33,7 @@ const (
 	unknown = "unknown"
 )
 
-// A finding is what the doctor says of one thing.
+// A finding is the doctor's result for one check.
 type finding struct {
 	Check  string `json:"check"`
 	Server string `json:"server"` // "": of all
@@ -48,10 +48,10 @@ type doctor struct {
 	at    server
 	link  *link
 	watch time.Duration
-	// The servers of a Cluster are asked at the same time.
+	// The servers of a Cluster are examined at the same time.
 	mu      sync.Mutex
 	found   []finding
-	replica bool // which can only be looked at
+	replica bool // a replica can only be looked at
 }
 
 func (t *tool) doctor(fs *flags) action {
@@ -74,14 +74,14 @@ func (t *tool) doctor(fs *flags) action {
 	})
 }
 
-// doctorKeep is how long what the doctor leaves in Redis stays there, and doctorTTL how
-// long its lock outlives a doctor that is killed.
+// doctorKeep is how long the doctor's data stays in Redis. doctorTTL is how long its lock outlives a doctor
+// that is killed.
 const (
 	doctorKeep = time.Minute
 	doctorTTL  = 5 * time.Second
 )
 
-// examine looks at each server by itself, and then at what locks do there.
+// examine examines each server, and then how locks work there.
 func (d *doctor) examine(ctx context.Context) error {
 	look := func(ctx context.Context, rdb *redis.Client) error {
 		c := &checkup{doctor: d, rdb: rdb, addr: rdb.Options().Addr}
@@ -117,7 +117,7 @@ func (d *doctor) add(f finding) {
 	d.found = append(d.found, f)
 }
 
-// report says what was found, the servers' findings side by side.
+// report prints the findings, with those of all servers next to each other.
 func (d *doctor) report() (status int) {
 	style := map[string]string{fine: green, warning: yellow, wrong: red, unknown: faint}
 	p := &printer{say: d.say, color: colored(d.out, d.env)}
@@ -172,7 +172,7 @@ func (d *doctor) handOver(ctx context.Context) (took time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = hold.Release() }() // as it was already, unless something is wrong
+	defer func() { _ = hold.Release() }() // already released, unless something is wrong
 	second, err := d.at.connect(ctx, relock.TokenKeep(doctorKeep))
 	if err != nil {
 		return 0, err
@@ -196,7 +196,7 @@ func (d *doctor) handOver(ctx context.Context) (took time.Duration, err error) {
 	return got.Sub(began).Round(time.Microsecond), err
 }
 
-// awaitWaiter asks until somebody waits: Redis tells nobody when one joins.
+// awaitWaiter polls until somebody waits, because Redis sends no message when a waiter joins.
 func (d *doctor) awaitWaiter(ctx context.Context, lock *relock.Lock) error {
 	again := time.NewTicker(probeEvery)
 	defer again.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// once is do where the command is to run once in each interval.
+// once is do for a command that runs at most once in each interval.
 func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
 	var l *link
 	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
@@ -44,14 +44,14 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 		}
 		return err
 	}, j.options()...)
-	l.lost = errors.Is(err, relock.ErrLost) // nobody waits to tell a Redis that has not answered
+	l.lost = errors.Is(err, relock.ErrLost) // do not wait to tell a Redis that has not answered
 	switch _, stopped := errors.AsType[interrupted](err); {
 	case err == nil && !ran:
 		j.sayWhy(ctx, l)
 		return j.unrun, nil
 	case err == nil:
 		return status, nil
-	case ran && !stopped && errors.Is(err, relock.ErrClosed): // a signal has cut the release short
+	case ran && !stopped && errors.Is(err, relock.ErrClosed): // a signal has interrupted the release
 		j.note("%s; its lease ends it", trimName(err))
 		return status, nil
 	case stopped, errors.Is(err, relock.ErrLost):
@@ -65,7 +65,7 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 	return 0, fmt.Errorf("not run: %w", err)
 }
 
-// sayWhy says why the command is not run.
+// sayWhy reports why the command does not run.
 func (j *job) sayWhy(ctx context.Context, l *link) {
 	ctx, cancel := context.WithTimeout(ctx, hasty)
 	defer cancel()
@@ -80,5 +80,5 @@ func (j *job) sayWhy(ctx context.Context, l *link) {
 	}
 }
 
-// retried are what a command ends with whose interval is left to the next run.
+// retried are the exit statuses of a command whose interval is left to the next run.
 var retried = map[int]bool{exitNotAcquired: true, exitNotExecutable: true, exitNotFound: true}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// flags is a flag.FlagSet that keeps the order in which they are declared, and prints
-// nothing by itself. What a flag is for is its usage: "VALUE: text" where it has a value.
-// A line that begins with two spaces stands as it is.
+// flags is a flag.FlagSet that keeps the order of declaration, and prints nothing by itself. A flag's usage
+// is its help text, with "VALUE: " before it if the flag takes a value. A line that begins with two spaces is
+// not wrapped.
 type flags struct {
 	*flag.FlagSet
 	order []string
@@ -52,10 +52,10 @@ func (fs *flags) Func(name, usage string, fn func(string) error) {
 	fs.FlagSet.Func(name, usage, fn)
 }
 
-// A flagRow is what there is to say of a flag.
+// A flagRow is the help for one flag.
 type flagRow struct {
 	name  string
-	value string // what it takes, as the help calls it; "": nothing
+	value string // the value's name in the help; "": takes none
 	text  string
 }
 
@@ -66,7 +66,7 @@ func (fs *flags) rows() (rows []flagRow) {
 	return rows
 }
 
-// row is of a flag that there is.
+// row returns the help for a flag that exists.
 func (fs *flags) row(name string) flagRow {
 	row := flagRow{name: name, text: fs.Lookup(name).Usage}
 	if takesValue(fs, name) {
@@ -75,10 +75,10 @@ func (fs *flags) row(name string) flagRow {
 	return row
 }
 
-// head is the flag as it is typed.
+// head returns the flag as it is typed.
 func (f flagRow) head() string { return strings.TrimSpace("-" + f.name + " " + f.value) }
 
-// wrapped is the text in lines of that width at most, but for those that stand as they are.
+// wrapped splits the text into lines of at most that width, except for lines that begin with two spaces.
 func wrapped(text string, width int) (lines []string) {
 	for whole := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(whole, "  ") {
@@ -97,15 +97,15 @@ func wrapped(text string, width int) (lines []string) {
 	return lines
 }
 
-// flags of every verb.
+// flags declares the flags of every verb.
 func (t *tool) flags(fs *flags) {
 	fs.BoolVar(&t.quiet, "q", t.quiet, "say nothing that the exit status says too")
 	fs.BoolVar(&t.json, "json", t.json, "one object in JSON a line; docs/operations.md has their form")
 }
 
-// divide reads flags and, between them in any order, up to so many other arguments. The next
-// argument and all behind it are a command's. Behind a "--" there are no flags: first the
-// arguments that are still missing, and then the command, before which a second "--" may stand.
+// divide reads flags and up to names other arguments, in any order. The next argument and everything after it
+// belong to a command. After a "--" there are no flags: the missing arguments come first and then the
+// command, with an optional second "--" before it.
 func divide(fs *flags, args []string, names int) (words, command []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -135,9 +135,9 @@ func divide(fs *flags, args []string, names int) (words, command []string, err e
 	return words, nil, nil
 }
 
-// takesValue says whether the argument behind this flag is its value.
+// takesValue reports whether the argument after this flag is its value.
 func takesValue(fs *flags, arg string) bool {
-	f := fs.Lookup(undashed(arg)) // nil where it brings its value, or is unknown
+	f := fs.Lookup(undashed(arg)) // nil if arg has its value after "=", or is unknown
 	if f == nil {
 		return false
 	}
@@ -167,13 +167,13 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-// spanVar is fs.DurationVar, and takes seconds without a unit.
+// spanVar is fs.DurationVar, but also accepts seconds without a unit.
 func spanVar(fs *flags, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
 	fs.Var((*span)(d), name, usage)
 }
 
-// A positive is a span that must not be zero, which a script may have computed.
+// A positive is a span that must not be zero. A script may have computed it.
 type positive span
 
 func (p *positive) String() string { return (*span)(p).String() }
@@ -185,13 +185,13 @@ func (p *positive) Set(text string) error {
 	return errors.New("want more than zero")
 }
 
-// positiveVar is spanVar, and takes no zero.
+// positiveVar is spanVar, but refuses zero.
 func positiveVar(fs *flags, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
 	fs.Var((*positive)(d), name, usage)
 }
 
-// textVar is fs.StringVar of a flag whose value must not be empty, as a variable in a script may be.
+// textVar is fs.StringVar, but refuses an empty value, which an unset variable in a script would give.
 func textVar(fs *flags, p *string, name, usage string) {
 	fs.Func(name, usage, func(text string) error {
 		if *p = text; text == "" {
@@ -201,7 +201,7 @@ func textVar(fs *flags, p *string, name, usage string) {
 	})
 }
 
-// A bounded number lies between two bounds.
+// A bounded is a number between two bounds.
 type bounded struct {
 	n           *int
 	least, most int
@@ -209,7 +209,7 @@ type bounded struct {
 
 func (n bounded) String() string {
 	if n.n == nil {
-		return "" // flag asks the zero value
+		return "" // the flag package calls this on a zero value
 	}
 	return strconv.Itoa(*n.n)
 }
@@ -242,7 +242,7 @@ func (p *patience) flag(fs *flags, name, usage string) {
 	})
 }
 
-// first is how long the first answer of a Redis may take.
+// first bounds the first answer of Redis.
 func (p *patience) first() time.Duration {
 	if !p.bounded {
 		return reachable
@@ -250,7 +250,7 @@ func (p *patience) first() time.Duration {
 	return min(max(p.wait, hasty), reachable)
 }
 
-// common moves flags that stand before the command behind it, where they are read.
+// common moves flags from before the verb to after it, where they are read.
 func common(args []string, env []string) ([]string, error) {
 	if len(args) == 0 || !strings.HasPrefix(args[0], "-") {
 		return args, nil
@@ -270,7 +270,7 @@ func common(args []string, env []string) ([]string, error) {
 	return append(append([]string{rest[0]}, before...), rest[1:]...), nil
 }
 
-// commonFlags are those that may stand before the verb.
+// commonFlags are the flags that may stand before the verb.
 func commonFlags(s *server, env []string) *flags {
 	fs := newFlags()
 	s.flags(fs, env)

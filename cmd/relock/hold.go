@@ -25,7 +25,7 @@ cannot be reached or refuses, or NAME is in use as another kind of lock; 75 not
 acquired within -wait; 76 the lock was lost.
 `
 
-// A heldForm is what hold says when it holds, and when it has released.
+// A heldForm is the JSON that hold prints when it holds, and when it has released.
 type heldForm struct {
 	Event string `json:"event"` // held or released
 	Name  string `json:"name"`
@@ -72,7 +72,7 @@ func (t *tool) held(f heldForm) {
 	}
 }
 
-// keep returns when the hold is to end, or has been lost.
+// keep returns when the hold must end or has been lost.
 func (p *patience) keep(ctx context.Context, hold *relock.Hold, signals <-chan os.Signal) error {
 	var over <-chan time.Time
 	if p.bounded {
@@ -97,7 +97,7 @@ const waitAfter = `Exit status: 0 it is free; 75 somebody holds it still, or it 
 signal n ended the wait; 64 usage; 69 Redis cannot be reached or refuses.
 `
 
-// freeEvery is how often wait asks.
+// freeEvery is how often wait asks Redis.
 const freeEvery = 200 * time.Millisecond
 
 type freeForm struct {
@@ -137,7 +137,7 @@ func (t *tool) waitFree(fs *flags) action {
 	}
 }
 
-// untilSignal ends the context with the first signal, as its cause.
+// untilSignal returns a context that ends with the first signal, as its cause.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -155,7 +155,7 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// awaitFree asks until nobody holds, or the patience is over, and returns what it was told last.
+// awaitFree polls until nobody holds or the patience is over. It returns the last answer.
 func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (info relock.Info, err error) {
 	again := time.NewTicker(freeEvery)
 	defer again.Stop()
@@ -174,7 +174,7 @@ func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (info relock.I
 	}
 }
 
-// ask lets a Redis that says nothing have no more than is left of the patience, or a moment.
+// ask bounds the answer of Redis by what is left of the patience, or by hasty if that is more.
 func (p *patience) ask(ctx context.Context, l *relock.Lock, began time.Time) (relock.Info, error) {
 	if p.bounded {
 		var cancel context.CancelFunc

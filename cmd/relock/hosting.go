@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the doctor says of servers that refuse something, as those of hosters do.
-// docs/servers.md has the same list.
+// The doctor's advice about servers that refuse something, as hosted servers do. docs/servers.md has the same
+// list.
 const (
 	adviceSharded  = "use the option ShardedPubSub, which is -sharded here"
 	advicePlain    = "leave out the option ShardedPubSub, which is -sharded here"
@@ -31,7 +31,7 @@ const (
 	adviceKept     = "ask the hoster whether a restart keeps what was written, or grant +config|get"
 )
 
-// advice is what helps against an error of a lock.
+// advice returns what helps against an error of a lock.
 func advice(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "ShardedPubSub"):
@@ -42,8 +42,7 @@ func advice(err error) string {
 	return adviceListed
 }
 
-// unreachable looks for what is the matter with a Redis that cannot be asked, and reports
-// whether it has found something.
+// unreachable looks for the reason why Redis cannot be asked, and reports whether it has found one.
 func (d *doctor) unreachable(ctx context.Context, failed error) bool {
 	l, err := d.at.dial()
 	if err != nil {
@@ -69,27 +68,27 @@ func (d *doctor) unreachable(ctx context.Context, failed error) bool {
 	return true
 }
 
-// without is a client of the same server that selects no database. Its caller closes it.
+// without returns a client of the same server that selects no database. The caller must close it.
 func (d *doctor) without(rdb *redis.Client) *redis.Client {
 	o := *rdb.Options()
 	o.DB = 0
 	return redis.NewClient(&o)
 }
 
-// answers reports whether a Redis can be asked, and closes the link.
+// answers reports whether Redis answers, and closes the link.
 func (l *link) answers(ctx context.Context) bool {
 	defer l.rdb.Close()
 	err := l.rdb.Time(ctx).Err()
 	return err == nil || redis.IsPermissionError(err)
 }
 
-// hungUp reports whether a server has said nothing, or nothing of Redis.
+// hungUp reports whether a server has sent nothing, or nothing that Redis would send.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "can't parse")
 }
 
-// takesTLS reports whether a server shakes hands by TLS. Nothing is sent to it after that, so
-// its certificate need not be trusted.
+// takesTLS reports whether a server completes a TLS handshake. Nothing is sent after that, so its certificate
+// need not be trusted.
 func takesTLS(ctx context.Context, o *redis.Options) bool {
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
@@ -103,7 +102,7 @@ func takesTLS(ctx context.Context, o *redis.Options) bool {
 	return true
 }
 
-// unneeded are commands that hosters refuse, and that locks do without.
+// unneeded are commands that hosters refuse and that locks do not need.
 var unneeded = []struct {
 	name string
 	args []any
@@ -115,7 +114,7 @@ var unneeded = []struct {
 	{"SCRIPT LOAD", []any{"script", "load", "return 1"}},
 }
 
-// commands says which commands are refused that locks do without.
+// commands reports which of the unneeded commands are refused.
 func (c *checkup) commands(ctx context.Context) {
 	var refused []string
 	for _, command := range unneeded {
@@ -130,7 +129,7 @@ func (c *checkup) commands(ctx context.Context) {
 	}
 }
 
-// writes looks whether the server takes writes, where it has not said that it is a replica.
+// writes checks that the server accepts writes, even if it did not say that it is a replica.
 func (c *checkup) writes(ctx context.Context) {
 	err := c.rdb.HDel(ctx, c.at.prefix+":doctor:"+uuid.NewString(), "-").Err()
 	if redis.IsReadOnlyError(err) && !c.replica {
@@ -139,8 +138,8 @@ func (c *checkup) writes(ctx context.Context) {
 	}
 }
 
-// plainEcho and shardedEcho ask in a script who is subscribed to a channel, and publish there.
-// They return how many are, or -1 and the error.
+// plainEcho and shardedEcho count the subscribers of a channel in a script, and publish there. They return
+// the count, or -1 and the error.
 var (
 	plainEcho   = newEcho("NUMSUB", "PUBLISH")
 	shardedEcho = newEcho("SHARDNUMSUB", "SPUBLISH")
@@ -154,17 +153,17 @@ return { seen.err and -1 or seen[2], '' }
 `, count, publish))
 }
 
-// An echoed message is what became of one that a script has sent.
+// An echoed is what happened to a message that a script has sent.
 type echoed struct {
 	seen    int64  // subscribers that the script has counted; -1: it may not count
-	refused string // the error that it got
+	refused string // the error of the script's PUBLISH or SPUBLISH
 	heard   bool
 	err     error // of the subscription, or of the script
-	deaf    bool  // it is of the subscription
+	deaf    bool  // err is the error of the subscription
 }
 
-// echo has a script send a message to a channel: the sharded one in the slot of its key, or a
-// plain one that is in no slot, as inboxes are.
+// echo has a script send a message: to a sharded channel in the slot of its key, or to a plain channel that
+// is in no slot, as inboxes are.
 func (d *doctor) echo(ctx context.Context, sharded bool) (e echoed, channel string) {
 	key := d.at.prefix + ":doctor:{" + uuid.NewString() + "}"
 	channel, script, subscribe := d.at.prefix+":doctor:"+uuid.NewString(), plainEcho, d.link.rdb.Subscribe
@@ -190,7 +189,7 @@ func (d *doctor) echo(ctx context.Context, sharded bool) (e echoed, channel stri
 	return e, channel
 }
 
-// heard says whether a message arrives that a script has sent.
+// heard reports whether a message arrives that a script has sent.
 func heard(ctx context.Context, messages <-chan *redis.Message) bool {
 	over := time.NewTimer(farewell)
 	defer over.Stop()
@@ -203,12 +202,12 @@ func heard(ctx context.Context, messages <-chan *redis.Message) bool {
 	return false
 }
 
-// messages checks that a script sees who is subscribed, and is heard.
+// messages checks that a script sees subscribers, and that its messages arrive.
 func (d *doctor) messages(ctx context.Context) {
 	f := finding{Check: "messages", Result: fine}
 	defer func() { d.add(f) }()
 	e, channel := d.echo(ctx, d.at.sharded)
-	_, clustered := d.link.rdb.(*redis.ClusterClient) // whose servers each know their own subscribers
+	_, clustered := d.link.rdb.(*redis.ClusterClient) // each server of a Cluster only knows its own subscribers
 	f.Result = wrong
 	switch {
 	case e.deaf:
@@ -234,7 +233,7 @@ func (d *doctor) messages(ctx context.Context) {
 	}
 }
 
-// otherWay looks whether the other sort of channels would do.
+// otherWay checks whether the other kind of channel would work.
 func (d *doctor) otherWay(ctx context.Context, f *finding) {
 	e, _ := d.echo(ctx, !d.at.sharded)
 	if !e.heard {

@@ -55,7 +55,8 @@ func (t *tool) print(name string, info relock.Info) {
 	t.say("%d waiting\n", info.Waiters)
 }
 
-// describe quotes the owner and the label: they are any text, and may hold what a terminal obeys.
+// describe quotes the owner and the label, because they are any text and may hold escape codes for a
+// terminal.
 func describe(kind string, h relock.Holder) string {
 	mode := ""
 	switch {
@@ -80,7 +81,7 @@ func whose(h relock.Holder) string {
 	return by(h.Label)
 }
 
-// by says whose something is, where that is known.
+// by says which client it is, or "" if the label is unknown.
 func by(label string) string {
 	if label == "" {
 		return ""
@@ -88,7 +89,7 @@ func by(label string) string {
 	return fmt.Sprintf(" by %q", label)
 }
 
-// shared says whether locks of that kind have readers and writers.
+// shared reports whether locks of that kind have readers and writers.
 func shared(kind string) bool { return kind == "rw" || kind == "fair rw" }
 
 func (t *tool) waiters(fs *flags) action {
@@ -97,7 +98,7 @@ func (t *tool) waiters(fs *flags) action {
 		if err != nil {
 			return err
 		}
-		info, err := l.Info(ctx) // for the kind, which stays as it is while somebody waits
+		info, err := l.Info(ctx) // for the kind, which cannot change while somebody waits
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (t *tool) waiters(fs *flags) action {
 			mode := modeOf(info.Kind, w.Read)
 			_, _ = fmt.Fprintf(table, "%d\t%q\t%s\tfor %v%s\n", i+1, w.Owner, mode, w.Age.Round(time.Millisecond), by(w.Label))
 		}
-		_ = table.Flush() // a Builder takes everything
+		_ = table.Flush() // a Builder never fails
 		t.say("%s", text)
 		return nil
 	})
@@ -166,7 +167,8 @@ func (t *tool) unlock(fs *flags) action {
 	})
 }
 
-// unlockHolder ends the grant of one holder. It reads the lock first, to say whom it has removed.
+// unlockHolder ends the grant of one holder. It reads the lock first, so that it can report whom it has
+// removed.
 func (t *tool) unlockHolder(ctx context.Context, l *relock.Lock, which relock.Holder) error {
 	there, err := l.Info(ctx)
 	if err != nil {
@@ -189,7 +191,7 @@ func (t *tool) unlockHolder(ctx context.Context, l *relock.Lock, which relock.Ho
 	return nil
 }
 
-// removed says what has been ended, or that nothing has.
+// removed reports what was ended, or that nothing was.
 func (t *tool) removed(ended relock.Info, nothing string) {
 	switch {
 	case t.json:
@@ -208,12 +210,12 @@ func (t *tool) removed(ended relock.Info, nothing string) {
 	}
 }
 
-// inspect is an action that calls fn with the lock that its arguments name.
+// inspect returns an action that calls fn with the lock that its arguments name.
 func (t *tool) inspect(fs *flags, fn func(context.Context, *relock.Lock) error) action {
 	return t.inspectWithin(fs, &patience{}, fn)
 }
 
-// inspectWithin is inspect where the patience bounds the first answer too.
+// inspectWithin is inspect with a patience that also bounds the first answer.
 func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *relock.Lock) error) action {
 	var s server
 	s.flags(fs, t.env)
@@ -227,7 +229,7 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 			return t.failUnlessStopped(ctx, err)
 		}
 		defer l.close()
-		l.lost = true // it holds nothing: what Redis has not answered by its end is not waited for
+		l.lost = true // it holds nothing, so unanswered requests are not waited for
 		if err := fn(ctx, l.locks.NewLock(words[0])); err != nil {
 			return t.fail(err)
 		}

@@ -52,7 +52,7 @@ func (t *tool) ls(fs *flags) action {
 	})
 }
 
-// list is an action that calls fn with a link and the prefix that its arguments name.
+// list returns an action that calls fn with a link and the prefix that its arguments name.
 func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) action {
 	var s server
 	s.flags(fs, t.env)
@@ -72,7 +72,7 @@ func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) ac
 	}
 }
 
-// lookAt returns what is there, also beside an error.
+// lookAt returns the locks that it has found, even together with an error.
 func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, err error) {
 	for info, bad := range l.locks.Locks(ctx, literal.Replace(prefix)+"*") {
 		switch {
@@ -85,13 +85,13 @@ func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, e
 	return locks, err
 }
 
-// literal takes their meaning from the signs of a pattern.
+// literal escapes the special characters of a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // widest is how much of a name a row on a screen has: one long name would make every row wrap.
 const widest = 64
 
-// table has a line for each lock.
+// table prints a line for each lock.
 func table(out *strings.Builder, locks []relock.Info, onScreen bool) {
 	if len(locks) == 0 {
 		return
@@ -105,10 +105,10 @@ func table(out *strings.Builder, locks []relock.Info, onScreen bool) {
 		}
 		_, _ = fmt.Fprintf(lines, "%s\t%s\t%s\t%d\n", name, info.Kind, holding(info), info.Waiters)
 	}
-	_ = lines.Flush() // a Builder takes everything
+	_ = lines.Flush() // a Builder never fails
 }
 
-// holding is of the first holder, and how many there are besides.
+// holding describes the first holder, and how many others there are.
 func holding(info relock.Info) string {
 	if len(info.Holders) == 0 && info.Resting > 0 {
 		return fmt.Sprintf("nobody\t-\t%v", info.Resting.Round(time.Second))
@@ -127,7 +127,7 @@ func holding(info relock.Info) string {
 	return fmt.Sprintf("%s\t%v\t%v", who, h.Held.Round(time.Second), h.TTL.Round(time.Second))
 }
 
-// shown quotes a text that a terminal might obey, or a reader take for two.
+// shown quotes a text that has escape codes for a terminal, or that could be read as two.
 func shown(text string) string {
 	if quoted := fmt.Sprintf("%q", text); quoted != `"`+text+`"` || text == "" || strings.Contains(text, " ") {
 		return quoted
@@ -142,7 +142,7 @@ took, so that it costs the servers no more than a twentieth of their time.
 const topAfter = `Exit status: 0; 64 usage; 69 Redis cannot be reached or refuses.
 `
 
-// A topForm is one look.
+// A topForm is the JSON of one look.
 type topForm struct {
 	At     time.Time  `json:"at"`
 	TookMS int64      `json:"took_ms"`
@@ -166,7 +166,7 @@ func (t *tool) top(fs *flags) action {
 				t.draw(began, took, locks)
 			}
 			if n == looks || t.unsaid != nil {
-				return nil //nolint:nilerr // what could not be written is told when the command ends
+				return nil //nolint:nilerr // a failed write is reported when the command ends
 			}
 			rest := time.NewTimer(restAfter(took, every))
 			select {
@@ -180,15 +180,15 @@ func (t *tool) top(fs *flags) action {
 	return func(ctx context.Context, words, more []string) int {
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
-		signal.Reset(syscall.SIGPIPE) // it ends when nobody reads it any more, as in "relock top | head"
+		signal.Reset(syscall.SIGPIPE) // top must end when its reader has gone, as in "relock top | head"
 		return looksOn(ctx, words, more)
 	}
 }
 
-// restAfter is how long top rests after a look.
+// restAfter returns how long top rests after a look.
 func restAfter(took, every time.Duration) time.Duration { return max(every-took, 19*took) }
 
-// draw shows one look, on a terminal in place of the one before.
+// draw prints one look. On a terminal it replaces the one before.
 func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
 	slices.SortFunc(locks, func(a, b relock.Info) int {
 		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(longest(b), longest(a)), cmp.Compare(a.Name, b.Name))
@@ -220,7 +220,7 @@ func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
 	t.say("%s", text)
 }
 
-// plural is the word for so many of them.
+// plural returns the word for n things.
 func plural(n int, word string) string {
 	if n == 1 {
 		return word
@@ -235,7 +235,7 @@ func longest(info relock.Info) (held time.Duration) {
 	return held
 }
 
-// rowsOf says how many lines a terminal has.
+// rowsOf returns how many lines a terminal has.
 func rowsOf(out io.Writer) (rows int, is bool) {
 	f, ok := out.(*os.File)
 	if !ok || !isTerminal(out) {

@@ -17,7 +17,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// lockFlags are those of a lock, which run and hold take alike.
+// lockFlags declares the flags of a lock, which run and hold share.
 func (j *job) lockFlags(fs *flags) {
 	j.patience.flag(fs, "wait", "D: give up after that long; 0: one attempt (default: wait for ever). A Redis that does not answer meanwhile is no lock that is taken: 69")
 	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: the lease: how long the lock outlives a machine that dies (default 30s)")
@@ -39,7 +39,7 @@ func (j *job) lockFlags(fs *flags) {
 	spanVar(fs, &j.atLeast, "at-least", 0, "D: keep NAME taken until D after it was acquired, by nobody once it is released")
 }
 
-// consistent says what of the lock's flags does not go together.
+// consistent returns an error if the lock's flags exclude each other.
 func (j *job) consistent() error {
 	if j.read && j.write {
 		return errors.New("-read and -write exclude each other")
@@ -79,17 +79,16 @@ func (j *job) lock(l *link) *relock.Lock {
 }
 
 const (
-	// silence is how long a wait says nothing, and noticeEvery how often it says for whom
-	// it waits after that.
+	// silence is how long a wait prints nothing. noticeEvery is how often it then prints who holds the lock.
 	silence     = time.Second
 	noticeEvery = 30 * time.Second
 )
 
-// answersWithin is how long Redis may take to say how a wait stands.
+// answersWithin is how long Redis may take to tell how a wait stands.
 const answersWithin = 5 * time.Second
 
-// announce says on a terminal, or in JSON, for whom the wait is, and everywhere that Redis does
-// not answer or refuses, until the returned function is called.
+// announce reports a wait until stop is called. On a terminal and in JSON it reports who holds the lock.
+// Everywhere it reports that Redis does not answer, or refuses.
 func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 	if j.quiet {
 		return func() {}
@@ -123,7 +122,7 @@ func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 	}
 }
 
-// A waitForm says for whom a wait is.
+// A waitForm is the JSON that says who is in the way.
 type waitForm struct {
 	Waiting   string       `json:"waiting"` // the lock's name
 	Holders   []holderForm `json:"holders"`
@@ -131,7 +130,7 @@ type waitForm struct {
 	RestingMS int64        `json:"resting_ms"`
 }
 
-// sayWait returns an error if Redis did not say how the wait stands.
+// sayWait reports how the wait stands. It returns an error if Redis did not tell.
 func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -157,7 +156,7 @@ func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
 	return nil
 }
 
-// whoHas says who holds a lock: the first holder, and how many there are besides.
+// whoHas describes the first holder of a lock, and how many others there are.
 func whoHas(info relock.Info) string {
 	switch {
 	case len(info.Holders) > 0:
@@ -173,7 +172,7 @@ func whoHas(info relock.Info) string {
 	return "free"
 }
 
-// A takenError is that of a wait that has ended, with who had the lock then.
+// A takenError is the error of a wait that has ended, with the holder at that time.
 type takenError struct {
 	error
 	by relock.Info
@@ -181,7 +180,7 @@ type takenError struct {
 
 func (e takenError) Unwrap() error { return e.error }
 
-// taken adds to the error of a wait that has ended who holds the lock, if Redis says so at once.
+// taken adds the holder to the error of a wait that has ended, if Redis answers at once.
 func (j *job) taken(ctx context.Context, lock *relock.Lock, err error) error {
 	if !errors.Is(err, relock.ErrNotAcquired) || j.quiet && !j.json {
 		return err
@@ -195,15 +194,14 @@ func (j *job) taken(ctx context.Context, lock *relock.Lock, err error) error {
 	return takenError{fmt.Errorf("%w: it is %s", err, whoHas(info)), info}
 }
 
-// A trouble is the latest error with which a request for a lock came back while its call went on
-// asking, as the library logs it.
+// A trouble keeps the latest error of a request for a lock that is still being tried, as the library logs it.
 type trouble struct {
 	mu  sync.Mutex
 	at  time.Time
 	err error
 }
 
-// recent is the error if it came lately.
+// recent returns the error if it came lately.
 func (t *trouble) recent() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +211,7 @@ func (t *trouble) recent() error {
 	return t.err
 }
 
-// Enabled and the others make it a slog.Handler.
+// Enabled and the following methods make trouble a slog.Handler.
 func (t *trouble) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (t *trouble) WithAttrs([]slog.Attr) slog.Handler               { return t }
 func (t *trouble) WithGroup(string) slog.Handler                    { return t }
@@ -231,11 +229,11 @@ func (t *trouble) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// isUs goes by the label, which has the process in it unless -label says otherwise.
+// isUs compares the label, which has the process ID in it unless -label is used.
 func (j *job) isUs(w relock.Waiter) bool {
 	label := j.label
 	if label == "" {
-		host, _ := os.Hostname() // the library has none either
+		host, _ := os.Hostname() // if it fails, it failed in the library too
 		label = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	return w.Label == label && (j.owner == "" || w.Owner == j.owner)

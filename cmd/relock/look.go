@@ -12,7 +12,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// info asks Redis who holds the lock, and shows the answer.
+// info reads from Redis who holds the lock, and prints the answer.
 func (s *stage) info() relock.Holder {
 	if s.err != nil {
 		return relock.Holder{}
@@ -30,7 +30,7 @@ func (s *stage) info() relock.Holder {
 	return h
 }
 
-// readers asks Redis how many read, and shows the answer.
+// readers reads from Redis how many read, and prints the answer.
 func (s *stage) readers() (n int) {
 	if s.err != nil {
 		return 0
@@ -49,9 +49,9 @@ func (s *stage) readers() (n int) {
 	return n
 }
 
-// queue gives an order for which the worker has to wait, and waits until it does
-// as the n-th: it tells that it waits before it stands in the queue, where its
-// inbox has to be heard first. Redis tells nobody when it does.
+// queue sends an order for which the worker must wait, and returns when the worker is n-th in the queue. It
+// polls: the worker reports the wait before it has joined the queue, because its inbox must be subscribed
+// first.
 func (s *stage) queue(w *worker, order string, n int) {
 	s.do(w, order, waits)
 	for s.err == nil {
@@ -66,11 +66,11 @@ func (s *stage) queue(w *worker, order string, n int) {
 	}
 }
 
-// watchHolders asks Redis over and over until stop who holds the lock. Stop
-// returns how often it did, and how often a writer was not alone.
+// watchHolders polls the holders until stop is called. stop returns how often it did, and how often a writer
+// was not alone.
 func (s *stage) watchHolders() (stop func() (looks, mixed int)) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	var looks, mixed int // the goroutine's until it has ended
+	var looks, mixed int // the goroutine's until ended is closed
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -96,19 +96,19 @@ func (s *stage) watchHolders() (stop func() (looks, mixed int)) {
 	}
 }
 
-// writerInCompany says whether a writer is not alone.
+// writerInCompany reports whether a writer is not alone.
 func writerInCompany(holders []relock.Holder) bool {
 	return len(holders) > 1 && slices.ContainsFunc(holders, func(h relock.Holder) bool { return !h.Read })
 }
 
-// A loaded machine is late with everything: what is asked every probeEvery and
-// answered more than stallFrom later is counted as its delay, not the lock's.
+// A loaded machine delays everything. Redis is asked every probeEvery. An answer that comes more than
+// stallFrom later counts as a delay of the machine and not of the lock.
 const (
 	probeEvery = 5 * time.Millisecond
 	stallFrom  = 25 * time.Millisecond
 )
 
-// watchStalls asks Redis over and over until stop, which returns the sum of delays.
+// watchStalls polls Redis until stop is called. stop returns the sum of the delays.
 func (s *stage) watchStalls() (stop func() (stalled time.Duration)) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	sum := make(chan time.Duration, 1)

@@ -58,7 +58,7 @@ import (
 )
 
 const (
-	exitFailed        = 1   // the demo or the doctor saw something that must not be
+	exitFailed        = 1   // a check of the demo or the doctor failed
 	exitUsage         = 64  // EX_USAGE
 	exitUnavailable   = 69  // EX_UNAVAILABLE
 	exitOutput        = 74  // EX_IOERR
@@ -70,24 +70,25 @@ const (
 )
 
 func main() {
-	// Who reads what relock says may have gone: that must end neither a hold nor the watch over
-	// a command, and change no exit status. Ignored, it would be so by the command too.
+	// The reader of relock's output may go away. That must not end a hold or the supervision of a command,
+	// and must not change the exit status. SIGPIPE is caught and not ignored, because the command would
+	// inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
-// A tool is one run of relock, with all that it may touch of its process.
+// A tool is one run of relock, with everything of its process that it uses.
 type tool struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
-	told     bool  // has said already that the lock is lost
-	unsaid   error // why something on standard output could not be written; nil: nothing
-	quiet    bool  // says nothing that the exit status says too
-	json     bool  // says one object in JSON a line
+	told     bool  // the loss of the lock was reported
+	unsaid   error // why a write to standard output failed, or nil
+	quiet    bool  // prints nothing that the exit status says too
+	json     bool  // prints one JSON object a line
 }
 
-// run is main without a process of its own: it returns the exit status.
+// run is main without the process: it returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
 	if len(args) > 0 && (args[0] == "-version" || args[0] == "--version") {
@@ -116,7 +117,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	return t.written(v.do(ctx, t, args))
 }
 
-// written is the exit status of a verb that has ended, unless its output could not be written.
+// written returns the exit status of a verb that has ended. It is exitOutput if output could not be written.
 func (t *tool) written(status int) int {
 	if status != 0 || t.unsaid == nil {
 		return status
@@ -125,24 +126,24 @@ func (t *tool) written(status int) int {
 	return exitOutput
 }
 
-// say writes for the user who asked.
+// say prints to standard output.
 func (t *tool) say(format string, args ...any) {
 	_, err := fmt.Fprintf(t.out, format, args...)
 	t.heard(err)
 }
 
-// heard remembers that standard output takes nothing, as on a full disk. A reader that has gone
-// is no failure: it wants no more.
+// heard records that standard output fails, as on a full disk. A reader that has gone is no failure: it wants
+// no more output.
 func (t *tool) heard(err error) {
 	if err != nil && t.unsaid == nil && !errors.Is(err, syscall.EPIPE) {
 		t.unsaid = err
 	}
 }
 
-// complain drops what nobody reads any more: the exit status says enough.
+// complain prints to standard error. It ignores errors, because the exit status says enough.
 func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, format, args...) }
 
-// note says something on the way, which the exit status does not need.
+// note reports progress that the exit status does not show.
 func (t *tool) note(format string, args ...any) {
 	switch {
 	case t.quiet:
@@ -153,7 +154,7 @@ func (t *tool) note(format string, args ...any) {
 	}
 }
 
-// fail says what is wrong and returns the exit status for it.
+// fail reports an error and returns the exit status for it.
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
 	told := status == exitNotAcquired || status == exitLost || status >= exitSignal
@@ -167,8 +168,8 @@ func (t *tool) fail(err error) int {
 	return status
 }
 
-// failUnlessStopped is fail where no signal has ended ctx: what went wrong came of that then,
-// and the status is the signal's, or 0 of a verb that ends with it as it is meant to.
+// failUnlessStopped is fail unless a signal has ended ctx. In that case the signal caused the error, and the
+// status is the signal's. It is 0 for a verb that is meant to end by a signal.
 func (t *tool) failUnlessStopped(ctx context.Context, err error) int {
 	switch s, is := errors.AsType[interrupted](context.Cause(ctx)); {
 	case is:
@@ -179,7 +180,7 @@ func (t *tool) failUnlessStopped(ctx context.Context, err error) int {
 	return t.fail(err)
 }
 
-// quotedAll shows arguments as they were given.
+// quotedAll quotes arguments as they were given.
 func quotedAll(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {
@@ -188,7 +189,7 @@ func quotedAll(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// takesNothing is an action of a verb without arguments.
+// takesNothing returns an action of a verb without arguments.
 func (t *tool) takesNothing(name string, fn func(context.Context) (status int)) action {
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) > 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	manDate   = "2026-11-26" // of the page's newest part
-	roffWidth = 64           // before dashes are escaped; what is longer is hard to compare
+	manDate   = "2026-11-26" // date of the page's newest part
+	roffWidth = 64           // before dashes are escaped; longer lines are hard to compare
 )
 
 const manAbout = `To read it, and to keep it:
@@ -19,7 +19,7 @@ const manAbout = `To read it, and to keep it:
   relock man >/usr/local/share/man/man1/relock.1
 `
 
-// An exit is a status of relock's own, and what it says.
+// An exit is one of relock's own exit statuses and its meaning.
 type exit struct {
 	status string
 	says   string
@@ -36,7 +36,7 @@ var exits = []exit{
 	{"127", "the command was not found"},
 }
 
-// variables are those of the environment that relock reads, and that it sets for a command.
+// variables are the environment variables that relock reads, and those that it sets for a command.
 var variables = [][2]string{
 	{"REDIS_URL", "where Redis is, unless -redis says so"},
 	{"RELOCK_PREFIX", "what begins every key in Redis, unless -prefix says so"},
@@ -52,7 +52,7 @@ func (t *tool) man(*flags) action {
 	})
 }
 
-// manual is the man page, in the macros that every man knows. It is the same everywhere.
+// manual returns the man page, in macros that every man knows. It does not depend on the machine.
 func manual() string {
 	p := &page{}
 	none := &tool{}
@@ -92,7 +92,7 @@ Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key
 	return p.String()
 }
 
-// A page is one that is being written.
+// A page is a man page that is being written.
 type page struct{ strings.Builder }
 
 func (p *page) line(text string) { p.WriteString(text + "\n") }
@@ -103,7 +103,7 @@ func (p *page) item(head, text string) {
 	p.text(text)
 }
 
-// verb leaves out the flags that stand in a part of their own.
+// verb writes a verb's section. It leaves out the flags that have a section of their own.
 func (p *page) verb(t *tool, v verb, everywhere *flags) {
 	p.line(".SS relock " + escaped(v.line()))
 	p.line(escaped(strings.ToUpper(v.brief[:1]) + v.brief[1:] + "."))
@@ -133,7 +133,7 @@ func (p *page) flag(f flagRow) {
 	p.text(f.text)
 }
 
-// paragraphs have an empty line between each two.
+// paragraphs writes paragraphs with an empty line between them.
 func (p *page) paragraphs(text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -143,7 +143,7 @@ func (p *page) paragraphs(text string) {
 	}
 }
 
-// text has lines that are filled, but for those that begin with two spaces.
+// text writes lines that man fills, except for lines that begin with two spaces.
 func (p *page) text(text string) {
 	as := false
 	for _, line := range wrapped(text, roffWidth) {
@@ -158,8 +158,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// escaped is text that roff shows as it is: no request, no escape, and dashes that can be
-// copied to a shell.
+// escaped escapes text for roff, so that it has no requests or escapes, and dashes can be copied to a shell.
 func escaped(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	if strings.HasPrefix(text, ".") {

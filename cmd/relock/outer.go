@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// runsVariable has the runs that a command is a part of, the innermost last: RELOCK_NAME and
-// RELOCK_TOKEN are of that one alone.
+// runsVariable lists the runs that a command is part of, the innermost last. RELOCK_NAME and RELOCK_TOKEN
+// only describe the innermost one.
 const runsVariable = "RELOCK_RUNS"
 
-// oneRun is a run as it stands there. Names may have spaces and colons, which this has not.
+// oneRun encodes a run for that list. Names may have spaces and colons, so they are escaped.
 func oneRun(name string, token int64) string {
 	return strconv.FormatInt(token, 10) + ":" + url.QueryEscape(name)
 }
 
-// outerRuns are the runs that this one is a part of. A relock that is older than the list says
-// by its name and token alone that it is one.
+// outerRuns returns the runs that this one is part of. A relock from before that list only sets the name and
+// the token, so they are added.
 func outerRuns(env []string) []string {
 	all := strings.Fields(lookup(env, runsVariable))
 	token, err := strconv.ParseInt(lookup(env, "RELOCK_TOKEN"), 10, 64)
@@ -29,7 +29,7 @@ func outerRuns(env []string) []string {
 	return all
 }
 
-// outerTokens are those of the outer runs of that name.
+// outerTokens returns the tokens of the outer runs of that name.
 func outerTokens(env []string, name string) (tokens []int64) {
 	for _, run := range outerRuns(env) {
 		text, of, _ := strings.Cut(run, ":")

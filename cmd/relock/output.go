@@ -11,23 +11,22 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// What -json writes: one object a line. docs/operations.md has these forms, and a test
-// holds it to them. Fields are added, and never renamed or taken away; lengths of time
-// are whole milliseconds.
+// What -json writes: one object a line. docs/operations.md has these forms, and a test compares them. Fields
+// may be added, but not renamed or removed. Durations are whole ms.
 
 type failure struct {
 	Error  string `json:"error"`
 	Status int    `json:"status"`
 }
 
-// A takenForm is a failure because somebody else has the lock.
+// A takenForm is a failure because another owner holds the lock.
 type takenForm struct {
 	failure
 	Holders   []holderForm `json:"holders"`
 	RestingMS int64        `json:"resting_ms"`
 }
 
-// failureOf is the form of an error.
+// failureOf returns the JSON form of an error.
 func failureOf(err error, status int) any {
 	f := failure{trimName(err), status}
 	if taken, is := errors.AsType[takenError](err); is {
@@ -43,13 +42,13 @@ type holderForm struct {
 	Token   int64  `json:"token"`
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
-	Label   string `json:"label"` // "" where it is not known
+	Label   string `json:"label"` // "" if unknown
 	Permits int    `json:"permits"`
 }
 
 type lockForm struct {
 	Name      string       `json:"name"`
-	Kind      string       `json:"kind"` // of a lock that was never taken: ""
+	Kind      string       `json:"kind"` // "" for a lock that was never taken
 	Holders   []holderForm `json:"holders"`
 	Waiting   int          `json:"waiting"`
 	RestingMS int64        `json:"resting_ms"`
@@ -68,10 +67,10 @@ type waiterForm struct {
 type removedForm struct {
 	Name     string       `json:"name"`
 	Removed  []holderForm `json:"removed"`
-	RestedMS int64        `json:"rested_ms"` // for which nobody could have had it
+	RestedMS int64        `json:"rested_ms"` // how long nobody could have had it
 }
 
-// tell writes one object.
+// tell prints one object.
 func (t *tool) tell(to io.Writer, object any) (status int) {
 	if err := json.NewEncoder(to).Encode(object); to == t.out {
 		t.heard(err)

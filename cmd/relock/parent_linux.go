@@ -2,6 +2,6 @@ package main
 
 import "syscall"
 
-// dieWithParent has the kernel kill the command when relock is killed: nothing
-// then renews the lock, and nobody else would stop the command.
+// dieWithParent makes the kernel kill the command when relock is killed. Otherwise the command would go on
+// while nothing renews the lock.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

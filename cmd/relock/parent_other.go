@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing where the kernel has no such service.
+// dieWithParent does nothing: this kernel has no such service.
 func dieWithParent(*syscall.SysProcAttr) {}

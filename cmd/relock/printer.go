@@ -31,9 +31,10 @@ func (p *printer) paint(style, s string) string {
 
 func (p *printer) title(s string) { p.say("\n%s\n", p.paint(bold, s)) }
 
-// line is one thing that happened, at the time at which its process saw it.
+// line prints one event, with the time at which its process saw it.
 func (p *printer) line(at time.Time, who, what string) {
-	// Wall clocks: those of other processes know nothing of our monotonic one.
+	// Wall clocks, because the event's time comes from another process and has no monotonic reading that we
+	// could use.
 	elapsed := fmt.Sprintf("%7.2fs", at.Round(0).Sub(p.began.Round(0)).Seconds())
 	p.say("%s  %-18s %s\n", p.paint(faint, elapsed), who, what)
 }

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// reaps says whether processes whose parent has ended become relock's: it is the first process, as in a
-// container, or has been made a reaper.
+// reaps reports whether orphaned processes become relock's children: relock is the first process, as in a
+// container, or was made a reaper.
 func reaps() bool {
 	const getChildSubreaper = 37 // PR_GET_CHILD_SUBREAPER
 	var is int32
@@ -18,16 +18,16 @@ func reaps() bool {
 	return os.Getpid() == 1 || errno == 0 && is != 0
 }
 
-// onlyZombies says whether all processes of a group wait to be reaped, as far as /proc shows.
+// onlyZombies reports whether all processes of a group are zombies, as far as /proc shows.
 func onlyZombies(group int) bool {
-	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	found := false
 	for _, path := range all {
 		stat, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}
-		// The name stands in brackets, and may have some of its own.
+		// The name is in parentheses, and may have some of its own.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
 			continue

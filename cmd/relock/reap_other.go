@@ -4,8 +4,8 @@ package main
 
 import "os"
 
-// reaps says whether processes whose parent has ended become relock's.
+// reaps reports whether orphaned processes become relock's children.
 func reaps() bool { return os.Getpid() == 1 }
 
-// onlyZombies is known on Linux alone.
+// onlyZombies is only known on Linux.
 func onlyZombies(int) bool { return false }

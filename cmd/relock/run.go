@@ -51,17 +51,17 @@ type job struct {
 	patience
 	name    string
 	owner   string
-	about   []relock.Option // what it tells of itself
-	label   string          // of that
+	about   []relock.Option // its label, for the client
+	label   string          // the text of that label
 	fair    bool
 	read    bool // for reading, or
-	write   bool // for writing; neither: a lock that nobody shares
-	runs    int  // at a time; 0: one
+	write   bool // for writing; neither: an exclusive lock
+	runs    int  // how many at a time; 0: one
 	ttl     time.Duration
 	grace   time.Duration
-	atLeast time.Duration // 0: as long as the command lasts
-	every   time.Duration // 0: whenever the lock is to be had
-	unrun   int           // the status if the interval has had its run
+	atLeast time.Duration // 0: only while the command runs
+	every   time.Duration // 0: no interval
+	unrun   int           // the exit status if another run has used the interval
 	command []string
 	trouble trouble
 }
@@ -88,7 +88,7 @@ func (t *tool) run(fs *flags) action {
 	}
 }
 
-// flags are those of a command, and of the lock that it runs under.
+// flags declares the flags of a command and of its lock.
 func (j *job) flags(fs *flags) {
 	j.lockFlags(fs)
 	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: from SIGTERM to SIGKILL when the lock is lost (default 10s)")
@@ -97,7 +97,7 @@ func (j *job) flags(fs *flags) {
 	j.server.flags(fs, j.env)
 }
 
-// take reads what stands after the flags.
+// take reads the arguments after the flags.
 func (j *job) take(words, command []string) error {
 	if len(words) == 0 || len(command) == 0 {
 		return errors.New("want: relock run [flags] NAME command ...; see relock run -h")
@@ -115,9 +115,9 @@ func (j *job) take(words, command []string) error {
 	return j.consistent()
 }
 
-// notify asks for the signals that are passed on. HUP and INT stay ignored, by the command too, if
-// they were when relock started: nohup has to work. Of other signals Go does not tell a
-// program that they were ignored.
+// notify subscribes to the signals that are passed on. HUP and INT stay ignored, for the command too, if they
+// were ignored when relock started, so that nohup works. For other signals Go does not tell a program that
+// they were ignored.
 func notify(signals chan<- os.Signal) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(s) {
@@ -126,13 +126,13 @@ func notify(signals chan<- os.Signal) {
 	}
 }
 
-// do runs the command under the lock. An error means that it was not started, or
-// that the lock was lost.
+// do runs the command under the lock. It returns an error if the command was not started, or if the lock was
+// lost.
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
 	return j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
 }
 
-// under calls fn with a hold, and releases it.
+// under calls fn with a hold, and releases the hold.
 func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relock.Hold) (int, error)) (status int, err error) {
 	var hold *relock.Hold
 	var l *link
@@ -147,7 +147,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	}
 	if err != nil {
 		if hold != nil {
-			_ = hold.Release() // a failure ends with the lease; the signal is what to tell
+			_ = hold.Release() // if this fails, the lease ends the hold; the signal is what must be reported
 		}
 		return 0, err
 	}
@@ -155,10 +155,10 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	stop := l.hurry(signals)
 	defer stop()
 	released := hold.Release()
-	l.lost = errors.Is(released, relock.ErrLost) // its Redis may not answer: the status must not wait for that
+	l.lost = errors.Is(released, relock.ErrLost) // Redis may not answer, and the exit status must not wait for that
 	l.close()
 	switch {
-	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // a signal has cut it short, or Redis is silent
+	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // interrupted by a signal, or Redis is silent
 		j.note("%s; its lease ends it", trimName(released))
 	case l.lost:
 		return 0, released
@@ -179,39 +179,39 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	return lock.Acquire(ctx)
 }
 
-// within refuses a wait without an end for runs that this one is a part of. It returns the hold
-// where it has to ask for one to know.
+// within refuses a wait that could not end, because this run is part of a run that holds the same lock. If it
+// must acquire the lock to find out, it returns the hold.
 func (j *job) within(ctx context.Context, lock *relock.Lock) (*relock.Hold, error) {
 	outer := outerTokens(j.env, j.name)
 	if len(outer) == 0 || j.bounded {
 		return nil, nil
 	}
-	info, _ := lock.Info(ctx) // asking for the lock says what is the matter
+	info, _ := lock.Info(ctx) // an error will come back from the lock request
 	ours := slices.DeleteFunc(slices.Clone(info.Holders), func(h relock.Holder) bool { return !slices.Contains(outer, h.Token) })
 	switch {
 	case len(ours) == 0, slices.ContainsFunc(info.Holders, j.reenters):
 		return nil, nil
-	case j.runs > 0 && (info.Kind != "semaphore" || len(ours) < j.runs): // the others' permits come back
+	case j.runs > 0 && (info.Kind != "semaphore" || len(ours) < j.runs): // the other runs return their permits
 		return nil, nil
 	case j.read && !slices.ContainsFunc(ours, func(h relock.Holder) bool { return !h.Read }):
-		// Beside a reader only a writer is in the way: one that waits for that reader.
+		// If a reader holds, only a waiting writer is in the way, and that writer waits for this outer run.
 		if hold, err := lock.TryAcquire(ctx, 0); !errors.Is(err, relock.ErrNotAcquired) {
-			return hold, nil // or nil: asking again says what is the matter
+			return hold, nil // or nil: the next request returns the error
 		}
 	}
 	return nil, fmt.Errorf("%q is held by a run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
 }
 
-// reenters says whether this run has its lock at once, as a hold of the same owner.
+// reenters reports whether this run gets the lock at once, as a hold of the same owner.
 func (j *job) reenters(h relock.Holder) bool { return j.owner != "" && h.Owner == j.owner }
 
-// An interrupted says that a signal ended the wait for the lock.
+// An interrupted is the signal that ended the wait for the lock.
 type interrupted struct{ syscall.Signal }
 
 func (i interrupted) Error() string { return i.String() + " while waiting" }
 
-// interruptible calls fn, whose context a signal ends. A signal that comes at
-// the last moment counts too: the command is not started then.
+// interruptible calls fn with a context that a signal ends. A signal at the last moment counts too: then the
+// command is not started.
 func (j *job) interruptible(ctx context.Context, signals <-chan os.Signal, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -231,8 +231,7 @@ func (j *job) interruptible(ctx context.Context, signals <-chan os.Signal, fn fu
 	return err
 }
 
-// environ is what the command gets. What an outer relock run said of its own
-// lock is not said of this one.
+// environ returns the command's environment. It replaces what an outer relock run has set for its own lock.
 func (j *job) environ(token int64) []string {
 	env := slices.DeleteFunc(slices.Clone(j.env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -246,7 +245,7 @@ func (j *job) environ(token int64) []string {
 	return env
 }
 
-// notStarted is the exit status of a command that could not be started.
+// notStarted returns the exit status of a command that could not be started.
 func notStarted(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitNotFound

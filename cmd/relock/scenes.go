@@ -10,7 +10,7 @@ import (
 
 const (
 	counters   = 4
-	increments = 25 // of each
+	increments = 25 // by each worker
 )
 
 func contention(s *stage) []check {
@@ -31,7 +31,7 @@ func contention(s *stage) []check {
 	return c.checks()
 }
 
-// count lets all workers count at once, and returns what they have counted.
+// count makes all workers count at the same time, and returns their increments.
 func (s *stage) count(workers []*worker, how string, shown int) (seen []event) {
 	s.bulk, s.shown = true, shown
 	for _, w := range workers {
@@ -100,11 +100,11 @@ func crash(s *stage) []check {
 	var c takeover
 	c.before = s.do(holder, "lock", locked).Token
 	s.do(waiter, "lock", waits)
-	s.rest(demoTTL / 2) // once renewed, and half way to the next time
+	s.rest(demoTTL / 2) // the lease was renewed once, and half the time to the next renewal has passed
 	s.signal(holder, syscall.SIGKILL, "SIGKILL")
 	s.await(holder, gone)
-	// Asked once nothing can renew the lease any more. The answer is as of a
-	// moment between these two.
+	// Read when nothing can renew the lease any more. The answer belongs to an instant between these two
+	// times.
 	c.asked = time.Now()
 	c.lease = s.info().TTL
 	c.answered = time.Now()
@@ -129,8 +129,7 @@ func pause(s *stage) []check {
 	p.entered, p.after = in.At, in.Token
 	s.do(second, "store second", wrote)
 	s.rest(150 * time.Millisecond)
-	// These are what the first process finds to do when it wakes up, before
-	// anybody can tell it anything.
+	// The first process finds these orders when it wakes up, before anybody can tell it anything.
 	s.send(first, "ask")
 	s.send(first, "store late")
 	p.woken = s.signal(first, syscall.SIGCONT, "SIGCONT")
@@ -168,7 +167,7 @@ func fairness(s *stage) []check {
 	}
 	s.rest(150 * time.Millisecond)
 	s.do(at["first"], "unlock", unlocked)
-	// C holds until the first has come back, so that it does so behind all others.
+	// C holds until the first has come back, so that the first joins behind all others.
 	join("first", 4)
 	for _, name := range []string{"A", "D", "B"} {
 		s.send(at[name], "unlock")
@@ -181,7 +180,7 @@ func fairness(s *stage) []check {
 	return q.checks()
 }
 
-// visit is one stay in the lock, of a worker that has been told to unlock.
+// visit returns one stay in the lock, of a worker that was told to unlock.
 func (s *stage) visit(w *worker) visit {
 	in, out := s.await(w, locked), s.await(w, unlocks)
 	s.await(w, unlocked)
@@ -201,7 +200,7 @@ func sharing(s *stage) []check {
 	s.send(r1, "unlock")
 	f.first = visit{token: one.Token, in: one.At, out: s.await(r1, unlocks).At}
 	s.await(r1, unlocked)
-	s.rest(150 * time.Millisecond) // for whoever would come in too early
+	s.rest(150 * time.Millisecond) // for a process that would enter too early
 	s.send(r2, "unlock")
 	f.second = visit{token: two.Token, in: two.At, out: s.await(r2, unlocks).At}
 	in := s.await(writer, locked)

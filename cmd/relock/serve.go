@@ -23,7 +23,7 @@ same as JSON is at /locks.json and /lock.json?name=NAME. It ends with INT or TER
 its status is 0 then.
 `
 
-// A view is a page that relock serves.
+// A view is the page that relock serves.
 type view struct {
 	*tool
 	server
@@ -39,7 +39,7 @@ func (t *tool) serve(fs *flags) action {
 	return t.takesNothing("serve", v.show)
 }
 
-// show serves until a signal comes.
+// show serves the page until a signal comes.
 func (v *view) show(ctx context.Context) (status int) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -53,7 +53,7 @@ func (v *view) show(ctx context.Context) (status int) {
 		return v.failUnlessStopped(ctx, err)
 	}
 	defer l.close()
-	for _, err := range l.locks.Locks(ctx, v.match) { // a pattern that is none, or a user who may not scan
+	for _, err := range l.locks.Locks(ctx, v.match) { // an invalid pattern, or a user who may not scan
 		if err != nil {
 			return v.failUnlessStopped(ctx, err)
 		}
@@ -77,12 +77,12 @@ func (v *view) flags(fs *flags) {
 	v.server.flags(fs, v.env)
 }
 
-// open listens. A page that may end grants is for this machine.
+// open listens. A page that may end grants only listens on this machine.
 func (v *view) open(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	at, err := config.Listen(ctx, "tcp", v.listen)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
-		return nil, err // the arguments are right, and another time they will do
+		return nil, err // no usage error: the same arguments may work later
 	}
 	if err != nil {
 		return nil, usageError{err}
@@ -102,8 +102,8 @@ func (v *view) options(addr string) (opts []relockweb.Option) {
 	return opts
 }
 
-// checked answers those alone who ask for a host that is known. A site can have its own name
-// lead to this machine, and would read along with the browser that asks for it.
+// checked only answers requests for a known host name. Otherwise a web site could let its own name resolve to
+// this machine, and read the page through a visitor's browser.
 func (v *view) checked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !v.known(r.Host) {
@@ -123,7 +123,7 @@ func (v *view) known(host string) bool {
 	return err == nil || host == "localhost" || slices.Contains(v.hosts, host)
 }
 
-// answer serves until ctx ends, and then those who are being answered.
+// answer serves until ctx ends, and then finishes the requests in progress.
 func (v *view) answer(ctx context.Context, at net.Listener, h http.Handler) error {
 	web := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	failed := make(chan error, 1)
@@ -136,7 +136,7 @@ func (v *view) answer(ctx context.Context, at net.Listener, h http.Handler) erro
 	last, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if web.Shutdown(last) != nil {
-		_ = web.Close() // whoever is left has had their time
+		_ = web.Close() // the requests that are left have had their time
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err

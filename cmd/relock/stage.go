@@ -20,9 +20,8 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// A stage is where one scene plays: its workers, and what they have told. After
-// the first error everything it does is nothing, and err says what it was: so a
-// scene reads as what happens.
+// A stage runs one scene: its workers and what they have reported. After the first error all its methods do
+// nothing, and err keeps that error. So a scene reads as a sequence of steps.
 type stage struct {
 	*printer
 	tool   *tool
@@ -35,18 +34,18 @@ type stage struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the workers' readers
-	bulk   bool           // they all count at once: only so many events are shown
+	bulk   bool           // all workers count at the same time: only some events are printed
 	shown  int
 }
 
-// A worker is a process of its own.
+// A worker is a process that the demo has started.
 type worker struct {
 	name    string
 	process *os.Process
 	orders  io.WriteCloser
-	told    []event // and not yet awaited
+	told    []event // not yet awaited
 
-	complaint bytes.Buffer // its standard error, once it is gone
+	complaint bytes.Buffer // its standard error, to be read once it has ended
 }
 
 func newStage(ctx context.Context, t *tool, at server, l *link, p *printer, name string) *stage {
@@ -55,7 +54,7 @@ func newStage(ctx context.Context, t *tool, at server, l *link, p *printer, name
 	return s
 }
 
-// close kills whoever is left, stopped or not, and waits until all are gone.
+// close kills the workers that are left, stopped or not, and waits until all have ended.
 func (s *stage) close() {
 	s.cancel()
 	s.wg.Wait()
@@ -67,7 +66,7 @@ func (s *stage) fail(err error) {
 	}
 }
 
-// start starts a worker and waits until it has reached Redis.
+// start starts a worker, and waits until it has reached Redis.
 func (s *stage) start(name, owner string) *worker {
 	w := &worker{name: name}
 	if s.err == nil {
@@ -103,7 +102,7 @@ func (s *stage) spawn(w *worker) error {
 	return nil
 }
 
-// listen hands on what a worker tells, until it is gone.
+// listen passes on what a worker reports, until it has ended.
 func (s *stage) listen(w *worker, cmd *exec.Cmd, out io.Reader) {
 	hand := func(e event) {
 		e.from = w
@@ -127,7 +126,7 @@ func (s *stage) listen(w *worker, cmd *exec.Cmd, out io.Reader) {
 	hand(event{At: time.Now(), What: gone, Detail: end})
 }
 
-// send gives an order, without waiting for what comes of it.
+// send sends an order and does not wait for its result.
 func (s *stage) send(w *worker, order string) {
 	if s.err == nil {
 		if _, err := io.WriteString(w.orders, order+"\n"); err != nil {
@@ -136,14 +135,14 @@ func (s *stage) send(w *worker, order string) {
 	}
 }
 
-// do gives an order and waits for what is to come of it.
+// do sends an order and waits for the event that it leads to.
 func (s *stage) do(w *worker, order, what string) event {
 	s.send(w, order)
 	return s.await(w, what)
 }
 
-// await returns the worker's first such event that nobody has awaited yet, and
-// shows what else happens meanwhile.
+// await returns the worker's first event of that kind that was not awaited yet. In the meantime it prints all
+// other events.
 func (s *stage) await(w *worker, what string) event {
 	for s.err == nil {
 		if i := slices.IndexFunc(w.told, func(e event) bool { return e.What == what }); i >= 0 {
@@ -160,7 +159,7 @@ func (s *stage) await(w *worker, what string) event {
 	return event{}
 }
 
-// rest lets time pass, for the reader to see things happen one by one.
+// rest lets time pass, so that a reader can follow.
 func (s *stage) rest(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -169,7 +168,7 @@ func (s *stage) rest(d time.Duration) {
 	}
 }
 
-// next takes in one event, unless over comes first.
+// next handles one event, unless over comes first.
 func (s *stage) next(over <-chan time.Time, what string) bool {
 	select {
 	case e := <-s.events:
@@ -204,7 +203,7 @@ func (s *stage) show(e event) {
 	s.line(e.At, fmt.Sprintf("%s/%d", e.from.name, e.from.process.Pid), text)
 }
 
-// signal sends a signal to a worker, and says so.
+// signal sends a signal to a worker, and prints that.
 func (s *stage) signal(w *worker, sig syscall.Signal, name string) (at time.Time) {
 	at = time.Now()
 	if s.err == nil {

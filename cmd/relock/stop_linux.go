@@ -7,19 +7,19 @@ import (
 	"unsafe"
 )
 
-// hearStops asks for the signal that a shell stops relock's own group with, as where its
-// input is no terminal and the command not in the foreground.
+// hearStops subscribes to the signal by which a shell stops relock's own group. A shell does that if relock's
+// input is no terminal and the command is not in the foreground.
 func hearStops(to chan<- os.Signal) {
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(to, syscall.SIGTSTP)
 	}
 }
 
-// letStop lets that signal stop relock again, until heed is called. Once it has been
-// asked for, Go goes on to catch it, and drops it where nobody asks any more. SIGSTOP
-// will not do: it would stop relock also where nobody is there who could continue it.
+// letStop lets that signal stop relock again, until heed is called. Go keeps catching a signal that was once
+// subscribed to, and drops it if nobody is subscribed. SIGSTOP is no replacement: it would also stop a relock
+// that nobody can continue.
 func letStop() (heed func()) {
-	var was, byDefault [64]byte // a sigaction, which is all zeros for SIG_DFL
+	var was, byDefault [64]byte // a sigaction; all zeros mean SIG_DFL
 	act := func(now, old *[64]byte) {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP),
 			uintptr(unsafe.Pointer(now)), uintptr(unsafe.Pointer(old)), 8, 0, 0)

@@ -4,7 +4,7 @@ package main
 
 import "os"
 
-// Elsewhere relock stops alone where its input is no terminal.
+// Here a relock whose input is no terminal stops without its command.
 func hearStops(chan<- os.Signal) {}
 
 func letStop() (heed func()) { return func() {} }

@@ -8,15 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The demo's protected resources: a counter that knows nothing of locks, and a
-// store that looks at tokens.
+// The demo's protected resources: a counter that knows nothing of locks, and a store that checks tokens.
 
 func counterKey(prefix string) string { return prefix + ":counter" }
 func storeKey(prefix string) string   { return prefix + ":store" }
 
-// checked is how a resource protects itself from holders that do not know yet
-// that they are none: it remembers the largest token and refuses smaller ones.
-// It compares texts: a token has 19 digits, and Lua counts to 16.
+// checked shows how a resource protects itself from holders that do not know of their loss. It remembers the
+// largest token and refuses smaller ones. It compares texts, because a token has 19 digits and a number in
+// Lua only 16.
 var checked = redis.NewScript(`
 if ARGV[1] < (redis.call('HGET', KEYS[1], 'token') or '') then
   return 0

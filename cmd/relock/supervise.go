@@ -16,38 +16,37 @@ import (
 )
 
 const (
-	// groupPoll is how often a group without its leader is looked at: nothing tells
-	// when the last of it has ended.
+	// groupPoll is how often a group without its leader is checked, because no event tells when its last
+	// process has ended.
 	groupPoll = 20 * time.Millisecond
-	// zombiePolls is how many of these looks there are for each one at zombies, which costs more.
+	// zombiePolls is how many checks there are for each check for zombies, which costs more.
 	zombiePolls = 10
-	// unstopped is after how long relock, where it has not been stopped beside its
-	// command, takes it that nobody is there who would continue it.
+	// unstopped is how long relock waits to be stopped together with its command. After that nobody is there
+	// who would continue relock.
 	unstopped = 200 * time.Millisecond
-	// unread is how long, after the command has ended, somebody may take to read that the
-	// lock was lost.
+	// unread is how long, after the command has ended, relock waits until the message of the loss is read.
 	unread = time.Second
 )
 
-// A child is the command while it runs.
+// A child is the running command.
 type child struct {
 	*job
 	hold    *relock.Hold
 	tty     terminal
-	pid     int // its own, and its process group's
+	pid     int // of the process and its process group
 	changes chan syscall.WaitStatus
-	control chan os.Signal // SIGTSTP and SIGCONT, of a shell's job control
+	control chan os.Signal // SIGTSTP and SIGCONT, from a shell's job control
 	stopped bool
-	reaps   bool            // what others leave behind becomes relock's
-	asked   bool            // to stop, by a signal to relock itself
-	heed    func()          // of such signals again
-	said    <-chan struct{} // closed once the loss has been told
+	reaps   bool            // orphans become relock's children
+	asked   bool            // a signal asked relock itself to stop
+	heed    func()          // catches such signals again
+	said    <-chan struct{} // closed when the loss was reported
 }
 
-// supervise runs the command until it ends, and stops it when the lock is lost.
+// supervise runs the command until it ends, and stops it if the lock is lost.
 func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan os.Signal) (status int, err error) {
-	// Linux kills the command when the thread ends that started it, so that
-	// thread must be here for as long as the command is.
+	// Linux kills the command when the thread that started it ends. So that thread must live as long as the
+	// command.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -77,13 +76,13 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	go func() {
 		defer close(c.changes)
 		c.wait()
-		_ = cmd.Wait() // for its output to be copied; it has been waited for
+		_ = cmd.Wait() // only to copy its output; the process was waited for before
 	}()
 	return c.watch(ctx, signals), nil
 }
 
-// wait tells of each stop of the command, and then of its end. Whatever else relock has become the
-// parent of is waited for too: else it stays a zombie.
+// wait reports each stop of the command, and then its end. It also waits for orphans that became relock's
+// children, because they would stay zombies otherwise.
 func (c *child) wait() {
 	who := c.pid
 	if c.reaps {
@@ -102,16 +101,16 @@ func (c *child) wait() {
 	}
 }
 
-// signal fails where all of the group have just ended.
+// signal sends a signal to the group. It fails if all processes of the group have just ended.
 func (c *child) signal(s syscall.Signal) {
 	_ = syscall.Kill(-c.pid, s)
 	if c.stopped && s != syscall.SIGTSTP {
-		_ = syscall.Kill(-c.pid, syscall.SIGCONT) // it hears nothing before
+		_ = syscall.Kill(-c.pid, syscall.SIGCONT) // a stopped command receives no signal before that
 		c.stopped = false
 	}
 }
 
-// watch waits for the command, and passes on what it has to know.
+// watch waits for the command, and passes on signals and the loss.
 func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 	lost, stop := c.hold.Lost(), ctx.Done()
 	var kill, goOn <-chan time.Time
@@ -122,7 +121,7 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 		case s := <-c.control:
 			if s == syscall.SIGTSTP {
 				c.asked = true
-				c.signal(syscall.SIGTSTP) // relock follows when the command has stopped
+				c.signal(syscall.SIGTSTP) // relock stops too, when the command has stopped
 			} else {
 				goOn = nil
 				c.goOn()
@@ -150,11 +149,11 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 	}
 }
 
-// tellLoss does not wait for who reads it: a pipe that is full, or a terminal that Ctrl-S
-// has stopped, takes nothing, and the command is to be killed after the grace nevertheless.
+// tellLoss reports the loss without waiting for its reader. A full pipe, or a terminal that Ctrl-S has
+// stopped, takes nothing, and the command must be killed after the grace all the same.
 func (c *child) tellLoss() {
 	c.told = true
-	teller, said := *c.tool, make(chan struct{}) // a copy: the tool may be given another stderr
+	teller, said := *c.tool, make(chan struct{}) // a copy, because the tool may get another stderr
 	c.said = said
 	go func() {
 		defer close(said)
@@ -162,8 +161,8 @@ func (c *child) tellLoss() {
 	}()
 }
 
-// finishTelling gives who reads it a moment at the end. Nothing more is said to a reader
-// that takes nothing: the exit status tells the loss too.
+// finishTelling gives the reader a moment at the end. After that nothing more is said to a reader that takes
+// nothing. The exit status shows the loss too.
 func (c *child) finishTelling() {
 	select {
 	case <-c.said:
@@ -172,9 +171,9 @@ func (c *child) finishTelling() {
 	}
 }
 
-// suspend stops relock because its command has been stopped, as by Ctrl-Z: the shell sees
-// a job that is stopped, and has its terminal again. Who is in relock's group is part of
-// that job. Where no shell is there to continue it, the kernel does not stop it.
+// suspend stops relock because its command was stopped, for example by Ctrl-Z. The shell then sees a stopped
+// job, and gets its terminal back. All of relock's group belongs to that job. If no shell is there to
+// continue it, the kernel does not stop it.
 func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
 	if c.hold.Err() != nil {
 		c.stopped = true
@@ -183,24 +182,24 @@ func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
 	}
 	c.stopped = true
 	if c.tty.in == nil && !c.asked {
-		return nil // no shell's business, but somebody's
+		return nil // stopped by somebody other than the shell
 	}
 	c.asked = false
 	if c.tty.of(c.pid) && by != syscall.SIGTSTP && by != syscall.SIGSTOP {
-		c.goOn() // it asked for the terminal before that was its own
+		c.goOn() // it used the terminal before the terminal was its own
 		return nil
 	}
 	c.tty.takeBack(c.pid)
 	c.heed = letStop()
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	if by == syscall.SIGSTOP {
-		return nil // somebody means it
+		return nil // somebody stopped it on purpose
 	}
 	return time.NewTimer(unstopped).C
 }
 
-// goOn continues the command after relock has been continued, with the terminal if the
-// shell has given it to relock's group. A hold that is lost has its command ended instead.
+// goOn continues the command after relock was continued. The command gets the terminal if the shell has given
+// it to relock's group. If the hold was lost in the meantime, goOn ends the command instead.
 func (c *child) goOn() {
 	c.heed()
 	if c.hold.Err() != nil {
@@ -214,13 +213,13 @@ func (c *child) goOn() {
 	}
 }
 
-// ended waits for what the command has left, and returns the exit status that a shell
-// would have for it.
+// ended waits for the processes that the command has left, and returns the exit status that a shell would
+// return.
 func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal, kill <-chan time.Time) int {
 	if lost {
 		c.awaitGroup(signals, kill)
 	}
-	<-c.changes // until its output has been copied
+	<-c.changes // wait until its output was copied
 	if lost {
 		c.finishTelling()
 	}
@@ -230,8 +229,8 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal
 	return ws.ExitStatus()
 }
 
-// awaitGroup waits for the rest of the group, whose leader has ended: after a loss
-// nothing of it may go on. A nil kill means that they have been killed.
+// awaitGroup waits for the rest of a group whose leader has ended, because after a loss nothing of it may go
+// on. A nil kill means that the group was killed.
 func (c *child) awaitGroup(signals <-chan os.Signal, kill <-chan time.Time) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
@@ -247,8 +246,8 @@ func (c *child) awaitGroup(signals <-chan os.Signal, kill <-chan time.Time) {
 	}
 }
 
-// anyLeft says whether any process of the group may go on. A zombie does not, but the system counts
-// it until its parent waits for it: relock, where it reaps, or a parent that never does.
+// anyLeft reports whether any process of the group may still run. Zombies do not run, but the system counts
+// them until their parent waits for them: relock, if it reaps, or a parent that never does.
 func (c *child) anyLeft(closely bool) bool {
 	for c.reaps {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {

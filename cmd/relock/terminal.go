@@ -10,15 +10,15 @@ import (
 	"unsafe"
 )
 
-// A terminal is the one that the command is to have while relock has it. The command's
-// process group is its own, so without that a command that asks the user something
-// would be stopped like a job in the background. The zero terminal is none.
+// A terminal is relock's terminal, which it passes to the command. The command has its own process group.
+// Without the terminal, a command that asks the user something would be stopped like a job in the background.
+// The zero value is no terminal.
 type terminal struct {
 	in   *os.File
-	ours bool // when it was looked at: one that runs in the background must not take it
+	ours bool // at the first look; a relock in the background must not take it
 }
 
-// terminalOf returns the terminal that in is.
+// terminalOf returns in as a terminal, if it is one.
 func terminalOf(in io.Reader) terminal {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -31,37 +31,37 @@ func terminalOf(in io.Reader) terminal {
 	return terminal{f, int(owner) == syscall.Getpgrp()}
 }
 
-// attributes of a command that gets a process group of its own, and the terminal.
+// attributes returns the attributes of a command with its own process group and the terminal.
 func (t terminal) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(a)
 	if t.ours {
-		// The new group asks for the terminal from the background, which stops
-		// whoever does not ignore this signal; so does relock in takeBack.
+		// The new group takes the terminal from the background. That stops a process that does not ignore
+		// this signal. The same holds for relock in takeBack.
 		signal.Ignore(syscall.SIGTTOU)
 		a.Foreground, a.Ctty = true, int(t.in.Fd())
 	}
 	return a
 }
 
-// started ends what attributes began.
+// started undoes what attributes changed for the start.
 func (t terminal) started() {
 	if t.ours {
 		signal.Reset(syscall.SIGTTOU)
 	}
 }
 
-// of says whether the terminal is a group's.
+// of reports whether the terminal belongs to a group.
 func (t terminal) of(group int) bool {
 	var owner int32
 	return t.in != nil && ioctl(t.in, syscall.TIOCGPGRP, &owner) == nil && int(owner) == group
 }
 
-// takeBack makes the terminal relock's again, if it is the command's: a script that ran it
-// may go on to read.
+// takeBack gives the terminal back to relock if the command has it, because a script that runs relock may go
+// on to read.
 func (t terminal) takeBack(from int) { t.pass(from, syscall.Getpgrp()) }
 
-// give makes it the command's, if it is relock's.
+// give gives the terminal to the command if relock has it.
 func (t terminal) give(to int) { t.pass(syscall.Getpgrp(), to) }
 
 func (t terminal) pass(from, to int) {
@@ -71,7 +71,7 @@ func (t terminal) pass(from, to int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	group := int32(to)
-	_ = ioctl(t.in, syscall.TIOCSPGRP, &group) // fails where the terminal has gone
+	_ = ioctl(t.in, syscall.TIOCSPGRP, &group) // fails if the terminal has gone
 }
 
 func ioctl(f *os.File, request uintptr, group *int32) error {
@@ -82,8 +82,8 @@ func ioctl(f *os.File, request uintptr, group *int32) error {
 	return nil
 }
 
-// colored says whether out may get escape codes: it is a terminal that knows
-// them, and nobody has said that they are not wanted.
+// colored reports whether out may get escape codes: it is a terminal that knows them, and the user has not
+// refused them.
 func colored(out io.Writer, env []string) bool {
 	return lookup(env, "NO_COLOR") == "" && lookup(env, "TERM") != "dumb" && isTerminal(out)
 }

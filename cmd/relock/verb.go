@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// A verb is one of relock's commands. What runs them, their help, the man page and
-// completion are all made of these, and of the flags that begin declares.
+// A verb is one of relock's commands. Their execution, help, man page and completion are all made from these
+// values, and from the flags that begin declares.
 type verb struct {
 	name  string
-	args  string // as the help shows them
-	brief string // what it does, behind its name
-	about string // what the help says before the flags
-	after string // and behind them
+	args  string // as in the help
+	brief string // what it does, after its name
+	about string // the help before the flags
+	after string // the help after the flags
 	begin func(*tool, *flags) action
 }
 
-// An action is what a verb does once its flags have been read. What stands behind the
-// arguments that it names, or behind a "--", is more.
+// An action executes a verb once its flags have been read. more has the arguments after the named ones, or
+// after a "--".
 type action func(ctx context.Context, words, more []string) (status int)
 
-// verbs are all of them, in the order of the help.
+// verbs returns all verbs, in the order of the help.
 func verbs() []verb {
 	return []verb{
 		{"demo", "[flags]", "processes that contend, crash, pause and share; needs no Redis", demoAbout, "", (*tool).demo},
@@ -56,7 +56,7 @@ func verbOf(name string) (v verb, known bool) {
 	return all[i], true
 }
 
-// do reads the verb's arguments, and has it done.
+// do reads the verb's arguments and executes it.
 func (v verb) do(ctx context.Context, t *tool, args []string) (status int) {
 	fs, act := v.flags(t)
 	words, more, err := divide(fs, args, v.names())
@@ -70,7 +70,7 @@ func (v verb) do(ctx context.Context, t *tool, args []string) (status int) {
 	return act(ctx, words, more)
 }
 
-// flags are those of the verb's own, and those of every verb.
+// flags returns the verb's own flags together with those of every verb.
 func (v verb) flags(t *tool) (*flags, action) {
 	fs := newFlags()
 	act := v.begin(t, fs)
@@ -78,10 +78,10 @@ func (v verb) flags(t *tool) (*flags, action) {
 	return fs, act
 }
 
-// aCommand stands in a verb's arguments for a command with arguments of its own.
+// aCommand is the name of an argument that is a command with its own arguments.
 const aCommand = "command"
 
-// places are the verb's arguments that are no flags, as the help calls them.
+// places returns the names of the verb's arguments, without flags, as the help shows them.
 func (v verb) places() (places []string) {
 	for place := range strings.FieldsSeq(v.args) {
 		if place = strings.Trim(place, "[]"); place != "flags" && place != "..." && place[0] != '-' {
@@ -91,7 +91,7 @@ func (v verb) places() (places []string) {
 	return places
 }
 
-// names says how many arguments stand before a command.
+// names returns how many arguments stand before a command.
 func (v verb) names() int {
 	places := v.places()
 	if i := slices.Index(places, aCommand); i >= 0 {
@@ -100,10 +100,10 @@ func (v verb) names() int {
 	return len(places)
 }
 
-// line is the verb with its arguments.
+// line returns the verb with its arguments.
 func (v verb) line() string { return strings.TrimSpace(v.name + " " + v.args) }
 
-// usage is the list of all verbs.
+// usage returns the list of all verbs.
 func usage() string {
 	b := &strings.Builder{}
 	b.WriteString("relock: " + purpose + "\n\n")
@@ -119,7 +119,7 @@ const (
 	whereRedisIs = "Redis is found by -redis, else by REDIS_URL, else at " + defaultURL + "."
 )
 
-// help is what -h says.
+// help returns the text of -h.
 func (v verb) help(t *tool) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "relock %s: %s\n", v.line(), v.brief)

@@ -18,19 +18,19 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// workerCommand is the hidden command that a demo starts its processes with.
+// workerCommand is the hidden command with which the demo starts its processes.
 const workerCommand = "demo-worker"
 
-// A role is the first line that a worker reads. It is no argument, since the
-// URL may have a password in it.
+// A role is the first line that a worker reads. It is not an argument, because the URL may have a password in
+// it.
 type role struct {
 	URL, Prefix, Lock, Owner string
 }
 
-// An event is what a worker tells: one JSON object a line.
+// An event is a report of a worker: one JSON object a line.
 type event struct {
 	At     time.Time
-	What   string // one of the following, as the timeline shows it
+	What   string // one of the following texts, as the timeline shows them
 	Token  int64  `json:",omitempty"`
 	N      int64  `json:",omitempty"`
 	Detail string `json:",omitempty"`
@@ -48,7 +48,7 @@ const (
 	unlocks  = "unlocks"
 	lowers   = "downgrades"
 	lowered  = "reads on"
-	unlocked = "has unlocked" // not shown: the next process may be in before this one hears of it
+	unlocked = "has unlocked" // not printed: the next process may have entered before this one reports
 	counted  = "counted"
 	finished = "has finished"
 	lost     = "is told: lost"
@@ -58,7 +58,7 @@ const (
 	gone     = "is gone"
 )
 
-// An actor is a worker seen from inside: it does what standard input says.
+// An actor is the inside of a worker: it obeys standard input.
 type actor struct {
 	role
 	out   io.Writer
@@ -68,8 +68,7 @@ type actor struct {
 	holds []*relock.Hold // the newest last
 }
 
-// work is the whole life of a worker process. It ends with its standard input,
-// so that none outlives its demo.
+// work runs a worker process. It ends with its standard input, so that no worker outlives its demo.
 func (t *tool) work(ctx context.Context) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,7 +92,7 @@ func (t *tool) work(ctx context.Context) int {
 	orders := make(chan string)
 	go func() {
 		defer close(orders)
-		defer cancel() // also where an order waits for a lock
+		defer cancel() // also ends an order that waits for a lock
 		for in.Scan() {
 			orders <- in.Text()
 		}
@@ -109,8 +108,7 @@ func (t *tool) work(ctx context.Context) int {
 	return 0
 }
 
-// tell is called from several goroutines: one event is one Write, which a file
-// does not tear.
+// tell prints an event. Several goroutines call it: one event is one Write, which the system does not split.
 func (a *actor) tell(e event) {
 	e.At = time.Now()
 	line, _ := json.Marshal(e) // cannot fail: plain fields
@@ -145,7 +143,7 @@ func (a *actor) do(ctx context.Context, order string) error {
 	return fmt.Errorf("no such order: %q", order)
 }
 
-// lock gets a new handle each time, as nested functions do that know nothing of each other.
+// lock uses a new handle each time, like nested functions that know nothing of each other.
 func (a *actor) lock(ctx context.Context, l *relock.Lock, how string) error {
 	h, err := l.Acquire(ctx)
 	if err != nil {
@@ -156,7 +154,7 @@ func (a *actor) lock(ctx context.Context, l *relock.Lock, how string) error {
 	return nil
 }
 
-// downgrade makes the newest hold, for writing, one for reading.
+// downgrade turns the newest write hold into a read hold.
 func (a *actor) downgrade(ctx context.Context) error {
 	h, err := a.newest()
 	if err != nil {
@@ -222,8 +220,8 @@ func (a *actor) ask() error {
 	return nil
 }
 
-// count increments the counter n times by reading it and writing it back, which
-// loses what others write in between unless a lock keeps them out.
+// count increments the counter n times by reading it and writing it back. Without a lock, increments by
+// others in between are lost.
 func (a *actor) count(ctx context.Context, times string, locking bool) error {
 	n, err := strconv.Atoi(times)
 	if err != nil {
