@@ -56,17 +56,19 @@ func (c *Cond) Wait(ctx context.Context) error {
 	return err
 }
 
-// WaitFor is Wait for at most d: then it returns (false, nil), holding. It gives up the lock in any
-// case, also if d is zero.
+// WaitFor is Wait, but waits for a signal for at most d. Then it waits for the lock without a bound, so it may return
+// long after d, with (false, nil), holding. It gives up the lock in any case, also if d is zero.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }
 
 // Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the
-// caller has unlocked. If nobody waits, Signal does nothing.
+// caller has unlocked. If nobody waits, Signal does nothing. Without the lock it returns ErrNotHeld, and after a loss
+// ErrLost.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
-// Broadcast wakes all waiters.
+// Broadcast wakes all waiters. They get the lock one after the other, once the caller has unlocked. It returns the
+// errors of Signal.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
 // Waiters reads from Redis the owners that wait on the condition, the longest waiter first. It

@@ -94,7 +94,8 @@ func (e *Election) change(f func([]*Hold) []*Hold) {
 }
 
 // IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O.
-// Among all Elections of the name at most one returns true at a time.
+// Among all Elections of the name at most one returns true at a time, unless two have the same Owner. What breaks the
+// exclusion of a lock breaks this: see docs/guarantees.md.
 func (e *Election) IsLeader() bool {
 	if e == nil {
 		return false
@@ -111,6 +112,7 @@ func (e *Election) IsLeader() bool {
 }
 
 // Leader reads from Redis who leads, and with which token. It returns ErrNotHeld if nobody leads.
+// A leader that died is shown until its lease ends.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if err := e.usable(); err != nil {
 		return Holder{}, err

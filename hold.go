@@ -45,8 +45,8 @@ type extras struct {
 	contexts map[*holdContext]struct{} // they end with the hold
 }
 
-// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its
-// release. It is judged by the clock at the call, and does no I/O. A nil is true at that instant.
+// Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its release, and
+// during a Cond.Wait of its owner. It is judged by the clock at the call, and does no I/O. A nil is true at that instant.
 // Only the fencing token protects work that takes time after it.
 func (h *Hold) Err() error {
 	if h.unmade() {
@@ -77,8 +77,9 @@ func (h *Hold) Lost() <-chan struct{} {
 	return x.lostc
 }
 
-// TrustedUntil returns the instant until which no other process can get the lock, as things stand.
-// Each renewal moves it. It is the zero time once the hold is lost or released.
+// TrustedUntil returns the instant until which no conflicting hold can be granted, as things stand: beside a read hold
+// others may read, and beside a semaphore's others may have permits. Each renewal moves it. It is the zero time once the
+// hold is lost or released, and during a Cond.Wait.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -123,7 +124,7 @@ func (h *Hold) Owner() string {
 }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. After a loss its cause is ErrLost. Its Err is judged by the clock at the call, as Hold.Err
+// ends. Its Err is context.Canceled after a loss or a release; context.Cause says which: ErrLost or ErrNotHeld. Its Err is judged by the clock at the call, as Hold.Err
 // is. The owner that parent names stays the same.
 //
 // The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold,

@@ -327,7 +327,8 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 // Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms,
 // under the same token. A ticket works once. If two calls use it at the same time, one of them gets
 // the hold. Resume returns ErrLost if the ticket was used, if its time is over, or if somebody
-// removed the hold. A text that is not a ticket is ErrInvalidOption.
+// removed the hold. A text that is not a ticket is ErrInvalidOption. So is
+// a ticket of a client with another KeyPrefix, which is not used up by that.
 //
 // From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold
 // keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may have
@@ -438,7 +439,7 @@ const logGrace = 100 * time.Millisecond
 // Close returns when the client's goroutines have ended. A goroutine that waits for a silent server
 // ends by the redis client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms
 // at most, and drops what is not logged by then. Close must not be called from a hook. A second Close
-// does nothing.
+// waits for the first and does nothing else. Close returns nil for every Client that New has made.
 func (c *Client) Close() error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

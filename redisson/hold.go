@@ -150,7 +150,7 @@ func (h *Hold) Lost() <-chan struct{} {
 	return h.lostc
 }
 
-// TrustedUntil returns the instant until which no other client, in Go or Java, can get the lock, as
+// TrustedUntil returns the instant until which no conflicting hold can be granted to another client, in Go or Java, as
 // things stand. It is the zero time once the hold is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.state() != nil {

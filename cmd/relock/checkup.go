@@ -106,9 +106,9 @@ func (c *checkup) persistence(ctx context.Context, kept map[string]string) {
 	case err != nil:
 		c.add("persistence", unknown, "no append-only file; "+err.Error(), adviceKept)
 	case set["save"] != "":
-		c.add("persistence", warning, "snapshots alone", "a restart brings locks back as they were, or not at all: appendonly yes keeps them")
+		c.add("persistence", warning, "snapshots alone", "a restart brings locks back as they were, or not at all; appendonly yes keeps them")
 	default:
-		c.add("persistence", warning, "none", "a restart frees all locks while their holders work on: appendonly yes keeps them")
+		c.add("persistence", warning, "none", "a restart frees all locks while their holders work on; appendonly yes prevents that")
 	}
 }
 

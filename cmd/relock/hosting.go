@@ -229,7 +229,7 @@ func (d *doctor) messages(ctx context.Context) {
 		f.Found = "a script does not see who is subscribed (NUMSUB 0)"
 		f.Advice = "locks are right here, but the next waits for the lease of a waiter that died: is there a proxy between several servers?"
 	default:
-		f.Result, f.Found = fine, "a script is heard"
+		f.Result, f.Found = fine, "what a script publishes arrives"
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // lockFlags declares the flags of a lock, which run and hold share.
 func (j *job) lockFlags(fs *flags) {
-	j.patience.flag(fs, "wait", "D: give up after that long; 0: one attempt (default: wait for ever). A Redis that does not answer meanwhile is no lock that is taken: 69")
+	j.patience.flag(fs, "wait", "D: give up after that long, with status 75 if the lock was taken, and 69 if Redis did not answer; 0: one attempt (default: wait for ever). D is 90s, 1m30s, or seconds without a unit")
 	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: the lease: how long the lock outlives a machine that dies (default 30s)")
 	textVar(fs, &j.owner, "owner", "ID: named owner: runs with the same one do not exclude each other")
 	fs.Func("label", "TEXT: who this run is, for people: what info and waiters show (default host:pid)", func(s string) error {
@@ -29,7 +29,7 @@ func (j *job) lockFlags(fs *flags) {
 	fs.BoolVar(&j.fair, "fair", false, "let runs in strictly in the order in which they came")
 	fs.BoolVar(&j.read, "read", false, "share a read/write lock with the other readers")
 	fs.BoolVar(&j.write, "write", false, "take a read/write lock for writing: no reader, no other writer")
-	fs.Func("n", "N: a semaphore: up to N runs of NAME at a time, in the order in which they came. Runs may name different numbers: each goes by its own", func(s string) (err error) {
+	fs.Func("n", "N: a semaphore: up to N runs of NAME at a time, in the order in which they came. Runs may name different numbers: each compares with its own", func(s string) (err error) {
 		j.runs, err = strconv.Atoi(s)
 		if err == nil && j.runs < 1 {
 			err = errors.New("less than one")

@@ -38,8 +38,8 @@ Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is no
 renewed meanwhile, and where its lease has ended the command is ended too.
 
 Exit status: the command's; 128+n when signal n ended it, or ended the wait;
-64 usage, or NAME is held by a run that this one is a part of, or read by the -owner
-that is to write; 69 Redis cannot be reached or refuses, or NAME is in use as another
+64 usage, or NAME is held by a run that this one is a part of, or this -owner reads
+NAME and may not write; 69 Redis cannot be reached or refuses, or NAME is in use as another
 kind of lock (plain, fair, rw, fair rw, semaphore); 75 not acquired within -wait; 76 the
 lock was lost; 126 the command cannot be started; 127 it was not found.
 `
