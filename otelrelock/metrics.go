@@ -15,22 +15,22 @@ import (
 	"github.com/relock-go/relock/internal/loss"
 )
 
-// buckets reach from a lock that is free, on the same machine, to one that is held for minutes.
+// buckets range from a free lock on the same machine to a lock that is held for minutes.
 var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 
-// measures are the instruments, and the attributes with which they are used.
+// measures are the instruments and the attributes that they are used with.
 type measures struct {
 	name                         func(string) string
 	waited, lasted               metric.Float64Histogram
 	waits, lost, renewed, failed metric.Int64Counter
 
-	groups sync.Map // by what they are told by: groupKey
-	recent sync.Map // the same by name, kind and mode, of the locks that were used of late
+	groups sync.Map // by groupKey
+	recent sync.Map // recently used locks by name, kind and mode: their groups
 	size   atomic.Int64
 	modes  modes
 }
 
-// newMeasures makes the instruments.
+// newMeasures creates the instruments.
 func newMeasures(c config) (*measures, error) {
 	m, meter := &measures{name: c.name}, c.meters.Meter(scope)
 	var errs [7]error
@@ -52,7 +52,7 @@ func newMeasures(c config) (*measures, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// observe tells how many holds there are.
+// observe reports how many holds there are.
 func (m *measures) observe(_ context.Context, o metric.Int64Observer) error {
 	m.groups.Range(func(_, of any) bool {
 		g := of.(*group)
@@ -103,7 +103,8 @@ func (m *measures) hooks() relock.Hooks {
 	}
 }
 
-// count counts a hold that begins, or with -1 one that ends, by the group that counted it.
+// count adds by to the number of holds: 1 for a hold that begins, -1 for one that ends. A hold that ends is
+// subtracted from the group that counted it.
 func (m *measures) count(e relock.Event, g *group, by int64) {
 	if read := m.modes.count(e, by); read != e.Read {
 		e.Read = read
@@ -112,8 +113,8 @@ func (m *measures) count(e relock.Event, g *group, by int64) {
 	g.held.Add(by)
 }
 
-// ofWait says how a call ended that has no lock, and by what error. The cause of its context,
-// which may be an error of another call, is none of that.
+// ofWait returns the outcome and the error type of a call without a lock. It ignores the cause of the
+// context, which may be the error of another call.
 func ofWait(err error) (outcome, kind string) {
 	switch {
 	case ending.Is(err, relock.ErrNotAcquired):
@@ -134,7 +135,7 @@ func ofWait(err error) (outcome, kind string) {
 	return "error", "_OTHER"
 }
 
-// ofHold says how a hold ended that was not released as it should be, and by what error.
+// ofHold returns the outcome and the error type of a hold that was not released normally.
 func ofHold(err error) (outcome, kind string) {
 	switch {
 	case ending.Is(err, relock.ErrUnconfirmed):
@@ -147,7 +148,7 @@ func ofHold(err error) (outcome, kind string) {
 	return "error", "_OTHER"
 }
 
-// reason is the fixed word of why a hold was lost.
+// reason returns the reason of a loss, as a fixed word.
 func reason(err error) loss.Reason {
 	if ending.Is(err, relock.ErrClosed) {
 		return loss.Closed
@@ -155,20 +156,21 @@ func reason(err error) loss.Reason {
 	return loss.Of(err)
 }
 
-// foundLost says that a release was the first to find its hold lost: Lost is not called of it.
+// foundLost reports whether a release was the first to find its hold lost: the Lost hook is not called for
+// that hold.
 func foundLost(released relock.Event) bool {
 	outcome, _ := ofHold(released.Err)
 	return outcome == "lost"
 }
 
-// groupKey is what the metrics of a group of locks are told by.
+// groupKey identifies a group of locks that share their metrics.
 type groupKey struct {
 	name, kind string
 	read       bool
 }
 
-// A group is what is known of locks that are told as one. The attributes of what is usual
-// are made once: each time costs more than what they are used for.
+// A group is the locks that share their metrics. The usual attributes are built once, because building them
+// costs more than using them.
 type group struct {
 	attrs              []attribute.KeyValue
 	told               metric.MeasurementOption
@@ -177,7 +179,7 @@ type group struct {
 	held               atomic.Int64
 }
 
-// mostRecent is how many names of locks are remembered with their groups.
+// mostRecent is how many lock names are cached with their groups.
 const mostRecent = 4096
 
 func (m *measures) of(e relock.Event) *group {
@@ -189,7 +191,7 @@ func (m *measures) of(e relock.Event) *group {
 	of, known := m.groups.Load(k)
 	if !known {
 		g := newGroup(k)
-		for _, r := range loss.All() { // Prometheus sees an increase only of what it has seen before
+		for _, r := range loss.All() { // Prometheus only sees an increase of a series that it has seen before
 			if r != loss.Closed {
 				m.lost.Add(context.Background(), 0, g.lost("lost", r))
 			}
@@ -214,7 +216,7 @@ func newGroup(k groupKey) *group {
 	return g
 }
 
-// with are the group's attributes, and how it ended.
+// with returns the group's attributes with the outcome.
 func (g *group) with(outcome, failure string) metric.MeasurementOption {
 	attrs := slices.Clone(g.attrs)
 	if outcome != "" {
@@ -226,7 +228,7 @@ func (g *group) with(outcome, failure string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attrs...))
 }
 
-// lost are the group's attributes for a loss.
+// lost returns the group's attributes for a loss.
 func (g *group) lost(failure string, r loss.Reason) metric.MeasurementOption {
 	attrs := append(slices.Clone(g.attrs), attribute.String("error.type", failure), attribute.String("relock.lock.reason", string(r)))
 	return metric.WithAttributeSet(attribute.NewSet(attrs...))

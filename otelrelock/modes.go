@@ -6,19 +6,20 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// A holder is an owner of a read/write lock. Its token is not part of it: it changes as a
-// wait on a condition ends.
+// A holder is an owner of a read/write lock. It does not include the token, because a wait on a condition
+// changes the token.
 type holder struct{ name, kind, owner string }
 
-// modes are the holds of each holder as they were counted, for writing and for reading. No hook
-// tells of a Downgrade, after which a hold that was counted for writing ends as one for reading.
+// modes are each holder's counted holds, for writing and for reading. No hook reports a Downgrade: after one,
+// a hold that was counted for writing ends as one for reading.
 type modes struct {
 	mu   sync.Mutex
 	live map[holder][2]int64
 }
 
-// count counts a hold that begins, or with -1 one that ends, and says whether that is to be for
-// reading. One that ends as no other of its holder was counted ends as the others were.
+// count adds by to the holder's count: 1 for a hold that begins, -1 for one that ends. It reports whether
+// that hold counts as reading. If the holder has no counted hold of that mode, a hold that ends is subtracted
+// from the other mode.
 func (m *modes) count(e relock.Event, by int64) (read bool) {
 	if e.Kind != "rw" && e.Kind != "fair rw" {
 		return e.Read

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// mostNames is how many collapsed names are told apart.
+// mostNames is how many collapsed names have a series of their own.
 const mostNames = 200
 
-// collapsed tells the beginnings of names.
+// collapsed reduces names to their beginnings.
 type collapsed struct {
 	mu    sync.RWMutex
 	known map[string]struct{}

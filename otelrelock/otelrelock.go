@@ -61,7 +61,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// scope is who says all this.
+// scope is the instrumentation scope.
 const scope = "github.com/relock-go/relock/otelrelock"
 
 // An Option sets up what is told.

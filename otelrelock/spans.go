@@ -12,18 +12,18 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// holdKey is whose holds they are, and of what. The token tells more, but is another when a wait on a
-// condition has ended.
+// holdKey identifies the holds of one owner on one lock. It has no token, because a wait on a condition
+// changes the token.
 type holdKey struct{ name, owner string }
 
 func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner} }
 
-// An open is a hold that is live, below the span in which it was acquired.
+// An open is a live hold, with the span in which it was acquired.
 type open struct {
 	token  int64
 	parent trace.Span
-	failed []failure // renewals
-	older  *open     // with the same key
+	failed []failure // renewals that failed
+	older  *open     // the next older one with the same key
 }
 
 type failure struct {
@@ -31,16 +31,16 @@ type failure struct {
 	err error
 }
 
-// spans makes them when what they are of is over: so what was short costs none.
+// spans creates a span when the wait or the hold has ended, so that short ones cost none.
 type spans struct {
 	tracer trace.Tracer
-	from   time.Duration // how long something takes that has a span
+	from   time.Duration // the least duration that has a span
 
 	mu   sync.Mutex
-	live map[holdKey]open // the newest
+	live map[holdKey]open // the newest hold of each key
 }
 
-// mostFailed is how many failed renewals of a hold are events of its span: the first ones.
+// mostFailed is how many failed renewals of a hold become events of its span. Later ones are left out.
 const mostFailed = 16
 
 func (s *spans) hooks() relock.Hooks {
@@ -70,13 +70,13 @@ func (s *spans) acquired(ctx context.Context, e relock.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if newest, several := s.live[k]; several {
-		older := newest // newest itself stays on the stack
+		older := newest // a copy, so that newest itself stays on the stack
 		o.older = &older
 	}
 	s.live[k] = o
 }
 
-// asked is the span of a call that has its hold, or none.
+// asked creates the span of a call that has ended with or without a hold.
 func (s *spans) asked(ctx context.Context, e relock.Event) {
 	if e.Err == nil && e.Waited < s.from || !trace.SpanFromContext(ctx).IsRecording() {
 		return
@@ -90,7 +90,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// ended is the span of a hold that is over.
+// ended creates the span of a hold that has ended.
 func (s *spans) ended(e relock.Event, lost bool) {
 	o, known := s.take(keyOf(e), e.Token)
 	if !known || e.Err == nil && e.Held < s.from {
@@ -112,7 +112,7 @@ func (s *spans) ended(e relock.Event, lost bool) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// take takes a hold off those that are live: the newest with that token, else the newest.
+// take removes a hold from the live ones: the newest with that token, or else the newest.
 func (s *spans) take(k holdKey, token int64) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

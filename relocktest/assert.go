@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// patience is how long an assertion waits in real time for what goes on in the
-	// background; in a bubble it need not wait.
+	// patience is how long an assertion waits in real time for background work. In a bubble it need not wait.
 	patience = time.Second
-	// between is how long it lets pass before it looks again.
+	// between is the pause before an assertion looks again.
 	between = 2 * time.Millisecond
 )
 
@@ -45,8 +44,7 @@ func (s *Server) AssertWaiting(name string, n int) {
 	}
 }
 
-// look returns what Redis says of a lock, once that is as wanted or has had its time to
-// become so.
+// look returns what Redis says of a lock, as soon as that is as wanted, or when the patience is over.
 func (s *Server) look(name string, wanted func(relock.Info) bool) relock.Info {
 	s.t.Helper()
 	if s.virtual {

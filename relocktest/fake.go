@@ -130,7 +130,7 @@ func (f *Fake) Locks() int {
 	return f.locks
 }
 
-// enter is what fails a call before it waits.
+// enter returns an error if the call fails before it waits.
 func (f *Fake) enter(ctx context.Context) error {
 	switch {
 	case ctx == nil:
@@ -143,7 +143,8 @@ func (f *Fake) enter(ctx context.Context) error {
 	return f.fails
 }
 
-// inTheWay is why a TryLock has not got the lock: nil, or that it was lost and not unlocked yet.
+// inTheWay returns why a TryLock did not get the lock: nil, or that the lock was lost and is not unlocked
+// yet.
 func (f *Fake) inTheWay() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +154,7 @@ func (f *Fake) inTheWay() error {
 	return nil
 }
 
-// note is called by who has got the lock.
+// note records that a caller has got the lock.
 func (f *Fake) note() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,8 +21,8 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 		s.t.Fatalf("relocktest: nobody else can hold %q now: %v", name, err)
 	}
 	return sync.OnceFunc(func() {
-		// A hold that was lost, to Lose or by its lease, is what the test is about; and a
-		// test may end as soon as it has what is released here.
+		// Losing this hold, by Lose or by its lease, is what some tests are about. A test may also end before
+		// this release.
 		if err := hold.Release(); err != nil && !errors.Is(err, relock.ErrLost) && !errors.Is(err, relock.ErrClosed) {
 			s.t.Errorf("relocktest: %q is not released: %v", name, err)
 		}
@@ -63,14 +63,14 @@ func (s *Server) Outage(clients ...*relock.Client) (end func()) {
 	return s.befall((*redistest.Link).Cut, clients)
 }
 
-// A fault is what befalls some networks until it is over.
+// A fault is a Partition or an Outage that affects some networks until it ends.
 type fault struct {
 	begin func(*redistest.Link) (over func())
 	ends  []func()
 }
 
-// befall has the fault befall one more network. What ends it there also ends the
-// connections that have fallen silent: a network that is mended is noticed at once.
+// befall applies the fault to one more network. Its end also closes the connections that have fallen silent,
+// so that clients notice at once that the network works again.
 func (f *fault) befall(link *redistest.Link) {
 	over := f.begin(link)
 	f.ends = append(f.ends, func() {
@@ -79,11 +79,11 @@ func (f *fault) befall(link *redistest.Link) {
 	})
 }
 
-// befall begins a fault on the networks of some clients, or on those of all.
+// befall begins a fault on the networks of some clients, or of all.
 func (s *Server) befall(begin func(*redistest.Link) func(), clients []*relock.Client) (end func()) {
 	s.t.Helper()
 	if s.virtual {
-		synctest.Wait() // what is under way arrives
+		synctest.Wait() // let everything in flight arrive
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Server) befall(begin func(*redistest.Link) func(), clients []*relock.Cl
 	})
 }
 
-// linksOf are the networks of some clients, or of all. Caller holds s.mu.
+// linksOf returns the networks of some clients, or of all. The caller holds s.mu.
 func (s *Server) linksOf(clients []*relock.Client) (links []*redistest.Link) {
 	s.t.Helper()
 	byClient := map[*relock.Client]*redistest.Link{}

@@ -14,24 +14,24 @@ import (
 	"github.com/relock-go/relock/internal/seam"
 )
 
-// dialsEnd is how long dials of go-redis outlive its Close at most.
+// dialsEnd is the longest time that go-redis' dials outlive its Close.
 const dialsEnd = 10 * time.Second
 
 // A Server is a Redis in the memory of one test, and the networks between it and the clients.
 type Server struct {
 	t       testing.TB
 	redis   *redistest.Server
-	virtual bool           // in a bubble
-	other   *relock.Client // reaches Redis past every network
+	virtual bool           // the Server is in a bubble
+	other   *relock.Client // uses no network, so no fault affects it
 
 	mu     sync.Mutex // protects following fields
 	links  []network
-	faults []*fault // that are not over, and befall all clients
+	faults []*fault // that still last and affect all clients
 }
 
-// A network leads from one client to the server.
+// A network is the connection of one client to the server.
 type network struct {
-	client *relock.Client // nil: of a client that Redis has returned
+	client *relock.Client // nil: the client was returned by Redis
 	link   *redistest.Link
 }
 
@@ -78,7 +78,7 @@ func (s *Server) dial() (*redis.Client, *redistest.Link) {
 	return s.redis.Client(s.t, func(o *redis.Options) { o.Dialer = link.Dial }), link
 }
 
-// add has what befalls all clients befall one more.
+// add registers a network, and applies the faults to it that affect all clients.
 func (s *Server) add(n network) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Server) add(n network) {
 	}
 }
 
-// open returns a client that knows no clock but that of the test.
+// open returns a client that uses only the test's clock.
 func (s *Server) open(rdb *redis.Client, opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	c, err := relock.New(rdb, opts...)
@@ -102,5 +102,5 @@ func (s *Server) open(rdb *redis.Client, opts ...relock.Option) *relock.Client {
 	return c
 }
 
-// ctx goes on in what a test does when it ends.
+// ctx returns the test's context without its end, for cleanups.
 func (s *Server) ctx() context.Context { return context.WithoutCancel(s.t.Context()) }

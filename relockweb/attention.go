@@ -11,13 +11,13 @@ import (
 	"unicode"
 )
 
-// What an operator is likely to look for comes first, and is marked.
+// Locks with one of these marks are listed first, because an operator is likely to look for them.
 const (
 	longQueue = 10
 	longHeld  = time.Hour
 )
 
-// remember carries over from the last read how long the leases of the same grants were.
+// remember copies, from the last listing, the longest lease that was seen of each grant.
 func (l *listing) remember(last *listing) {
 	longest := map[int64]int64{} // by token
 	if last != nil {
@@ -34,7 +34,7 @@ func (l *listing) remember(last *listing) {
 	}
 }
 
-// Marks are what is remarkable about the lock, for people.
+// Marks returns what is remarkable about the lock, for people.
 func (l lock) Marks() (marks []string) {
 	if l.WaiterCount >= longQueue {
 		marks = append(marks, "long queue")
@@ -48,10 +48,10 @@ func (l lock) Marks() (marks []string) {
 	return marks
 }
 
-// Fading reports a lease of which more than half is over: a watchdog renews each third.
+// Fading reports whether more than half of the lease has passed. A watchdog renews it each third.
 func (h holder) Fading() bool { return 2*h.LeaseMS < h.longest }
 
-// leaseLeft is the shortest lease of the lock's known holders, in ms.
+// leaseLeft returns the shortest lease of the lock's known holders, in ms.
 func (l lock) leaseLeft() int64 {
 	if len(l.Holders) == 0 {
 		return l.RestingMS
@@ -59,8 +59,9 @@ func (l lock) leaseLeft() int64 {
 	return slices.MinFunc(l.Holders, func(a, b holder) int { return cmp.Compare(a.LeaseMS, b.LeaseMS) }).LeaseMS
 }
 
-// sorted is a copy in the order by, which "-" turns around. Without one the locks with marks come first, then
-// those that most wait for. Locks that are alike stay in the order of names.
+// sorted returns a copy ordered by a column. A "-" before the column reverses the order. Without a column,
+// locks with marks come first, and then locks with many waiters. Equal locks stay in the order of their
+// names.
 func sorted(locks []lock, by string) []lock {
 	by, turned := strings.CutPrefix(by, "-")
 	var less func(a, b lock) int
@@ -88,7 +89,7 @@ func sorted(locks []lock, by string) []lock {
 	return locks
 }
 
-// shown is the column's head, where the list is in that order: a second look at it turns the order around.
+// shown returns the head of the column by which the list is ordered. Choosing it again reverses the order.
 func (o order) shown(q url.Values, by string) order {
 	up := o.By == "name" || o.By == "lease"
 	o.Aria = "none"
@@ -107,14 +108,14 @@ func (o order) shown(q url.Values, by string) order {
 	return o
 }
 
-// age says how old what is shown is, where it is older than it may be.
+// age sets how old the data is, if it is older than it should be.
 func (p *page) age(s *site, at time.Time, tookMS int64) {
 	if !at.IsZero() && stale(s.every, at, tookMS) {
 		p.Stale = since(time.Since(at).Milliseconds())
 	}
 }
 
-// words is a problem for people who look at locks and not at code. The error follows it.
+// words returns a problem in words for operators. The error itself is printed after it.
 func words(problem string) string {
 	for _, silent := range []string{"deadline exceeded", "no reply", "not answered", "refused", "timeout", "EOF", "reset by peer"} {
 		if strings.Contains(problem, silent) {
@@ -124,13 +125,13 @@ func words(problem string) string {
 	return "Redis could not be read."
 }
 
-// plain is an error without the names of packages at its beginning.
+// plain returns an error without the package names at its beginning.
 func plain(problem string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(problem, "relock: "), "locks: ")
 }
 
-// visible is a text of which no two look alike: characters that are not seen, or that turn others around, are escaped,
-// and spaces at an end or in a row are kept by quotes.
+// visible returns the text so that no two texts look alike. It escapes invisible characters and those that
+// reverse others, and puts quotes around text with spaces at an end or in a row.
 func visible(text string) string {
 	hidden := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || !unicode.IsPrint(r)) }
 	if !strings.ContainsFunc(text, hidden) && strings.TrimSpace(text) == text && !strings.Contains(text, "  ") {
@@ -139,7 +140,7 @@ func visible(text string) string {
 	return strings.ReplaceAll(strconv.Quote(text), "  ", " ␣")
 }
 
-// count is a number of things.
+// count returns a number with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// forceWithin bounds what a request to end a grant does in Redis, and mostForm its size.
+	// forceWithin bounds the time of a request to end a grant in Redis. mostForm bounds its size.
 	forceWithin = 10 * time.Second
 	mostForm    = 16 << 10
-	// mostForced is how many holders one form can name: each takes less than 30 bytes of it.
+	// mostForced is how many holders one form can name. Each takes less than 30 bytes of it.
 	mostForced = 500
 )
 
-// askForce is the page that asks whether it is meant. It reads Redis itself, so that what it
-// shows is what the operator agrees to.
+// askForce shows the page that asks for confirmation. It reads Redis itself, so that the operator confirms
+// what is true now.
 func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 	p := &page{Title: "End a grant", Source: s.source, Status: http.StatusOK}
 	now, status, problem := s.forcible(r)
@@ -35,7 +35,7 @@ func (s *site) askForce(w http.ResponseWriter, r *http.Request) {
 	show(w, "force.html", p)
 }
 
-// force ends what the page that asked has shown.
+// force ends what the confirmation page has shown.
 func (s *site) force(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	p := &page{Title: "End a grant", Source: s.source}
@@ -43,7 +43,7 @@ func (s *site) force(w http.ResponseWriter, r *http.Request) {
 		p.Status, p.Problem, p.Removed = s.end(r)
 	}
 	if p.Problem == "" {
-		// http.Redirect would make it absolute, by the path that StripPrefix has shortened.
+		// http.Redirect would make the location absolute, using the path that StripPrefix has shortened.
 		w.Header().Set("Location", "lock?name="+url.QueryEscape(p.Removed))
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -51,8 +51,8 @@ func (s *site) force(w http.ResponseWriter, r *http.Request) {
 	show(w, "force.html", p)
 }
 
-// sameOrigin refuses what another site makes a browser send. A browser says where a request
-// comes from; what says nothing of that has no use for a page that asks.
+// sameOrigin refuses requests that another site makes a browser send. A browser says where a request comes
+// from. A program that does not say it does not need a confirmation page.
 func sameOrigin(r *http.Request) (status int, problem string) {
 	told := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 	if err := http.NewCrossOriginProtection().Check(r); err != nil || !told {
@@ -93,7 +93,7 @@ func (s *site) end(r *http.Request) (status int, problem, name string) {
 	return http.StatusSeeOther, "", now.Name
 }
 
-// chosen reads the form: the tokens of the grants that are to end, or else the end of the rest.
+// chosen reads from the form the tokens of the grants to end, or the end of the rest.
 func chosen(r *http.Request) (tokens map[int64]bool, rests int64, ok bool) {
 	tokens = map[int64]bool{}
 	for _, text := range r.PostForm["token"] {
@@ -107,8 +107,8 @@ func chosen(r *http.Request) (tokens map[int64]bool, rests int64, ok bool) {
 	return tokens, rests, err == nil && r.PostFormValue("confirm") == "yes"
 }
 
-// endThese ends the grants with these tokens, or else the rest that ends at that time.
-// Redis compares each of them as it ends it.
+// endThese ends the grants with these tokens, or the rest that ends at that time. Redis compares each of them
+// in the same step.
 func (s *site) endThese(ctx context.Context, now state, tokens map[int64]bool, rests int64) (removed bool, err error) {
 	l := s.c.NewLock(now.Name)
 	if len(tokens) == 0 && rests > 0 {
@@ -127,14 +127,14 @@ func (s *site) endThese(ctx context.Context, now state, tokens map[int64]bool, r
 	return removed, nil
 }
 
-// A state is what Redis knows of a lock.
+// A state is the current state of a lock in Redis.
 type state struct {
 	relock.Info
-	rests int64 // until when the name rests, by the server's clock in ms; 0: it does not
+	rests int64 // the end of the rest by the server's clock, in ms; 0: no rest
 }
 
-// forcible is what Redis knows now of the lock that a request may force, or else what to
-// answer instead.
+// forcible returns the current state of the lock that a request may force, or the status and the problem to
+// answer.
 func (s *site) forcible(r *http.Request) (now state, status int, problem string) {
 	if !s.may(r) {
 		return state{}, http.StatusForbidden, "you may look, and end nothing"

@@ -82,15 +82,15 @@ const (
 	maxEvery     = time.Hour
 )
 
-// A site is what one Handler serves.
+// A site is the dashboard of one Handler.
 type site struct {
 	c       *relock.Client
 	match   string
 	allowed key.Match
 	every   time.Duration
 	source  string
-	may     func(r *http.Request) bool // nil: nobody
-	locks   *reads[*listing]           // by ""
+	may     func(r *http.Request) bool // nil: nobody may
+	locks   *reads[*listing]           // the only key is ""
 	each    *reads[*detail]            // by name
 }
 
@@ -146,12 +146,12 @@ func (s *site) routes() http.Handler {
 	return mux
 }
 
-// policy lets a page load what this handler serves, and nothing else: no script in the page
-// itself, no frame, no form that goes elsewhere.
+// policy lets a page load only what this handler serves: no inline script, no frame, no form that goes
+// elsewhere.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// guarded says with each answer what a browser may do with it.
+// guarded sets the security headers of each answer.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
@@ -165,7 +165,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// broken answers every request with what is wrong.
+// broken answers every request with the error.
 func broken(err error) http.Handler {
 	return guarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "relockweb: "+strings.TrimPrefix(err.Error(), "relockweb: "), http.StatusInternalServerError)

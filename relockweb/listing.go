@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// mostLocks is how many locks are read, mostOf how many holders or waiters of one lock are
-	// told on its own page, and fewOf how many holders in the list.
+	// mostLocks bounds the locks of a listing. mostOf bounds the holders and the waiters on a lock's own
+	// page, and fewOf the holders of a lock in the list.
 	mostLocks = 10_000
 	mostOf    = 1_000
 	fewOf     = 5
-	// mostProblems is how many errors are told.
+	// mostProblems bounds the errors of a listing.
 	mostProblems = 20
 )
 
-// A listing is what one read has found of all locks; locks.json has its form.
+// A listing is the result of one read of all locks. It is the form of locks.json.
 type listing struct {
 	ReadAt   time.Time `json:"read_at"`
 	TookMS   int64     `json:"took_ms"`
-	More     bool      `json:"more"` // there are locks beyond these
+	More     bool      `json:"more"` // there are more locks than these
 	Problems []string  `json:"problems"`
 	Total    total     `json:"total"`
 	Locks    []lock    `json:"locks"`
@@ -41,7 +41,7 @@ type lock struct {
 	RestingMS   int64    `json:"resting_ms"`
 	HolderCount int      `json:"holder_count"`
 	WaiterCount int      `json:"waiting"`
-	Holders     []holder `json:"holders"` // the first of them
+	Holders     []holder `json:"holders"` // the first holders
 }
 
 type holder struct {
@@ -53,16 +53,16 @@ type holder struct {
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
 
-	longest int64 // the longest lease that was seen of it, in ms
+	longest int64 // the longest lease seen of this grant, in ms
 }
 
-// A detail is what one read has found of one lock; lock.json has its form.
+// A detail is the result of one read of one lock. It is the form of lock.json.
 type detail struct {
 	ReadAt   time.Time `json:"read_at"`
 	TookMS   int64     `json:"took_ms"`
 	Problems []string  `json:"problems"`
 	Lock     lock      `json:"lock"`
-	Queue    []waiter  `json:"queue"` // the first of it
+	Queue    []waiter  `json:"queue"` // the beginning of the queue
 }
 
 type waiter struct {
@@ -72,8 +72,8 @@ type waiter struct {
 	WaitedMS int64  `json:"waited_ms"`
 }
 
-// readList reads all locks, ordered by name. Where it fails before it has found any, last is
-// what is still shown.
+// readList reads all locks, ordered by name. If it fails before it has found a lock, it returns the locks of
+// last.
 func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing, bool) {
 	began := time.Now()
 	l := &listing{Problems: []string{}, Locks: []lock{}}
@@ -101,7 +101,7 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing,
 	return l, true
 }
 
-// readLock reads one lock and its queue. Where that fails, last is what is still shown.
+// readLock reads one lock and its queue. If it fails, it returns the content of last.
 func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail, bool) {
 	began := time.Now()
 	l := s.c.NewLock(name)
@@ -135,7 +135,7 @@ func complain(problems []string, err error) []string {
 	return append(problems, err.Error())
 }
 
-// lockOf keeps some of the holders.
+// lockOf makes a lock with at most some of the holders.
 func lockOf(info relock.Info, some int) lock {
 	l := lock{
 		Name: info.Name, Kind: info.Kind, RestingMS: info.Resting.Milliseconds(),
@@ -150,7 +150,7 @@ func lockOf(info relock.Info, some int) lock {
 	return l
 }
 
-// begins is the part of a listing whose names begin with prefix.
+// begins returns the part of a listing whose names begin with prefix.
 func (l *listing) begins(prefix string) *listing {
 	some := *l
 	from, _ := slices.BinarySearchFunc(l.Locks, prefix, func(one lock, p string) int { return strings.Compare(one.Name, p) })
@@ -165,7 +165,7 @@ func (l *listing) begins(prefix string) *listing {
 	return &some
 }
 
-// mode is for what a lock of that kind is held, or waited for.
+// mode returns the mode in which a lock of that kind is held or waited for.
 func mode(kind string, read bool) string {
 	switch {
 	case read:

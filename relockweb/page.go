@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// mostRows is how many locks one page shows.
+// mostRows bounds the locks on one page.
 const mostRows = 1_000
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
@@ -17,27 +17,27 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"count": count,
 }).ParseFS(static, "static/*.html"))
 
-// A page is what the templates show.
+// A page is the data of the templates.
 type page struct {
 	Title   string
 	Source  string // which Redis, prefix or environment
-	Stale   string // how old what is shown is, where it is too old
-	Live    int    // seconds between two looks; 0: it stays as it is
-	Still   string // the address of the page that stays, or that goes on
+	Stale   string // the age of the data, if it is too old
+	Live    int    // seconds between two reloads; 0: none
+	Still   string // the address of the same page with reloads switched off or on
 	Prefix  string
 	Sort    string
 	Sorts   []order
 	List    *listing
-	Beyond  int // locks that have no row
+	Beyond  int // locks without a row
 	One     *detail
-	Force   bool   // is offered
-	Rests   int64  // until when the name rests that it shows, by the server's clock in ms
+	Force   bool   // AllowForce lets the visitor end grants
+	Rests   int64  // the end of the rest that the page shows, by the server's clock in ms
 	Status  int    // of the answer
-	Problem string // instead of all else
+	Problem string // shown instead of everything else
 	Removed string
 }
 
-// An order is a column by which the list can be ordered.
+// An order is a column by which the list can be sorted.
 type order struct {
 	By, Title, Link, Aria string
 }
@@ -75,7 +75,7 @@ func (s *site) lockPage(w http.ResponseWriter, r *http.Request) {
 	show(w, "lock.html", p)
 }
 
-// page is what all pages that renew themselves have in common.
+// page returns the data that all reloading pages share.
 func (s *site) page(r *http.Request, title string) *page {
 	q := r.URL.Query()
 	p := &page{Title: title, Source: s.source, Live: int((s.every + time.Second - 1) / time.Second)}
@@ -88,7 +88,7 @@ func (s *site) page(r *http.Request, title string) *page {
 	return p
 }
 
-// address is that of a page like the one that was asked for, but for one thing.
+// address returns the address of the requested page with one parameter changed.
 func address(at string, q url.Values, key, value string) string {
 	with := url.Values{}
 	for _, k := range []string{"name", "prefix", "sort", "live"} {
@@ -106,7 +106,7 @@ func address(at string, q url.Values, key, value string) string {
 	return at + "?" + with.Encode()
 }
 
-// heldFor is how long the oldest of the holders that are known has held, in ms.
+// heldFor returns how long the longest of the known holders has held, in ms.
 func (l lock) heldFor() (longest int64) {
 	for _, h := range l.Holders {
 		longest = max(longest, h.HeldMS)
@@ -114,16 +114,16 @@ func (l lock) heldFor() (longest int64) {
 	return longest
 }
 
-// Hidden is how many holders are not among those that are told.
+// Hidden returns how many holders are not shown.
 func (l lock) Hidden() int { return l.HolderCount - len(l.Holders) }
 
-// Rows is how many rows of the list the lock takes.
+// Rows returns how many rows the lock takes in the list.
 func (l lock) Rows() int { return max(1, len(l.Holders)+min(1, l.Hidden())) }
 
-// Hidden is how many of the queue are not told.
+// Hidden returns how many waiters are not shown.
 func (d *detail) Hidden() int { return d.Lock.WaiterCount - len(d.Queue) }
 
-// since is a time in ms for people.
+// since formats a duration in ms for people.
 func since(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -145,5 +145,5 @@ func show(w http.ResponseWriter, name string, p *page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(b.Bytes()) // who has left reads no more
+	_, _ = w.Write(b.Bytes()) // a visitor who has left reads no more
 }

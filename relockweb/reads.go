@@ -7,47 +7,47 @@ import (
 )
 
 const (
-	// patience is how long a request waits for a read, readWithin how long one may take.
+	// patience bounds how long a request waits for a read. readWithin bounds the read.
 	patience   = 800 * time.Millisecond
 	readWithin = 10 * time.Second
-	// rest is how many times as long as a read took no other begins; restWithin is the most
-	// for what is not known at all, so that who asks is patient enough.
+	// rest is how long no read begins after a read, in multiples of its duration. restWithin bounds that time
+	// for a key of which nothing is known, because its requests only wait for patience.
 	rest       = 24
 	restWithin = patience / 2
-	// retrySoon and retryLater are how long after the first read that failed, and after the next ones, another begins:
-	// what Redis did not answer costs it nothing, and an operator must see that it answers again.
+	// retrySoon and retryLater are the pauses after the first failed read, and after further ones. A read
+	// that Redis does not answer costs Redis nothing, and an operator must see soon that it answers again.
 	retrySoon  = 2 * time.Second
 	retryLater = 5 * time.Second
-	// mostKept is how many answers are kept.
+	// mostKept bounds the answers that are kept.
 	mostKept = 64
 )
 
-// reads are what is read of Redis for all requests: one at a time, none while what it would
-// find is known, and with rests between them.
+// reads are the reads from Redis for all requests. They run one at a time, with rests between them, and only
+// if the kept answer is not fresh.
 type reads[T any] struct {
 	every time.Duration
-	read  func(ctx context.Context, key string, last T) (found T, ok bool) // not ok: it failed
+	read  func(ctx context.Context, key string, last T) (found T, ok bool) // ok is false if it failed
 
 	mu    sync.Mutex
 	kept  map[string]answer[T]
-	under chan struct{} // closed when the read under way has ended; nil: there is none
-	ended time.Time     // the latest read
-	free  time.Time     // no read begins before
-	fails bool          // so did the latest read
+	under chan struct{} // closed when the running read has ended; nil: none is running
+	ended time.Time     // end of the latest read
+	free  time.Time     // no read may begin before
+	fails bool          // the latest read failed
 }
 
-// An answer is what one read has found.
+// An answer is the result of one read.
 type answer[T any] struct {
 	found T
-	at    time.Time // zero: it is known to be old
+	at    time.Time // zero: known to be old
 }
 
 func newReads[T any](every time.Duration, read func(ctx context.Context, key string, last T) (T, bool)) *reads[T] {
 	return &reads[T]{every: every, read: read, kept: make(map[string]answer[T])}
 }
 
-// get returns what is known of key, as new as the rests allow. It is not ok where nothing is
-// known yet and the read takes longer than requests are patient.
+// get returns the answer for key, as new as the rests allow. ok is false if there is none yet and the read
+// takes longer than patience.
 func (r *reads[T]) get(ctx context.Context, key string) (found T, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -56,7 +56,7 @@ func (r *reads[T]) get(ctx context.Context, key string) (found T, ok bool) {
 		if under == nil && pause == 0 {
 			return last, true
 		}
-		timer := time.NewTimer(pause) // fires at once where a read is under way, and nobody looks
+		timer := time.NewTimer(pause) // while a read is running it fires at once, and is ignored
 		due := timer.C
 		if under != nil {
 			due = nil
@@ -72,8 +72,8 @@ func (r *reads[T]) get(ctx context.Context, key string) (found T, ok bool) {
 	}
 }
 
-// look returns what is known of key, and either nothing to wait for, or a read under way, or
-// a pause. It begins a read where one is due.
+// look returns the answer for key, and one of: nothing to wait for, a running read, or a pause. It starts a
+// read if one is due.
 func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{}, pause time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{},
 	return one.found, known, r.under, 0
 }
 
-// run reads. It belongs to no request: who gives up leaves the answer to the next. It ends with
-// its time limit, or with the client.
+// run reads. It belongs to no request, so a request that gives up leaves the answer to the next one. It ends
+// with its time limit or with the client.
 func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
@@ -114,7 +114,7 @@ func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	close(over)
 }
 
-// pause is how long after a read that took so long no other begins. It needs mu.
+// pause returns how long no read may begin after a read of that duration. It needs mu.
 func (r *reads[T]) pause(ok bool, took time.Duration) time.Duration {
 	switch {
 	case ok:
@@ -125,12 +125,12 @@ func (r *reads[T]) pause(ok bool, took time.Duration) time.Duration {
 	return retrySoon
 }
 
-// stale reports whether what was read at that time, in so many ms, is older than the rests explain.
+// stale reports whether a read that took tookMS at that time is older than the rests explain.
 func stale(every time.Duration, at time.Time, tookMS int64) bool {
 	return time.Since(at) > 2*every+rest*time.Duration(tookMS)*time.Millisecond
 }
 
-// forget drops the oldest answer where too many are kept.
+// forget drops the oldest answer if too many are kept.
 func (r *reads[T]) forget() {
 	if len(r.kept) <= mostKept {
 		return
@@ -144,7 +144,7 @@ func (r *reads[T]) forget() {
 	delete(r.kept, oldest)
 }
 
-// expire has key read again before it is told anew, as far as the rests allow.
+// expire makes the next request for key wait for a new read, as far as the rests allow.
 func (r *reads[T]) expire(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

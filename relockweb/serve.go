@@ -11,7 +11,7 @@ import (
 
 const notYet = "Redis has not answered yet; try again in a moment"
 
-// list is what is known of the locks whose names begin as the request says.
+// list returns the locks whose names begin as the request says.
 func (s *site) list(r *http.Request) (l *listing, ok bool) {
 	l, ok = s.locks.get(r.Context(), "")
 	if !ok {
@@ -20,7 +20,7 @@ func (s *site) list(r *http.Request) (l *listing, ok bool) {
 	return l.begins(r.URL.Query().Get("prefix")), true
 }
 
-// one is what is known of the lock that the request names, or else what to answer instead.
+// one returns the lock that the request names, or the status and the problem to answer.
 func (s *site) one(r *http.Request) (d *detail, status int, problem string) {
 	name := r.FormValue("name")
 	if status, problem = s.shows(name); problem != "" {
@@ -33,7 +33,7 @@ func (s *site) one(r *http.Request) (d *detail, status int, problem string) {
 	return d, statusOf(d.ReadAt), ""
 }
 
-// shows says what is wrong with a name: it is none, or not one of those that Match allows.
+// shows returns what is wrong with a name: it is invalid, or Match does not allow it.
 func (s *site) shows(name string) (status int, problem string) {
 	if err := key.CheckName(name); err != nil {
 		return http.StatusBadRequest, "say which lock, by ?name=NAME: " + err.Error()
@@ -44,7 +44,7 @@ func (s *site) shows(name string) (status int, problem string) {
 	return http.StatusOK, ""
 }
 
-// statusOf is the status of what was read then, or never.
+// statusOf returns the HTTP status of data that was read at that time, or never.
 func statusOf(at time.Time) int {
 	if at.IsZero() {
 		return http.StatusServiceUnavailable
@@ -82,5 +82,5 @@ func sendJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who has left reads no more
+	_, _ = w.Write(b.Bytes()) // a visitor who has left reads no more
 }

@@ -24,7 +24,7 @@ func Once(client *relock.Client, name string, every time.Duration, logger cron.L
 	if logger == nil {
 		logger = cron.DiscardLogger
 	}
-	rest := (every / 10 * 9).Truncate(time.Millisecond) // others are refused
+	rest := (every / 10 * 9).Truncate(time.Millisecond) // AtLeast only accepts whole ms
 	lock := client.NewLock(name, append(slices.Clip(opts), relock.AtLeast(rest))...)
 	return func(j cron.Job) cron.Job {
 		return cron.FuncJob(func() {

@@ -30,7 +30,7 @@ var ErrNotLeader = errors.New("another process leads")
 // The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an
 // error that is relock.ErrNotAcquired.
 func Locker(client *relock.Client, every time.Duration, opts ...relock.LockOption) gocron.Locker {
-	rest := (every / 10 * 9).Truncate(time.Millisecond) // others are refused
+	rest := (every / 10 * 9).Truncate(time.Millisecond) // AtLeast only accepts whole ms
 	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(rest))}
 }
 
@@ -47,7 +47,7 @@ func (l *locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return held{hold}, nil
 }
 
-// held is a hold as gocron ends it.
+// held is a hold with gocron's Unlock.
 type held struct{ *relock.Hold }
 
 // Unlock does not depend on ctx, which may have ended with the scheduler.
