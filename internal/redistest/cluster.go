@@ -31,7 +31,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		c.nodes = append(c.nodes, launch(t, func(r *RealServer) []string {
 			return append(append(r.defaults(),
 				"--cluster-enabled", "yes", "--cluster-port", r.side, "--cluster-node-timeout", "1000",
-				// A replica that was cut off for long may take over, and need not come back first.
+				// A replica that was cut off for long may take over, even if it has not come back first.
 				"--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "10",
 				"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"), args...)
 		}))
@@ -42,7 +42,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		if i < shards {
 			n.must("CLUSTER", "ADDSLOTSRANGE", i*slots/shards, (i+1)*slots/shards-1)
 		}
-		// All with all: gossip would need seconds.
+		// Every node meets every other one, because gossip would take seconds.
 		for _, other := range c.nodes[:i] {
 			n.must("CLUSTER", "MEET", "127.0.0.1", other.port, other.side)
 		}
@@ -104,11 +104,11 @@ func (r *RealServer) lacksCluster(ctx context.Context, line string) string {
 	return ""
 }
 
-// layout is who serves which slots, as this server sees it.
+// layout returns who serves which slots, as this server sees it.
 func (r *RealServer) layout(ctx context.Context) ([]redis.ClusterSlot, error) {
 	rdb := r.admin()
 	defer func() { _ = rdb.Close() }()
-	return rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // it says who serves a slot, SHARDS who is in a shard
+	return rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // SHARDS does not say who serves a slot
 }
 
 // Client returns a client of the cluster, closed when t ends.
@@ -219,7 +219,7 @@ func (c *Cluster) Migrate(slot int) *Migration {
 	return m
 }
 
-// Begin marks the slot: what its old primary has not, it sends away with ASK.
+// Begin marks the slot. The old primary answers ASK for keys that it does not have.
 func (m *Migration) Begin() {
 	m.c.t.Helper()
 	m.to.must("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.c.ids[m.from])

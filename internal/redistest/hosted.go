@@ -14,12 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Hosting is what a hoster of Redis does not let its users do.
+// A Hosting says what a hoster of Redis refuses to its users.
 type Hosting struct {
 	// Refuses names commands, as "config", and subcommands, as "script|load". They are
 	// refused to clients and to scripts alike.
 	Refuses []string
-	// Says is the error that refuses a command; "": that of a server that does not know it.
+	// Says is the error for a refused command. If it is "", the error is that of a server that does not know
+	// the command.
 	Says string
 	// SlotPublish: a script may publish only to channels in the slot of its keys.
 	SlotPublish bool
@@ -27,11 +28,11 @@ type Hosting struct {
 	KeyNeeded bool
 	// Uncounted: PUBSUB NUMSUB and SHARDNUMSUB count nobody.
 	Uncounted bool
-	// OneDatabase: there is database 0 alone.
+	// OneDatabase: only database 0 exists.
 	OneDatabase bool
 }
 
-// ReadOnly is what an endpoint of replicas refuses of what relock's scripts do.
+// ReadOnly returns the Hosting of a read-only endpoint, as far as relock's scripts are concerned.
 func ReadOnly() Hosting {
 	return Hosting{
 		Refuses: []string{"hset", "hdel", "pexpire", "zadd", "zrem"},
@@ -46,7 +47,7 @@ func ReadOnly() Hosting {
 // "redis" with one that refuses the same commands, and so has another SHA at the server: the
 // proxy knows both.
 type Hosted struct {
-	*RealServer // past the proxy
+	*RealServer // reached without the proxy
 	hosting     Hosting
 	prelude     string
 	listener    net.Listener
@@ -144,7 +145,7 @@ func (p *Hosted) accept() {
 	}
 }
 
-// relay carries what two connections say, until either ends.
+// relay copies data between two connections until either ends.
 func (p *Hosted) relay(client, server net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,12 +174,12 @@ func (p *Hosted) relay(client, server net.Conn) {
 			}
 		}
 	})
-	if p.closed { // stop has closed all but these
+	if p.closed { // stop has closed all connections except these
 		_, _ = client.Close(), server.Close()
 	}
 }
 
-// rewrite returns what the server is sent for a command.
+// rewrite returns the command that is sent to the server in place of this one.
 func (p *Hosted) rewrite(raw []byte, args []string) []byte {
 	if len(args) == 0 {
 		return raw
@@ -214,14 +215,14 @@ func (p *Hosted) rewrite(raw []byte, args []string) []byte {
 	return raw
 }
 
-// know has EVALSHA find a script that was sent in full.
+// know makes EVALSHA find a script that was sent in full.
 func (p *Hosted) know(source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shas[sha1Of(source)] = sha1Of(p.prelude + source)
 }
 
-// refusal is the error for a command that is refused.
+// refusal returns the error for a refused command.
 func (h Hosting) refusal(command string) string {
 	if h.Says != "" {
 		return h.Says
@@ -229,7 +230,7 @@ func (h Hosting) refusal(command string) string {
 	return fmt.Sprintf("ERR unknown command '%s'", command)
 }
 
-// answer is a command whose reply a script makes.
+// answer returns a command whose reply is made by a script.
 func answer(script, arg string) []byte { return command([]string{"EVAL", script, "0", arg}) }
 
 func command(args []string) []byte {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// prelude is what stands before the text of every script, in its first line. It shadows
-// redis, whose own table a script cannot change.
+// prelude returns the text that is put before every script, in its first line. It shadows the table redis,
+// which a script cannot change.
 func (h Hosting) prelude() string {
 	var refused strings.Builder
 	for _, name := range h.Refuses {
@@ -17,9 +17,8 @@ func (h Hosting) prelude() string {
 	return strings.Join(strings.Fields(fmt.Sprintf(shadow, refused.String(), h.SlotPublish, h.Uncounted)), " ") + " "
 }
 
-// shadow becomes one line, so that errors name the lines of the script. It has no comments for
-// that reason: deny returns the error of a command that is refused, and slot is the hash slot
-// of a key, by CRC16 of its tag.
+// shadow is joined to one line, so that errors keep the line numbers of the script. So it has no comments:
+// deny returns the error of a refused command, and slot is the hash slot of a key (the CRC16 of its tag).
 const shadow = `
 local redis = (function(real)
   local refused, slotted, uncounted = { %s }, %t, %t

@@ -59,7 +59,7 @@ func (l *Link) execute(raw []byte, network, addr string) {
 	defer func() { _ = conn.Close() }()
 	l.mu.Lock()
 	stopped := l.stopped
-	l.copies[conn] = struct{}{} // for stop to close, should no reply come
+	l.copies[conn] = struct{}{} // stop closes it if no reply comes
 	l.mu.Unlock()
 	if stopped {
 		return

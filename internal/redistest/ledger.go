@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// ledger says which frames of a server answer which commands of a client, and
-// which the server sent of its own accord.
+// ledger matches the frames of a server with the commands of a client. It also finds frames that the server
+// sent unasked.
 type ledger struct {
 	mu      sync.Mutex // protects following fields
 	pending []expected // in the order the server answers
@@ -63,7 +63,7 @@ func (l *ledger) acks(name string, args []string) int {
 				have[ch] = struct{}{}
 			}
 			return len(args)
-		case name == end && len(args) == 0: // all there are, and one frame if there are none
+		case name == end && len(args) == 0: // all subscriptions, and one frame if there are none
 			n := max(1, len(have))
 			clear(have)
 			return n
@@ -87,8 +87,7 @@ func (l *ledger) head() effect {
 	return l.pending[0].effect
 }
 
-// match returns the command that f answers, or false if the server sent f of its
-// own accord.
+// match returns the command that f answers, or false if the server sent f unasked.
 func (l *ledger) match(f frame) (e expected, answers bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +98,7 @@ func (l *ledger) match(f frame) (e expected, answers bool) {
 	if f.kind != '>' && (l.resp3 || !l.pubsub || f.kind != '*') {
 		return e, true
 	}
-	// A push, or what stands for one in RESP2, names the command that it answers.
+	// A push, or its replacement in RESP2, names the command that it answers.
 	if len(f.args) == 0 {
 		return e, false
 	}
@@ -107,7 +106,7 @@ func (l *ledger) match(f frame) (e expected, answers bool) {
 	return e, name == e.name || name == "pong" && e.name == "ping"
 }
 
-// strike takes off the command that f answers, if f is the last of its answers.
+// strike removes the command that f answers, if f is the last of its answers.
 func (l *ledger) strike(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,8 +2,8 @@ package redistest
 
 import "sync"
 
-// queue is an unbounded channel: push never waits, so that whoever reads from a
-// connection goes on draining it whatever becomes of what was read.
+// queue is an unbounded channel. push never waits, so the goroutine that reads a connection keeps reading it,
+// whatever happens to what it has read.
 type queue[T any] struct {
 	mu      sync.Mutex // protects following fields
 	items   []T

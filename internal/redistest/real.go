@@ -25,14 +25,14 @@ import (
 // requireEnv, set to 1, turns the lack of a redis-server into a failure.
 const requireEnv = "RELOCK_TEST_REQUIRE"
 
-// virtualEnv, set to 0, leaves out what runs in virtual time.
+// virtualEnv, set to 0, skips the tests in virtual time.
 const virtualEnv = "RELOCK_TEST_VIRTUAL"
 
-// lacksEnv says in a word each what the redis-server was built without: "tls", and where
-// it is linked statically "preload", by which tests move its clock.
+// lacksEnv lists what the redis-server was built without: "tls", or "preload" if it is linked statically,
+// because some tests move its clock with a preloaded library.
 const lacksEnv = "RELOCK_TEST_LACKS"
 
-// Lacks says that the redis-server was built without what is named.
+// Lacks reports whether the redis-server was built without that feature.
 func Lacks(what string) bool { return slices.Contains(strings.Fields(os.Getenv(lacksEnv)), what) }
 
 // startWithin bounds the wait for a server's first answer.
@@ -66,7 +66,7 @@ func Real(t testing.TB, args ...string) *RealServer {
 	return launch(t, func(r *RealServer) []string { return append(r.defaults(), args...) })
 }
 
-// defaults are the arguments of a server that keeps nothing on disk.
+// defaults returns the arguments of a server that keeps nothing on disk.
 func (r *RealServer) defaults() []string {
 	return []string{"--port", r.port, "--bind", "127.0.0.1", "--dir", r.dir, "--save", "", "--appendonly", "no"}
 }

@@ -45,7 +45,7 @@ func StartReplication(t testing.TB, replicas int, args ...string) *Replication {
 	return r
 }
 
-// acked returns "" when so many replicas acknowledge a message, which leaves nothing behind.
+// acked returns "" if that many replicas acknowledge a write, which leaves no key behind.
 func (r *RealServer) acked(ctx context.Context, replicas int) string {
 	rdb := r.admin()
 	defer func() { _ = rdb.Close() }()
@@ -61,7 +61,7 @@ func (r *RealServer) acked(ctx context.Context, replicas int) string {
 	return ""
 }
 
-// All are the servers, the one that was started as the primary first.
+// All returns the servers, with the one that was started as the primary first.
 func (r *Replication) All() []*RealServer {
 	return append([]*RealServer{r.Primary}, r.Replicas...)
 }
@@ -77,8 +77,8 @@ func withPort(servers []*RealServer, addr string) *RealServer {
 	return nil
 }
 
-// admin is a client for what a deployment asks of its servers: one short try,
-// since the server may be stopped.
+// admin returns a client for administrative commands. It makes one short try, because the server may be
+// stopped.
 func (r *RealServer) admin() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1, Protocol: 2, DisableIdentity: true,
@@ -93,8 +93,8 @@ func (r *RealServer) call(ctx context.Context, args ...any) (any, error) {
 	return rdb.Do(ctx, args...).Result()
 }
 
-// must is call where nothing may fail but to connect, on a busy machine: then
-// nothing has been sent.
+// must is call for a command that must succeed. Only connecting may fail, on a busy machine: then nothing was
+// sent.
 func (r *RealServer) must(args ...any) any {
 	r.t.Helper()
 	var v any
@@ -111,7 +111,7 @@ func (r *RealServer) must(args ...any) any {
 	return v
 }
 
-// lacks returns "" when INFO replication has the line, else what it has.
+// lacks returns "" if INFO replication has the line, otherwise what it has.
 func (r *RealServer) lacks(ctx context.Context, line string) string {
 	v, err := r.call(ctx, "INFO", "replication")
 	if err != nil {

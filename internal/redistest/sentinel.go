@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// masterName is what the Sentinels call the primary that they watch.
+// masterName is the Sentinels' name for the primary.
 const masterName = "main"
 
-// sentinelConf is for tests: a primary counts as down after half a second.
+// sentinelConf makes a primary count as down after half a second.
 const sentinelConf = `port %s
 bind 127.0.0.1
 dir %s
@@ -55,7 +55,7 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// watch starts one Sentinel, whose own rhythm is made faster than its defaults.
+// watch starts one Sentinel and shortens its internal intervals.
 func (s *Sentinel) watch() *RealServer {
 	s.t.Helper()
 	w := launch(s.t, func(r *RealServer) []string {
@@ -66,15 +66,15 @@ func (s *Sentinel) watch() *RealServer {
 		}
 		return []string{conf, "--sentinel"}
 	})
-	// It would do nothing for 30 s after a pause of this machine of 2 s. And it promotes
-	// no replica that has been silent for five ping periods: with 100 ms, none on a
-	// busy machine.
+	// Without this it would do nothing for 30 s after this machine paused for 2 s. It also does not promote a
+	// replica that has been silent for five ping periods. With 100 ms, that would be every replica on a busy
+	// machine.
 	w.must("SENTINEL", "DEBUG", "info-period", "200", "publish-period", "200", "ask-period", "200",
 		"ping-period", "300", "tilt-trigger", "60000")
 	return w
 }
 
-// master is what a Sentinel knows of the primary.
+// master returns what a Sentinel knows of the primary.
 func (r *RealServer) master(ctx context.Context) (map[string]string, error) {
 	rdb := redis.NewSentinelClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true})
 	defer func() { _ = rdb.Close() }()
@@ -126,7 +126,7 @@ func (s *Sentinel) Promoted(old *RealServer) (primary *RealServer) {
 		}
 		primary = withPort(s.All(), net.JoinHostPort(known["ip"], known["port"]))
 		if s.ordered && primary == old && known["flags"] == "master" {
-			// The replica that was chosen has not answered in time, and nobody tries another.
+			// The chosen replica has not answered in time, and no Sentinel tries another one by itself.
 			_, _ = s.watchers[0].call(ctx, "SENTINEL", "FAILOVER", masterName)
 		}
 		if primary == nil || primary == old {

@@ -29,7 +29,7 @@ type session struct {
 	ledger ledger // which frame answers which command
 
 	mu   sync.Mutex // protects held
-	held int        // this session's part of link.late
+	held int        // this session's share of link.late
 }
 
 // request is a command on its way to the server.
@@ -96,7 +96,7 @@ func (s *session) readClient() {
 			return
 		}
 		if len(args) == 0 {
-			continue // a server answers nothing to nothing
+			continue // an empty request has no reply
 		}
 		req := request{raw: raw, args: args, verdict: s.link.judge(args), due: s.link.arrival()}
 		if req.verdict.effect == hold {
@@ -151,7 +151,7 @@ func (s *session) discard(req request) {
 	}
 }
 
-// wait returns at due, or with false when the session has been killed.
+// wait returns true at due, or false if the session is killed first.
 func (s *session) wait(due time.Time) bool {
 	delay := time.Until(due)
 	if delay <= 0 {
@@ -186,7 +186,7 @@ func (s *session) dispatch(req request) bool {
 func (s *session) hold(n int) {
 	s.mu.Lock()
 	select {
-	case <-s.gone: // end has taken them off the link's number already
+	case <-s.gone: // kill has already taken them off the link's number
 		n = 0
 	default:
 	}
@@ -242,7 +242,7 @@ func (s *session) deliver() {
 func (s *session) hand(f frame) bool {
 	e, answers := s.ledger.match(f)
 	if answers {
-		// Only now, with f delivered, may the fate of a command behind take effect.
+		// f has been delivered now, so the fate of a command behind it may take effect.
 		defer s.ledger.strike(f)
 		switch e.effect {
 		case swallowReply:

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Split returns one address for two servers, as a proxy is: connections that subscribe go
-// to the second, so that scripts of the first do not see who is subscribed. Its clients
-// speak RESP2, which needs no word before the first.
+// Split returns one address for two servers, like a proxy. Connections that subscribe go to the second
+// server, so scripts on the first one see no subscribers. Clients must speak RESP2, in which a connection
+// sends nothing before its first command.
 func Split(t testing.TB, commands, subscriptions string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

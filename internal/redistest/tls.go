@@ -71,7 +71,7 @@ func (s *TLSServer) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Cli
 // authority signs the certificates of one test.
 type authority struct {
 	t    testing.TB
-	path string // of its files, without the ending
+	path string // of its files, without extension
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 }

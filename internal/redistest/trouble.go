@@ -41,7 +41,7 @@ func (s *Server) Stall() (resume func()) {
 	s.gate = gate
 	return func() {
 		s.mu.Lock()
-		mine := s.gate == gate // not so after the first call, or once s has stopped
+		mine := s.gate == gate // false after the first call, or once s has stopped
 		if mine {
 			s.gate = nil
 		}

@@ -53,8 +53,8 @@ type served struct {
 	pubsub atomic.Bool // has been acknowledged a subscription
 }
 
-// Virtual leaves t out where RELOCK_TEST_VIRTUAL is 0: then only what needs a
-// redis-server is to run, and may differ from server to server.
+// Virtual skips t if RELOCK_TEST_VIRTUAL is 0. Then only tests that need a redis-server run, which may differ
+// from server to server.
 func Virtual(t testing.TB) {
 	t.Helper()
 	if os.Getenv(virtualEnv) == "0" {
@@ -62,7 +62,7 @@ func Virtual(t testing.TB) {
 	}
 }
 
-// InBubble says whether the caller is in a bubble, whose clock begins in 2000.
+// InBubble reports whether the caller is in a bubble, whose clock begins in 2000.
 func InBubble() bool { return time.Now().Year() < 2015 }
 
 // Start runs a Server in the calling bubble, or in real time. It ends with t.
@@ -95,7 +95,7 @@ func (s *Server) stop() {
 	s.mini.Close()
 }
 
-// before runs ahead of every command, also of those a script calls.
+// before runs before every command, including those that a script calls.
 func (s *Server) before(p *server.Peer, name string, args ...string) (done bool) {
 	if name == "PUBSUB" && len(args) > 1 && (strings.EqualFold(args[0], "NUMSUB") || strings.EqualFold(args[0], "SHARDNUMSUB")) {
 		s.mu.Lock()
@@ -118,7 +118,7 @@ func (s *Server) before(p *server.Peer, name string, args ...string) (done bool)
 		}
 	}
 	if p == s.own || nested(p) {
-		// The script that calls holds miniredis' lock, and its keys have aged.
+		// A script calls this command. It holds miniredis' lock, and its keys have aged already.
 		return false
 	}
 	s.mu.Lock()
@@ -162,8 +162,8 @@ func (s *Server) tickLocked() {
 	s.mini.FastForward(elapsed)
 }
 
-// enough is a pool of connections for which no test waits: go-redis keeps the timers of
-// those waits for the next one, which may be in another bubble, and ends the program there.
+// enough is a pool size at which no test waits for a connection. go-redis reuses the timers of such waits. In
+// another bubble a reused timer would end the test program.
 const enough = 1024
 
 // Client returns a client of s that is closed when t ends. Its options are the

@@ -12,7 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 )
 
-// An Actor is a process: a client with a network of its own.
+// An Actor stands for a process: a client with its own network.
 type Actor struct {
 	*relock.Client
 	Link *redistest.Link
@@ -63,9 +63,9 @@ func (a *Actor) Fate(name string, nth int64, v redistest.Verdict) {
 	})
 }
 
-// LateThen has Redis hear a second copy of the next acquire once late is closed, and calls
-// of the script only once gate is. Later acquires have no copy: that of one which was
-// answered at once could come after its release, and TCP makes no such copies.
+// LateThen makes Redis receive a second copy of the next acquire once late is closed, and delays calls of
+// script until gate is closed. Later acquires are not copied. A copy of an answered acquire could come after
+// its release, which TCP never does.
 func (a *Actor) LateThen(late <-chan struct{}, script string, gate <-chan struct{}) {
 	var acquires atomic.Int64
 	a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {

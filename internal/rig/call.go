@@ -45,8 +45,8 @@ func (x *Lab) BeginAs(owner string, l *relock.Lock) *Call {
 // Take holds l at once, or the test fails.
 func (x *Lab) Take(l *relock.Lock) *relock.Hold { x.T.Helper(); return x.Begin(l).Holds() }
 
-// WaitOnce has processes wait once, as those have that live for long: each has seen its inbox
-// answer then, and asks for no proof of it.
+// WaitOnce makes each process wait once. After that its inbox has answered, and it asks for no echo, like a
+// process that has lived for long.
 func (x *Lab) WaitOnce(procs ...*Actor) {
 	x.T.Helper()
 	for _, a := range procs {
@@ -94,7 +94,7 @@ func (c *Call) Settled() bool { return IsShut(c.Done) }
 // Going is a call that runs on a goroutine of its own, and what comes of it.
 type Going chan error
 
-// Beside runs f beside the test.
+// Beside runs f on its own goroutine.
 func Beside(f func() error) Going {
 	g := make(Going, 1)
 	go func() { g <- f() }()

@@ -12,7 +12,8 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// longEnv, set to 1, repeats what is left to chance far more often.
+// longEnv, set to 1, makes Rounds return the long number, to repeat tests that depend on chance far more
+// often.
 const longEnv = "RELOCK_LONG"
 
 // Rounds is how often to repeat something.
@@ -61,7 +62,7 @@ func WantLater(t testing.TB, tokens ...int64) {
 	}
 }
 
-// IsShut says whether a channel is closed.
+// IsShut reports whether a channel is closed.
 func IsShut(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -71,8 +72,8 @@ func IsShut(ch <-chan struct{}) bool {
 	}
 }
 
-// Unheard says that a wait was too short for an answer of Redis: of a server in real
-// time, on a machine that has much to do, that may be any.
+// Unheard reports whether a wait was too short for an answer of Redis. With a server in real time on a busy
+// machine, any wait may be.
 func Unheard(err error) bool {
 	if errors.Is(err, relock.ErrNotAcquired) || errors.Is(err, context.Canceled) { // the caller's own doing
 		return false
@@ -80,7 +81,7 @@ func Unheard(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "redis has not answered") || strings.Contains(err.Error(), "no reply from redis in time"))
 }
 
-// Soon fails t unless cond, which says what is still amiss, comes to say "".
+// Soon fails t unless cond soon returns "". cond returns what is still wrong.
 func Soon(t testing.TB, cond func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)

@@ -21,8 +21,9 @@ func RefusesAny(x *Lab, l relock.Locker) {
 	}
 }
 
-// SecondHoldWaits plays on where a handle had a hold, and Redis has granted the lock again to a second call of that
-// handle. It fails unless the first hold is lost, the second call waits for its Unlock, and others can hold meanwhile.
+// SecondHoldWaits continues a test in which a handle had a hold, and Redis has granted the lock again to a
+// second call of that handle. It fails unless the first hold is lost, the second call waits for its Unlock,
+// and others can hold in the meantime.
 func SecondHoldWaits(x *Lab, l, other Handle, second Going) {
 	x.T.Helper()
 	second.Pending(x.T, "Lock on a handle whose lost hold is not unlocked")
@@ -43,7 +44,8 @@ func SecondHoldWaits(x *Lab, l, other Handle, second Going) {
 	Must(x.T, other.Unlock())
 }
 
-// LostUnlockSparesTheNext plays on from there too. It fails if the Unlock of the first call ends the second one's hold.
+// LostUnlockSparesTheNext continues from the same state. It fails if the Unlock of the first call ends the
+// second call's hold.
 func LostUnlockSparesTheNext(x *Lab, l, other Handle, second Going) {
 	x.T.Helper()
 	WantIs(x.T, l.Unlock(), relock.ErrLost)

@@ -15,7 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/seam"
 )
 
-// What follows is internal/seam with types.
+// The following functions give internal/seam types.
 
 // SetClock makes c, not used yet, read k and take its user's permissions for granted.
 func SetClock(c *relock.Client, k *clock.Clock) { seam.SetClock(c, k) }
@@ -41,7 +41,7 @@ func Remains(c *relock.Client) string {
 // Knows reports whether c has a session of that nonce.
 func Knows(c *relock.Client, nonce string) bool { return seam.Knows(c, nonce) }
 
-// Remembers says whether c looks after releases, which takes a timer.
+// Remembers reports whether c still watches over releases, which needs a timer.
 func Remembers(c *relock.Client) bool { return seam.Remembers(c) }
 
 // Listen makes c subscribe without a lock.
@@ -72,30 +72,29 @@ func PretendHolds(h *relock.Hold, n int) { seam.PretendHolds(h, n) }
 // Nonce is the name of the acquisition that h is of.
 func Nonce(h *relock.Hold) string { return seam.Nonce(h) }
 
-// Unlocked says whether the caller holds none of the mutexes under which l's state is kept.
+// Unlocked reports whether the caller holds none of the mutexes that guard l's state.
 func Unlocked(l *relock.Lock) bool { return seam.Unlocked(l) }
 
-// PretendShort has h's session held as one whose latest renewal too few replicas have.
+// PretendShort makes h's session look as if too few replicas had its latest renewal.
 func PretendShort(h *relock.Hold) { seam.PretendShort(h) }
 
-// RenewAround is a round of c's watchdog for every session, in the midst of which
-// between happens.
+// RenewAround is a round of c's watchdog for every session. It calls between in the middle of the round.
 func RenewAround(c *relock.Client, stated bool, between func()) {
 	seam.RenewAround(c, stated, between)
 }
 
-// AskAgainWhenLost is the next try of a call for l whose grant was lost unseen.
+// AskAgainWhenLost runs the next try of a call for l that has not noticed the loss of its grant.
 func AskAgainWhenLost(ctx context.Context, l *relock.Lock) error {
 	return seam.AskAgainWhenLost(ctx, l)
 }
 
-// AcquireAround is Acquire of a named owner, and between happens before l has the hold.
+// AcquireAround is Acquire of a named owner. It calls between before l has the hold.
 func AcquireAround(ctx context.Context, l *relock.Lock, owner string, between func()) (*relock.Hold, error) {
 	h, err := seam.AcquireAround(ctx, l, owner, between)
 	return h.(*relock.Hold), err
 }
 
-// ReleaseAround is Release, and between happens when no handle has h any more.
+// ReleaseAround is Release. It calls between when h is on no handle any more.
 func ReleaseAround(h *relock.Hold, between func()) error { return seam.ReleaseAround(h, between) }
 
 // Asked is what l asks of Redis, or why every call on it fails.
@@ -114,7 +113,7 @@ func ReadAcquire(raw []any, requests int) ([]seam.Answer, error) {
 	return seam.ReadAcquire(raw, requests)
 }
 
-// drawn is how clients draw their pauses.
+// drawn is the clients' own way to draw pauses.
 var drawn = *seam.Spread
 
 // Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the
@@ -130,8 +129,8 @@ func spread(d time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(d))
 }
 
-// DrawAtRandom has pauses drawn in bubbles as well, until restore is called. No
-// client may be in use at either call.
+// DrawAtRandom makes pauses random in bubbles too, until restore is called. No client may be in use at either
+// call.
 func DrawAtRandom() (restore func()) {
 	*seam.Spread = drawn
 	return func() { *seam.Spread = spread }

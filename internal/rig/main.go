@@ -12,8 +12,8 @@ import (
 // that the library starts has an owner and an end.
 func Main(m *testing.M) {
 	redis.SetLogger(quiet{}) // tests break its connections on purpose
-	// A pool of go-redis that could not dial has a goroutine that looks once a second
-	// whether it was closed: longer than leaks are waited for.
+	// If a pool of go-redis could not dial, it has a goroutine that checks once a second whether the pool was
+	// closed. That is longer than the wait for leaked goroutines.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

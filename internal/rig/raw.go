@@ -14,11 +14,11 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
-// A Raw client says what the protocol allows and the library would hardly ever.
+// A Raw client sends requests that the protocol allows and the library hardly ever sends.
 type Raw struct {
 	T     *testing.T
 	Redis *redis.Client
-	ID    string // whose inbox is told
+	ID    string // the client whose inbox gets the messages
 }
 
 // Run runs a script on the lock l.
@@ -34,7 +34,7 @@ func (r Raw) Ask(nonce, owner string, ttl time.Duration, op, place int) {
 	r.Run("acquire", r.Request("plain", nonce, owner, "w", ttl, op, 1, place)...)
 }
 
-// Request is what acquire is told of one request.
+// Request returns the arguments of acquire for one request.
 func (r Raw) Request(kind, nonce, owner, mode string, ttl time.Duration, op, block, place int) []any {
 	counts := " 1 0 "
 	if mode == "r" {
@@ -46,17 +46,17 @@ func (r Raw) Request(kind, nonce, owner, mode string, ttl time.Duration, op, blo
 	}
 }
 
-// Identity is what the scripts know a session by.
+// Identity is the text by which the scripts know a session.
 func (r Raw) Identity(nonce, owner string) string { return nonce + " " + r.ID + " o:" + owner }
 
-// Release ends a nonce; until is when an unanswered copy of its request is too late. Those
-// served end with it.
+// Release ends a nonce. until is when an unanswered copy of its request is too late. The served ones end with
+// it.
 func (r Raw) Release(nonce, owner string, until int64, served ...string) {
 	r.T.Helper()
 	r.Run("release", r.Identity(nonce, owner), "o:"+owner, until, "600000 "+key.Inbox("relock", ""), 600_000, "", strings.Join(served, " "))
 }
 
-// NonceOf returns one that is easy to tell.
+// NonceOf returns a nonce that is easy to recognise.
 func NonceOf(letter byte) string { return strings.Repeat(string(letter), 22) }
 
 // Listen returns the messages that a process' inbox gets, so far.

@@ -101,7 +101,7 @@ func (x *Lab) HoldsOf(l *relock.Lock) (n int) {
 	return n
 }
 
-// Keep copies a lock's keys, for a failover that lost all writes since.
+// Keep copies a lock's keys. restore puts the copy back, like a failover that lost all writes since.
 func (x *Lab) Keep(name string) (restore func()) {
 	x.T.Helper()
 	keys, ctx := key.For("relock", name), x.T.Context()
@@ -119,8 +119,8 @@ func (x *Lab) Keep(name string) (restore func()) {
 	}
 }
 
-// Describe is what Redis knows of a lock, in short: "free", or the holds of its
-// owner, and how many wait.
+// Describe returns what Redis knows of a lock, in short: "free", or the owner's holds and the number of
+// waiters.
 func Describe(t testing.TB, l *relock.Lock) string {
 	t.Helper()
 	info, err := l.Info(context.WithoutCancel(t.Context()))
@@ -144,8 +144,7 @@ func WantState(t testing.TB, l *relock.Lock, when, want string) {
 	}
 }
 
-// WantBare fails unless no more is left of a lock than its hash, without
-// anything of an owner or a waiter in it.
+// WantBare fails unless only the lock's hash is left, without anything of an owner or a waiter in it.
 func WantBare(t testing.TB, rdb redis.UniversalClient, name string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

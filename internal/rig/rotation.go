@@ -18,7 +18,7 @@ type Rotation struct {
 	links []*redistest.Link
 }
 
-// NewRotation has the server require the old password.
+// NewRotation makes the server require the old password.
 func NewRotation(x *Lab) *Rotation {
 	r := &Rotation{Lab: x}
 	x.Server.Direct().RequireAuth("old")
@@ -42,9 +42,9 @@ func (r *Rotation) Redis() *redis.Client {
 	})
 }
 
-// Begin has the server require the new password, and closes all connections.
+// Begin makes the server require the new password, and closes all connections.
 func (r *Rotation) Begin() {
-	synctest.Wait() // the server reads it without a lock as it greets a connection
+	synctest.Wait() // the server reads the password without a lock when it greets a connection
 	r.Lab.Server.Direct().RequireAuth("new")
 	for _, link := range r.links {
 		link.Cut()()

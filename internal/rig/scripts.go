@@ -14,7 +14,7 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
-// scripts are their names by what EVALSHA sends, sources by what EVAL sends.
+// scripts maps what EVALSHA sends to the script's name, sources what EVAL sends.
 var scripts, sources = func() (shas, sources map[string]string) {
 	shas, sources = map[string]string{}, map[string]string{}
 	for name := range seam.Scripts {
@@ -40,8 +40,7 @@ func ScriptSent(args []string) string {
 	return scripts[args[1]]
 }
 
-// Runs says whether a command runs one of the scripts of these names, by its SHA or
-// whole.
+// Runs reports whether a command runs one of the scripts of these names, by its SHA or in full.
 func Runs(cmd redistest.Command, names ...string) bool {
 	if len(cmd.Args) < 2 {
 		return false
