@@ -199,3 +199,169 @@ func (b *Inbox) Close() {
 	}
 	b.wg.Wait()
 }
+
+// run makes one link after the other until ctx ends or the client is closed.
+func (b *Inbox) run(ctx context.Context) {
+	pause := minPause
+	var told outage
+	for {
+		begin := time.Now()
+		up, err := b.link(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		lasted := up && time.Since(begin) >= maxPause
+		if lasted {
+			pause, told = minPause, outage{}
+		}
+		final, refused := errors.Is(err, redis.ErrClosed), b.refuses(err)
+		b.failed(err, final || refused)
+		if !lasted && !final && told.due(time.Now()) && b.cfg.Failed != nil {
+			b.cfg.Failed(err)
+		}
+		wait := b.jitter(pause)
+		switch {
+		case final:
+			return
+		case refused:
+			wait = b.jitter(refusePause)
+		case lasted && errors.Is(err, errSuspected):
+			wait = 0 // the caller that suspects it has waited long enough
+		default:
+			pause = min(2*pause, maxPause)
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// refuses reports whether Redis has answered with an error that it would give again.
+func (b *Inbox) refuses(err error) bool {
+	// go-redis subscribed to several slots in one command after a reconnect of its own
+	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
+}
+
+// link makes a link and waits until it has ended. It returns why it ended, never nil, and whether it was ever
+// acknowledged.
+func (b *Inbox) link(ctx context.Context) (up bool, err error) {
+	select {
+	case b.links <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l := &link{
+		ps:      b.open(ctx),
+		dialled: make(chan struct{}),
+		acked:   make(chan struct{}),
+		ended:   make(chan error, 1),
+		suspect: make(chan struct{}, 1),
+	}
+	b.wg.Go(func() { l.ended <- b.read(ctx, l) })
+	err = l.wait(ctx)
+	b.retire(l)
+	cancel() // ends a dial
+	b.wg.Go(func() {
+		l.close()
+		<-b.links
+	})
+	select {
+	case <-l.acked:
+		return true, err
+	default:
+		return false, err
+	}
+}
+
+// retire returns when l makes no more callbacks, so that the callbacks of the next link come after them.
+func (b *Inbox) retire(l *link) {
+	b.turn <- struct{}{}
+	l.retired = true
+	b.cur.CompareAndSwap(l, nil)
+	<-b.turn
+}
+
+// read subscribes and hands on what comes in until the link breaks.
+//
+// ctx has no deadline: a read that times out inside a frame loses the rest of
+// the stream.
+func (b *Inbox) read(ctx context.Context, l *link) error {
+	err := l.ps.Subscribe(ctx, b.cfg.Channel)
+	close(l.dialled)
+	if err != nil {
+		return err
+	}
+	for {
+		v, err := l.ps.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.take(l, v); err != nil {
+			return err
+		}
+	}
+}
+
+// take acts on one inbound frame of l.
+func (b *Inbox) take(l *link, frame any) error {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if l.retired {
+		return nil // the next Linked makes up for a message that is dropped here
+	}
+	b.heard.Store(max(1, int64(time.Since(b.base))))
+	switch v := frame.(type) {
+	case *redis.Message:
+		if v.Channel == b.cfg.Channel && v.PayloadSlice == nil {
+			b.cfg.Deliver(v.Payload)
+		}
+	case *redis.Subscription:
+		if v.Kind != "subscribe" {
+			return errUnsubscribed
+		}
+		b.linked(l)
+	}
+	return nil
+}
+
+// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected by
+// itself. The caller holds the turn.
+func (b *Inbox) linked(l *link) {
+	b.cfg.Linked()
+	if b.cur.Swap(l) == l {
+		return
+	}
+	close(l.acked)
+	b.mu.Lock()
+	b.refusal, b.last = nil, nil
+	b.wake()
+	b.mu.Unlock()
+}
+
+// failed records why an attempt failed. Ready returns it if it was a refusal.
+func (b *Inbox) failed(err error, refused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last, b.refusal = err, nil
+	if refused {
+		b.refusal = err
+		b.wake()
+	}
+}
+
+// wake makes every Ready look again. Caller holds b.mu.
+func (b *Inbox) wake() {
+	if b.closed {
+		return
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// jitter returns between half of d and d: the clients of a server that comes
+// back do not all come at once.
+func (b *Inbox) jitter(d time.Duration) time.Duration { return d/2 + b.cfg.Spread(d/2+1) }
+
+// Start starts the subscription if nobody has. It does not wait.
+func (b *Inbox) Start() { _, _ = b.watch() }

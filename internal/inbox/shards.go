@@ -95,6 +95,12 @@ func NewShards(cfg ShardsConfig) *Shards {
 	return s
 }
 
+// A Channel is a handle on one sharded channel. It costs nothing by itself.
+type Channel struct {
+	s    *Shards
+	name string
+}
+
 // Channel returns a handle on the channel of that name.
 func (s *Shards) Channel(name string) *Channel { return &Channel{s, name} }
 
@@ -113,34 +119,6 @@ func (s *Shards) Close() {
 	s.mu.Unlock()
 	s.cancel()
 	s.wg.Wait()
-}
-
-// A Channel is a handle on one sharded channel. It costs nothing by itself.
-type Channel struct {
-	s    *Shards
-	name string
-}
-
-// Join keeps the channel subscribed until leave is called, plus the time it lingers. It does not wait.
-func (c *Channel) Join() (leave func()) {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return func() {}
-	}
-	b := s.boxes[c.name]
-	if b == nil {
-		b = s.newBox(c.name)
-		s.boxes[c.name] = b
-	}
-	b.users++
-	if b.linger != nil {
-		b.linger.Stop()
-		b.linger = nil
-	}
-	b.Start()
-	return sync.OnceFunc(func() { s.leave(c.name, b) })
 }
 
 func (s *Shards) newBox(channel string) *box {
@@ -186,6 +164,62 @@ func (s *Shards) expire(channel string, b *box) {
 	delete(s.boxes, channel)
 	s.wg.Go(b.Close)
 	s.mu.Unlock()
+}
+
+// doubted returns the wire of the last link if the inbox gave up that link, because it heard nothing when it
+// should have.
+func (s *Shards) doubted(b *box) *wire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.last == nil {
+		return nil
+	}
+	b.last.mu.Lock()
+	defer b.last.mu.Unlock()
+	if b.last.err != nil {
+		return nil // the wire has ended it: moved, refused or broken
+	}
+	return b.last.wire
+}
+
+// newWire makes a wire to the node. It needs s.mu.
+func (s *Shards) newWire(name string, node Node) *wire {
+	w := &wire{s: s, name: name, node: node, work: make(chan struct{}, 1), taps: make(map[string]*tap)}
+	w.ctx, w.cancel = context.WithCancel(s.ctx)
+	w.ps = node.SSubscribe(w.ctx) // without a channel: no I/O yet
+	s.wg.Go(w.write)
+	return w
+}
+
+// retire makes sure that no new tap uses w.
+func (s *Shards) retire(w *wire) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wires[w.name] == w {
+		delete(s.wires, w.name)
+	}
+}
+
+// Join keeps the channel subscribed until leave is called, plus the time it lingers. It does not wait.
+func (c *Channel) Join() (leave func()) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return func() {}
+	}
+	b := s.boxes[c.name]
+	if b == nil {
+		b = s.newBox(c.name)
+		s.boxes[c.name] = b
+	}
+	b.users++
+	if b.linger != nil {
+		b.linger.Stop()
+		b.linger = nil
+	}
+	b.Start()
+	return sync.OnceFunc(func() { s.leave(c.name, b) })
 }
 
 func (c *Channel) box() *box {

@@ -58,22 +58,6 @@ func (t *tap) Subscribe(ctx context.Context, _ ...string) error {
 	return nil
 }
 
-// doubted returns the wire of the last link if the inbox gave up that link, because it heard nothing when it
-// should have.
-func (s *Shards) doubted(b *box) *wire {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.last == nil {
-		return nil
-	}
-	b.last.mu.Lock()
-	defer b.last.mu.Unlock()
-	if b.last.err != nil {
-		return nil // the wire has ended it: moved, refused or broken
-	}
-	return b.last.wire
-}
-
 // Receive waits for the next frame. After the last one it returns why there are no more.
 func (t *tap) Receive(ctx context.Context) (any, error) {
 	frame, err := t.next(ctx)

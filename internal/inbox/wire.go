@@ -38,24 +38,6 @@ type order struct {
 	tap     *tap // ends if the order is refused; nil: nothing ends
 }
 
-// newWire makes a wire to the node. It needs s.mu.
-func (s *Shards) newWire(name string, node Node) *wire {
-	w := &wire{s: s, name: name, node: node, work: make(chan struct{}, 1), taps: make(map[string]*tap)}
-	w.ctx, w.cancel = context.WithCancel(s.ctx)
-	w.ps = node.SSubscribe(w.ctx) // without a channel: no I/O yet
-	s.wg.Go(w.write)
-	return w
-}
-
-// retire makes sure that no new tap uses w.
-func (s *Shards) retire(w *wire) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wires[w.name] == w {
-		delete(s.wires, w.name)
-	}
-}
-
 // add subscribes a tap. It returns false if w has ended.
 func (w *wire) add(t *tap) bool {
 	w.mu.Lock()

@@ -13,11 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/wire"
 )
-
-// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than
-// an echo takes, and than a hand-over within the process.
-const shardLinger = 5 * time.Second
 
 // Config says whose listeners they are, and which functions they call.
 type Config struct {
@@ -74,6 +71,60 @@ func New(cfg Config) *Listeners {
 		ls.shards = ls.newShards()
 	}
 	return ls
+}
+
+// Echo returns what echo a request should ask for. silent says that the listener has been silent for long. A
+// client that scripts do not see vouches with each request, because what the scripts note of it expires.
+func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
+	switch sight := wire.Sight(ls.sight.Load()); {
+	case sight == wire.Unseen && l.Up():
+		return wire.Vouch
+	case sight != wire.Seen || silent:
+		return wire.Prove
+	}
+	return wire.Quiet
+}
+
+// Echoed records an echo. It returns true for the first echo that says that scripts do not see the client.
+// Then all waiters must ask again: their next requests vouch for the client.
+func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
+	if sight == wire.Unknown { // an echo of the permission check
+		return false
+	}
+	before := ls.sight.Swap(int32(sight))
+	return sight == wire.Unseen && before != int32(sight)
+}
+
+// linkedAs is called when a channel has a new connection. Its server may be another one, so the sight is
+// unknown again.
+func (ls *Listeners) linkedAs(channel string, first bool) {
+	ls.sight.Store(int32(wire.Unknown))
+	ls.cfg.Linked(channel, first)
+}
+
+// Expect schedules a check that the echo of a request sent at that time has come.
+func (ls *Listeners) Expect(l *Listener, sent clock.Instant) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l.since.IsZero() {
+		// Only the oldest request counts. Otherwise heartbeats in close succession would put the check off
+		// for ever.
+		l.since = sent
+		ls.cfg.Set(&l.echo, ls.cfg.Now().Add(echoGrace))
+	}
+}
+
+// Check gives up a connection that did not receive its echo. Such a connection is half open, or its server
+// does not serve the lock any more, so no message would come.
+func (ls *Listeners) Check(l *Listener) {
+	ls.mu.Lock()
+	since := l.since
+	l.since = clock.Instant{}
+	ls.mu.Unlock()
+	if l.Heard().Before(since.Time()) {
+		ls.cfg.Log.Warn("inbox does not hear, connecting again")
+		l.Suspect()
+	}
 }
 
 func (ls *Listeners) newShards() *inbox.Shards {
@@ -134,3 +185,10 @@ func (ls *Listeners) Close() {
 		ls.shards.Close()
 	}
 }
+
+// echoGrace is how long an echo may take before the connection is given up.
+const echoGrace = time.Second
+
+// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than
+// an echo takes, and than a hand-over within the process.
+const shardLinger = 5 * time.Second

@@ -76,6 +76,49 @@ type Lock struct {
 	Leaving func() (left func())
 }
 
+// Attempt asks all primaries at once. If several callers split them, the caller that has the first answering
+// primary keeps what it has. The others give everything back and queue on that primary, unless once is set.
+// So only one caller at a time holds primaries while it waits for the rest. Callers that disagree on which
+// primary answers may wait for each other, but only for their patience and the time of an answer.
+//
+// Attempt returns the error Taken if a majority has answered that another owner holds, and ErrFewAnswer if
+// too few have answered. Other errors are those of primaries, or of ctx.
+func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) {
+	h := l.begin(ctx)
+	defer func() {
+		if err != nil {
+			h.GiveBack(ctx)
+		}
+	}()
+	err = h.collect(ctx, 0)
+	if !once && errors.Is(err, l.Errors.Taken) {
+		first, had := h.first()
+		if !had {
+			h.GiveBack(ctx)
+			h = l.begin(ctx)
+			err = h.queue(ctx, first)
+		}
+		if had || err == nil {
+			err = h.collect(ctx, l.patience())
+		}
+		// ctx ended during this part, but the majority's earlier answer still counts.
+		if err != nil && ctx.Err() != nil && !l.Errors.Final(err) {
+			err = l.Errors.Taken
+		}
+	}
+	if err == nil {
+		err = h.elect(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.MaxHold > 0 { // MaxHold starts at the grant; a primary that is acquired again does not start it again
+		h.until = time.Now().Add(l.MaxHold + l.TTL)
+	}
+	go h.keep() // until the hold has ended
+	return h, nil
+}
+
 func (l *Lock) need() int { return len(l.Primaries)/2 + 1 }
 
 // patience is how long to wait for a primary. The primary may not answer, or its holder may wait for another
@@ -90,6 +133,13 @@ func (l *Lock) beside(primary int, fn func()) {
 	if !l.Primaries[primary].Spawn(fn) {
 		fn()
 	}
+}
+
+func (l *Lock) begin(ctx context.Context) *Majority {
+	h := &Majority{lock: l, votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
+	h.members = make([]member, len(l.Primaries))
+	h.end, h.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	return h
 }
 
 // signal fills a channel of capacity one.

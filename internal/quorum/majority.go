@@ -41,11 +41,287 @@ type member struct {
 	err      error     // of the latest failed request, or why its hold was lost
 }
 
-func (l *Lock) begin(ctx context.Context) *Majority {
-	h := &Majority{lock: l, votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
-	h.members = make([]member, len(l.Primaries))
-	h.end, h.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	return h
+// collect gathers, and then checks that the primaries that answered are different servers.
+func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
+	err := h.gather(ctx, wait)
+	if h.lock.Check == nil || err != nil && !errors.Is(err, h.lock.Errors.Taken) {
+		return err
+	}
+	had, refused := make([]Hold, len(h.members)), []int(nil)
+	for i, m := range h.snapshot() {
+		switch {
+		case m.hold != nil:
+			had[i] = m.hold
+		case m.answered:
+			refused = append(refused, i)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.lock.patience())
+	defer cancel()
+	if same := h.lock.Check(ctx, had, refused); same != nil {
+		return same
+	}
+	return err
+}
+
+// gather asks the primaries that are not held. It returns when a majority is held, when all have answered, or
+// when the time is over.
+func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
+	unlink := h.linkTo(ctx)
+	defer unlink()
+	for i, m := range h.snapshot() {
+		if m.hold == nil {
+			h.seek(i, wait)
+		}
+	}
+	// A primary's answer at the end of the wait still needs the time of an answer.
+	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
+	return h.tally()
+}
+
+// linkTo makes requests in flight end with the call, until unlink is called.
+func (h *Majority) linkTo(ctx context.Context) (unlink func() bool) {
+	return context.AfterFunc(ctx, func() { h.stop(context.Cause(ctx)) })
+}
+
+// await returns when a majority counts, when nothing is open any more, or after limit.
+func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m member) (counts, open bool)) {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	for {
+		had, more := 0, false
+		for _, m := range h.snapshot() {
+			counts, open := judge(m)
+			more = more || open
+			if counts {
+				had++
+			}
+		}
+		if had >= h.lock.need() || !more {
+			return
+		}
+		select {
+		case <-h.votes:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tally returns nil if a majority is held and Taken if a majority has answered. Otherwise it returns what
+// went wrong.
+func (h *Majority) tally() error {
+	var had, answered, final int
+	var last, why error
+	for i, m := range h.snapshot() {
+		switch {
+		case m.hold != nil:
+			had++
+			answered++
+		case m.answered:
+			answered++
+		case m.err != nil && h.lock.Errors.Final(m.err):
+			final++
+			why = m.err
+		case m.err != nil:
+			last = fmt.Errorf("primary %d: %w", i, m.err)
+		}
+	}
+	n, need := len(h.members), h.lock.need()
+	switch {
+	case had >= need:
+		return nil
+	case final > n-need:
+		return why
+	case answered >= need:
+		return h.lock.Errors.Taken
+	case last == nil:
+		last = errors.New("no reply in time")
+	}
+	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
+}
+
+// first returns the first primary that has answered, and whether it is held.
+func (h *Majority) first() (primary int, had bool) {
+	for i, m := range h.snapshot() {
+		if m.hold != nil || m.answered {
+			return i, m.hold != nil
+		}
+	}
+	return 0, false
+}
+
+// queue waits for the lock on one primary for as long as that primary answers.
+func (h *Majority) queue(ctx context.Context, at int) error {
+	unlink := h.linkTo(ctx)
+	defer unlink()
+	of, patience := h.lock.Primaries[at], h.lock.patience()
+	waits, cancel := context.WithCancelCause(h.end)
+	defer cancel(nil)
+	of.Spawn(func() { // without Spawn, the client is closed, and Queue returns at once
+		for pause(waits, nil, patience) {
+			asks, done := context.WithTimeout(waits, 2*patience)
+			err := of.Probe(asks)
+			done()
+			if err != nil {
+				cancel(err)
+				return
+			}
+		}
+	})
+	hold, err := of.Queue(waits)
+	h.adopt(at, hold, err)
+	if err != nil { // a final error of one primary too: a majority must agree on it
+		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
+	}
+	return nil
+}
+
+// seek asks one primary in the background.
+func (h *Majority) seek(primary int, wait time.Duration) {
+	h.mu.Lock()
+	m := &h.members[primary]
+	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since the caller looked
+	if idle {
+		m.asking, m.since = true, time.Now()
+	}
+	h.mu.Unlock()
+	if !idle {
+		return
+	}
+	ctx := h.end
+	if wait <= 0 { // a try without a wait ends soon by itself, and interrupting it would cost its connection
+		ctx = context.WithoutCancel(ctx)
+	}
+	h.lock.beside(primary, func() {
+		hold, err := h.lock.Primaries[primary].Try(ctx, wait)
+		h.adopt(primary, hold, err)
+	})
+}
+
+// adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
+// after the token was chosen counts once the primary knows that token.
+func (h *Majority) adopt(primary int, hold Hold, err error) {
+	said := member{err: err, answered: err == nil || errors.Is(err, h.lock.Errors.Taken)}
+	if err == nil {
+		said.hold, said.token, said.owner = hold, hold.Token(), hold.Owner()
+	}
+	kept, token := h.note(primary, said, 0)
+	for token != 0 { // not recorded yet: the primary must know that token first
+		said.raised = h.raise(hold, said.token, token)
+		kept, token = h.note(primary, said, token)
+	}
+	switch {
+	case err == nil && !kept:
+		_ = hold.Forgo()
+		h.settled(primary)
+	case kept:
+		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
+	}
+	signal(h.votes)
+}
+
+// note records the state of a primary and reports whether its hold is kept. If the majority has chosen
+// another token in the meantime than the primary was told, note returns that token and records nothing.
+func (h *Majority) note(primary int, said member, told int64) (kept bool, token int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if said.hold != nil && h.err == nil && h.token != told {
+		return false, h.token
+	}
+	m := &h.members[primary]
+	kept = said.hold != nil && h.err == nil && (said.raised || told == 0)
+	m.asking, m.err, m.answered = false, said.err, said.answered
+	m.leaving, m.since = said.hold != nil && !kept, time.Now()
+	if kept {
+		m.hold, m.token, m.owner, m.raised = said.hold, said.token, said.owner, said.raised
+	}
+	return kept, 0
+}
+
+// elect chooses the hold's token and raises the counters of a majority to it.
+func (h *Majority) elect(ctx context.Context) error {
+	h.mu.Lock()
+	h.token, h.owner = choose(h.members, h.lock.need())
+	token := h.token
+	for i := range h.members {
+		m := &h.members[i]
+		m.raised = m.hold != nil && m.token == token
+		m.asking = m.asking || m.hold != nil && !m.raised
+	}
+	h.mu.Unlock()
+	for i, m := range h.snapshot() {
+		if m.hold != nil && !m.raised {
+			h.lock.beside(i, func() { h.tell(i, m, token) })
+		}
+	}
+	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: its context ended before a majority had the token", ErrFewAnswer)
+	case h.trust().IsZero():
+		return fmt.Errorf("%w: a majority was lost before it had the token", ErrFewAnswer)
+	}
+	return nil
+}
+
+// tell raises a primary's counter to the token, or gives the primary back.
+func (h *Majority) tell(primary int, of member, token int64) {
+	counts := h.raise(of.hold, of.token, token)
+	h.mu.Lock()
+	m := &h.members[primary]
+	m.asking, m.raised = false, counts
+	if !counts {
+		m.hold = nil
+	}
+	h.mu.Unlock()
+	if !counts {
+		_ = of.hold.Forgo()
+	}
+	signal(h.votes)
+}
+
+// raise raises a primary's token counter to the majority's token. A later majority includes one of these
+// primaries, so its token is larger.
+func (h *Majority) raise(hold Hold, own, token int64) (counts bool) {
+	return own == token || hold.Raise(context.WithoutCancel(h.end), h.lock.patience(), token)
+}
+
+// keep acquires primaries that come back, and notices the loss of the majority.
+func (h *Majority) keep() {
+	l := h.lock
+	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
+	for h.Err() == nil {
+		if !l.Fixed && (h.until.IsZero() || time.Until(h.until) > l.TTL) {
+			h.renew()
+		}
+		pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
+	}
+	if errors.Is(h.Err(), l.Errors.Lost) { // the holder may hang, and the rest would be renewed for ever
+		_ = h.release(context.Background(), Hold.Release)
+	}
+}
+
+// renew asks again the primaries that do not count. It skips a primary whose hold an operator has ended.
+// Otherwise forcing a majority of the primaries could never end a holder that hangs.
+func (h *Majority) renew() {
+	for i, m := range h.snapshot() {
+		if m.asking || m.hold != nil && m.hold.Err() == nil {
+			continue
+		}
+		if m.hold != nil {
+			why := m.hold.Err()
+			h.mu.Lock()
+			lost := &h.members[i]
+			lost.hold, lost.err = nil, why // the majority may be lost before the primary answers
+			lost.forced = errors.Is(why, h.lock.Errors.Forced)
+			h.mu.Unlock()
+			h.lock.beside(i, func() { _ = m.hold.Release() }) // releases what the primary may still have
+		}
+		h.seek(i, 4*h.lock.patience())
+	}
 }
 
 func (h *Majority) snapshot() []member {
@@ -239,4 +515,23 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 		return nil
 	}
 	return unconfirmed
+}
+
+// choose returns the token of the majority: the largest one, unless a majority of the primaries has the same
+// one already. That is the token of an outer hold, and it stays. A primary that was acquired for the outer
+// hold later may have a larger one, but a resource that has seen the larger one would refuse the outer hold.
+func choose(members []member, need int) (token int64, owner string) {
+	have := map[int64]int{}
+	for _, m := range members {
+		if m.hold == nil {
+			continue
+		}
+		if have[m.token]++; have[m.token] == need {
+			return m.token, m.owner
+		}
+		if m.token > token {
+			token, owner = m.token, m.owner
+		}
+	}
+	return token, owner
 }

@@ -16,11 +16,6 @@ type Cursor struct {
 	err    error
 }
 
-// Read returns a cursor at the first field of a reply to s.
-func (s *Script) Read(reply []any) *Cursor {
-	return &Cursor{script: s.Name, reply: reply}
-}
-
 // Int returns the next field, an integer or a string of decimal digits. Lua returns large numbers as strings,
 // because its own numbers lose digits in print.
 func (c *Cursor) Int(field string) int64 {

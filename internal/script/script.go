@@ -11,18 +11,23 @@ import (
 	"strings"
 )
 
-// sharedPrefix begins the file names of parts that several scripts use.
-const sharedPrefix = "shared_"
-
-// usesHeader begins the comment line that names the shared parts of a script.
-const usesHeader = "-- uses:"
-
 // Script is a Lua script, ready to be sent. It is read-only once loaded.
 type Script struct {
 	Name   string // file name without .lua
 	Source string // what EVAL sends: shared parts first, no comments, no blank lines
 	SHA    string // SHA-1 of Source in lower-case hex, what EVALSHA sends
 }
+
+// Read returns a cursor at the first field of a reply to s.
+func (s *Script) Read(reply []any) *Cursor {
+	return &Cursor{script: s.Name, reply: reply}
+}
+
+// sharedPrefix begins the file names of parts that several scripts use.
+const sharedPrefix = "shared_"
+
+// usesHeader begins the comment line that names the shared parts of a script.
+const usesHeader = "-- uses:"
 
 // Load reads the script name from <name>.lua in fsys. A comment line
 // "-- uses: a b" is replaced by shared_a.lua and shared_b.lua, in that order: so

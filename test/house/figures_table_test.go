@@ -103,7 +103,7 @@ var figures = []figure{
 		says: []string{`\(\d % (?:of it |of ttl )?\+ @\)`, `% of the lease and @ is for`},
 	},
 	{
-		what: "the time for an echo", file: "internal/listener/echo.go", source: `echoGrace = (.+)`,
+		what: "the time for an echo", file: "internal/listener/listeners.go", source: `echoGrace = (.+)`,
 		says: []string{`without it within @ the inbox connects again`},
 	},
 	{
@@ -119,7 +119,7 @@ var figures = []figure{
 		says: []string{`one try is a third of the TTL, from \S+ \S+ to @`},
 	},
 	{
-		what: "how often servers are asked whether they still serve", file: "internal/replay/round.go", source: `watchEvery = (.+)`,
+		what: "how often servers are asked whether they still serve", file: "internal/replay/journal.go", source: `watchEvery = (.+)`,
 		says: []string{`asks?[^.|]{0,80}? every @ (?:while it remembers|who serves)`},
 	},
 	{

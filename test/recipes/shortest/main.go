@@ -20,7 +20,7 @@ func main() {
 	}
 	ran, err := client.NewLock("orders/4711").TryDo(context.Background(), 10*time.Second, func(ctx context.Context) error {
 		log.Print("no other process works on order 4711")
-		return ctx.Err() // ctx ends if the lock is lost
+		return context.Cause(ctx) // ErrLost if the lock is lost
 	})
 	log.Print(ran, err) // false <nil>: taken. An error: Redis did not answer, or the lock was lost
 }
