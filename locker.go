@@ -29,6 +29,7 @@ import (
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 	"github.com/relock-go/relock/internal/unheard"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -184,6 +185,7 @@ func (c *Client) newAccess() {
 		Prefix: c.cfg.prefix, Client: c.id, Database: c.transport.Database(), Redis: c.transport, Wire: c.wire,
 		Open:    c.open,
 		Granted: c.labels.Open,
+		Hear:    c.listeners.HearEcho,
 	})
 }
 
@@ -381,6 +383,65 @@ func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error]
 			yield(Info{}, fmt.Errorf("relock: locks: %w", err))
 		}
 	}
+}
+
+// checkName is the lock that Check asks about. It is never taken.
+const checkName = "relock-check"
+
+// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It returns
+// nil if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what locks need, and
+// the client must hear a message that it publishes to itself. Else the error says what is wrong and what to do.
+//
+// If Redis does not answer, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first, it is also
+// ctx's error. A closing client returns ErrClosed. Without a deadline in ctx, Check gives up after 5 seconds.
+//
+// Check takes no lock and stores nothing. The client stays subscribed, as locks need it. The first success costs two
+// scripts and a subscription, and every later one a script, so a probe may call it every second. What fails is tried
+// up to three times. In a Cluster, Check asks one of the primaries. Of replicas it asks only whether the user may run
+// WAIT, if Defaults has Replicas.
+func (c *Client) Check(ctx context.Context) error {
+	if c.unmade() {
+		return fmt.Errorf("relock: %w", errUnmadeClient)
+	}
+	err := unusable(ctx)
+	if err == nil {
+		err = c.check(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("relock: check: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) check(ctx context.Context) error {
+	if c.tracker.Draining() {
+		return ErrClosed
+	}
+	within, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	hash, ttl, began, tries := key.Hash(c.cfg.prefix, checkName), c.cfg.terms.TTL, c.clock.Now(), 0
+	listener := c.listeners.Of(hash)
+	defer listener.Join()()
+	err := transport.Try(within, c.closing, func() (again bool, err error) {
+		tries++
+		err = c.access.Probe(within, trust.Attempt(ttl), hash, listener)
+		if err == nil && c.cfg.terms.Replicas.N > 0 {
+			err = c.access.Wait(within, hash, ttl)
+		}
+		return err != nil && tries < 3, err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case c.tracker.Draining():
+		return ErrClosed
+	case transport.Hopeless(err):
+		return &requestError{err}
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, c.clock.Now(), began))
+	}
+	return failed(within, err, c.clock.Now(), began)
 }
 
 // Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still

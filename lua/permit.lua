@@ -5,7 +5,8 @@
 -- KEYS[2] zset the queue
 -- ARGV[1] channel the client's own inbox; '': the client hears on sharded channels only
 -- ARGV[2] shard a sharded channel in the lock's slot: the one that such a client hears on
--- RETURNS the names of the commands that are refused, or of the channel; 'sharded' and the
+-- RETURNS the error of a server that takes no writes for now, if nothing is refused; or
+--   the names of the commands that are refused, or of the channel; 'sharded' and the
 --   server's words where PUBLISH is refused and SPUBLISH in the slot of the keys is not;
 --   'unknown' where the server does not know sharded channels; 'old' and its version, or
 --   '', where it is one before Redis 7.0
@@ -23,12 +24,25 @@ end
 -- or the server does not write for now. Every other error is one, whatever its words
 -- are: each server has words of its own.
 local passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, NOREPLICAS = true }
+-- What keeps the server from writing, and so locks from being taken. OOM stops no lock.
+local stops = { MISCONF = true, READONLY = true, NOREPLICAS = true }
+local stopped
 
 local function try(name, reply)
   local message = type(reply) == 'table' and reply.err
-  if message and not passes[string.match(message, '^%-?(%u+)')] then
+  local code = message and string.match(message, '^%-?(%u+)')
+  if message and not passes[code] then
     refused[#refused + 1] = name
+  elseif stops[code] then
+    stopped = reply
   end
+end
+
+local function verdict()
+  if #refused == 0 and stopped then
+    return stopped
+  end
+  return refused
 end
 
 try('time', redis.pcall('TIME'))
@@ -63,7 +77,7 @@ if ARGV[1] ~= '' then
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end
-  return refused
+  return verdict()
 end
 
 -- Such a client publishes only in the slot of the keys, so PUBLISH is not needed.
@@ -74,4 +88,4 @@ if type(sent) == 'table' and not redis.acl_check_cmd then
 end
 try('spublish, or the channel ' .. ARGV[2], sent)
 try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
-return refused
+return verdict()

@@ -5,7 +5,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -33,6 +32,8 @@ type Config struct {
 	Wire     *wire.Encoder
 	Open     context.Context // ends with the client; missing permissions do not matter then
 	Granted  func()          // called once, when the user may run everything that scripts need
+	// Hear calls publish, and waits until l hears the echo that it publishes.
+	Hear func(ctx context.Context, l *listener.Listener, publish func() error) error
 }
 
 // A Checker asks until it has had one complete answer.
@@ -51,8 +52,17 @@ func (c *Checker) Assume() {
 	c.acks.Store(true)
 }
 
-// errNotSharded is the error for servers without sharded pub/sub.
-var errNotSharded = errors.New("the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later")
+// A refusal is what the server or the user lacks. Like an error of Redis, it classifies as a refusal: asking again
+// does not help.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// RedisError makes a refusal a redis.Error.
+func (refusal) RedisError() {}
+
+// errNotSharded is the error of servers before sharded pub/sub.
+const errNotSharded refusal = "the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later"
 
 // Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by
 // l. An error says what is refused. If Redis does not answer, Run returns nil: the call that follows will
@@ -61,16 +71,56 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	if c.runs.Load() {
 		return nil
 	}
+	if err := c.ask(ctx, trust.Attempt(ttl), hash, l, true); err != nil {
+		if refused(err) {
+			return err
+		}
+		return nil
+	}
+	if err := c.hear(ctx, l, ttl); err != nil {
+		return err
+	}
+	c.granted()
+	return nil
+}
+
+// Probe asks what Run asks, each time, and waits until l hears a message of the client's own. It returns an error
+// also where Redis does not answer, and where nothing is heard. l must be joined. limit bounds each of the steps.
+func (c *Checker) Probe(ctx context.Context, limit time.Duration, hash string, l *listener.Listener) error {
+	if !c.runs.Load() || !l.Up() { // first, so that a dead server is told by its own error
+		if err := c.ask(ctx, limit, hash, l, true); err != nil {
+			return err
+		}
+	}
+	if err := c.subscribed(ctx, limit, l); err != nil {
+		return err
+	}
+	if err := c.cfg.Hear(ctx, l, func() error { return c.ask(ctx, limit, hash, l, false) }); err != nil {
+		return err
+	}
+	c.granted()
+	return nil
+}
+
+// granted notes that the user may run all that scripts need.
+func (c *Checker) granted() {
+	if !c.runs.Swap(true) {
+		c.cfg.Granted()
+	}
+}
+
+// ask asks once what is refused, and publishes an echo to l. inFull sends the script's text by EVAL. Else EVALSHA runs it.
+func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *listener.Listener, inFull bool) error {
 	keys, inbox := key.Of(c.cfg.Prefix, hash), key.Inbox(c.cfg.Prefix, c.cfg.Client)
 	if l.Sharded() {
 		inbox = ""
 	}
-	raw, err := c.cfg.Redis.Do(ctx, trust.Attempt(ttl), c.cfg.Wire.Permit(keys, inbox, key.ShardInbox(c.cfg.Prefix, hash, c.cfg.Client)))
+	raw, err := c.cfg.Redis.Do(ctx, limit, c.cfg.Wire.Permit(keys, inbox, key.ShardInbox(c.cfg.Prefix, hash, c.cfg.Client), inFull))
 	if err != nil {
 		if refused(err) {
 			return hinted(err, c.needs(keys))
 		}
-		return nil
+		return err
 	}
 	switch lacks := wire.DecodePermit(raw); {
 	case lacks.Unsharded:
@@ -78,17 +128,30 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	case lacks.Old:
 		return tooOld(lacks.Version)
 	case lacks.Sharded != "" && len(lacks.Refused) == 1:
-		return fmt.Errorf("a script may not publish to the channel %s (PUBLISH: %s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded)
+		return refusal(fmt.Sprintf("a script may not publish to the channel %s (PUBLISH: %s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded))
 	case len(lacks.Refused) > 0:
-		return fmt.Errorf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(lacks.Refused, ", "))
-	}
-	if err := c.hear(ctx, l, ttl); err != nil {
-		return err
-	}
-	if !c.runs.Swap(true) {
-		c.cfg.Granted()
+		return refusal(fmt.Sprintf("the user may not run, or the server lacks: %s; docs/operations.md lists what is needed", strings.Join(lacks.Refused, ", ")))
 	}
 	return nil
+}
+
+// subscribed waits until l is subscribed.
+func (c *Checker) subscribed(ctx context.Context, limit time.Duration, l *listener.Listener) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := l.Ready(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return l.Subscribing(l.Down())
+	}
+	return unheard(l, err)
+}
+
+// unheard is the error of a subscription that is refused.
+func unheard(l *listener.Listener, err error) error {
+	return hinted(l.Subscribing(err), "needed: "+l.Needs()+", and the channel")
 }
 
 // needs says which permissions a script needs to run at all.
@@ -115,7 +178,7 @@ func tooOld(version string) error {
 	if version == "" {
 		version = "older"
 	}
-	return fmt.Errorf("Redis 7.0 or Valkey is needed, this is %s", version)
+	return refusal(fmt.Sprintf("Redis 7.0 or Valkey is needed, this is %s", version))
 }
 
 // hear waits until the listener is subscribed, but no longer than for one answer: a free lock does not depend
@@ -129,7 +192,7 @@ func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Durat
 	defer cancel()
 	defer l.Join()()
 	if err := l.Ready(ctx); err != nil && ctx.Err() == nil && c.cfg.Open.Err() == nil {
-		return hinted(l.Subscribing(err), "needed: "+l.Needs()+", and the channel")
+		return unheard(l, err)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type server struct {
 	err     error
 	asked   int
 	granted int
+	deaf    error // where its echo is not heard
 }
 
 func (s *server) Do(context.Context, time.Duration, transport.Call) ([]any, error) {
@@ -44,7 +45,10 @@ type link struct {
 	listener.Subscription
 	fails error
 	slow  bool
+	up    bool
 }
+
+func (k *link) Up() bool { return k.up }
 
 func (k *link) Ready(ctx context.Context) error {
 	if k.slow {
@@ -58,6 +62,12 @@ func newChecker(open context.Context, s *server) *access.Checker {
 	return access.New(access.Config{
 		Prefix: "p", Client: "me", Redis: s, Wire: wire.NewEncoder("me", "p:inbox:", time.Minute, time.Minute),
 		Open: open, Granted: func() { s.granted++ },
+		Hear: func(_ context.Context, _ *listener.Listener, publish func() error) error {
+			if err := publish(); err != nil {
+				return err
+			}
+			return s.deaf
+		},
 	})
 }
 
@@ -170,6 +180,37 @@ func TestWaitIsAskedForUntilItIsPermitted(t *testing.T) {
 	}
 	if s.asked != 3 {
 		t.Errorf("asked %d times, want 3", s.asked)
+	}
+}
+
+func TestAProbeAsksTwiceAtFirstAndLaterOnce(t *testing.T) {
+	s := &server{deaf: errors.New("nothing is heard")}
+	c := newChecker(t.Context(), s)
+	k := &link{}
+	check := func() error {
+		return c.Probe(t.Context(), time.Second, key.Hash("p", "a"), &listener.Listener{Subscription: k, Channel: "p:inbox:me"})
+	}
+	wantError(t, check(), "nothing is heard")
+	if s.granted != 0 {
+		t.Error("who hears nothing counts as granted")
+	}
+	s.deaf, k.up = nil, true
+	for i, asked := range []int{4, 5, 6} {
+		if err := check(); err != nil || s.asked != asked || s.granted != 1 {
+			t.Errorf("check %d: %v, asked %d times, told %d times; want %d, and once", i, err, s.asked, s.granted, asked)
+		}
+	}
+	k.up, k.fails = false, answer("NOPERM no such channel")
+	wantError(t, check(), "NOPERM", "needed: subscribe, and the channel")
+	s.err = errors.New("no answer")
+	wantError(t, check(), "no answer")
+}
+
+func TestWhatIsLackingIsARefusal(t *testing.T) {
+	for _, lacks := range [][]any{{"publish"}, {"unknown"}, {"old", "6.2.1"}, {"publish, or the channel p:inbox:me", "sharded", "ERR slot"}} {
+		if err := run(t, newChecker(t.Context(), &server{lacks: lacks}), &link{}); transport.Classify(err) != transport.Refused {
+			t.Errorf("%v is %v", err, transport.Classify(err))
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // A link is a subscription that hears what a test says.
 type link struct {
-	up       bool
+	up, deaf bool
 	heard    time.Time
 	suspects int
 }
@@ -133,6 +133,46 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 		if len(*checks) != 2 {
 			t.Errorf("looked %d times, want 2", len(*checks))
 		}
+	})
+}
+
+// An echo on another channel, or of an earlier request, is no proof.
+func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls, _, _ := newTestListeners(t, false)
+		k := &link{up: true, heard: time.Now()}
+		l := newListener("c", k)
+		time.Sleep(time.Minute)
+		hear := func(ctx context.Context) (err error, published int) { //nolint:revive // err is what is looked at
+			time.Sleep(time.Second)
+			err = ls.HearEcho(ctx, l, func() error {
+				published++
+				go func() {
+					ls.Echoed(wire.Unknown) // another channel's
+					time.Sleep(time.Second / 2)
+					if !k.deaf {
+						k.heard = time.Now()
+						ls.Echoed(wire.Unknown)
+					}
+				}()
+				return nil
+			})
+			synctest.Wait()
+			return err, published
+		}
+		if err, n := hear(t.Context()); err != nil || n != 1 || k.suspects > 0 {
+			t.Errorf("%v, published %d times, %d new links", err, n, k.suspects)
+		}
+		k.deaf = true
+		if err, _ := hear(t.Context()); err == nil || k.suspects != 1 {
+			t.Errorf("%v, %d new links, want an error and one", err, k.suspects)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Millisecond)
+		defer cancel()
+		if err, _ := hear(ctx); err == nil || k.suspects != 1 {
+			t.Errorf("%v, %d new links: the link had no time", err, k.suspects)
+		}
+		time.Sleep(time.Second)
 	})
 }
 

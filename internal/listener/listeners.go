@@ -2,6 +2,7 @@ package listener
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,8 @@ type Listeners struct {
 	linked atomic.Bool   // the inbox has been subscribed
 	sight  atomic.Int32  // a wire.Sight: whether scripts see the client's subscription
 
-	mu sync.Mutex // guards since of each listener
+	mu     sync.Mutex    // guards since of each listener, and echoes
+	echoes chan struct{} // closed by the next echo; nil: nobody waits for one
 }
 
 // New returns the listeners of a client. It does no I/O.
@@ -88,6 +90,12 @@ func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 // Echoed records an echo. It returns true for the first echo that says that scripts do not see the client.
 // Then all waiters must ask again: their next requests vouch for the client.
 func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
+	ls.mu.Lock()
+	if ls.echoes != nil {
+		close(ls.echoes)
+		ls.echoes = nil
+	}
+	ls.mu.Unlock()
 	if sight == wire.Unknown { // an echo of the permission check
 		return false
 	}
@@ -100,6 +108,41 @@ func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 func (ls *Listeners) linkedAs(channel string, first bool) {
 	ls.sight.Store(int32(wire.Unknown))
 	ls.cfg.Linked(channel, first)
+}
+
+// HearEcho calls publish, which publishes an echo, and waits until l hears it. It gives up a link that does not hear
+// the echo in time, as Check does.
+func (ls *Listeners) HearEcho(ctx context.Context, l *Listener, publish func() error) error {
+	sent, next := ls.cfg.Now(), ls.nextEcho()
+	if err := publish(); err != nil {
+		return err
+	}
+	late := time.NewTimer(echoGrace)
+	defer late.Stop()
+	for {
+		select {
+		case <-next:
+		case <-late.C:
+			l.Suspect()
+			return l.Subscribing(errDeaf)
+		case <-ctx.Done():
+			return l.Subscribing(errDeaf)
+		}
+		next = ls.nextEcho()                // before the look, so that no echo falls between
+		if !l.Heard().Before(sent.Time()) { // else the echo was heard on another channel
+			return nil
+		}
+	}
+}
+
+// nextEcho returns what the next echo closes, on whichever channel.
+func (ls *Listeners) nextEcho() <-chan struct{} {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.echoes == nil {
+		ls.echoes = make(chan struct{})
+	}
+	return ls.echoes
 }
 
 // Expect schedules a check that the echo of a request sent at that time has come.
@@ -188,6 +231,9 @@ func (ls *Listeners) Close() {
 
 // echoGrace is how long an echo may take before the connection is given up.
 const echoGrace = time.Second
+
+// errDeaf is the error of a link that did not hear an echo in time.
+var errDeaf = errors.New("a message that this client published to itself was not heard")
 
 // shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than
 // an echo takes, and than a hand-over within the process.

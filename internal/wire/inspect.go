@@ -34,9 +34,10 @@ func DecodeWhere(raw []any) (where int64, err error) {
 
 // Permit asks which commands and channels that the scripts need are refused. inbox is "" for
 // a client that hears on sharded channels only. shard is a channel in the slot of the keys.
-func (e *Encoder) Permit(keys key.Keys, inbox, shard string) transport.Call {
+// inFull sends the text of the script, also where the server knows it.
+func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transport.Call {
 	c := call(scriptPermit, keys, inbox, shard)
-	c.InFull = true
+	c.InFull = inFull
 	return c
 }
 

@@ -81,6 +81,7 @@ var suite = map[string]func(d *deployed){
 	"permits go to who waits":             (*deployed).permits,
 	"permits of the dead come back":       (*deployed).deadPermits,
 	"a ticket is resumed elsewhere":       (*deployed).handOver,
+	"it is fit for locks":                 (*deployed).check,
 }
 
 func TestLockOnEveryDeployment(t *testing.T) {

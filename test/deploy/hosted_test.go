@@ -113,13 +113,18 @@ func TestFirstErrorNamesTheRestriction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := rig.Open(t, c.server(t)).NewLock("job")
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			err := l.Lock(ctx)
-			for _, says := range c.says {
-				if err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("the first call says %v, want %q in it", err, says)
+			rdb := c.server(t)
+			for what, call := range map[string]func(ctx context.Context, c *relock.Client) error{
+				"Lock":  func(ctx context.Context, c *relock.Client) error { return c.NewLock("job").Lock(ctx) },
+				"Check": func(ctx context.Context, c *relock.Client) error { return c.Check(ctx) },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				err := call(ctx, rig.Open(t, rdb))
+				for _, says := range c.says {
+					if err == nil || !strings.Contains(err.Error(), says) {
+						t.Errorf("the first call, a %s, says %v, want %q in it", what, err, says)
+					}
 				}
 			}
 		})

@@ -9,7 +9,8 @@ import (
 )
 
 // A ceiling is a figure of the code that may only fall. The change that makes it fall lowers it here. Slack is how far
-// the figure may be below the ceiling before a test asks for that: lines change every day.
+// the figure may be below the ceiling before a test asks for that: lines change every day. Only a feature raises one:
+// the lines of Go by 150 for Client.Check.
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
@@ -17,7 +18,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {21, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {20700, 200},
+	"lines of production Go":                  {20890, 200},
 	"lines of Lua":                            {2530, 25},
 	"lines of internal/transport":             {3920, 40},
 	"words in docs/words.md":                  {49, 0},

@@ -71,7 +71,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a refusal has no words of its own", "lua/permit.lua",
-		"message and not passes[string.match(message, '^%-?(%u+)')]", "message and string.find(message, 'NOPERM', 1, true)",
+		"message and not passes[code]", "message and string.find(message, 'NOPERM', 1, true)",
 		[]string{"TestCommandThatTheServerLacksIsNamedAtTheFirstCall"},
 	},
 	{

@@ -8,7 +8,7 @@ var serverRules = []Rule{
 		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
 	},
 	{
-		"a client on sharded channels says that it needs no publish", "internal/access Checker.Run",
+		"a client on sharded channels says that it needs no publish", "internal/access Checker.ask",
 		`if l.Sharded() { inbox = ""`, `if false { inbox = ""`,
 		[]string{"TestShardedPermissionsAreEnoughAndEachIsNamed"},
 	},
@@ -23,7 +23,7 @@ var serverRules = []Rule{
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
-		"an option is named only where nothing else is refused", "internal/access Checker.Run",
+		"an option is named only where nothing else is refused", "internal/access Checker.ask",
 		"lacks.Sharded != \"\" && len(lacks.Refused) == 1:", "lacks.Sharded != \"\":",
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
@@ -66,5 +66,50 @@ var serverRules = []Rule{
 		"a command uses sharded channels where it is told to", "cmd/relock server.connect",
 		"if s.sharded {", "if false {",
 		[]string{"TestCommandsWorkOnShardedChannels"},
+	},
+	{
+		"a server that takes no writes is not fit for locks", "lua/permit.lua",
+		"if #refused == 0 and stopped then", "if false then",
+		[]string{"TestCheckSeesWhatChangesLater"},
+	},
+	{
+		"a check asks for both ways of a script", "internal/access Checker.Probe",
+		"!c.runs.Load() || !l.Up()", "!l.Up() && false",
+		[]string{"TestCheckCostsTwoScriptsAtFirstAndLaterOne"},
+	},
+	{
+		"a check asks each time", "internal/access Checker.Probe",
+		"c.ask(ctx, limit, hash, l, false)", "error(nil)",
+		[]string{"TestCheckCostsTwoScriptsAtFirstAndLaterOne"},
+	},
+	{
+		"a check waits for its echo", "internal/listener Listeners.HearEcho",
+		"late := time.NewTimer(echoGrace)", "if l.Up() { return nil }; late := time.NewTimer(echoGrace)",
+		[]string{"TestCheckFailsIfTheInboxHearsNothing"},
+	},
+	{
+		"an echo of another channel is no proof", "internal/listener Listeners.HearEcho",
+		"if !l.Heard().Before(sent.Time()) {", "if !l.Heard().Before(sent.Time()) || true {",
+		[]string{"TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp"},
+	},
+	{
+		"a link that hears no echo is made anew", "internal/listener Listeners.HearEcho",
+		"l.Suspect()", "",
+		[]string{"TestCheckMendsALinkThatHearsNothing"},
+	},
+	{
+		"what a server lacks is no outage", "internal/access refusal.RedisError",
+		"func (refusal) RedisError() {}", "func (refusal) redisError() {}",
+		[]string{"TestARefusalIsNoOutage", "TestCheckNamesEveryMissingPermission"},
+	},
+	{
+		"a check of a client that ends is refused", ". Client.check",
+		"case c.tracker.Draining():", "case false:",
+		[]string{"TestCheckOfAClientThatEndsIsErrClosed"},
+	},
+	{
+		"a check ends with its context", ". Client.check",
+		"case ctx.Err() != nil:", "case false:",
+		[]string{"TestCheckEndsWithItsContext"},
 	},
 }
