@@ -482,9 +482,9 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	return freed, err
 }
 
-// occupied returns a channel to wait on if a lost hold of another owner is in the way of h, or
-// ErrLost if the owner's own is. h is nil if the call has no hold yet; unlock says that Unlock
-// is to end the hold. occupied needs l.mu.
+// occupied returns a channel to wait on if a lost hold of another owner is in the way of h. If the owner's
+// own lost hold is, it returns ErrLost. h is nil if the call has no hold yet. unlock says that Unlock will
+// end the hold. occupied needs l.mu.
 func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct{}, err error) {
 	if alike := l.alike(unlock); l.read {
 		if alike == nil {

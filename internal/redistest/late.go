@@ -23,7 +23,7 @@ func (l *Link) Settle(ctx context.Context) error {
 	}
 }
 
-// addLate changes the number of late commands by n.
+// addLate adds n to late.
 func (l *Link) addLate(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

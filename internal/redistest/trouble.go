@@ -104,15 +104,15 @@ func (s *Server) failing(args []string) (text string, ok bool) {
 	return "", false
 }
 
-// Direct returns the miniredis behind s, its keys as old as they are now. Call it
-// anew after time has passed: keys age when a command runs and when Direct is called.
+// Direct returns the miniredis behind s, with the age of its keys up to date. Call it again after time has
+// passed, because keys age only when a command runs and when Direct is called.
 func (s *Server) Direct() *miniredis.Miniredis {
 	s.tick()
 	return s.mini
 }
 
-// CountNobody makes a script find that nobody has subscribed to a channel, whoever
-// hears it: as behind a proxy that keeps subscribers to itself.
+// CountNobody makes a script find no subscriber of any channel, as behind a proxy that keeps its subscribers
+// to itself.
 func (s *Server) CountNobody() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -166,8 +166,8 @@ func (s *Server) tickLocked() {
 // another bubble a reused timer would end the test program.
 const enough = 1024
 
-// Client returns a client of s that is closed when t ends. Its options are the
-// defaults of go-redis, retries included, but for its many connections, as changed by mod.
+// Client returns a client of s that is closed when t ends. Its options are the defaults of go-redis, retries
+// included, except for its large pool. mod changes them.
 func (s *Server) Client(t testing.TB, mod ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	// Without notifications of maintenance: while go-redis asks for them it waits for a

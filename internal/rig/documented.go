@@ -19,7 +19,7 @@ var (
 	shardedGrants = regexp.MustCompile("`\\+ssubscribe [^`]+`")
 )
 
-// Root is the folder of the module, from wherever in it a test runs.
+// Root returns the folder of the module. A test may call it from any folder in it.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

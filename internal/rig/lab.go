@@ -1,6 +1,5 @@
-// Package rig is what the suites of tests share: a Redis in virtual time with the
-// processes that use it, calls that may have to wait, and what is to be seen in Redis
-// afterwards. It is for tests only.
+// Package rig is shared by the test suites. It has a Redis in virtual time with the processes that use it,
+// calls that may have to wait, and assertions about the state of Redis afterwards. It is for tests only.
 package rig
 
 import (

@@ -1,7 +1,7 @@
-// Package seam is what tests outside of the root package, relockweb and the command need of
-// it, and users must not have: the root package fills these variables when it is
-// initialized. It imports this package, so clients, locks and holds are any here;
-// internal/rig, by which all suites go, gives them their types back.
+// Package seam is what tests outside of the root package, relockweb and the command need from the root
+// package, and users must not have. The root package fills these variables when it is initialised. It imports
+// this package, so clients, locks and holds have the type any here. All test suites use internal/rig, which
+// gives them their types back.
 package seam
 
 import (
@@ -14,19 +14,19 @@ import (
 
 // Of a client.
 var (
-	// SetClock makes a client that is not used yet read k, and take its user's
-	// permissions for granted: it sends nothing but what a test is about.
+	// SetClock makes an unused client read k, and skip the check of its user's permissions: it only sends
+	// what a test is about.
 	SetClock func(client any, k *clock.Clock)
 	// ID is the name of the client's inbox, and half of the identity of its sessions.
 	ID func(client any) string
-	// Kept counts what the client keeps: nonces, locks, goroutines of its own, and
-	// calls of Redis that have not ended.
+	// Kept counts what the client keeps: nonces, locks, its goroutines, and calls to Redis that have not
+	// ended.
 	Kept func(client any) (sessions, rooms, tasks, calls int)
-	// Knows says whether the client has a session of that nonce.
+	// Knows reports whether the client has a session of that nonce.
 	Knows func(client any, nonce string) bool
-	// Remembers says whether the client looks after releases, which takes a timer.
+	// Remembers reports whether the client still watches over releases, which needs a timer.
 	Remembers func(client any) bool
-	// Listen makes the client subscribe without a lock, and Hears says whether it has.
+	// Listen makes the client subscribe without a lock. Hears reports whether it has.
 	Listen func(client any)
 	Hears  func(client any) bool
 )
@@ -37,50 +37,50 @@ var (
 	OfKind func(lock any, kind string)
 	// PretendHolds makes a hold's owner hold n times more, as far as its client knows.
 	PretendHolds func(hold any, n int)
-	// Nonce is the name of the acquisition that a hold is of.
+	// Nonce returns the nonce of a hold's acquisition.
 	Nonce func(hold any) string
 )
 
-// ForceUnlock is the lock's, and says what has been ended, in an Info. The command has no
-// other way to know: what it has read before may have passed on since.
+// ForceUnlock is the lock's, but returns an Info of what it has ended. The command needs that, because an
+// Info that it has read before may be out of date.
 var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
 
-// ForceRest ends the rest of a lock's name (AtLeast, Once) that ends at that time of the
-// server in ms, and no other. relockweb must not end the rest of a later grant.
+// ForceRest ends the rest of a lock's name (AtLeast, Once) that ends at that time of the server in ms, and no
+// other. relockweb must not end the rest of a later grant.
 var ForceRest func(ctx context.Context, lock any, until int64) (ended bool, err error)
 
-// Info is the lock's, and when that was by the server's clock, in ms. relockweb has no other
-// way to tell a rest from a later one: by its end.
+// Info is the lock's, together with the server's time of the reading in ms. relockweb tells rests apart by
+// their end.
 var Info func(ctx context.Context, lock any) (info any, now int64, err error)
 
 // What no user can see or bring about.
 var (
-	// Unlocked says whether the caller holds none of the mutexes under which a lock's
-	// state is kept: whoever else has one gives it back while it is asked for.
+	// Unlocked reports whether the caller holds none of the mutexes that guard a lock's state. It waits for
+	// other goroutines to unlock them.
 	Unlocked func(lock any) bool
-	// PretendShort has the session of a hold, of a named owner, held as one that asks for
-	// a replica and whose latest renewal none has.
+	// PretendShort makes the session of a hold, of a named owner, look as if it asked for a replica and none
+	// had its latest renewal.
 	PretendShort func(hold any)
-	// RenewAround is a round of the watchdog that finds every session due, and in which
-	// between happens after it has looked at them and before it sends anything.
+	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the
+	// sessions and before it sends anything.
 	RenewAround func(client any, stated bool, between func())
-	// AskAgainWhenLost is the next try of a call that was asking for the lock when a
-	// message granted its session, after the lease of that grant has ended.
+	// AskAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has
+	// ended since.
 	AskAgainWhenLost func(ctx context.Context, lock any) error
-	// AcquireAround is Acquire of a named owner, and between happens when the hold has been made
-	// and its handle has yet to have it. ReleaseAround is Release, and between happens when the
-	// handle has the hold no more and it has yet to end.
+	// AcquireAround is Acquire of a named owner. It calls between when the hold has been made and is not on
+	// its handle yet. ReleaseAround is Release. It calls between when the hold is off its handle and has not
+	// ended yet.
 	AcquireAround func(ctx context.Context, lock any, owner string, between func()) (hold any, err error)
 	ReleaseAround func(hold any, between func()) error
-	// Asked is what a handle asks of Redis, or why every call on it fails.
+	// Asked returns what a handle asks of Redis, or why every call on it fails.
 	Asked func(lock any) (owner string, ttl, maxHold time.Duration, err error)
-	// Timeouts are a client's own.
+	// Timeouts returns the client's own timeouts.
 	Timeouts func(client any) (release, keep time.Duration)
 )
 
 // Of all clients of the process. None may be in use while these are changed.
 var (
-	// Spread draws how long a pause is.
+	// Spread draws the length of a pause.
 	Spread *func(d time.Duration) time.Duration
 	// Scripts are all that a client sends, by name.
 	Scripts map[string]*script.Script
@@ -88,7 +88,7 @@ var (
 	ReadAcquire func(raw []any, requests int) ([]Answer, error)
 )
 
-// An Answer is one of those in a reply of acquire.
+// An Answer is one answer in a reply of acquire.
 type Answer struct {
 	Code      int64
 	Ghost     string

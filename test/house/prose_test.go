@@ -17,6 +17,7 @@ import (
 var mostUnplain = map[string]int{
 	"page: phrase": 0, "page: long sentence": 0, "page: long line": 0, "page: long cell": 0,
 	"comment: phrase": 0, "comment: long sentence": 0,
+	"inner comment: phrase": 82,
 }
 
 const (
@@ -30,6 +31,12 @@ const (
 var unplain = regexp.MustCompile(`(?i)\b(?:(?:is|are|was|were) to be|anew|of late|in vain|whoever|wherever|belongs? into|but for|thereby|whence|` +
 	`by itself alone)\b|(?:^|[.;:,] )(?:and |but )?who (?:asks|comes|waits|holds|has|is|gets|reads|writes|wants|looks|calls)\b`)
 
+// dialect is what readers have to translate in comments inside the code, in addition to unplain.
+var dialect = regexp.MustCompile(`(?i)\bthis file is (?:how|what|where)\b|\b(?:is|are|was|were|be|been) had\b|\bhad (?:too|before|since|for)\b|` +
+	`\b(?:for|by|from|than|to|of|wakes|tells|delays|lets) who\b|\bwhat (?:came|comes) (?:meanwhile|since)\b|\btakes? note\b|` +
+	`\bis of no (?:account|use)\b|\b(?:is|are|was|were) to (?:have|end|wait|know|go|come|hold|ask|hear|try)\b|, but that\b|` +
+	`\bbeside the caller\b|\bof no other\b`)
+
 func TestPublicTextIsPlain(t *testing.T) {
 	found := unplainPlaces(everyFile(t))
 	for kind, most := range mostUnplain {
@@ -41,7 +48,8 @@ func TestPublicTextIsPlain(t *testing.T) {
 	}
 }
 
-// unplainPlaces are the places that break a rule, by kind: in pages that users read, and in comments of what users call.
+// unplainPlaces are the places that break a rule, by kind: in pages that users read, in comments of what users call, and
+// in all comments of the code.
 func unplainPlaces(files map[string]string) map[string][]string {
 	found := map[string][]string{}
 	note := func(kind, name, text string) { found[kind] = append(found[kind], name+": "+text) }
@@ -52,6 +60,11 @@ func unplainPlaces(files map[string]string) map[string][]string {
 		case sourceOfUsers(name):
 			for _, comment := range exportedComments(name, text) {
 				judgeProse(comment, longSentenceOfComment, func(kind, text string) { note("comment: "+kind, name, text) })
+			}
+		}
+		if sourceOfProduct(name) {
+			for _, comment := range allComments(name, text) {
+				judgeInner(comment, func(text string) { note("inner comment: phrase", name, text) })
 			}
 		}
 	}
@@ -72,6 +85,12 @@ func sourceOfUsers(name string) bool {
 	}
 	top, _, inside := strings.Cut(name, "/")
 	return !inside || (family[top] && path.Dir(name) != "redisson/interop" && !strings.Contains(name, "/internal/"))
+}
+
+// sourceOfProduct reports code that is no test and no tool for tests or benchmarks alone.
+func sourceOfProduct(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && top != "test" && top != "bench"
 }
 
 // judgePage judges what a page says, without its code, and how its lines and tables are laid out.
@@ -127,6 +146,28 @@ func judgeProse(text string, longest int, note func(kind, text string)) {
 			break
 		}
 	}
+}
+
+// judgeInner finds the phrases of old comments. How long their sentences are is for reviewers.
+func judgeInner(comment string, note func(text string)) {
+	comment = strings.Join(strings.Fields(tests.ReplaceAllString(comment, "x")), " ")
+	for _, list := range []*regexp.Regexp{unplain, dialect} {
+		for _, at := range list.FindAllStringIndex(comment, -1) {
+			note(fmt.Sprintf("%q in %.80s", comment[at[0]:at[1]], comment[max(0, at[0]-30):]))
+		}
+	}
+}
+
+// allComments are all comments of a file, without the code in them.
+func allComments(name, text string) (all []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
+	if err != nil {
+		return nil
+	}
+	for _, g := range file.Comments {
+		all = append(all, withoutCode(g.Text()))
+	}
+	return all
 }
 
 // exportedComments are the comments that go doc shows of a file.
@@ -207,11 +248,11 @@ func TestRuleOfPlainTextCanFail(t *testing.T) {
 	long := strings.Repeat("word ", longSentenceOfPage+1) + "end."
 	files := map[string]string{
 		"docs/a.md": "# A\n\nWhoever waits.\nIt is to be done. Who asks first gets it.\n\n" + long + "\n\n| a | " + strings.Repeat("x", longCell+1) + " |\n",
-		"a.go":      "// Package a is anew.\npackage a\n\n// F is " + long + "\nfunc F() {}\n\n// g is anew.\nfunc g() {}\n",
+		"a.go":      "// Package a is anew.\npackage a\n\n// F is " + long + "\nfunc F() {}\n\n// g is anew.\nfunc g() { // for who waits\n}\n",
 		"docs/b.md": "# B\n\nRedis grants the lock to the next waiter. `whoever` is code.\n",
 	}
 	found := unplainPlaces(files)
-	for kind, want := range map[string]int{"page: phrase": 3, "page: long sentence": 1, "page: long line": 1, "page: long cell": 1, "comment: phrase": 1, "comment: long sentence": 1} {
+	for kind, want := range map[string]int{"page: phrase": 3, "page: long sentence": 1, "page: long line": 1, "page: long cell": 1, "comment: phrase": 1, "comment: long sentence": 1, "inner comment: phrase": 3} {
 		if got := len(found[kind]); got != want {
 			t.Errorf("%s: %d places, want %d: %q", kind, got, want, found[kind])
 		}
