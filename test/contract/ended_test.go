@@ -129,18 +129,19 @@ func TestAnAttemptFindsFreeWhatAnEndedCallHasLeft(t *testing.T) {
 					} else {
 						rig.Must(t, <-call)
 					}
+					seen := rig.Beside(func() error {
+						info, err := own.NewLock("job").Info(t.Context())
+						if err == nil && info.Waiters > 0 {
+							err = fmt.Errorf("the call that has ended is seen to wait: %+v", info)
+						}
+						return err
+					})
+					seen.Pending(t, "the look")
 					rig.Must(t, holds.Unlock())
 					attempt := rig.Beside(func() error {
 						got, err := waits.TryLock(t.Context(), 0)
 						if err == nil && !got {
 							err = errors.New("a free lock was refused")
-						}
-						return err
-					})
-					seen := rig.Beside(func() error {
-						info, err := own.NewLock("job").Info(t.Context())
-						if err == nil && info.Waiters > 0 {
-							err = fmt.Errorf("the call that has ended is seen to wait: %+v", info)
 						}
 						return err
 					})

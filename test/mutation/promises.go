@@ -119,8 +119,8 @@ var promiseRules = []Rule{
 		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
 	},
 	{
-		"Info reads under the client's prefix", ". askAgain",
-		"call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()", `call, began := q(l.c.wire, key.Of("relock", l.hash)), l.c.clock.Now()`,
+		"locks are kept under the client's prefix", ". Client.newLock",
+		"hash: key.Hash(c.cfg.prefix, name)", `hash: key.Hash("relock", name)`,
 		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
 	},
 	{
