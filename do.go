@@ -8,7 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A held is a hold of one lock, of several or of a majority.
+// A held is a hold of one lock, of several locks, or of a majority.
 type held interface {
 	Context(parent context.Context) context.Context
 	leave() error
@@ -17,7 +17,7 @@ type held interface {
 // errNoFunction is returned before the lock is asked for: a nil function would panic while the lock is held.
 var errNoFunction = fmt.Errorf("relock: %w: the function to run under the lock is nil", ErrInvalidOption)
 
-// during is Do of a Lock, a Multi or a QuorumLock.
+// during implements Do for a Lock, a Multi or a QuorumLock.
 func during[H held](ctx context.Context, acquire func(context.Context) (H, error), fn func(ctx context.Context) error) error {
 	if fn == nil {
 		return errNoFunction
@@ -29,7 +29,7 @@ func during[H held](ctx context.Context, acquire func(context.Context) (H, error
 	return under(ctx, h, fn)
 }
 
-// tryDuring is TryDo of a Lock, a Multi or a QuorumLock.
+// tryDuring implements TryDo for a Lock, a Multi or a QuorumLock.
 func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context.Context, time.Duration) (H, error), fn func(ctx context.Context) error) (ran bool, err error) {
 	if fn == nil {
 		return false, errNoFunction
@@ -46,8 +46,7 @@ func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err
 	return fn(h.Context(ctx))
 }
 
-// had says whether the call has got what it wanted that made one try: that it was taken
-// all the time is no error.
+// had maps ErrNotAcquired to (false, nil): that the lock was taken is no error of a TryLock.
 func had(err error) (bool, error) {
 	if ending.Is(err, ErrNotAcquired) {
 		return false, nil

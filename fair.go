@@ -16,8 +16,9 @@ func Fair() LockOption {
 	})
 }
 
-// apart has a primary's grant be of one hold: what that has raised the counter to is not of
-// the lock's own tokens, which a next hold would have.
+// apart requests a block of one token, so that the hold is never passed on within the process. Quorums need
+// it: they raise the counter of a primary beyond the lock's own tokens, and a passed-on hold would have one
+// of these.
 var apart = lockOption(func(t *terms) error {
 	t.Apart = true
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/room"
 )
 
-// maxRest bounds for how long a name may be taken by nobody.
+// maxRest bounds how long a name may rest.
 const maxRest = 366 * 24 * time.Hour
 
 // AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the
@@ -30,7 +30,7 @@ func AtLeast(d time.Duration) LockOption {
 	})
 }
 
-// forOnce makes a new handle one of Once.
+// forOnce turns a new handle into one for Once.
 func forOnce(l *Lock, every time.Duration, runs bool) error {
 	if l.err != nil {
 		return l.err

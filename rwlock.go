@@ -64,7 +64,7 @@ func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 // RLocker returns the reading side as a Lock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
-		return nil // whose methods say what is wrong
+		return nil // the methods of a nil Lock return the error
 	}
 	return rw.r
 }
@@ -105,5 +105,5 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	}
 }
 
-// errTaken says that an Unlock or Downgrade of the same handle came first.
+// errTaken says that an Unlock or Downgrade of the same handle took the hold first.
 var errTaken = errors.New("another call has taken the hold")

@@ -21,7 +21,8 @@ func Weight(n int) LockOption {
 	})
 }
 
-// permitsFor are what a handle asks for with that weight, 0 where none was given.
+// permitsFor returns the permits that a handle with that weight asks for. A weight of 0 means that none was
+// given.
 func permitsFor(weight, permits int) (room.Permits, error) {
 	weight = max(weight, 1)
 	switch {
@@ -33,7 +34,7 @@ func permitsFor(weight, permits int) (room.Permits, error) {
 	return room.Permits{Weight: weight, Of: permits}, nil
 }
 
-// An inUse is the grants of a semaphore that a caller has, as its context shows.
+// An inUse is the grants of a semaphore that the caller has, as its context shows.
 type inUse struct {
 	grants  []*room.Session
 	permits int
@@ -46,7 +47,8 @@ func (u *inUse) add(s *room.Session) {
 	}
 }
 
-// leaves says whether what the caller has leaves enough for p: else it would wait for itself.
+// leaves reports whether the caller's own holds leave enough permits for p. If not, the call would wait for
+// itself.
 func (u *inUse) leaves(p room.Permits) error {
 	if u.permits+p.Weight <= p.Of || u.permits == 0 {
 		return nil
