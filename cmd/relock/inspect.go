@@ -73,7 +73,7 @@ func describe(kind string, h relock.Holder) string {
 		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), whose(h))
 }
 
-// whose says who holds, where that is known.
+// whose returns " by ..." for the holder, or "" if that is unknown.
 func whose(h relock.Holder) string {
 	if h.Detached {
 		return " by a ticket that nobody has resumed"

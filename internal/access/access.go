@@ -84,8 +84,9 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	return nil
 }
 
-// Probe asks what Run asks, each time, and waits until l hears a message of the client's own. It returns an error
-// also where Redis does not answer, and where nothing is heard. l must be joined. limit bounds each of the steps.
+// Probe asks what Run asks, each time, and waits until l hears a message that the client has sent to itself.
+// It also returns an error if Redis does not answer or nothing is heard. l must be joined. limit bounds each
+// step.
 func (c *Checker) Probe(ctx context.Context, limit time.Duration, hash string, l *listener.Listener) error {
 	if !c.runs.Load() || !l.Up() { // first, so that a dead server is told by its own error
 		if err := c.ask(ctx, limit, hash, l, true); err != nil {

@@ -27,8 +27,9 @@ type TLSServer struct {
 	Cert, Key, CACert string
 }
 
-// StartTLS starts a server that speaks TLS, with certificates made for this test.
-// Where it does not start, and is known to have no TLS, the test is left out. The methods of RealServer go by its plain port, which is there for the test.
+// StartTLS starts a server that speaks TLS, with certificates made for this test. If it does not start, and
+// is known to have no TLS, the test is skipped. The methods of RealServer use its plain port, which exists
+// for the test.
 func StartTLS(t testing.TB, args ...string) *TLSServer {
 	t.Helper()
 	dir := t.TempDir()
