@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,9 @@ func textOf(set *token.FileSet, text string, n ast.Node) string {
 	return text[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset]
 }
 
+// major is the end of an import path that names a major version.
+var major = regexp.MustCompile(`^v[0-9]+$`)
+
 // unusedImport returns an error if the file names one of its imports nowhere.
 func unusedImport(f *ast.File) error {
 	used := map[string]bool{}
@@ -170,8 +174,8 @@ func unusedImport(f *ast.File) error {
 	for _, i := range f.Imports {
 		full := strings.Trim(i.Path.Value, `"`)
 		name := path.Base(full)
-		if rest, version := strings.CutSuffix(full, "/v9"); version { // go-redis
-			name = strings.TrimPrefix(path.Base(rest), "go-")
+		if major.MatchString(name) { // as of go-redis/v9 and math/rand/v2
+			name = strings.TrimPrefix(path.Base(path.Dir(full)), "go-")
 		}
 		if i.Name != nil {
 			name = i.Name.Name
