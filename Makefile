@@ -147,10 +147,13 @@ record: ## make docs/demo.txt of what the demo prints
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
 # gcc: the race detector is linked with cgo, and Spin writes its checker in C.
-deps: ## install redis-server, spin and a C compiler where they are missing
+# postgres, mariadbd: test/fence starts its own; mariadb-server-core starts no service.
+deps: ## install redis-server, spin, the databases and a C compiler where they are missing
 	@missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
 	command -v spin >/dev/null || missing="$$missing spin"; \
+	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	{ command -v mariadbd || ls /usr/sbin/mariadbd; } >/dev/null 2>&1 || missing="$$missing mariadb-server-core"; \
 	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
 	internal/tools/install.sh $$missing
 

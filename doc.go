@@ -59,7 +59,8 @@
 //
 // Every grant has a fencing token, larger than those of all earlier grants of
 // the same name ([Hold.Token], [Lock.Token]). A resource must remember the
-// largest token that it has seen, and refuse smaller ones. Then a holder that
+// largest token that it has seen, and refuse smaller ones: package fence does
+// so in SQL databases and in Redis. Then a holder that
 // does not know of its loss cannot damage it. Re-entries share the token of the
 // outer hold. Code that runs under a lock gets it from [FromContext]. If the
 // resource cannot compare tokens, the lock usually saves work from being done

@@ -18,7 +18,7 @@ import (
 func TestCheckCostsTwoScriptsAtFirstAndLaterOne(t *testing.T) {
 	for name, kind := range deafKinds {
 		t.Run(name, func(t *testing.T) {
-			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) { // where the server knows the script
 				x.Server.Shard()
 				c, link := x.Linked(kind.opts...)
 				scripts := func() (n int) {

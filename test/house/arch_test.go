@@ -38,6 +38,7 @@ var imports = map[string][]string{
 	"internal/access": {
 		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
 	},
+	"fence":              {goredis},
 	"internal/clock":     {},
 	"internal/ending":    {},
 	"internal/inbox":     {goredis},

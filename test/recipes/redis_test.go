@@ -9,16 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/fence"
 )
 
-// setFenced sets a value that remembers by which token it was set, and refuses smaller ones.
-// It compares texts: a token has 19 digits, and Lua counts to 16.
-var setFenced = redis.NewScript(`
-	if (redis.call('HGET', KEYS[1], 'token') or '') > ARGV[1] then
-		return 0
-	end
-	redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
-	return 1`)
+// set is run if no later holder has been here.
+var set = fence.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
 // setConfig is called under the lock "config"; rdb need not be the Redis of the locks.
 func setConfig(ctx context.Context, rdb redis.Scripter, value string) error {
@@ -26,10 +21,7 @@ func setConfig(ctx context.Context, rdb redis.Scripter, value string) error {
 	if !ok {
 		return errors.New("setConfig is called without the lock")
 	}
-	done, err := setFenced.Run(ctx, rdb, []string{"config"}, hold.Token(), value).Int()
-	if err == nil && done == 0 {
-		err = errStale
-	}
+	_, err := set.Run(ctx, rdb, "{config}:fence", hold.Token(), []string{"{config}"}, value)
 	return err
 }
 
@@ -42,7 +34,7 @@ func TestScriptRefusesWhoWritesAfterALaterHolder(t *testing.T) {
 		by    *relock.Hold
 		value string
 		want  error
-	}{{slow, "a", nil}, {next, "b", nil}, {next, "c", nil}, {slow, "d", errStale}} {
+	}{{slow, "a", nil}, {next, "b", nil}, {next, "c", nil}, {slow, "d", fence.ErrStale}} {
 		if err := setConfig(deaf(row.by), rdb, row.value); !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
 			t.Errorf("%q: %v, want %v", row.value, err, row.want)
 		}
@@ -50,7 +42,7 @@ func TestScriptRefusesWhoWritesAfterALaterHolder(t *testing.T) {
 	if err := setConfig(t.Context(), rdb, "e"); err == nil {
 		t.Error("set without a lock")
 	}
-	if got := rdb.HGet(t.Context(), "config", "value").Val(); got != "c" {
+	if got := rdb.Get(t.Context(), "{config}").Val(); got != "c" {
 		t.Errorf("value %q, want the last one of a holder, c", got)
 	}
 }

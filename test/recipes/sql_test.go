@@ -4,34 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 
 	_ "modernc.org/sqlite" // written in Go: the test needs no database server
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/fence"
 )
-
-var errStale = errors.New("a later holder has written")
-
-// fence has the transaction fail where a later holder has written to the resource.
-// It is the first statement of the transaction: from there on the row is locked, so no
-// two holders are between here and their commits.
-func fence(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
-	done, err := tx.ExecContext(ctx, `
-		INSERT INTO fences (resource, token) VALUES ($1, $2)
-		ON CONFLICT (resource) DO UPDATE SET token = excluded.token
-		WHERE fences.token <= excluded.token`, resource, token)
-	if err != nil {
-		return err
-	}
-	rows, err := done.RowsAffected()
-	if err == nil && rows == 0 {
-		err = fmt.Errorf("%s, token %d: %w", resource, token, errStale)
-	}
-	return err
-}
 
 // deposit is called under the lock "account", however deep below.
 func deposit(ctx context.Context, db *sql.DB, amount int) error {
@@ -44,7 +24,7 @@ func deposit(ctx context.Context, db *sql.DB, amount int) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	if err := fence(ctx, tx, "account", hold.Token()); err != nil {
+	if err := fence.SQLite.Check(ctx, tx, "account", hold.Token()); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE accounts SET balance = balance + $1 WHERE name = 'main'`, amount); err != nil {
@@ -54,7 +34,6 @@ func deposit(ctx context.Context, db *sql.DB, amount int) error {
 }
 
 const tables = `
-CREATE TABLE fences (resource TEXT PRIMARY KEY, token BIGINT NOT NULL);
 CREATE TABLE accounts (name TEXT PRIMARY KEY, balance BIGINT NOT NULL);
 INSERT INTO accounts VALUES ('main', 0);`
 
@@ -71,7 +50,7 @@ func TestTableRefusesWhoWritesAfterALaterHolder(t *testing.T) {
 			t.Fatalf("its own token: %v", err)
 		}
 	}
-	if err := deposit(deaf(slow), db, 1000); !errors.Is(err, errStale) {
+	if err := deposit(deaf(slow), db, 1000); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the holder before: %v, want that it is refused", err)
 	}
 	if err := deposit(t.Context(), db, 10_000); err == nil {
@@ -89,7 +68,7 @@ func TestTransactionThatFailsAdvancesNoToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fence(t.Context(), tx, "account", 7); err != nil {
+	if err := fence.SQLite.Check(t.Context(), tx, "account", 7); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -98,7 +77,7 @@ func TestTransactionThatFailsAdvancesNoToken(t *testing.T) {
 	if tx, err = db.BeginTx(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := fence(t.Context(), tx, "account", 6); err != nil {
+	if err := fence.SQLite.Check(t.Context(), tx, "account", 6); err != nil {
 		t.Errorf("no later holder has written: %v", err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -113,7 +92,7 @@ func open(t *testing.T) *sql.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	if _, err := db.ExecContext(t.Context(), tables); err != nil {
+	if _, err := db.ExecContext(t.Context(), fence.SQLite.Schema()+";"+tables); err != nil {
 		t.Fatal(err)
 	}
 	return db

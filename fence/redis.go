@@ -1,0 +1,59 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Script is a Lua script that Redis runs only for a token that is not stale.
+type Script struct{ script *redis.Script }
+
+// compare refuses a stale token, and takes the fence's key and the token away from the script that follows. Lua's
+// numbers are not exact for a token's many digits: so it compares the lengths of the texts, and then the texts.
+const compare = `
+local last, token = redis.call('GET', KEYS[1]), ARGV[1]
+if last and not string.match(last, '^[1-9]%d*$') then
+  return redis.error_reply('ERR the fence has no token')
+end
+if last and (#last > #token or #last == #token and last > token) then
+  return redis.error_reply('STALE ' .. last)
+end
+redis.call('SET', KEYS[1], token)
+table.remove(KEYS, 1)
+table.remove(ARGV, 1)
+`
+
+// NewScript returns a guarded script of the given Lua source. The source finds its own keys and arguments in KEYS and
+// ARGV, as ever. To set a value: NewScript("return redis.call('SET', KEYS[1], ARGV[1])").
+func NewScript(source string) *Script { return &Script{redis.NewScript(compare + source)} }
+
+// Run compares the token with the largest that the key fence has seen. It refuses a smaller one with an error that
+// matches ErrStale. Else it stores the token and runs the source with keys and args, and returns its reply. A reply of
+// nil is redis.Nil, as go-redis has it.
+//
+// Redis does all of that in one step. If the source fails, what it wrote before stays, and so does the token. Writes
+// outside of the script are not protected, also after a successful Run. rdb need not be the Redis of the locks. In a
+// Cluster, fence and keys must have one hash tag. The key fence must not expire or be evicted while a late holder may
+// still write. A failover that loses writes may lose the newest token.
+func (s *Script) Run(ctx context.Context, rdb redis.Scripter, fence string, token int64, keys []string, args ...any) (any, error) {
+	if token <= 0 {
+		return nil, failed(fence, errNoToken)
+	}
+	text := strconv.FormatInt(token, 10)
+	reply, err := s.script.Run(ctx, rdb, append([]string{fence}, keys...), append([]any{text}, args...)...).Result()
+	var answer redis.Error
+	if errors.As(err, &answer) {
+		if newer, is := strings.CutPrefix(answer.Error(), "STALE "); is {
+			return nil, stale(fence, token, newer)
+		}
+	}
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("fence: %q: %w", fence, err)
+	}
+	return reply, err
+}
