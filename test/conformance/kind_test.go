@@ -64,7 +64,7 @@ func (g *ground) refuses(l *relock.Lock, kind string) {
 	_, err = l.TryLock(g.t.Context(), time.Minute)
 	g.is(err, relock.ErrKind)
 	err = l.Lock(g.t.Context())
-	if g.is(err, relock.ErrKind); err != nil && !strings.Contains(err.Error(), "a "+kind+" lock") {
+	if g.is(err, relock.ErrKind); err != nil && !strings.Contains(err.Error(), fmt.Sprintf("its kind is %q", kind)) {
 		g.t.Errorf("%v does not name the kind %s", err, kind)
 	}
 }
