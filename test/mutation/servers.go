@@ -73,11 +73,6 @@ var serverRules = []Rule{
 		[]string{"TestCheckSeesWhatChangesLater"},
 	},
 	{
-		"a check asks for both ways of a script", "internal/access Checker.Probe",
-		"!c.runs.Load() || !l.Up()", "!l.Up() && false",
-		[]string{"TestCheckCostsTwoScriptsAtFirstAndLaterOne"},
-	},
-	{
 		"a check asks each time", "internal/access Checker.Probe",
 		"c.ask(ctx, limit, hash, l, false)", "error(nil)",
 		[]string{"TestCheckCostsTwoScriptsAtFirstAndLaterOne"},
