@@ -22,9 +22,7 @@ const (
 // wall clock has not advanced evenly. A suspension stays hidden only if the wall clock is set back by exactly
 // as much within a hundredth of a second.
 type lead struct {
-	// measure reads the monotonic clock, the second one, and the monotonic one again.
-	measure func() (before, boot, after time.Duration)
-	last    atomic.Pointer[measured]
+	last atomic.Pointer[measured]
 }
 
 type measured struct {
@@ -45,9 +43,10 @@ func (l *lead) known(mono, wall time.Duration) (ahead time.Duration, ok bool) {
 	return m.ahead, true
 }
 
-// boot reads the second clock, for an instant at which the other clocks showed mono and wall.
-func (l *lead) boot(mono, wall time.Duration) time.Duration {
-	before, boot, after := l.measure()
+// boot reads the second clock, for an instant at which the other clocks showed mono and wall. measure reads the
+// monotonic clock, the second one, and the monotonic one again.
+func (l *lead) boot(mono, wall time.Duration, measure func() (before, boot, after time.Duration)) time.Duration {
+	before, boot, after := measure()
 	// If the wall clock was set between its reading and this one, the old value is stored, and the next look
 	// measures again.
 	if after-before <= apart && after-mono < fresh {

@@ -16,22 +16,22 @@ var hasBoottime = func() bool {
 	return ok
 }()
 
-var spared = lead{measure: func() (before, boot, after time.Duration) {
+func measure() (before, boot, after time.Duration) {
 	before = time.Since(origin)
 	boot, _ = boottime()
 	return before, boot, time.Since(origin)
-}}
+}
 
 // sinceBoot returns the reading, at t or later, of a clock that counts suspended time.
-func sinceBoot(t time.Time) time.Duration {
+func sinceBoot(l *lead, t time.Time) time.Duration {
 	if !hasBoottime {
 		return wall()
 	}
 	mono, wall := t.Sub(origin), time.Duration(t.UnixNano())
-	if ahead, ok := spared.known(mono, wall); ok {
+	if ahead, ok := l.known(mono, wall); ok {
 		return mono + ahead
 	}
-	return spared.boot(mono, wall)
+	return l.boot(mono, wall, measure)
 }
 
 // boottime makes the raw call. It never blocks, so the scheduler need not know.

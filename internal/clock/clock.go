@@ -28,12 +28,12 @@ func monotonic(t time.Time) time.Duration { return t.Sub(origin) + ages }
 type Clock struct {
 	now  func() time.Time     // nil: time.Now
 	boot func() time.Duration // nil: sinceBoot
+	lead lead
 }
 
-var system Clock
-
-// System returns the clock of this machine.
-func System() *Clock { return &system }
+// System returns a clock of this machine. What it has measured is its own: monotonic clocks of testing/synctest bubbles
+// differ.
+func System() *Clock { return &Clock{} }
 
 // New returns a clock that reads now and boot, for tests. A nil boot stands for
 // a machine that is never suspended: both clocks then read now, so that time in
@@ -53,7 +53,7 @@ func New(now func() time.Time, boot func() time.Duration) *Clock {
 func (c *Clock) Now() Instant {
 	if c.now == nil {
 		now := time.Now()
-		return Instant{mono: monotonic(now), boot: sinceBoot(now)}
+		return Instant{mono: monotonic(now), boot: sinceBoot(&c.lead, now)}
 	}
 	now := c.now()
 	return Instant{mono: monotonic(now), boot: c.boot()}

@@ -1,0 +1,30 @@
+package clock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock/internal/clock"
+)
+
+// Every bubble begins at the same virtual instant, and real time passes between two of them. Fails when a clock goes by
+// what one in an earlier bubble has measured: a lease in a test ends then for no reason.
+func TestAClockKnowsNothingOfAnotherOnesMeasurements(t *testing.T) {
+	var took time.Duration
+	for range 5 { // a busy machine may stop the test between two readings
+		synctest.Test(t, func(*testing.T) { clock.System().Now() })
+		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+		}
+		synctest.Test(t, func(*testing.T) {
+			c := clock.System()
+			began := c.Now()
+			time.Sleep(20 * time.Millisecond)
+			took = c.Now().Sub(began)
+		})
+		if took < 200*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("20 ms took %v", took)
+}
