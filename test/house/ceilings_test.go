@@ -10,7 +10,7 @@ import (
 
 // A ceiling is a figure of the code that may only fall. The change that makes it fall lowers it here. Slack is how far
 // the figure may be below the ceiling before a test asks for that: lines change every day. Only a feature raises one:
-// the lines of Go by 150 for Client.Check.
+// the lines of Go by 190 for Client.Check and package fence.
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
