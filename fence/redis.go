@@ -46,8 +46,7 @@ func (s *Script) Run(ctx context.Context, rdb redis.Scripter, fence string, toke
 	}
 	text := strconv.FormatInt(token, 10)
 	reply, err := s.script.Run(ctx, rdb, append([]string{fence}, keys...), append([]any{text}, args...)...).Result()
-	var answer redis.Error
-	if errors.As(err, &answer) {
+	if answer, is := errors.AsType[redis.Error](err); is {
 		if newer, is := strings.CutPrefix(answer.Error(), "STALE "); is {
 			return nil, stale(fence, token, newer)
 		}

@@ -11,7 +11,9 @@ type Lead struct {
 	measure func() (before, boot, after time.Duration)
 }
 
-func NewLead(measure func() (before, boot, after time.Duration)) *Lead { return &Lead{measure: measure} }
+func NewLead(measure func() (before, boot, after time.Duration)) *Lead {
+	return &Lead{measure: measure}
+}
 
 // Boot reads the second clock.
 func (l *Lead) Boot(mono, wall time.Duration) time.Duration {

@@ -12,7 +12,7 @@ const (
 	refusePause = 5 * time.Second       // after a refusal, which only an operator can end
 	dialTimeout = 10 * time.Second      // from the start of an attempt to its subscription
 	ackTimeout  = 2 * time.Second       // from then to the acknowledgement; waiters stand still that long
-	// with those that are being closed: a dial without a timeout to a server that hangs keeps its link
+	// maxLinks includes links that are being closed: a dial without a timeout to a server that hangs keeps its link.
 	maxLinks = 3
 )
 

@@ -143,7 +143,7 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 		k := &link{up: true, heard: time.Now()}
 		l := newListener("c", k)
 		time.Sleep(time.Minute)
-		hear := func(ctx context.Context) (err error, published int) { //nolint:revive // err is what is looked at
+		hear := func(ctx context.Context) (published int, err error) {
 			time.Sleep(time.Second)
 			err = ls.HearEcho(ctx, l, func() error {
 				published++
@@ -158,18 +158,18 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 				return nil
 			})
 			synctest.Wait()
-			return err, published
+			return published, err
 		}
-		if err, n := hear(t.Context()); err != nil || n != 1 || k.suspects > 0 {
+		if n, err := hear(t.Context()); err != nil || n != 1 || k.suspects > 0 {
 			t.Errorf("%v, published %d times, %d new links", err, n, k.suspects)
 		}
 		k.deaf = true
-		if err, _ := hear(t.Context()); err == nil || k.suspects != 1 {
+		if _, err := hear(t.Context()); err == nil || k.suspects != 1 {
 			t.Errorf("%v, %d new links, want an error and one", err, k.suspects)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Millisecond)
 		defer cancel()
-		if err, _ := hear(ctx); err == nil || k.suspects != 1 {
+		if _, err := hear(ctx); err == nil || k.suspects != 1 {
 			t.Errorf("%v, %d new links: the link had no time", err, k.suspects)
 		}
 		time.Sleep(time.Second)

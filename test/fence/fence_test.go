@@ -38,9 +38,15 @@ func TestAnOlderTokenIsRefusedAndNamed(t *testing.T) {
 			token    int64
 			stale    bool
 		}{
-			{"a", 9, false}, {"a", 9, false}, {"a", 10, false}, {"a", 9, true},
-			{"A", 1, false}, {"a ", 1, false}, // other resources
-			{"a", math.MaxInt64 - 1, false}, {"a", math.MaxInt64, false}, {"a", math.MaxInt64 - 1, true},
+			{"a", 9, false},
+			{"a", 9, false},
+			{"a", 10, false},
+			{"a", 9, true},
+			{"A", 1, false},
+			{"a ", 1, false}, // other resources
+			{"a", math.MaxInt64 - 1, false},
+			{"a", math.MaxInt64, false},
+			{"a", math.MaxInt64 - 1, true},
 		} {
 			err := db.check(t, row.resource, row.token)
 			if errors.Is(err, fence.ErrStale) != row.stale || (err != nil) != row.stale {

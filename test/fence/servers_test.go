@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -106,7 +107,7 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "relock-fence-") // not t.TempDir: another user cannot enter that
+	dir, err := os.MkdirTemp("", "relock-fence-") //nolint:usetesting // another user cannot enter t.TempDir
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &home{t: t, data: filepath.Join(dir, "data")}
@@ -126,7 +127,7 @@ func newHome(t *testing.T) *home {
 }
 
 func (h *home) command(line ...string) *exec.Cmd {
-	line = append(h.as[:len(h.as):len(h.as)], line...)
+	line = append(slices.Clip(h.as), line...)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = filepath.Dir(h.data)
 	return cmd
