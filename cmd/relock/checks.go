@@ -97,7 +97,7 @@ func (p pausing) checks() []check {
 			"the lock goes on while its holder is stopped", p.after > p.before && p.entered.Before(p.woken),
 			fmt.Sprintf("token larger by %d", p.after-p.before),
 		},
-		{"a woken holder's first question is answered: lost", p.asked.Lost, p.asked.Detail},
+		{"a woken holder hears of the loss at its first question", p.asked.Lost, p.asked.Detail},
 		{
 			"its late write is refused", p.late.Token == p.before && !p.late.OK && p.stored == "second",
 			fmt.Sprintf("the store keeps %q", p.stored),

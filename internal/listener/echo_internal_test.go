@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +18,33 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
+// system is one clock for all readings of a test: what a clock has measured is its own.
+var system = clock.System()
+
 // A link is a subscription that hears what a test says.
 type link struct {
 	up, deaf bool
-	heard    time.Time
 	suspects int
+
+	mu    sync.Mutex // guards the following field
+	heard time.Time
+}
+
+func (k *link) hears() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heard = time.Now()
 }
 
 func (k *link) Ready(context.Context) error { return nil }
 func (k *link) Up() bool                    { return k.up }
 func (k *link) Down() error                 { return nil }
-func (k *link) Heard() time.Time            { return k.heard }
-func (k *link) Suspect()                    { k.suspects++ }
+func (k *link) Heard() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.heard
+}
+func (k *link) Suspect() { k.suspects++ }
 
 // newTestListeners returns the listeners of a client that connects to nothing: no test asks one
 // to hear. checks are the instants at which an echo is to be looked for.
@@ -42,9 +58,9 @@ func newTestListeners(t *testing.T, sharded bool) (ls *Listeners, checks *[]time
 		Linked:  func(string, bool) {},
 		Refused: func(error) bool { return false },
 		Reload:  func() {},
-		Now:     clock.System().Now,
+		Now:     system.Now,
 		Set: func(_ *renewal.Task, at clock.Instant) {
-			*checks = append(*checks, clock.System().Now().Until(at))
+			*checks = append(*checks, system.Now().Until(at))
 		},
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
@@ -112,9 +128,9 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 		k := &link{up: true, heard: time.Now()}
 		l := newListener("c", k)
 		time.Sleep(time.Minute)
-		ls.Expect(l, clock.System().Now())
+		ls.Expect(l, system.Now())
 		time.Sleep(time.Second / 2)
-		ls.Expect(l, clock.System().Now()) // does not put the verdict off
+		ls.Expect(l, system.Now()) // does not put the verdict off
 		if len(*checks) != 1 || (*checks)[0] != time.Second {
 			t.Errorf("looks after %v, want once, a second after the first", *checks)
 		}
@@ -123,9 +139,9 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 		if k.suspects != 1 || !strings.Contains(log.String(), "does not hear") {
 			t.Errorf("%d new links, log %q", k.suspects, log)
 		}
-		ls.Expect(l, clock.System().Now())
+		ls.Expect(l, system.Now())
 		time.Sleep(time.Second)
-		k.heard = time.Now()
+		k.hears()
 		ls.Check(l)
 		if k.suspects != 1 {
 			t.Error("a link that hears is given up")
@@ -151,7 +167,7 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 					ls.Echoed(wire.Unknown) // another channel's
 					time.Sleep(time.Second / 2)
 					if !k.deaf {
-						k.heard = time.Now()
+						k.hears()
 						ls.Echoed(wire.Unknown)
 					}
 				}()

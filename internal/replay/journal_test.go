@@ -17,6 +17,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
+// system is one clock for all readings of a test: what a clock has measured is its own.
+var system = clock.System()
+
 // An owner is what a client is to a journal, and its servers: in virtual time.
 type owner struct {
 	mu      sync.Mutex
@@ -40,12 +43,12 @@ func newOwner(t *testing.T) *owner {
 	o := &owner{busy: map[wire.Nonce]bool{}, began: time.Now(), where: wire.WhereHere, up: true}
 	o.journal = replay.New(replay.Config{
 		Mu:  &o.mu,
-		Now: clock.System().Now,
+		Now: system.Now,
 		Wake: func(at clock.Instant) {
 			if o.timer != nil {
 				o.timer.Stop()
 			}
-			o.timer = time.AfterFunc(clock.System().Now().Until(at), func() { o.journal.Due() })
+			o.timer = time.AfterFunc(system.Now().Until(at), func() { o.journal.Due() })
 		},
 		Spawn: func(round func(context.Context)) bool {
 			go round(t.Context())
@@ -109,7 +112,7 @@ func yes(is bool) int64 {
 
 // released has a release remembered that was answered just now, of a lease of that length.
 func (o *owner) released(lock string, lease time.Duration) wire.Nonce {
-	now, n, server := clock.System().Now(), wire.NewNonce(), o.Server(lock)
+	now, n, server := system.Now(), wire.NewNonce(), o.Server(lock)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.journal.Add(replay.Release{
@@ -146,7 +149,7 @@ func TestJournalSendsAgainWhereTheServerMayHaveBecomeAnotherOne(t *testing.T) {
 		o.released("a", time.Minute)
 		pass(10 * time.Second)
 		wantSent(t, o)
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(time.Millisecond)
 		wantSent(t, o, " p:h:{a}", " p:h:{b}")
 		pass(10 * time.Second)
@@ -182,7 +185,7 @@ func TestJournalAsksAndRemembersForALeaseOnly(t *testing.T) {
 		if o.remembers() {
 			t.Error("it remembers a release whose lease has ended")
 		}
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(time.Hour)
 		wantSent(t, o)
 	})
@@ -195,7 +198,7 @@ func TestJournalLeavesToOthersWhatTheyAreReleasing(t *testing.T) {
 		o.mu.Lock()
 		o.busy[n] = true
 		o.mu.Unlock()
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(time.Hour)
 		wantSent(t, o)
 	})
@@ -206,7 +209,7 @@ func TestJournalRepeatsWhatGoesUnanswered(t *testing.T) {
 		o := newOwner(t)
 		o.released("a", time.Minute)
 		o.in(func() { o.fails = 3 })
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(2 * time.Second)
 		wantSent(t, o, " p:h:{a}")
 		pass(time.Minute)
@@ -236,7 +239,7 @@ func TestJournalSettlesALongQueue(t *testing.T) {
 		o := newOwner(t)
 		o.in(func() { o.more = true })
 		o.released("a", time.Minute)
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(time.Minute)
 		if !o.did("settle p:h:{a}") {
 			t.Error("the queue is not settled")
@@ -260,7 +263,7 @@ func TestJournalRemembersTheLatestOfTooMany(t *testing.T) {
 			}
 		}
 		o.mu.Unlock()
-		o.journal.Suspect(clock.System().Now())
+		o.journal.Suspect(system.Now())
 		pass(time.Millisecond)
 		o.in(func() {
 			if len(o.sent) != 10_000 {
