@@ -169,7 +169,7 @@ var All = []Mutant{
 	{
 		Name: "each of an owner's calls is told, and counts for itself",
 		Edits: []Edit{
-			{"internal/room/line.go", "if w.Owner != \"\" && !w.Once {", "if false {"},
+			{"internal/room/room.go", "if w.Owner != \"\" && !w.Once {", "if false {"},
 			{"lua/shared_settle.lua", "    budget = budget - 1\n    from = after", "    from = after"},
 		},
 		Loads: map[string]int{"crowd": 3}, Want: []check.Name{check.SlowScript, check.SlowServer},
