@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,13 @@ func waitOut(t *testing.T, r *rig.Rotation, takes time.Duration) {
 	r.Begin()
 	time.AfterFunc(takes, func() { r.Learn("new") })
 	calls["a new call"] = rig.Beside(func() error { return c.NewLock("new").Lock(t.Context()) })
+	calls["a new call that asks for replicas"] = rig.Beside(func() error {
+		err := c.NewLock("replicated", relock.Replicas(1, time.Second)).Lock(t.Context())
+		if errors.Is(err, relock.ErrReplicas) { // the server has none, and said so once it took the password
+			return nil
+		}
+		return err
+	})
 	calls["a try"] = rig.Beside(func() error {
 		h, err := c.NewLock("tried").TryAcquire(t.Context(), 2*takes)
 		if err == nil {

@@ -275,6 +275,11 @@ var usualRules = []Rule{
 		[]string{"TestCallEndsThoughConnectionsHaveNoDeadlines"},
 	},
 	{
+		"refused credentials are waited out with replicas as well", "internal/transport Transport.DoAcked",
+		"results[i].Err = t.failed(&c, results[i].Err)", "_ = t.failed(&c, results[i].Err)",
+		[]string{"TestCallsWaitOutTheRotationOfAPassword"},
+	},
+	{
 		"a client that was served waits out refused credentials", "internal/transport Transport.barred",
 		"t.served.Load() &&", "false &&",
 		[]string{
