@@ -36,7 +36,7 @@ func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context
 	}
 	h, err := try(ctx, wait)
 	if err != nil {
-		return had(err)
+		return tryResult(err)
 	}
 	return true, under(ctx, h, fn)
 }
@@ -46,8 +46,8 @@ func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err
 	return fn(h.Context(ctx))
 }
 
-// had maps ErrNotAcquired to (false, nil): that the lock was taken is no error of a TryLock.
-func had(err error) (bool, error) {
+// tryResult maps ErrNotAcquired to (false, nil): that the lock was taken is no error of a TryLock.
+func tryResult(err error) (bool, error) {
 	if ending.Is(err, ErrNotAcquired) {
 		return false, nil
 	}

@@ -62,7 +62,7 @@ func (m *Multi) Lock(ctx context.Context) error {
 // (false, nil) if one of them was taken. With a wait of zero or less it makes one attempt for each.
 // To give back what it has taken, it may need a tenth of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return had(m.noted(m.try(ctx, wait, manner{quiet: true})))
+	return tryResult(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }
 
 func (m *Multi) noted(h *MultiHold, err error) error {

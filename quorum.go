@@ -205,7 +205,7 @@ func (l *QuorumLock) Lock(ctx context.Context) error {
 // a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
-	return had(err)
+	return tryResult(err)
 }
 
 // Unlock ends the hold of one Lock or TryLock: a lost hold first, else the newest.

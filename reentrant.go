@@ -56,7 +56,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // Replicas it may take their timeout and a twelfth of the TTL. With a very short TTL it may take 100 ms.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
-	return had(err)
+	return tryResult(err)
 }
 
 // Acquire is Lock, but returns the hold. The caller must end it with Release.

@@ -317,4 +317,14 @@ var familyRules = []Rule{
 		"wait+h.lock.patience()", "max(wait, h.lock.patience())",
 		[]string{"TestAMajorityThatIsTakenAfterTheQueueIsContention"},
 	},
+	{
+		"fence: a script compares the token first", "fence NewScript",
+		"compare + source", "\"table.remove(KEYS, 1) table.remove(ARGV, 1) \" + source",
+		[]string{"TestRedisRefusesATokenThatIsOlder", "TestRedisNeverGoesBackToAnOlderToken"},
+	},
+	{
+		"fence: what is no token is refused", "fence Script.Run",
+		"if token <= 0 {", "if false {",
+		[]string{"TestRedisRefusesWhatIsNoToken"},
+	},
 }
