@@ -205,9 +205,11 @@ func TestJTREG_TimedAcquireLeak(t *testing.T) {
 		}
 		before := inVain(20)
 		inVain(60)
+		// A leak leaves a goroutine for each of 120 calls. A connection that the pool opens late costs a few, at
+		// its other end as well, since the server's proxy runs in this process.
 		g.until(func() (bool, string) {
 			now := runtime.NumGoroutine()
-			return now <= before+2, fmt.Sprintf("%d goroutines, %d before", now, before)
+			return now <= before+20, fmt.Sprintf("%d goroutines, %d before", now, before)
 		})
 		keys := key.For("relock", g.name)
 		fields := g.rdb.HGetAll(t.Context(), keys.Hash).Val()
