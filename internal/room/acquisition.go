@@ -7,49 +7,54 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// MadeMark begins the owners' names that are made here, and no other: nobody may enter
-// an anonymous hold, which is passed on as if nobody had.
+// MadeMark begins the generated names of anonymous owners. Users' names must not begin with it, so nobody can re-enter
+// an anonymous hold.
 const MadeMark = '~'
 
-// An Acquisition is what Redis knows by one nonce. It waits, as an Entry; then it
-// holds, as a Session; then it is over, and forgotten once Redis has heard of that.
-// Its requests carry growing numbers (op), so that Redis can tell a late copy from news.
+// An Acquisition is what Redis knows by one nonce. Its requests carry growing numbers (op), so that Redis can tell a
+// late copy from a new request.
+//
+//	Entry   Session   over
+//	set     nil       no      it waits: Redis has not granted the lock yet
+//	nil     set       no      it holds
+//	set     set       no      it has held, and waits on a condition
+//	                  yes     it was released, lost or given up; Forget follows once Redis has heard of that
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked
-	Name  string // the owner's: of an anonymous hold "", or begins with MadeMark once it was handed over
-	Of    any    // what it is to who drives the room
-	Read  bool   // asked for in shared mode
+	Name  string // of the owner; anonymous: "", or begins with MadeMark once it was handed over
+	Of    any    // the driver's own record of it
+	Read  bool   // in shared mode
 
-	front      bool  // carries its flow's claim
+	front      bool  // it asks Redis for its flow: it carries the flow's claim
 	over       bool  // released, lost, or given up
-	unanswered bool  // a request has gone unanswered for good
+	unanswered bool  // a request will never be answered
 	copies     int32 // requests in flight
-	doubt      int64 // until when Redis may act on a request of which nobody here would hear, in ms of its clock; 0: it cannot
+	doubt      int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
 	op         int64
-	Entry      *Entry   // nil: it does not wait any more
-	Session    *Session // nil: it has not been granted. With an Entry: it waits on a condition
-	// lost is why it is over, where no unlock ended it; while it holds, why the latest
-	// renewal extended nothing, though Redis has it.
+	Entry      *Entry
+	Session    *Session
+	// lost is why it is over, unless it was unlocked. While it holds, lost is why the latest renewal extended nothing
+	// though Redis still has it.
 	lost error
 }
 
-// Named says that its owner has been given a name: others may enter what it holds.
+// Named reports whether its owner has a name. Then other calls of the owner may enter what it holds.
 func (a *Acquisition) Named() bool { return a.Name != "" && a.Name[0] != MadeMark }
 
-// Waits says that it has not been granted, and may be.
+// Waits reports whether it waits for a grant.
 func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.over }
 
-// Held says that it has been granted, and has not ended.
+// Held reports whether it holds.
 func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.over }
 
-// Over says that it has ended.
+// Over reports whether it has ended.
 func (a *Acquisition) Over() bool { return a.over }
 
-// Front says that it carries its flow's claim.
+// Front reports whether it carries its flow's claim.
 func (a *Acquisition) Front() bool { return a.front }
 
-// Why is why it is over, where no unlock ended it.
+// Why returns why it is over, or nil if it was unlocked or is not over.
 func (a *Acquisition) Why() error {
 	if !a.over {
 		return nil
@@ -57,8 +62,8 @@ func (a *Acquisition) Why() error {
 	return a.lost
 }
 
-// Lasts is how long Redis keeps what the acquisition has there, at most. Holds that
-// are unlocked count: a lease never gets shorter.
+// Lasts returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because a
+// lease in Redis never gets shorter.
 func (a *Acquisition) Lasts() time.Duration {
 	if a.Session == nil {
 		return a.Terms.TTL
@@ -66,46 +71,45 @@ func (a *Acquisition) Lasts() time.Duration {
 	return max(a.Terms.TTL, time.Duration(a.Session.longest)*time.Millisecond)
 }
 
-// trusted returns until when a lease can be trusted of which a request sent at the
-// given time was told the rest. No lease is longer than was ever asked for; it only
-// looks so while the server's clock is behind the one it was granted by, and it ends
-// at once when that clock is put right.
+// trusted returns until when a lease can be trusted, from the time at which the request was sent and the remaining
+// lease in its answer. No lease is longer than the longest that was asked for. It only looks longer if the server's
+// clock has been set back, and it ends at once when that clock is set right.
 func (a *Acquisition) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
 	remaining = min(remaining, a.Lasts())
 	return trust.Until(sent, remaining)
 }
 
-// counted says that the number of the acquisition's holds can change: a named owner's,
-// and that of a read/write lock, where an anonymous writer may downgrade.
+// counted reports whether the number of holds can change: for a named owner, and on a read/write lock, where an
+// anonymous writer may downgrade.
 func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
 
-// passable says that holds of these terms can follow each other without a command.
+// passable reports whether one hold may follow another on these terms without a command.
 func (a *Acquisition) passable() bool {
 	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.Apart
 }
 
-// Undone says that the name is not to rest after it: no call has had a hold of it, or
-// who has had one says that it does not count.
+// Undone reports whether the name must not rest after it: no call has had a hold of it, or its caller says that the
+// hold does not count.
 func (a *Acquisition) Undone() bool {
 	return a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
 }
 
-// Doubt is until when Redis may act on a request of which nobody here would hear, in
-// ms of its clock; 0: it cannot.
+// Doubt returns the server time (ms) until which a late copy of an unanswered request could still be executed, or 0 if
+// none can.
 func (a *Acquisition) Doubt() int64 { return a.doubt }
 
-// doubts notes that a request leaves that counts until then.
+// doubts records that a request is sent which counts until notAfter.
 func (a *Acquisition) doubts(notAfter int64) {
 	a.copies++
 	a.doubt = max(a.doubt, notAfter)
 }
 
-// keepDoubt is for a request that has come true in Redis and not here.
+// keepDoubt records that Redis has granted a request that this client gives up.
 func (a *Acquisition) keepDoubt(notAfter int64) {
 	a.unanswered, a.doubt = true, max(a.doubt, notAfter)
 }
 
-// settled notes how a request for the lock ended; nil: it was answered.
+// settled records how a request ended. f is nil if it was answered.
 func (a *Acquisition) settled(f *Failure) {
 	a.paid(f)
 	a.copies--
@@ -117,8 +121,8 @@ func (a *Acquisition) settled(f *Failure) {
 	}
 }
 
-// GiveUp ends an acquisition that nobody waits for any more. A grant that has come
-// is passed on; a place in the queue goes to the next in line on the same terms.
+// GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. A place
+// in the queue goes to the next call in line with the same terms.
 func (a *Acquisition) GiveUp(at *Step) {
 	switch e := a.Entry; {
 	case e != nil && e.given != nil:
@@ -143,7 +147,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 	at.do(Effect{Do: Release, Of: a})
 }
 
-// end takes an acquisition off everything but the driver's list of nonces.
+// end removes an acquisition from the room. The driver still knows its nonce.
 func (a *Acquisition) end(at *Step) {
 	r, ticket := a.Room, int64(PlaceNew)
 	a.over = true
@@ -153,21 +157,20 @@ func (a *Acquisition) end(at *Step) {
 	} else {
 		a.lost = nil
 		r.sessions.remove(a.Session)
-		r.word(a, at.Now) // it was taken until now
+		r.word(a, at.Now) // the lock was taken until now
 	}
 	r.handClaim(a, ticket, at)
 }
 
-// Away says that a session waits on a condition, or for the lock after that.
+// Away reports whether a session waits on a condition, or for the lock after its wait.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
 
-// Owes says that who ends the acquisition has lost it, and may have been signalled: the
-// signal is somebody else's.
+// Owes reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
 func (a *Acquisition) Owes() bool {
 	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.lost != nil
 }
 
-// flow returns whose claim the acquisition may carry.
+// flow returns the flow whose claim it may carry.
 func (a *Acquisition) flow() Flow {
 	if !a.Named() {
 		return Flow{}
@@ -175,13 +178,13 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// idle says that it is in the queue, has no name, has not held, and that nothing is under way by which
-// Redis would put it back there.
+// idle reports whether it only waits in the queue: it is anonymous, has never held, and no request is in flight that
+// would put it back into the queue.
 func (a *Acquisition) idle() bool {
 	return a.Session == nil && !a.Named() && a.Entry.queued && !a.Entry.busy && a.copies == 0 && a.doubt == 0
 }
 
-// line returns who stands behind the acquisition, or nil.
+// line returns the line behind the acquisition, or nil.
 func (a *Acquisition) line() *line {
 	if !a.front {
 		return nil
@@ -189,8 +192,8 @@ func (a *Acquisition) line() *line {
 	return a.Room.lineOf(a.flow())
 }
 
-// paid notes how a request ended; nil: it was answered. Redis owes the answer still
-// where only its caller has gone.
+// paid records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still owes the
+// answer.
 func (a *Acquisition) paid(f *Failure) {
 	if f != nil && f.Left {
 		return
@@ -203,9 +206,9 @@ func (a *Acquisition) paid(f *Failure) {
 	}
 }
 
-// A Failure is how a request went unanswered.
+// A Failure says how a request went unanswered.
 type Failure struct {
 	Err     error
 	Unknown bool // the script may run, or have run
-	Left    bool // the caller has gone: Redis owes the answer still
+	Left    bool // the caller's context ended: Redis still owes the answer
 }

@@ -7,32 +7,32 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// The places that a request can ask for; any other is a ticket it has.
+// Places that a request can ask for. Any other value is a ticket that it has.
 const (
 	PlaceNone = -1 // do not queue
-	PlaceNew  = 0
+	PlaceNew  = 0  // at the end of the queue
 )
 
 // An Entry is an acquisition that waits: Redis has not answered yet, or has queued it.
 type Entry struct {
 	*Acquisition
-	Waiter any    // to be woken when it waits no more; nil: nobody
-	OneKey bool   // the slot migrates: requests name the hash alone
-	Await  *Await // what it is to hold again; nil: it has not held before
+	Waiter any    // woken when the wait is over; nil: no call waits
+	OneKey bool   // the slot is migrating: requests name only the hash
+	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
 
 	queued    bool
 	busy      bool // a heartbeat is in flight
-	again     bool // a look came meanwhile: one more is to follow
+	again     bool // another heartbeat must follow the one in flight
 	fails     int32
-	wasted    int           // grants that had ended when they were heard of
+	wasted    int           // grants that had ended when this client heard of them
 	ticket    int64         // its place in the queue
 	sent      []stamp       // sending times of the last answered request and those after it
-	one       [1]stamp      // the place of the first
+	one       [1]stamp      // memory for the first of sent
 	answered  int64         // op of the last request that was answered "queued"
-	heartbeat clock.Instant // when the next one is due
-	expires   clock.Instant // when the holder's lease ends: time to look
+	heartbeat clock.Instant // when the next heartbeat is due
+	expires   clock.Instant // when the holder's lease ends: a heartbeat is due then too
 	owes      silence
-	given     *Acquisition // by whose grant its call holds; it is over
+	given     *Acquisition // the acquisition whose grant its call uses; the entry itself is over then
 }
 
 // A stamp says when a request was sent.
@@ -44,41 +44,41 @@ type stamp struct {
 // An Await is how an entry waits on a condition. A session that waits becomes an entry again, under the same nonce. It
 // keeps its holds, which are not trusted until it is granted the lock again.
 type Await struct {
-	Op     int64  // of the statement by which it gave up its holds; all copies have it
-	Writes uint32 // holds that it is to have again
-	Token  int64  // of those
-	Shaken any    // to be woken when its server may have lost a signal; nil: it has been, or nobody
+	Op     int64  // of the statement that gave up its holds; all its copies have this op
+	Writes uint32 // the number of holds that it gets back
+	Token  int64  // of these holds before the wait
+	Shaken any    // woken when the server may have lost a signal; nil: no call waits, or it was woken
 }
+
+// A Parting is Redis' answer about a session that wants to wait on a condition.
+type Parting int64
 
 // The partings.
 const (
-	OwnerElsewhere Parting = iota - 2 // its owner also holds by another session
-	OwnerReads                        // or reads
-	NotHeld                           // any more
-	Parted                            // it waits, or has since it was told to
+	OwnerElsewhere Parting = iota - 2 // refused: its owner also holds in another session
+	OwnerReads                        // refused: its owner also reads
+	NotHeld                           // refused: the session does not hold
+	Parted                            // it waits, or has waited in the meantime
 )
 
-// A Parting is what Redis says of a session that is to wait on a condition.
-type Parting int64
-
-// Waits says that it is what its acquisition waits by.
+// Waits reports whether its acquisition waits by this entry.
 func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
 
-// Queued says that Redis has it in the queue.
+// Queued reports whether it is in Redis' queue.
 func (e *Entry) Queued() bool { return e.queued }
 
-// Ticket is its place in the queue.
+// Ticket returns its place in the queue.
 func (e *Entry) Ticket() int64 { return e.ticket }
 
-// Wasted is how many grants had ended when they were heard of.
+// Wasted returns how many grants had ended when this client heard of them.
 func (e *Entry) Wasted() int { return e.wasted }
 
-// Given is what its call goes on with, where it holds by another's grant.
+// Given returns the acquisition whose grant its call uses, or nil.
 func (e *Entry) Given() *Acquisition { return e.given }
 
-// Beat is the heartbeat of an entry that is due; false: one is under way, or the entry is of a
-// session that is about to wait on a condition. The watchdog may have taken up that session's
-// renewal before: asked for now, the lock is the session's still, and it would hold again.
+// Beat returns the heartbeat of an entry. due is false if a heartbeat is in flight already. It is also false if its
+// session is about to wait on a condition: Redis still has that session as holding, so a heartbeat would be answered
+// with a grant.
 func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	if e.busy || !e.queued {
 		return q, false
@@ -87,7 +87,7 @@ func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	return e.Send(at), true
 }
 
-// Rejoin undoes a Part of which Redis has done nothing.
+// Rejoin undoes a Part that Redis has not executed.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {
@@ -95,13 +95,13 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
-	s.busy = false // a renewal that was under way has been given up, or is stale
+	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)
 	s.Check(at)
-	s.CatchUp(at) // a hold may have ended meanwhile
+	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
-// Parted notes that Redis has the waiter. doubted: what has become of it since is to be asked.
+// Parted records that the session waits in Redis. doubted: ask at once what has become of it since.
 func (e *Entry) Parted(doubted bool, at *Step) {
 	if !e.Waits() {
 		return // it holds again
@@ -113,8 +113,8 @@ func (e *Entry) Parted(doubted bool, at *Step) {
 	}
 }
 
-// Shake wakes a waiter on a condition whose server may be another one: it may have lost a
-// signal, and a wake-up too many does no harm.
+// Shake wakes a waiter on a condition when its server may be another one, which may have lost a signal. A wake-up
+// without a signal does no harm.
 func (e *Entry) Shake(at *Step) {
 	if e.Await != nil && e.Await.Shaken != nil {
 		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
@@ -122,7 +122,7 @@ func (e *Entry) Shake(at *Step) {
 	}
 }
 
-// Silent is for how long Redis owes the entry an answer.
+// Silent returns for how long Redis has owed the entry an answer.
 func (e *Entry) Silent(now clock.Instant) time.Duration {
 	if e.owes.since.IsZero() {
 		return 0
@@ -130,7 +130,7 @@ func (e *Entry) Silent(now clock.Instant) time.Duration {
 	return now.Sub(e.owes.since)
 }
 
-// Block is how many tokens a grant reserves: one for each local hold.
+// Block returns how many tokens a grant reserves: one for each hold that may follow within the process.
 func (e *Entry) Block() int {
 	switch {
 	case !e.passable():
@@ -143,7 +143,7 @@ func (e *Entry) Block() int {
 	return 1
 }
 
-// Writes is how many holds a grant is for.
+// Writes returns how many holds a grant is for.
 func (e *Entry) Writes() uint32 {
 	if e.Await == nil {
 		return 1
@@ -151,7 +151,7 @@ func (e *Entry) Writes() uint32 {
 	return e.Await.Writes
 }
 
-// Send numbers a request and notes when it leaves.
+// Send makes the next request: it numbers it and records when it is sent.
 func (e *Entry) Send(at *Step) Request {
 	e.op++
 	e.sent = append(e.sent, stamp{e.op, at.Now})
@@ -174,16 +174,16 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 	return clock.Instant{}, false
 }
 
-// queue notes that the request op was answered "queued".
+// queue records that the request op was answered "queued".
 func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
 	if !e.Waits() || op < e.answered || !ok {
 		return
 	}
 	e.queued, e.ticket, e.answered, e.fails = true, said.Ticket, op, 0
-	e.Room.gather() // who comes to stand in line goes by what is said now
+	e.Room.gather() // the line keeps what Redis says, for calls that stand in it later
 	e.Room.word(e.Acquisition, at.Now)
-	for e.sent[0].op < op { // their answers are older
+	for e.sent[0].op < op { // later answers cannot be to these
 		e.sent = e.sent[1:]
 	}
 	beat := trust.Pulse(e.Terms.TTL)
@@ -193,17 +193,16 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	}
 	e.expires = at.Now.Add(max(said.Wait, minPoll))
 	if said.Code == Awaits {
-		e.expires = at.Now.Add(e.Terms.TTL) // it waits for a signal, whoever holds
+		e.expires = at.Now.Add(e.Terms.TTL) // it waits for a signal, not for the holder's lease
 	} else if !said.First {
-		// The head asks first; the others only where nobody there does.
+		// The head of the queue asks first. The others ask only if the head does not.
 		e.expires = e.expires.Add(followDelay)
 	}
 	e.schedule(at)
 }
 
-// grant makes a session of the entry by a request sent at the given time, which so
-// many replicas have acknowledged. False: the lease has already run out, as
-// after a pause.
+// grant turns the entry into a session. sent is when the granted request was sent, and acks is how many replicas have
+// acknowledged it. grant returns false if the lease has run out already, for example during a pause of the process.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
 	trusted := trust.Trust{Until: e.trusted(sent, remaining)}
 	if !e.Waits() || trusted.Over(at.Now) {
@@ -235,9 +234,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	return true
 }
 
-// Granted takes a grant message for the rest of the lease of a request. It is
-// believed once, and only if no later request was answered "queued": then the
-// grant had ended before that. Those of behind stand right behind it in the queue.
+// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed
+// once, and only if no later request was answered "queued", since that means the grant has ended. behind are the
+// acquisitions of this client right behind it in the queue.
 func (e *Entry) Granted(op, low, high int64, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
@@ -249,7 +248,7 @@ func (e *Entry) Granted(op, low, high int64, behind []*Acquisition, at *Step) {
 	a.Session.follow(behind)
 }
 
-// finished wakes who waits for the entry.
+// finished wakes the call that waits for the entry.
 func (e *Entry) finished(at *Step) {
 	if e.Waiter != nil {
 		at.do(Effect{Do: Wake, Who: e.Waiter})
@@ -269,27 +268,27 @@ func (e *Entry) schedule(at *Step) {
 	at.timer(e.Acquisition, due, 0)
 }
 
-// Kick makes a waiter ask now: what it was told may be out of date.
+// Kick makes a waiter ask Redis now, because what it knows may be out of date.
 func (e *Entry) Kick(at *Step) {
 	if !e.Waits() {
 		return
 	}
 	if e.busy || !e.queued {
-		e.again = true // what is under way may have been answered before this
+		e.again = true // the request in flight may have been answered before this
 		return
 	}
 	e.heartbeat = at.Now
 	e.schedule(at)
 }
 
-// retry schedules another heartbeat soon after one that failed, and within most.
+// retry schedules another heartbeat after one that failed. The pause grows up to most.
 func (e *Entry) retry(most time.Duration, at *Step) {
 	e.fails++
 	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))
 	at.timer(e.Acquisition, e.heartbeat, 0)
 }
 
-// Fail ends an entry: it will not be granted.
+// Fail ends an entry that will not be granted.
 func (e *Entry) Fail(why error, at *Step) {
 	if e.Session != nil {
 		e.Session.Lose(why, at)
@@ -301,8 +300,8 @@ func (e *Entry) Fail(why error, at *Step) {
 	at.do(Effect{Do: Forget, Of: e.Acquisition})
 }
 
-// refuse is Fail by Redis' own answer. A copy of an earlier request that was not answered
-// may yet come there, and would be granted to nobody: its nonce is ended.
+// refuse is Fail because of Redis' answer. A late copy of an earlier request could still be granted, to nobody. So
+// Redis is told to end its nonce.
 func (e *Entry) refuse(said Answer, at *Step) {
 	e.Fail(&Refusal{said}, at)
 	if e.Session == nil && e.doubt != 0 {
@@ -310,7 +309,7 @@ func (e *Entry) refuse(said Answer, at *Step) {
 	}
 }
 
-// owe notes that a request of the entry leaves.
+// owe records that a request of the entry is sent.
 func (e *Entry) owe(now clock.Instant) {
 	e.owes.asked(now)
 	if line := e.line(); line != nil {
@@ -319,14 +318,13 @@ func (e *Entry) owe(now clock.Instant) {
 }
 
 const (
-	// maxStamps bounds the sending times kept while Redis is away: a grant for an
-	// older request is asked about instead of believed.
+	// maxStamps bounds the sending times that are kept while Redis does not answer. A grant for an older request is not
+	// believed: the entry asks.
 	maxStamps = 16
-	// LateAfter is how long after its sending a request may reach Redis and
-	// still count.
+	// LateAfter is how long after it was sent a request may reach Redis and still count.
 	LateAfter = 10 * time.Second
-	// minPoll keeps a heartbeat at a deadline that is just about to pass from spinning.
+	// minPoll keeps heartbeats from spinning at a deadline that is just about to pass.
 	minPoll = 5 * time.Millisecond
-	// followDelay is how much later than the head the others look after a dead holder.
+	// followDelay is how much later than the head the other waiters ask about a dead holder.
 	followDelay = 100 * time.Millisecond
 )

@@ -10,37 +10,37 @@ import (
 type Hold struct {
 	Session  *Session
 	Terms    *Terms
-	Token    int64 // the instant of it, without the owner's digits
+	Token    int64 // without the owner's digits
 	Acquired clock.Instant
-	Of       any // what it is to who drives the room
+	Of       any // the driver's own record of it
 
 	Read     bool // shared with other readers
-	local    bool // nested, and Redis has not been told of it
+	local    bool // nested, and Redis does not know of it
 	released bool
 	lost     bool  // before it was released
-	why      error // why it was lost, where its session goes on
-	// last is when the last renewal may leave that counts for it; zero: each counts.
+	why      error // why it was lost, if its session goes on
+	// last is when the last renewal that counts for it may be sent; zero: every renewal counts.
 	last clock.Instant
 }
 
-// An Ending is what the end of a hold comes to.
+// An Ending says what follows from the end of a hold.
 type Ending int
 
 // The endings.
 const (
-	Silent  Ending = iota // nothing is to be sent: the next in line holds, or Redis knows
-	Fewer                 // Redis is to hear that there are fewer holds, or none
-	Last                  // Redis is to hear that it is over
-	WasLost               // it was over before
+	Silent  Ending = iota // nothing to send: the next call in line holds, or Redis never knew of the hold
+	Fewer                 // tell Redis the new number of holds
+	Last                  // release the session
+	WasLost               // it had ended before
 )
 
-// Released says that its holder has ended it.
+// Released reports whether its holder has ended it.
 func (h *Hold) Released() bool { return h.released }
 
-// Lost says that it was lost before its holder has ended it. It needs a Check before.
+// Lost reports whether it was lost before its holder ended it. The caller must call Session.Check first.
 func (h *Hold) Lost() bool { return h.lost }
 
-// Why says why it was lost.
+// Why returns why it was lost.
 func (h *Hold) Why() error {
 	if h.why != nil {
 		return h.why
@@ -48,7 +48,7 @@ func (h *Hold) Why() error {
 	return h.Session.Why()
 }
 
-// End ends a hold by its holder.
+// End is the end of a hold by its holder.
 func (h *Hold) End(at *Step) Ending {
 	s := h.Session
 	if !h.released {
@@ -66,8 +66,8 @@ func (h *Hold) End(at *Step) Ending {
 	return s.finish(at)
 }
 
-// Detach ends a hold that is handed over, as its session is with it; false: the session
-// has others, or is about to.
+// Detach ends a hold that is handed over together with its session. It returns false if the session has other holds, or
+// is about to have some.
 func (h *Hold) Detach(at *Step) bool {
 	s := h.Session
 	if s.holds.len() != 1 || s.Ledger.Needs() != ledger.One(h.Read) {
@@ -80,9 +80,8 @@ func (h *Hold) Detach(at *Step) bool {
 	return true
 }
 
-// GiveBack ends a hold that its call will not return: whose context has ended does
-// not wait for the release. A hook may have ended it before: then what it was held
-// by may be the next call's.
+// GiveBack ends a hold that its call does not return. The call does not wait for the release, because its context has
+// ended. A hook may have ended the hold before; then the lock may belong to the next call already.
 func (h *Hold) GiveBack(at *Step) {
 	s := h.Session
 	live := !s.over && !h.released && !h.lost
@@ -93,7 +92,7 @@ func (h *Hold) GiveBack(at *Step) {
 	}
 }
 
-// Unnest is End where Redis need not hear of it; false: it has to, or it is lost.
+// Unnest is End without a command. It returns false if Redis must be told, or if the hold is lost.
 func (h *Hold) Unnest(at *Step) bool {
 	s := h.Session
 	if !h.local || s.over || h.released || h.lost || at.Now.Reached(h.Until()) {
@@ -101,14 +100,14 @@ func (h *Hold) Unnest(at *Step) bool {
 	}
 	s.drop(h)
 	if !s.Ledger.Knows() {
-		s.add(h) // the last one: it is released in Redis
+		s.add(h) // it is the last one, which is released in Redis
 		return false
 	}
 	h.released = true
 	return true
 }
 
-// Downgrade makes a write hold a read hold, of which Redis is to be told by x.
+// Downgrade makes a write hold a read hold. x is the wish by which Redis is told.
 func (h *Hold) Downgrade(x *ledger.Wish) {
 	s := h.Session
 	s.Ledger.Drop(ledger.One(h.Read), h.local)
@@ -117,10 +116,10 @@ func (h *Hold) Downgrade(x *ledger.Wish) {
 	s.Ledger.Wish(x)
 }
 
-// Until is until when the hold is trusted, as things stand.
+// Until returns until when the hold is trusted, as things stand.
 func (h *Hold) Until() clock.Instant { return h.Session.until(h.Terms, h.last) }
 
-// start notes from when the hold counts.
+// start sets which renewals count for the hold.
 func (h *Hold) start() {
 	switch t := h.Terms; {
 	case t.Fixed:
@@ -130,8 +129,8 @@ func (h *Hold) start() {
 	}
 }
 
-// endedBy is why a hold's own time is over. A MaxHold is the reason only if the hold has had all
-// the renewals that the MaxHold allows.
+// endedBy returns why a hold's own time is over. MaxHold is the reason only if the hold has had all the renewals that
+// MaxHold allows.
 func (h *Hold) endedBy() error {
 	s, t := h.Session, h.Terms
 	switch {

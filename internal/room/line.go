@@ -10,22 +10,19 @@ import (
 // and the calls of one named owner. All calls of a named owner re-enter what one of them is granted. Without the line,
 // a thousand calls would be a thousand entries in Redis' queue.
 
-// A Flow is the calls of one named owner in one mode. Each mode asks for itself: an
-// owner that reads is refused when it asks to write. The zero Flow is the anonymous
-// calls on a plain lock.
+// A Flow names the calls of one named owner in one mode. Each mode asks Redis for itself, because an owner that reads
+// is refused when it asks to write. The zero Flow is that of the anonymous calls on a plain lock.
 type Flow struct {
 	Owner string
 	Read  bool
 }
 
-// A line is calls that stand behind one of their flow, who asks Redis.
+// A line is the calls that stand behind the one call of their flow that asks Redis.
 type line struct {
-	list.List // of *Follower, first come first
+	list.List // of *Follower, in order of arrival
 
-	// What they know of Redis, in which only that one asks:
-
-	said clock.Instant // when it last said, or a hold here showed, that the lock is taken; zero: not yet
-	owes silence
+	said clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
+	owes silence       // whether Redis owes the call in front an answer
 }
 
 func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }
@@ -37,43 +34,45 @@ const maxRun = 15
 // calls of the same client that stand right behind it. Their turn is next whoever else asks, so passing the lock on to
 // them needs no command.
 type run struct {
-	behind []*Acquisition // who is next, first come first; they are in the queue
-	served []*Acquisition // who has had the lock; they are in the queue until the session's release
+	behind []*Acquisition // next in the queue, in order
+	served []*Acquisition // have had the lock; they stay in Redis' queue until the session's release
 }
 
 // A Follower is a call that stands in line.
 type Follower struct {
-	Who   any      // to be woken when Given is there
-	Given Handover // once it has left the line
+	Who   any      // woken when Given is set
+	Given Handover // what it got when it left the line
 
 	of    Flow
 	terms *Terms
 	spot  *list.Element // nil: it has left
 }
 
-// A Handover gives the front of the line one of: a hold (of an acquisition that has been
-// granted), a part in what its owner holds (Joined), the process' place in the queue
-// (an acquisition that waits), or the claim alone, with the ticket to ask for.
+// A Handover is what the first call of a line gets. It is one of:
+//   - an acquisition that holds: the lock, passed on within the process
+//   - an acquisition that holds, and Joined: one more hold beside those of its owner
+//   - an acquisition that waits: the place in Redis' queue
+//   - no acquisition: the claim, with the ticket to ask for
 type Handover struct {
 	Acquisition *Acquisition
 	Joined      bool
 	Ticket      int64
 }
 
-// A Way is how a call goes on that wants the lock.
+// A Way says how a call for the lock goes on.
 type Way int
 
 // The ways.
 const (
 	Alone  Way = iota // it asks Redis for itself
-	First             // it asks for all that will stand behind it: it carries the claim
+	First             // it asks Redis for itself and all that stand behind it: it carries the flow's claim
 	Behind            // it stands in line
 	Join              // its owner holds, and a hold is reserved for it
 )
 
 // A Want is a call that wants the lock.
 type Want struct {
-	Owner string // "": a new one
+	Owner string // "": anonymous
 	Read  bool
 	Once  bool // one attempt, no waiting
 	Terms *Terms

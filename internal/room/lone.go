@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// A lone list mostly has one element or none: a held lock has several such lists, and
-// none of them makes anything but that element. Its zero value is empty. Order is that of
-// adding.
+// A lone is a list that mostly has one element or none. Every held lock has several such lists, and with one element
+// they allocate nothing. The zero value is empty. Elements stay in the order in which they were added.
 type lone[E any] struct {
 	first *E
-	rest  *[]*E // kept when it is empty: who nests once does so again
+	rest  *[]*E // kept when empty: an owner that nests once does it again
 }
 
 func (l *lone[E]) len() int {
@@ -59,8 +58,8 @@ func (l *lone[E]) add(e *E) {
 	*l.rest = append(*l.rest, e)
 }
 
-// index returns where e is, or -1. It looks from both ends: mostly the newest or the
-// oldest is the first to go, and among thousands neither may cost a walk.
+// index returns the index of e, or -1. It searches from both ends, because mostly the newest or the oldest is removed,
+// and a list may have thousands.
 func (l *lone[E]) index(e *E) int {
 	for i, j := 0, l.len()-1; i <= j; i, j = i+1, j-1 {
 		switch e {

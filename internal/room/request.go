@@ -7,49 +7,49 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// What Redis says to a request for the lock.
+// Codes of Redis' answer to a request for the lock.
 const (
 	Held     = 1
 	Queued   = 2
 	Busy     = 3
-	Late     = -2 // not-after has passed or is too far ahead
-	OfKind   = -3 // the name is another kind of lock now
+	Late     = -2 // its not-after has passed, or is too far in the future
+	OfKind   = -3 // the name is in use as another kind of lock
 	Awaits   = 4  // it waits on a condition
-	Ended    = -4 // the nonce is one that was given up
+	Ended    = -4 // the nonce was given up before
 	QueueKey = -5 // the one-key form needs the queue
 	Upgrade  = -6 // the owner reads, and wants to write
 )
 
-// A Request is one request of one entry.
+// A Request is one request of an entry.
 type Request struct {
 	*Entry
 	Op       int64
 	Sent     clock.Instant
-	NotAfter int64 // server ms: what arrives later does not count
+	NotAfter int64 // server time (ms) after which Redis ignores it
 }
 
-// Answered takes the answer to a request of its own call, which so many replicas have
-// acknowledged, and makes of it what it has come to here, which may be another one. short:
-// Redis has granted it, and too few replicas have that: it is to be given up.
+// Answered takes the answer to a request of a waiting call. acks is how many replicas have acknowledged it. It changes
+// said if the grant has ended already. short means that Redis granted the lock, but too few replicas have acknowledged
+// it, so the grant must be given up.
 func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	e, a := q.Entry, q.Acquisition
 	a.settled(nil)
 	e.OneKey = e.OneKey && said.Code != QueueKey
 	if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() {
-		a.keepDoubt(q.NotAfter) // it is to be released
+		a.keepDoubt(q.NotAfter) // so that its release covers late copies
 		return true
 	}
 	q.apply(said, acks, at)
 	if said.Code == Held && !a.Held() {
-		// The lease had run out before its answer came; Redis may not know yet.
+		// The lease ran out before the answer came. Redis may not have noticed yet.
 		said.Code = Ended
 		a.keepDoubt(q.NotAfter)
 	}
 	return false
 }
 
-// Unanswered notes that a request failed. oneKey: the next is to name the hash alone.
-// ran: the script may have run, though its caller was refused.
+// Unanswered records that a request failed. oneKey: the next request must name only the hash. ran: the script may have
+// run although the call was refused.
 func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 	if ran {
 		q.unanswered = true
@@ -58,12 +58,12 @@ func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 	q.OneKey = oneKey
 }
 
-// apply notes an answer that so many replicas have acknowledged.
+// apply takes an answer. acks is how many replicas have acknowledged it.
 func (q Request) apply(said *Answer, acks int, at *Step) {
 	e, a := q.Entry, q.Acquisition
 	switch {
 	case a.Entry != nil && a.Entry != e:
-		// It has held since that was asked, and waits on a condition now.
+		// It has held since it asked, and waits on a condition now.
 	case said.Code == Held && a.Held():
 		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
 	case said.Code == Held:
@@ -81,14 +81,14 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	}
 }
 
-// Missed notes that a heartbeat failed. Another follows, at once where there was a look
-// meanwhile: the link may be back. Where asking again is in vain the entry has ended.
+// Missed records that a heartbeat failed. Another one follows: at once if the entry was kicked in the meantime, since
+// the link may be back. ended means that asking again is hopeless, and the entry has ended.
 func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	e := q.Entry
 	e.busy = false
 	e.settled(&f)
 	switch {
-	case !e.Waits(): // it has been granted while the heartbeat was under way, or given up
+	case !e.Waits(): // it was granted or given up while the heartbeat was in flight
 	case hopeless:
 		e.Fail(f.Err, at)
 		return true
@@ -101,14 +101,14 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	return false
 }
 
-// Beaten takes the answer to a heartbeat. It returns how many grants had ended when
-// they were heard of, where this is one.
+// Beaten takes the answer to a heartbeat. If that is a grant that has ended already, it returns how many such grants
+// the entry has had.
 func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	e := q.Entry
 	e.busy = false
 	e.settled(nil)
 	switch {
-	case !e.Waits(): // it has been granted while the heartbeat was under way, or given up
+	case !e.Waits(): // it was granted or given up while the heartbeat was in flight
 	case said.Code == OfKind, said.Code == Upgrade, said.Code == Ended:
 		e.refuse(said, at)
 	case said.Code == Late:
@@ -118,8 +118,8 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted
-			// The lease had run out before the answer came: the lock was kept from all others
-			// in vain, and is not to be again soon.
+			// The lease ran out before the answer came. The lock was kept from all others for nothing, so the entry
+			// does not ask again soon.
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {
@@ -130,20 +130,20 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 	return wasted
 }
 
-// An Answer is what Redis says to one request.
+// An Answer is Redis' answer to one request.
 type Answer struct {
 	Code      int64
 	Low, High int64         // held: the tokens
-	Remaining time.Duration // held: of the lease
+	Remaining time.Duration // held: what is left of the lease
 	Ticket    int64         // queued
 	Wait      time.Duration // queued or busy: until the holder's lease ends
 	First     bool          // queued: at the head
-	Ghost     string        // queued or busy: this client's own session that is in the way
-	Kind      string        // OfKind: the one in use
-	More      bool          // what there was to do was too much for one call
+	Ghost     string        // queued or busy: a session of this client that is in the way
+	Kind      string        // OfKind: the kind in use
+	More      bool          // there was too much to do for one call
 }
 
-// A Refusal is the answer that has ended an entry.
+// A Refusal is an answer that ended an entry.
 type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
 
 func (r *Refusal) Error() string { return "the request is refused" }

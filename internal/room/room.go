@@ -1,10 +1,10 @@
-// Package room decides what becomes of one lock in one client: who holds and who waits
-// here, what Redis is to be told next, and until when a hold is trusted. Others act: a
-// Room has no clock, mutex, goroutine, context or connection. Each input is a [Step],
-// which says when it happens; the room leaves in it what follows, as [Effect]s.
+// Package room decides everything about one lock in one client: who holds and who waits here, what Redis must be told
+// next, and until when a hold is trusted. It only decides: a Room has no clock, mutex, goroutine, context or
+// connection. Each input comes with a [Step], which says when it happens. The room leaves in the step what must be
+// done, as [Effect]s, and its driver does it.
 //
 //	        Want ──► Follower (stands in line)
-//	         │         │ handed on by whom it stands behind
+//	         │         │ gets a Handover
 //	         ▼         ▼
 //	Entry: asked ──► queued ──► Session: held ──► over
 //	         │          │         │ ▲
@@ -20,36 +20,35 @@ import (
 )
 
 const (
-	// A free lock is passed on within the process at most so often and for so
-	// long before the queue in Redis gets its turn.
+	// A free lock is passed on within the process so often and for so long at most. Then the queue in Redis gets its
+	// turn.
 	maxPasses = 128
 	maxTurn   = 10 * time.Millisecond
 )
 
-// A Room is what a client knows of one lock: who holds it here, and who waits here.
-// Anonymous calls on a plain lock, and those of one named owner, send one of them to
-// Redis for all, who carries the claim; the others stand in line. Its zero value is
+// A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner, form a
+// flow: one of them carries the flow's claim and asks Redis, and the others stand in line behind it. The zero value is
 // empty.
 type Room struct {
-	Plain  bool // of a plain lock: anonymous calls stand in line
-	Runs   bool // of a fair lock: entries next to each other share a grant
-	Shared bool // of a read/write lock: an anonymous writer may become a reader
+	Plain  bool // a plain lock: anonymous calls stand in line
+	Runs   bool // a fair lock: entries next to each other in the queue share a grant
+	Shared bool // a read/write lock: an anonymous writer may become a reader
 
-	claimed  bool  // an anonymous call waits in Redis or holds, on behalf of the line
-	passes   uint8 // holds passed on locally since the grant
-	since    clock.Instant
-	sessions lone[Session] // that hold: where a named owner re-enters
-	*waiters               // nil until anybody waits
+	claimed  bool          // an anonymous call carries the claim: it waits in Redis or holds
+	passes   uint8         // how often the lock was passed on since the grant
+	since    clock.Instant // the grant
+	sessions lone[Session] // those that hold
+	*waiters               // nil until a call waits
 }
 
-// waiters are what a room has of those who wait.
+// waiters is what a room knows of waiting calls.
 type waiters struct {
-	line  line           // of the anonymous calls
-	flows map[Flow]*line // of named owners; there while a claim is carried
-	beat  clock.Instant  // when the heartbeats of the room's waiters are due, as last set
+	line  line           // of anonymous calls
+	flows map[Flow]*line // of named owners: one for each flow whose claim is carried
+	beat  clock.Instant  // when the room's heartbeats are due, as last set
 }
 
-// Enter makes an entry of a new acquisition. With first it carries the claim of its flow.
+// Enter makes the entry of a new acquisition. first: it carries the claim of its flow.
 func (r *Room) Enter(a *Acquisition, first bool) *Entry {
 	a.Room, a.front = r, first
 	e := &Entry{Acquisition: a}
@@ -58,16 +57,15 @@ func (r *Room) Enter(a *Acquisition, first bool) *Entry {
 	return e
 }
 
-// gather makes sure that the room can have waiters.
+// gather allocates r.waiters if needed.
 func (r *Room) gather() {
 	if r.waiters == nil {
 		r.waiters = &waiters{}
 	}
 }
 
-// align returns when a heartbeat that is due at the given instant is to be sent:
-// with the others of the room where those come a little earlier, so that a
-// crowd of waiters costs few commands however they came.
+// align returns when to send a heartbeat that is due at the given instant. If other heartbeats of the room are due a
+// little earlier, it is sent with them, so that a crowd of waiters costs few commands.
 func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
 	r.gather()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
@@ -76,7 +74,7 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 	return r.beat
 }
 
-// HeldSince returns since when the oldest of the holds here has lasted; zero: there is none.
+// HeldSince returns when the oldest hold here was acquired, or zero if there is none.
 func (r *Room) HeldSince() (since clock.Instant) {
 	for _, s := range r.sessions.all() {
 		if h := s.holds.first; h != nil && (since.IsZero() || h.Acquired.Until(since) > 0) {
@@ -86,12 +84,12 @@ func (r *Room) HeldSince() (since clock.Instant) {
 	return since
 }
 
-// Empty says that nobody holds, waits or stands in line, for tests.
+// Empty reports whether nobody holds, waits or stands in line. It is for tests.
 func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.waiters == nil || r.line.Len() == 0 && len(r.flows) == 0)
 }
 
-// Want says how a call goes on: Behind at a place, or Join in a session.
+// Want decides how a call for the lock goes on. Behind comes with a Follower, and Join with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if w.Owner != "" && !w.Once {
 		return r.follow(w, at)
@@ -109,8 +107,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// follow is Want of a named owner: one that has come to hold by now, or whose call
-// asks, or stands behind one that does.
+// follow is Want for a named owner. The owner may hold by now, or another of its calls may ask already.
 func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	for _, s := range r.sessions.all() {
@@ -133,8 +130,8 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// HeldBy returns a session of the owner that a hold of the mode can join, judged by the
-// clock, or nil. Whether one that reads may write, Redis decides.
+// HeldBy returns a session of the owner that a hold of this mode can join, judged by the clock, or nil. An owner that
+// only reads and wants to write gets nil: Redis decides about that.
 func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 	for _, s := range r.sessions.all() {
 		if s.Name != owner || s.over || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
@@ -148,7 +145,7 @@ func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 	return nil
 }
 
-// lineOf returns the line of a flow, or nil where nobody carries a named owner's claim.
+// lineOf returns the line of a flow, or nil if nobody carries the flow's claim.
 func (r *Room) lineOf(of Flow) *line {
 	if r.waiters == nil {
 		return nil
@@ -159,7 +156,7 @@ func (r *Room) lineOf(of Flow) *line {
 	return r.flows[of]
 }
 
-// next returns who is next in line, or nil.
+// next returns the first call in line, or nil.
 func (r *Room) next(of Flow) *Follower {
 	if line := r.lineOf(of); line != nil && line.Len() > 0 {
 		return line.Front().Value.(*Follower)
@@ -167,14 +164,14 @@ func (r *Room) next(of Flow) *Follower {
 	return nil
 }
 
-// give takes a call out of the line with what it has waited for.
+// give takes a call out of the line and gives it what it waited for.
 func (r *Room) give(p *Follower, what Handover, at *Step) {
 	r.lineOf(p.of).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
 
-// inherit hands an entry that is queued to the next in line, if its terms are the same.
+// inherit gives a queued entry to the next call in line, if the terms are the same.
 func (r *Room) inherit(e *Entry, at *Step) bool {
 	front := r.next(e.flow())
 	if front == nil || *front.terms != *e.Terms {
@@ -184,7 +181,7 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 	return true
 }
 
-// handClaim hands the claim of an acquisition that is over to the next in line.
+// handClaim gives the claim of an acquisition that has ended to the next call in line.
 func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
 	if a.front {
 		a.front = false
@@ -192,7 +189,7 @@ func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
 	}
 }
 
-// passOn hands the claim to the next in line, with a ticket to ask for.
+// passOn gives the claim to the next call in line, with a ticket to ask for.
 func (r *Room) passOn(of Flow, ticket int64, at *Step) {
 	front := r.next(of)
 	if front == nil {
@@ -202,8 +199,8 @@ func (r *Room) passOn(of Flow, ticket int64, at *Step) {
 	r.give(front, Handover{Ticket: ticket}, at)
 }
 
-// passHold gives the lock to the next in line: bounded in number and time, so
-// that the queue gets its turn, and only while the lease is fresh.
+// passHold gives the lock to the next call in line. Number and time are bounded, so that Redis' queue gets its turn,
+// and the lease must be fresh.
 func (r *Room) passHold(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
@@ -218,8 +215,8 @@ func (r *Room) passHold(s *Session, at *Step) bool {
 	return true
 }
 
-// Leave takes a call out of the line whose wait has ended. What was handed
-// to it at that very moment goes to the next.
+// Leave takes a call out of the line because its wait has ended. If it was given something at the same moment, that
+// goes to the next call.
 func (r *Room) Leave(p *Follower, at *Step) {
 	switch {
 	case p.spot != nil:
@@ -232,7 +229,7 @@ func (r *Room) Leave(p *Follower, at *Step) {
 	}
 }
 
-// unclaim lets the next call of the flow ask.
+// unclaim lets the next call of the flow carry the claim.
 func (r *Room) unclaim(of Flow) {
 	if of == (Flow{}) {
 		r.claimed = false
@@ -242,9 +239,8 @@ func (r *Room) unclaim(of Flow) {
 	delete(r.flows, of)
 }
 
-// admit reserves a hold for each call that stands behind the session, which has just
-// been granted: it is not given up before each had its turn, so that none loses the
-// place in the queue for which it has waited.
+// admit reserves a hold for each call in line behind a session that was just granted. The session then lasts until each
+// has had its turn, so no call loses the place in the queue for which it has waited.
 func (r *Room) admit(s *Session, at *Step) {
 	line := r.flows[s.flow()]
 	for line.Len() > 0 {
@@ -255,8 +251,8 @@ func (r *Room) admit(s *Session, at *Step) {
 	s.front = false
 }
 
-// passAlong gives the lock to the next of its run, while the lease is fresh. Whom it is not
-// given to is at the head of the queue when the session is released.
+// passAlong gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
+// acquisition is at the head of Redis' queue when the session is released.
 func (r *Room) passAlong(s *Session, at *Step) bool {
 	if s.run == nil || !s.passes(at) {
 		return false
@@ -265,7 +261,7 @@ func (r *Room) passAlong(s *Session, at *Step) bool {
 		a := s.run.behind[0]
 		s.run.behind = s.run.behind[1:]
 		switch {
-		case a.over: // its call has gone; Redis hears of that
+		case a.over: // its call has gone, and Redis is told separately
 		case !a.idle() || *a.Terms != *s.Terms:
 			s.run.behind = nil
 		default:
@@ -276,26 +272,25 @@ func (r *Room) passAlong(s *Session, at *Step) bool {
 	return false
 }
 
-// word notes that Redis has answered a request of the line's, at some time: whoever
-// stands in it has asked nothing, and goes by that.
+// word records that Redis has answered the call in front of a line that the lock is taken. Calls in the line have not
+// asked themselves, and rely on it.
 func (r *Room) word(a *Acquisition, now clock.Instant) {
 	if line := a.line(); line != nil {
 		line.said = now
 	}
 }
 
-// noWord forgets what Redis has said: it is out of date.
+// noWord forgets what Redis has said to the line, because it is out of date.
 func (r *Room) noWord(of Flow) {
 	if line := r.lineOf(of); line != nil {
 		line.said, line.owes = clock.Instant{}, silence{}
 	}
 }
 
-// Hears returns whether a call that waits since began knows from Redis that the lock is
-// taken, and what is the matter with Redis at the end: a call that stands in line, or
-// asks by a, unless nil. Who stands behind another knows it where this client holds the
-// lock for one of the line, or Redis has said so to the front since, or before and owes
-// no answer.
+// Hears returns what a call knows at the end of a wait that began at began: whether the lock is taken, and what is
+// wrong with Redis, if anything is. a is the acquisition by which the call asks, or nil if it stands in line. A call
+// in line knows that the lock is taken if a hold of its flow shows it, or if Redis said so to the call in front:
+// after began, or before that and without owing an answer now.
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.front {
 		if a.Entry != nil {

@@ -12,73 +12,71 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Session is an acquisition that Redis has granted, from then to the last unlock
-// of the holds that share it.
+// A Session is an acquisition from its grant to the last unlock of the holds that share it.
 type Session struct {
 	*Acquisition
 
 	busy bool // a renewal is in flight
-	// several: Redis has it as one of several that hold, whose statements name the queue.
+	// several: other sessions hold beside it, so its statements must name the queue.
 	several bool
 	handed  bool // granted by a message, for the rest of the entry's lease
-	// unproven: replicas that the terms ask for have not acknowledged it: no hold may
-	// be made of it, and it is passed on to nobody.
+	// unproven: too few replicas have acknowledged it. No hold may be made of it, and it is not passed on.
 	unproven bool
-	waking   bool  // it holds again, and its call has yet to say so
-	ends     bool  // nothing is due but the end of its trust
-	left     uint8 // tokens of the block, for holds that are passed on locally
-	fails    uint8 // of its renewals, since the last that worked: so many at least
-	Used     int32 // holds that calls have had, where the name is to rest after them
-	longest  int32 // lease that any hold has asked for, in ms: Redis may keep it so long
+	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
+	ends     bool  // its timer is set to the end of its trust, not to a renewal
+	left     uint8 // tokens left of the block, for holds that are passed on within the process
+	fails    uint8 // renewals that failed since the last that worked
+	Used     int32 // holds that calls have had; counted only if the name rests after them
+	longest  int32 // longest lease that was asked for, in ms: Redis may keep it so long
 
 	trust   trust.Trust   // until when nobody else can hold
-	renewed clock.Instant // when the latest request left that Redis has answered with a lease
-	token   int64         // of the next local hold
-	holds   lone[Hold]    // that are not unlocked
-	Ledger  ledger.Ledger // what Redis knows of them, and is to know
-	shares  lone[share]   // the holds by what was asked for, where their number can change
-	run     *run          // nil: it is passed on to nobody who is in the queue
-	since   int64         // op by which it gave up its holds to wait on a condition; it holds again
+	renewed clock.Instant // when the latest request that Redis answered with a lease was sent
+	token   int64         // of the next hold
+	holds   lone[Hold]    // not unlocked yet
+	Ledger  ledger.Ledger // what Redis knows of the holds, and must know
+	shares  lone[share]   // the holds by their terms, if their number can change
+	run     *run          // nil: no acquisition in the queue shares the grant
+	since   int64         // op of the statement by which it last gave up its holds to wait on a condition
 }
 
-// expired is ErrExpired with why the latest renewal extended nothing: too few replicas had it.
+// expired is ErrExpired with the reason of the latest renewal that extended nothing: too few replicas had it.
 type expired struct{ why error }
 
 func (e *expired) Error() string { return ErrExpired.Error() + ": " + e.why.Error() }
 
 func (e *expired) Unwrap() []error { return []error{loss.Replicas, ErrExpired, e.why} }
 
-// Until is when nobody else could hold, as things stand. Its holds may end before that.
+// Until returns until when nobody else can hold, as things stand. Its holds may end before that.
 func (s *Session) Until() clock.Instant { return s.trust.Until }
 
-// Newest is its newest hold, or nil.
+// Newest returns its newest hold, or nil.
 func (s *Session) Newest() *Hold {
 	return s.holds.last()
 }
 
-// Live is how many holds it has that are not unlocked.
+// Live returns how many holds are not unlocked.
 func (s *Session) Live() int { return s.holds.len() }
 
-// Several says that Redis has it as one of several.
+// Several reports whether other sessions hold beside it in Redis.
 func (s *Session) Several() bool { return s.several }
 
-// ToConfirm says that no hold may be made yet: the rest of the queue entry's lease is
-// not what a fixed lease promises, replicas have yet to acknowledge what a message or a
-// heartbeat said, or a hold that waited on a condition has a longer lease than the one
-// with which its session began, and which it was granted again.
+// ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
+//   - a fixed lease must be whole, and a grant message gives only the rest of the queue entry's lease
+//   - replicas have not acknowledged what a message or a heartbeat said
+//   - a hold that waited on a condition has a longer lease than the one that was granted again
 func (s *Session) ToConfirm() bool {
 	return s.Terms.Fixed && s.handed || s.unproven && !s.over || s.waking && s.leased() > s.Terms.TTL
 }
 
-// Confirmation is what is to be stated then.
+// Confirmation returns what to tell Redis then.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish(ledger.Counts{})
 	x.Lease = s.leased()
 	return x
 }
 
-// Need is what the strictest of the session's holds asks of each statement that
-// its trust is to rest on.
+// Need returns how many replicas must acknowledge a statement before it extends trust: as many as the strictest hold
+// asks for.
 func (s *Session) Need() Replicas {
 	need := s.Terms.Replicas
 	n, timeout := s.Ledger.Strictest()
@@ -89,11 +87,11 @@ func (s *Session) Need() Replicas {
 	return need
 }
 
-// Absent says that its holds are not to be trusted though nothing is lost: it is away, or
-// its call has yet to return.
+// Absent reports whether its holds are not trusted although nothing is lost: it waits on a condition, or the call that
+// waited has not returned yet.
 func (s *Session) Absent() bool { return !s.over && (s.waking || s.Entry != nil) }
 
-// Served are those who end in Redis with the session's release.
+// Served returns the acquisitions that end in Redis with the session's release.
 func (s *Session) Served() []*Acquisition {
 	if s == nil || s.run == nil {
 		return nil
@@ -101,19 +99,18 @@ func (s *Session) Served() []*Acquisition {
 	return s.run.served
 }
 
-// First makes the hold for which a call has waited, of a session that is held.
+// First makes the hold that was reserved for the call that waited.
 func (s *Session) First(h *Hold, at *Step) {
 	s.unreserve()
 	s.Hold(h, at)
 }
 
-// Hold makes a hold of a session that is held, unless it has just been lost. Its terms
-// and whether it reads are set.
+// Hold makes a hold of the session. The caller has set its terms and whether it reads.
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired = s, s.token, at.Now
 	h.start()
 	s.add(h)
-	if s.Terms != h.Terms || s.ends { // else it is scheduled for such a hold
+	if s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
 		s.schedule(at)
 	}
 }
@@ -135,7 +132,7 @@ func (s *Session) add(h *Hold) {
 	}
 }
 
-// drop takes an unlocked hold off the session.
+// drop removes a hold that was unlocked.
 func (s *Session) drop(h *Hold) {
 	if !s.holds.remove(h) {
 		return
@@ -151,17 +148,15 @@ func (s *Session) drop(h *Hold) {
 	}
 }
 
-// A share counts holds of a session, so that a statement need not ask each of them: a named owner may have thousands.
-// A session whose count cannot change has one hold at most, and no shares.
-//
-// A share is the holds of a session that were asked for in one way.
+// A share counts the holds of a session that have the same terms, so that a statement need not look at each of them: a
+// named owner may have thousands. A session whose count cannot change has one hold at most, and no shares.
 type share struct {
 	terms   *Terms
 	holds   int
-	ordered lone[Hold] // the oldest first, where they end by themselves
+	ordered lone[Hold] // the holds, oldest first, if they end by themselves
 }
 
-// share returns the holds that were asked for as this one was, or nil.
+// share returns the share with the hold's terms, or nil.
 func (s *Session) share(h *Hold) *share {
 	for _, of := range s.shares.all() {
 		if of.terms == h.Terms || *of.terms == *h.Terms {
@@ -171,7 +166,7 @@ func (s *Session) share(h *Hold) *share {
 	return nil
 }
 
-// asks are the terms of the session's holds, each once.
+// asks returns the terms of the session's holds, each once.
 func (s *Session) asks() iter.Seq[*Terms] {
 	return func(yield func(*Terms) bool) {
 		if !s.counted() {
@@ -188,14 +183,14 @@ func (s *Session) asks() iter.Seq[*Terms] {
 	}
 }
 
-// reserve counts the hold of a call that is about to make it; unreserve undoes that.
+// reserve counts a hold that a call is about to make. unreserve undoes that.
 func (s *Session) reserve() { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.One(s.Read)) }
 
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
 
-// extend moves trust, never backwards: an older answer may arrive later. It
-// rests on what enough replicas have, and on nothing else. until is by the answer to a
-// request that left at sent.
+// extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back,
+// because an older answer may arrive later. If too few replicas have acknowledged the request, extend changes
+// nothing.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	if s.over || s.Away() || acks < s.Need().N {
 		return false
@@ -206,8 +201,8 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	return true
 }
 
-// Check judges the session and its holds by the clock, before anything is answered from
-// it: a timer that should have ended them may not have fired yet.
+// Check judges the session and its holds by the clock. It comes before every answer about them, because the timer that
+// should have ended them may be late.
 func (s *Session) Check(at *Step) {
 	switch {
 	case s.over || s.Away():
@@ -217,13 +212,13 @@ func (s *Session) Check(at *Step) {
 			h.why = h.endedBy()
 			why = h.why
 		}
-		s.LoseHeld(why, at) // a renewal that went unanswered may keep it in Redis for another lease
+		s.LoseHeld(why, at) // an unanswered renewal may keep it in Redis for another lease
 	case !s.waking && at.Now.Reached(s.firstEnd()):
 		s.shed(at)
 	}
 }
 
-// expired is why what was not renewed in time is lost.
+// expired returns why a session is lost that was not renewed in time.
 func (s *Session) expired() error {
 	if s.lost != nil {
 		return &expired{s.lost}
@@ -231,7 +226,7 @@ func (s *Session) expired() error {
 	return ErrExpired
 }
 
-// shed loses the holds whose own time has ended. Others go on.
+// shed loses the holds whose own time is over. The others go on.
 func (s *Session) shed(at *Step) {
 	var over []*Hold
 	for _, h := range s.holds.all() {
@@ -249,7 +244,7 @@ func (s *Session) shed(at *Step) {
 	s.CatchUp(at)
 }
 
-// schedule sets what is due next for the session: a renewal, or the end of a hold.
+// schedule sets the session's timer: to the next renewal, or to the end of a hold.
 func (s *Session) schedule(at *Step) {
 	if s.over || s.Away() {
 		return
@@ -264,7 +259,7 @@ func (s *Session) schedule(at *Step) {
 	at.timer(s.Acquisition, due, grain)
 }
 
-// Due is what is to be done for a session whose timer has fired; false: nothing is to be sent.
+// Due returns how to renew a session whose timer has fired. due is false if nothing must be sent.
 func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	s.Check(at)
 	lease, renew := s.renewal(at.Now)
@@ -281,10 +276,10 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	return r, due
 }
 
-// Renew makes the statement of a renewal that leaves now, or did before; false: it has
-// been released since, and holds nothing.
+// Renew makes the statement of a renewal that is sent at sent. It returns false if the session was released in the
+// meantime.
 func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool) {
-	if s.over || s.Away() { // else it would be made to hold nothing
+	if s.over || s.Away() { // a statement would say that it holds nothing
 		return st, false
 	}
 	s.op++
@@ -293,11 +288,11 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
 }
 
-// Tried notes that a renewal is not under way any more.
+// Tried records that no renewal is in flight any more.
 func (s *Session) Tried() { s.busy = false }
 
-// Unrenewed has a renewal tried again soon that was not answered, or that too few
-// replicas have: then short says so. again: it is held still.
+// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged; short
+// says so in that case. again means that the session still holds.
 func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 	s.busy = false
 	if s.over || s.Away() {
@@ -310,8 +305,8 @@ func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 	return true
 }
 
-// UnrenewedWith is Unrenewed for one of many: they are tried again together, at soon,
-// which is set by the first.
+// UnrenewedWith is Unrenewed for one of many sessions that are tried again together, at soon. The first of them sets
+// soon.
 func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
 	s.busy = false
 	if s.over || s.Away() {
@@ -325,12 +320,12 @@ func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
 	return true
 }
 
-// retry schedules another renewal soon after one that failed.
+// retry schedules another renewal after one that failed.
 func (s *Session) retry(at *Step) {
 	s.retryAt(at.Now.Add(s.pause(at)), at)
 }
 
-// pause counts a renewal that failed, and returns how long to wait after it.
+// pause counts a failed renewal, and returns how long to wait after it.
 func (s *Session) pause(at *Step) time.Duration {
 	if s.fails < math.MaxUint8 {
 		s.fails++
@@ -346,9 +341,9 @@ func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	at.timer(s.Acquisition, soon, 0)
 }
 
-// Next returns what is to be stated, for w or because needs have changed: none if Redis
-// knows it already. Where nothing is needed any more the session is ended, and last says
-// that its release is to be sent. over: it is lost, or was ended.
+// Next returns the next statement, for the wish w or because the number of holds has changed. st is nil if Redis knows
+// everything. last means that no hold is left: the session has ended, and its release must be sent. over means that it
+// was lost or had ended before.
 func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool) {
 	if s.Check(at); s.over || s.Away() {
 		return nil, false, true
@@ -367,7 +362,7 @@ func (s *Session) statement(at *Step) *Statement {
 	s.op++
 	said := s.Ledger.State(s.op)
 	st := &Statement{Session: s, Sent: at.Now, Said: said, Lease: said.Lease, Several: s.several}
-	if said.Lease > 0 { // else it gives up holds, which needs nobody's acknowledgement
+	if said.Lease > 0 { // otherwise it gives up holds, which no replica must acknowledge
 		st.Need = s.Need()
 	}
 	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
@@ -377,23 +372,23 @@ func (s *Session) statement(at *Step) *Statement {
 	return st
 }
 
-// renews says that the watchdog keeps a lease that is as long, and that renewals have
-// worked of late: a statement that leaves it as it is costs the server half as much.
+// renews reports whether the watchdog keeps a lease of this length anyway, and renewals work. Then a statement can
+// leave the lease as it is, which costs the server half as much.
 func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 	kept, renewed := s.renewal(now)
 	return renewed && kept >= lease && !s.unproven && s.fresh(lease, now)
 }
 
-// CatchUp has Redis told of what nobody will tell it of else: what was stated may have
-// arrived, or may yet, and a later statement overrides it.
+// CatchUp tells Redis, in the background, what no call will tell it. Earlier statements may have arrived or may still
+// arrive; a later one overrides them.
 func (s *Session) CatchUp(at *Step) {
 	if !s.over && !s.Away() && !s.Ledger.Knows() {
 		at.do(Effect{Do: Tell, Of: s.Acquisition})
 	}
 }
 
-// until returns until when a hold of these terms is trusted, for which no renewal counts
-// that left after last; zero: each renewal counts.
+// until returns until when a hold of these terms is trusted. Renewals that were sent after last do not count for it,
+// unless last is zero.
 func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
@@ -402,31 +397,30 @@ func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
 	return clock.Min(s.trust.Until, trust.Until(from, t.TTL))
 }
 
-// fresh says that renewals work: a third is left, at least, of what a hold of these terms
-// would have.
+// fresh reports whether renewals work: at least a third of a lease of ttl is left.
 func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
 	t := trust.Trust{Until: clock.Min(s.trust.Until, trust.Until(s.renewed, ttl))}
 	return t.Fresh(now, ttl)
 }
 
-// ended says that nothing of the session is trusted any more.
+// ended reports whether no hold of the session is trusted any more.
 func (s *Session) ended(now clock.Instant) bool { return now.Reached(s.lastEnd()) }
 
-// A part is the holds of a session that have the same terms.
+// A part describes the holds of a session that have the same terms.
 type part struct {
 	terms          *Terms
-	oldest, newest clock.Instant // until when renewals count for the oldest of them, and for the newest; zero: always
+	oldest, newest clock.Instant // until when renewals count for the oldest and the newest of them; zero: always
 }
 
-// renews says that the watchdog renews the newest of them.
+// renews reports whether the watchdog still renews the newest of them.
 func (p *part) renews(now clock.Instant) bool {
 	return !p.terms.Fixed && (p.newest.IsZero() || !now.Reached(p.newest))
 }
 
-// parts calls f with each of them.
+// parts calls f with each part of the session.
 func (s *Session) parts(f func(p part)) {
 	switch h := s.holds.first; {
-	case h == nil: // granted, and the call that waits for it has not made its hold yet
+	case h == nil: // granted, and its call has not made the hold yet
 		f(part{terms: s.Terms})
 	case !s.counted():
 		f(part{h.Terms, h.last, h.last})
@@ -441,8 +435,8 @@ func (s *Session) parts(f func(p part)) {
 	}
 }
 
-// renewal returns the lease to ask for, and whether any hold has a watchdog that still
-// renews. What is not renewed has its lease in Redis already.
+// renewal returns the lease to ask for, and whether any hold is still renewed. Holds that are not renewed have their
+// lease in Redis already.
 func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	s.parts(func(p part) {
 		if p.renews(now) {
@@ -452,7 +446,7 @@ func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	return lease, renew
 }
 
-// shortest is the shortest TTL of what is renewed.
+// shortest returns the shortest TTL of the holds that are renewed.
 func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	s.parts(func(p part) {
 		if p.renews(now) && (ttl == 0 || p.terms.TTL < ttl) {
@@ -465,7 +459,7 @@ func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	return ttl
 }
 
-// due returns when the next renewal is due: the first that any hold needs.
+// due returns when the next renewal is due: the first one that any hold needs.
 func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Duration, renew bool) {
 	s.parts(func(p part) {
 		if !p.renews(now) {
@@ -492,8 +486,8 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	return end
 }
 
-// lastEnd returns when the last of the holds ends, as things stand. A call that is about to
-// make one has all that Redis has said.
+// lastEnd returns when the last of the holds ends, as things stand. While a call is about to make a hold, it is the
+// end of the session's trust.
 func (s *Session) lastEnd() (end clock.Instant) {
 	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
 		return s.trust.Until
@@ -506,7 +500,7 @@ func (s *Session) lastEnd() (end clock.Instant) {
 	return end
 }
 
-// leased is the longest TTL of the session's holds.
+// leased returns the longest TTL of the session's holds.
 func (s *Session) leased() time.Duration {
 	ttl := s.Terms.TTL
 	for terms := range s.asks() {
@@ -515,7 +509,7 @@ func (s *Session) leased() time.Duration {
 	return ttl
 }
 
-// Reenter asks for one more hold; reserved: the session counts it already.
+// Reenter asks for one more hold of the session. reserved: the session counts that hold already.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	x = t.Wish(ledger.Counts{})
@@ -526,11 +520,11 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	switch {
 	case reserved && s.covers(t, at.Now):
 		in = Open
-	case s.over || s.Absent(): // a hold that is made now could not be unlocked until the wait returns
+	case s.over || s.Absent(): // a hold made now could not be unlocked before the wait returns
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
-		// The last write hold becomes a read hold: once Redis knows, others may read,
-		// and it has to be asked.
+		// The last write hold is becoming a read hold. Once Redis knows, others may read, so only Redis can say
+		// whether the owner may write again.
 		x = &ledger.Wish{}
 		s.Ledger.Wish(x)
 		return x, Stated
@@ -543,13 +537,13 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	return nil, in
 }
 
-// Entered ends a Reenter that has stated nothing, for whose call a hold was reserved.
+// Entered ends a Reenter that stated nothing, and whose call had a reserved hold.
 func (s *Session) Entered(at *Step) {
 	s.unreserve()
 	s.CatchUp(at)
 }
 
-// Admit ends a wish that was stated, or in vain; true: a hold can be made for it.
+// Admit ends a wish of Reenter. told: Redis has answered it. Admit returns whether a hold can be made for it.
 func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	if s.Ledger.Withdraw(x); reserved {
 		s.unreserve()
@@ -564,14 +558,13 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	return true
 }
 
-// Joins says that a hold of these terms can join the session without Redis being told.
+// joins reports whether a hold of these terms can join the session without a command.
 func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
 	told, meant := s.Ledger.Told().Writes, s.Ledger.Meant().Writes
 	if read {
 		told, meant = s.Ledger.Told().Reads, s.Ledger.Meant().Reads
 	}
-	// Freshness as for a hold that is passed on: less than a third of a lease
-	// left says that renewals fail.
+	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
 	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Absent() ||
 		told == 0 || meant == 0 || !s.fresh(t.TTL, now) {
 		return false
@@ -584,8 +577,8 @@ func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
 	return false
 }
 
-// Join makes a hold that Redis is not told of; false: it has to be. Its terms and
-// whether it reads are set.
+// Join makes a hold without a command. It returns false if Redis must be told. The caller has set the hold's terms and
+// whether it reads.
 func (s *Session) Join(h *Hold, at *Step) bool {
 	if !s.joins(h.Terms, h.Read, at.Now) {
 		return false
@@ -596,23 +589,23 @@ func (s *Session) Join(h *Hold, at *Step) bool {
 	return true
 }
 
-// outlasts says that a hold of the outer terms is renewed for at least as long as one of the inner terms would be, and
-// by statements that as many replicas acknowledge.
+// outlasts reports whether a hold of the outer terms is renewed for at least as long as one of the inner terms would
+// be, and by statements that as many replicas acknowledge.
 func outlasts(outer, inner *Terms) bool {
 	return !outer.Fixed && outer.MaxHold == 0 && outer.TTL >= inner.TTL && outer.Replicas.N >= inner.Replicas.N
 }
 
-// CanJoin says that Join would succeed.
+// CanJoin reports whether Join would succeed.
 func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool { return s.joins(t, read, at.Now) }
 
-// covers says that Redis has been told of all holds, on these terms, and lately: one
-// that is reserved needs no further statement.
+// covers reports whether Redis knows all holds, under these terms, and the lease is fresh. Then a reserved hold needs
+// no further statement.
 func (s *Session) covers(t *Terms, now clock.Instant) bool {
 	return !s.over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
-// Part has a session wait, unless it cannot: for nobody here it holds from then on. What it
-// has to be told to Redis is in the entry.
+// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be
+// told. why is Parted, or the reason why it cannot wait.
 func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	s.Check(at)
 	n := s.Ledger.Kept()
@@ -623,7 +616,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 		return nil, NotHeld
 	}
 	op := s.op + 1
-	s.op += 2 // the second stands for a refusal of the first
+	s.op += 2 // the second is for the statement that follows if Redis refuses the first
 	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
@@ -633,7 +626,8 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	return e, Parted
 }
 
-// wake has the session hold again.
+// wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted
+// before Resume.
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.lost = false, false, false, 0, nil
 	s.since, s.waking = a.Op, true
@@ -644,17 +638,17 @@ func (s *Session) wake(a *Await, token int64, at *Step) {
 	}
 }
 
-// Resume ends a wait whose call returns: the holds are trusted again.
+// Resume ends a wait on a condition as its call returns. The holds are trusted again.
 func (s *Session) Resume(at *Step) {
 	s.waking = false
 	for _, h := range s.holds.all() {
-		h.start() // again, as when it was granted
+		h.start() // again: its time counts from now
 	}
 	s.schedule(at)
 	s.CatchUp(at)
 }
 
-// Holds are its holds, the oldest first.
+// Holds returns its holds, the oldest first.
 func (s *Session) Holds() (all []*Hold) {
 	for _, h := range s.holds.all() {
 		all = append(all, h)
@@ -662,25 +656,25 @@ func (s *Session) Holds() (all []*Hold) {
 	return all
 }
 
-// Number is what the next signal of the session is told apart by.
+// Number returns a number that tells the session's next signal from earlier ones.
 func (s *Session) Number() int64 {
 	s.op++
 	return s.op
 }
 
-// passes says that another hold can follow on the session's last without a command.
+// passes reports whether another call's hold can follow on the session's last one without a command.
 func (s *Session) passes(at *Step) bool {
 	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
-// follow notes who stands right behind a grant that has just come.
+// follow records which acquisitions stand right behind a grant that has just come.
 func (s *Session) follow(behind []*Acquisition) {
 	if len(behind) > 0 && s.passable() {
 		s.run = &run{behind: behind}
 	}
 }
 
-// serve ends the wait of an entry by the session's next hold.
+// serve ends the wait of an acquisition in the queue: its call gets the session's next hold.
 func (s *Session) serve(a *Acquisition, at *Step) {
 	s.token++
 	s.left--
@@ -691,7 +685,7 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	a.Entry.finished(at)
 }
 
-// dismiss has Redis told of each that was served: the session's release does not follow.
+// dismiss releases each acquisition that was served by itself, because no release of the session will.
 func (s *Session) dismiss(at *Step) {
 	for _, a := range s.Served() {
 		at.do(Effect{Do: Release, Of: a})
@@ -699,7 +693,7 @@ func (s *Session) dismiss(at *Step) {
 	s.run = nil
 }
 
-// Lose ends a session that no unlock ended.
+// Lose ends a session that is lost.
 func (s *Session) Lose(why error, at *Step) {
 	if s.over {
 		return
@@ -724,7 +718,7 @@ func (s *Session) Lose(why error, at *Step) {
 	}
 }
 
-// LoseHeld is Lose for what Redis may go on having: it is to hear of that.
+// LoseHeld is Lose for a session that Redis may still have. It is released there too.
 func (s *Session) LoseHeld(why error, at *Step) {
 	if !s.over && s.Entry == nil {
 		at.do(Effect{Do: Release, Of: s.Acquisition})
@@ -732,8 +726,8 @@ func (s *Session) LoseHeld(why error, at *Step) {
 	s.Lose(why, at)
 }
 
-// Gone is Lose for what Redis says it no longer has. A copy of a request that went
-// unanswered may yet come there, and would be granted to nobody: its nonce is ended.
+// Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could still be
+// granted, to nobody. So Redis is told to end its nonce.
 func (s *Session) Gone(why error, at *Step) {
 	over := s.over
 	s.Lose(why, at)
@@ -743,9 +737,9 @@ func (s *Session) Gone(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// Close is Lose as the client ends. What no call has had yet is given back instead: nobody
-// knows of it who would want its lease, nor what its name is to rest for. What is reserved
-// stays so: the calls it is reserved for take it back, as from any session that is over.
+// Close is Lose at the end of the client. A session of which no call has had a hold is released instead, so that it
+// blocks nobody. Reservations are not cleared: each pending call releases its own when it sees that the session has
+// ended.
 func (s *Session) Close(why error, at *Step) {
 	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
 		s.Lose(why, at)
@@ -755,8 +749,8 @@ func (s *Session) Close(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// finish ends what an unlocked hold was part of, which has been dropped: the next in
-// line has the lock without any command, or Redis hears of it.
+// finish decides what follows after a hold was dropped: the next call of this client gets the lock without a command,
+// or Redis must be told.
 func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():
@@ -770,11 +764,11 @@ func (s *Session) finish(at *Step) Ending {
 	return Last
 }
 
-// finishApart is finish for a call that has gone: it does not wait for Redis.
+// finishApart is finish for a call that does not wait for Redis.
 func (s *Session) finishApart(at *Step) {
-	if s.Absent() { // what it needs is stated when it holds again
+	if s.Absent() { // Redis is told when it holds again
 		if s.holds.first == nil {
-			s.LoseHeld(ErrLeft, at) // it would hold nothing then, and its signal is for others
+			s.LoseHeld(ErrLeft, at) // it would hold nothing then, and its signal belongs to another waiter
 		}
 		return
 	}
@@ -786,11 +780,11 @@ func (s *Session) finishApart(at *Step) {
 	}
 }
 
-// Raise gives the holds that follow the token of another server's instant, which is no larger
-// than Redis' counter now. Those that are made keep theirs.
+// Raise sets the token of the holds that follow, for a quorum. Redis' counter is at least as large by now. Holds that
+// exist keep their token.
 func (s *Session) Raise(instant int64) { s.token = instant }
 
-// Why a session is lost, as far as the room knows.
+// Reasons for a loss that the room finds.
 var (
 	ErrExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
 	ErrRemoved = loss.Because(loss.DataLost, "redis no longer has it")

@@ -6,20 +6,20 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// A silence is since when Redis owes an answer. The zero value: it does not.
+// A silence records since when Redis has owed an answer. The zero value means that it owes none.
 type silence struct {
-	since clock.Instant // when the first request left that has not been answered
-	last  error         // how the latest of them failed; nil: it is under way
+	since clock.Instant // when the first unanswered request was sent
+	last  error         // how the latest of them failed; nil: it is in flight
 }
 
-// asked notes that a request leaves.
+// asked records that a request is sent.
 func (s *silence) asked(now clock.Instant) {
 	if s.since.IsZero() {
 		s.since = now
 	}
 }
 
-// ended notes how a request ended; nil: it was answered.
+// ended records how a request ended. f is nil if it was answered.
 func (s *silence) ended(f *Failure) {
 	if f == nil {
 		*s = silence{}
@@ -28,6 +28,7 @@ func (s *silence) ended(f *Failure) {
 	}
 }
 
+// trouble returns what is wrong with Redis now.
 func (s *silence) trouble(now clock.Instant) Trouble {
 	switch {
 	case s.since.IsZero():
@@ -39,15 +40,15 @@ func (s *silence) trouble(now clock.Instant) Trouble {
 	return Trouble{}
 }
 
-// A Trouble is what is the matter with Redis; the zero value: nothing.
+// A Trouble says what is wrong with Redis. The zero value means nothing.
 type Trouble struct {
 	Err    error         // how the latest request failed
 	Silent time.Duration // or for how long it has not answered
 }
 
-// Is says that something is the matter.
+// Is reports whether anything is wrong.
 func (t Trouble) Is() bool { return t != Trouble{} }
 
-// calm is how long a request may be under way before the end of a wait calls it
-// unanswered: another one was answered before it, and this one is likely to be.
+// calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
+// before it, so it will probably answer this one.
 const calm = 100 * time.Millisecond

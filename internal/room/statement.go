@@ -8,68 +8,68 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Statement is what Redis is told of a session.
+// A Statement tells Redis how many holds a session has, and renews its lease.
 type Statement struct {
 	Session *Session
 	Sent    clock.Instant
 	Said    ledger.Statement
-	Lease   time.Duration // 0: it stays as it is
+	Lease   time.Duration // 0: the lease stays as it is
 	Need    Replicas      // that must acknowledge it
-	Several bool          // it names the queue
+	Several bool          // it names the queue, as a session beside others must
 }
 
-// A Reply is what Redis says to a statement.
+// A Reply is Redis' reply to a statement.
 type Reply struct {
 	Held      bool
-	Several   bool  // the session is one of several: the statement has to name the queue
+	Several   bool  // the session is one of several, so the statement must name the queue
 	Now       int64 // 0: the clock was not read
 	Remaining time.Duration
 	More      bool // downgrade: the queue was too long for one call
 }
 
-// A Verdict is what the reply to a statement comes to.
+// A Verdict says what the reply to a statement means.
 type Verdict int
 
 // The verdicts.
 const (
-	Known Verdict = iota // Redis knows it
-	Short                // it does, and too few replicas: no trust rests on it
-	Again                // it is to be made once more, at once
+	Known Verdict = iota // Redis has it
+	Short                // Redis has it, but too few replicas do: it extends no trust
+	Again                // make it again at once
 	Over                 // the session is over
 )
 
-// A Renewal is how a session is renewed.
+// A Renewal says how a session is renewed. Sessions with equal renewals are renewed together.
 type Renewal struct {
 	Lease  time.Duration
-	Within time.Duration // it is waited for so long, replicas included
+	Within time.Duration // how long to wait for the answer, replicas included
 	Need   Replicas
-	// Plain: it can be renewed together with others: a writer's or a semaphore's that holds
-	// alone as far as is known, and Redis has been told of what it holds.
+	// Plain: one command can renew it together with others. It is a writer or has permits of a semaphore, it is alone
+	// as far as this client knows, and Redis knows its holds.
 	Plain bool
 }
 
-// stale says that the session has given up its holds since the statement was made: the
-// answer is of what it held before.
+// stale reports whether the session has given up its holds since the statement was made. Then the answer is about holds
+// that are gone.
 func (st *Statement) stale() bool {
 	return st.Session.Away() || st.Said.Op < st.Session.since
 }
 
-// Stated takes the reply to a statement, which so many replicas have acknowledged. One that
-// a later statement has overtaken changed nothing in Redis, its lease included: what is left
-// is all that is trusted, and the next renewal is due by that.
+// Stated takes the reply to a statement. acks is how many replicas have acknowledged it. A statement that a later one
+// has overtaken changed nothing in Redis, not even the lease. So only the remaining lease in the reply is trusted,
+// and it sets when the next renewal is due.
 func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	s.Check(at)
 	switch {
 	case s.over || st.stale():
 		return Over
-	case reply.Several && !st.Several: // though another's answer has said so meanwhile
+	case reply.Several && !st.Several: // even if another answer has set s.several in the meantime
 		s.several = true
 		return Again
 	case !reply.Held:
 		s.Gone(ErrRemoved, at)
 		return Over
-	case reply.Now == 0: // the lease is as it was
+	case reply.Now == 0: // the lease was left as it was
 		s.fails = 0
 	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
 		s.fails = 0
@@ -83,10 +83,10 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	return v
 }
 
-// Answered notes that Redis has a statement. proven: as many replicas have it as anybody asks for.
+// Answered records that Redis has a statement. proven: so do as many replicas as any hold asks for.
 func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said, proven) }
 
-// Renewed takes the answer to a renewal that was made together with others.
+// Renewed takes the answer to a renewal that one command made for many sessions.
 func (st *Statement) Renewed(at *Step) (extended bool) {
 	s := st.Session
 	if st.stale() {
@@ -99,7 +99,7 @@ func (st *Statement) Renewed(at *Step) (extended bool) {
 	case extended:
 		s.fails = 0
 		s.schedule(at)
-	case !s.over: // replicas are asked for since
+	case !s.over: // a hold asks for replicas by now
 		s.retry(at)
 	}
 	return extended

@@ -6,35 +6,35 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// A Step is something that happens to a room: when it does, and what follows from it.
+// A Step is one event in a room: when it happens, and what must be done afterwards.
 type Step struct {
 	Now     clock.Instant
-	Server  int64 // the clock of the lock's server in ms, as far as is known: where a request is numbered
-	Closing bool  // nobody is to be let in any more
-	// Pause is how long to wait after so many failures: no longer than most.
+	Server  int64 // estimate of the server's clock in ms; set if a request may be made
+	Closing bool  // the client is shutting down: the lock is not passed on
+	// Pause returns how long to wait after so many failures, at most most.
 	Pause func(fails int, most time.Duration) time.Duration
 
 	n    int
-	some [2]Effect // the first: mostly there are no more
+	some [2]Effect // the first effects; mostly there are no more
 	more []Effect
 }
 
-// A Deed is what an effect wants to be done.
+// A Deed says what an effect wants done.
 type Deed uint8
 
-// The deeds. The first three and a loss are to be done before anything else happens to
-// the room, in their order; the others then, in any order.
+// The deeds. The driver does Timer, Forget and Lose in order, before the next event in the room. It does the others
+// after that, in any order.
 const (
-	Timer   Deed = iota + 1 // Of is due At, or up to Grain before; the zero At: not any more
-	Forget                  // Of's nonce is nobody's any more
-	Lose                    // Of is lost, or Hold where it has one
-	Wake                    // Who has what it waited for
-	Release                 // Redis is to hear that Of is over, whatever it has come to there
-	Tell                    // Redis is to hear what Of's session needs
-	Disown                  // Nonce is ours and in the way, as was said to a request sent At: it is to be released if nobody has it
+	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
+	Forget                  // forget Of's nonce
+	Lose                    // Hold is lost, or if it is nil, the session Of
+	Wake                    // wake the call that waits on Who
+	Release                 // release Of in Redis, whether it waits or holds there
+	Tell                    // tell Redis what Of's session needs
+	Disown                  // release Nonce unless a call has it: the answer to a request sent at At named it
 )
 
-// An Effect is what follows from a step.
+// An Effect is something that the driver must do.
 type Effect struct {
 	Do    Deed
 	Of    *Acquisition
@@ -54,7 +54,7 @@ func (at *Step) do(e Effect) {
 	at.more = append(at.more, e)
 }
 
-// timer has an acquisition due at that time and at no other.
+// timer makes an acquisition due at that time only.
 func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	for i := range at.n {
 		if e := &at.some[i]; e.Do == Timer && e.Of == a {
@@ -65,10 +65,10 @@ func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
 }
 
-// Len is how many effects there are.
+// Len returns the number of effects.
 func (at *Step) Len() int { return at.n + len(at.more) }
 
-// Effect is one of them. They are in the order in which they follow.
+// Effect returns the effect i. They are in the order in which they were added.
 func (at *Step) Effect(i int) *Effect {
 	if i < at.n {
 		return &at.some[i]

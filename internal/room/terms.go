@@ -8,29 +8,29 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// Terms are what a hold is asked for on.
+// Terms are the options under which a hold is asked for.
 type Terms struct {
 	TTL      time.Duration
 	Fixed    bool          // no watchdog
 	Local    bool          // nested holds need no command
 	MaxHold  time.Duration // 0: no limit
 	Replicas Replicas      // that must acknowledge it; 0: none
-	Rest     Rest          // of the name after it
+	Rest     Rest          // of the name after the hold
 	Permits  Permits       // of a semaphore
-	Apart    bool          // it shares its grant with no other call's
+	Apart    bool          // its grant is never passed on to another call
 }
 
-// A Rest is how long a name stays taken, by nobody, once what was granted has ended.
+// A Rest says how long a name stays taken after its hold has ended.
 type Rest struct {
 	For  time.Duration // since the grant; 0: it does not rest
-	Even bool          // not so long, but until the next multiple of that, by the server's clock
+	Even bool          // until the next multiple of For, by the server's clock
 }
 
-// Permits are how many of a semaphore's permits a hold uses, and how many there are for
-// who asks. The zero value is that of other locks.
+// Permits says how many permits of a semaphore a hold uses, and how many the semaphore has. The zero value is for other
+// kinds of lock.
 type Permits struct{ Weight, Of int }
 
-// Replicas are how many must have what a hold rests on, and how long they may take.
+// Replicas says how many replicas must acknowledge a grant or renewal, and how long they may take.
 type Replicas struct {
 	N       int
 	Timeout time.Duration
@@ -39,35 +39,36 @@ type Replicas struct {
 // MaxHolds is how many holds a session may have.
 const MaxHolds = math.MaxInt32
 
-// An Entrance is how a call gets into a session of its owner.
+// An Entrance says how a call enters a session of its owner.
 type Entrance int
 
 // The entrances.
 const (
 	Open    Entrance = iota // the hold can be made
-	Stated                  // Redis is to be told first, of the wish
+	Stated                  // Redis must be told first, by the wish
 	Crowded                 // there are too many holds
 	Shut                    // the session is over
 )
 
-// ends says that holds of these terms end by themselves, though renewals work.
+// ends reports whether holds of these terms end by themselves even if renewals work.
 func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
 
-// Attempt is how long a call takes that makes one attempt, replicas included.
+// Attempt returns how long a call that makes one attempt may take, replicas included.
 func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }
 
-// Wish is what a call asks for that is about to have n holds more.
+// Wish returns the wish of a call that wants n more holds.
 func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
 	return &ledger.Wish{
 		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
 	}
 }
 
+// or returns the stricter of both, for number and time separately.
 func (r Replicas) or(other Replicas) Replicas {
 	return Replicas{max(r.N, other.N), max(r.Timeout, other.Timeout)}
 }
 
-// Within is how long a request for such a lease is waited for, replicas included.
+// Within returns how long to wait for the answer to a request for such a lease, replicas included.
 func (r Replicas) Within(lease time.Duration) time.Duration {
 	if r.N == 0 {
 		return trust.Attempt(lease)
