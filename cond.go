@@ -13,9 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Cond is a condition of a lock. The holder of the lock waits on it until others have changed
-// what the lock protects. Conditions of one name on one lock are one condition, in every process.
-// The contract is that of Java's Condition:
+// A Cond is a condition of a lock. The holder of the lock waits on it until others have changed what the lock protects.
+// Conditions of one name on one lock are one condition, in every process. The contract is that of Java's Condition:
 //
 //	for !ready() { // under the lock
 //		if err := cond.Wait(ctx); err != nil {
@@ -23,11 +22,11 @@ import (
 //		}
 //	}
 //
-// A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if
-// its receiver dies, or loses the lock before it has unlocked it, the next waiter gets it.
+// A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if its receiver dies,
+// or loses the lock before it has unlocked it, the next waiter gets it.
 //
-// Every call except Waiters needs the lock. The caller is the owner that the context names, or the hold from which
-// the context descends. Without either it is the newest hold of the handle that made the Cond.
+// Every call except Waiters needs the lock. The caller is the owner that the context names, or the hold from which the
+// context descends. Without either it is the newest hold of the handle that made the Cond.
 type Cond struct {
 	lock *Lock
 	name string
@@ -56,23 +55,25 @@ func (c *Cond) Wait(ctx context.Context) error {
 	return err
 }
 
-// WaitFor is Wait, but waits for a signal for at most d. Then it waits for the lock without a bound, so it may return
-// long after d, with (false, nil), holding. It gives up the lock in any case, also if d is zero.
+// WaitFor is Wait, but waits for a signal for at most d. It returns true after a signal. When d has passed it waits for
+// the lock without a bound, so it may return long after d, with (false, nil), holding. It gives up the lock in any
+// case, also if d is zero. Errors are those of Wait.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }
 
-// Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the
-// caller has unlocked. If nobody waits, Signal does nothing. Without the lock it returns ErrNotHeld, and after a loss
-// ErrLost.
+// Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the caller has
+// unlocked. If nobody waits, Signal does nothing. The caller must hold the lock: otherwise Signal returns ErrNotHeld,
+// and after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
-// Broadcast wakes all waiters. They get the lock one after the other, once the caller has unlocked. It returns the
-// errors of Signal.
+// Broadcast wakes all that wait now. They get the lock one after the other, once the caller has unlocked. If nobody
+// waits, it does nothing. The caller must hold the lock: otherwise Broadcast returns ErrNotHeld, and after a loss
+// ErrLost. If ctx ends before Redis has answered, the signals may have been given.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
-// Waiters reads from Redis the owners that wait on the condition, the longest waiter first. It
-// needs no lock.
+// Waiters reads from Redis the owners that wait on the condition for a signal, the longest waiter first. It needs no
+// lock. If nobody waits it returns nil.
 func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 	if err := c.bad(); err != nil {
 		return nil, c.fail(err)

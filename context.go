@@ -15,33 +15,35 @@ const maxOwner = 512 // bytes
 
 type ownerKey struct{}
 
-// WithOwner names the owner of all locks that are taken under the returned context. Nested calls
-// with that context re-enter the locks that the owner holds, through any handle, goroutine or
-// process. If the owner has lost an exclusive hold in this client and has not unlocked it, they get
-// ErrLost through any handle. An owner is one flow of control, such as a run of a workflow:
-// goroutines that share an owner do not exclude each other.
+// WithOwner names the owner of all locks that are taken under the returned context. Nested calls with that context
+// re-enter the locks that the owner holds, through any handle, goroutine or process. If the owner has lost an exclusive
+// hold in this client and has not unlocked it, they get ErrLost through any handle. An owner is one flow of control,
+// such as a run of a workflow: goroutines that share an owner do not exclude each other.
 //
-// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do.
-// With any other id, every call under the context returns ErrInvalidOption. Once and SyncLocker
-// ignore the owner.
+// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. With any other id,
+// every call under the context returns ErrInvalidOption. A handle whose Owner differs returns ErrOwnerMismatch. Once
+// and SyncLocker ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }
 
-// WithNewOwner is WithOwner with a new random name.
+// WithNewOwner is WithOwner with a new random name, a UUID. Calls under the returned context re-enter each other's
+// locks, and exclude every other owner, the one that ctx named included. OwnerFrom tells the name.
 func WithNewOwner(ctx context.Context) context.Context {
 	return WithOwner(ctx, uuid.NewString())
 }
 
-// OwnerFrom returns the name that WithOwner gave, for example to carry it into another process.
+// OwnerFrom returns the name that WithOwner or WithNewOwner gave, for example to carry it into another process. Without
+// one it returns "" and false. It does not tell the Owner of a handle.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(ownerKey{}).(string)
 	return id, ok
 }
 
-// Owner names the owner of all holds of the handle. They re-enter holds of the same owner anywhere.
-// Goroutines that share such a handle do not exclude each other. For one flow of control WithOwner
-// is the better way. id has 1 to 512 bytes of UTF-8 and must not begin with "~".
+// Owner names the owner of all holds of the handle. Calls through the handle re-enter what that owner holds, by any
+// handle in any process. Goroutines that share such a handle do not exclude each other: for one flow of control
+// WithOwner is the better way. A context that names another owner gets ErrOwnerMismatch. id has 1 to 512 bytes of UTF-8
+// and must not begin with "~". Otherwise every call returns ErrInvalidOption.
 func Owner(id string) LockOption {
 	return lockOption(func(t *terms) error {
 		t.owner = id
@@ -111,10 +113,10 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 	return mine.leaves(l.terms.Permits)
 }
 
-// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If
-// there are several, it returns the innermost. It is for code that runs under a lock and needs its
-// token, for example to write to a resource that compares tokens. The hold may have ended in the
-// meantime: ask its Err.
+// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If there are several,
+// it returns the innermost. If there is none, it returns nil and false. It is for code that runs under a lock and needs
+// its token, for example to write to a resource that compares tokens. The hold may have ended in the meantime: ask its
+// Err.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false

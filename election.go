@@ -33,18 +33,18 @@ type Election struct {
 	terms []*Hold    // of the Runs that lead; a change replaces the slice
 }
 
-// A Term is one time of leading.
+// A Term is one time of leading, as Run passes it to lead.
 type Term struct {
-	Token int64 // larger than that of every earlier term
+	Token int64 // the fencing token: larger than that of every earlier term
 }
 
-// Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or
-// when the hold is lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns
-// again, whatever lead returned.
+// Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or when the hold is
+// lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns again, whatever lead returned.
 //
-// Run returns when lead returns during its term, when ctx ends, or when the lock cannot be asked
-// for at all. It joins lead's error with that of giving up the term. When ctx ends, errors.Is(err,
-// ctx.Err()) is true. A panic of lead gives up the term.
+// If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
+// joined with that of the release: nil if both are. If ctx ends while Run campaigns, it returns ctx's error. It also
+// returns when the lock cannot be asked for at all, for example with ErrClosed or ErrKind. A panic of lead gives up the
+// term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -93,9 +93,9 @@ func (e *Election) change(f func([]*Hold) []*Hold) {
 	e.terms = f(slices.Clone(e.terms))
 }
 
-// IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O.
-// Among all Elections of the name at most one returns true at a time, unless two have the same Owner. What breaks the
-// exclusion of a lock breaks this: see docs/guarantees.md.
+// IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O. Among all Elections
+// of the name at most one returns true at a time, unless two have the same Owner. What breaks the exclusion of a lock
+// breaks this: see docs/guarantees.md.
 func (e *Election) IsLeader() bool {
 	if e == nil {
 		return false
@@ -111,8 +111,8 @@ func (e *Election) IsLeader() bool {
 	return false
 }
 
-// Leader reads from Redis who leads, and with which token. It returns ErrNotHeld if nobody leads.
-// A leader that died is shown until its lease ends.
+// Leader reads from Redis who leads, in any process, and with which token. It returns ErrNotHeld if nobody leads, and
+// ErrUnavailable if Redis does not answer. A leader that died is shown until its lease ends.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if err := e.usable(); err != nil {
 		return Holder{}, err
@@ -127,10 +127,10 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	return info.Holders[0], nil
 }
 
-// Observe yields the leader, and then each change: a new term, or ErrNotHeld if nobody leads. It
-// asks Redis every second, or every third of the TTL if that is shorter. It can miss a term that
-// begins and ends between two questions. An error of Redis is yielded once, until Redis answers
-// again. The last thing that Observe yields is the error of ctx, or of the client.
+// Observe yields the leader, and then each change: a new leader or term, or ErrNotHeld if nobody leads. It blocks
+// between changes, and asks Redis every second, or every third of the TTL if that is shorter. It can miss a term that
+// begins and ends between two questions. An error of Redis is yielded once, until Redis answers again. Observe goes on
+// after it. The last thing that Observe yields is the error of ctx, or of the client.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none

@@ -17,49 +17,61 @@ import (
 // Errors that callers can tell apart with errors.Is. What a call returns says
 // more: the lock's name, what happened, and what to do.
 var (
-	// ErrNotHeld means that there is no hold to release, to ask, or to act under. From Election.Leader
-	// it means that nobody leads.
+	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there
+	// never was one. A hold whose owner waits on a condition returns it too. From Election.Leader it means that nobody
+	// leads. An ErrLost is also an ErrNotHeld.
 	ErrNotHeld = errors.New("not held")
-	// ErrLost means that a hold ended before it was released: its lease could not be renewed, or
-	// somebody removed it. Another process may hold the lock now. ErrLost is also an ErrNotHeld.
+	// ErrLost means that a hold ended before it was released: its lease ended, Redis lost it, ForceUnlock ended it, or
+	// the client was closed. Another process may hold the lock now. The hold still needs its Unlock, and a call that
+	// needs that Unlock first returns ErrLost too. So does Resume, for a ticket that holds nothing. ErrLost is also an
+	// ErrNotHeld.
 	ErrLost error = lostError{}
-	// ErrNotAcquired means that the lock was taken the whole time, and that Redis said so. If Redis
-	// did not answer, the error is another one.
+	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire, and that Redis said so. TryLock,
+	// TryDo and Once return false and no error instead. If Redis did not answer, the error is another one, such as
+	// ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or could not answer yet, so nobody knows whether the lock
-	// is taken. If ctx ended first, the error is also ctx's error. A lock that was taken until then is no ErrUnavailable.
+	// is taken. If ctx ended first, the error is also ctx's error. A lock that was taken until then is no
+	// ErrUnavailable, and neither is a refusal by Redis, such as a missing permission.
 	ErrUnavailable = errors.New("redis is unavailable")
-	// ErrReplicas means that too few replicas acknowledged a hold in time, as the option Replicas
-	// demands. The hold was undone.
+	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
+	// was undone: the caller does not have it. Earlier holds of the owner stay.
 	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not
 	// answer in time, or refused. A released or detached hold has ended in this process. A downgraded
 	// hold is a read hold. The client goes on telling Redis, unless Redis refused or the client is
 	// closed. The lease ends the hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
-	// ErrClosed is returned by calls on a client that is closed. A client that is shutting down
-	// returns it too, except for re-entries.
+	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls get
+	// it too, but re-entries do not. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
-	// ErrDeadlock means that the call would wait for a hold of its own caller. Its context descends
-	// from that hold, under another owner. WithOwner makes the call a re-entry.
+	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
+	// descends from a live hold of the same lock under another owner, or under none. To re-enter the lock, take it both
+	// times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. Unlock the
-	// read hold first, or lock for writing from the start.
+	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. The call returned at once,
+	// and the read hold stays. Unlock it first, or lock for writing from the start. Cond.Wait returns it if its owner
+	// also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch means that two owners differ: those of the handle and the context, or those of
-	// the holds of one handle. Cond.Wait returns it if its owner also holds in another process.
+	// ErrOwnerMismatch means that two owners differ that must be one. They are those of the handle and of the context,
+	// or those of holds that one handle's Unlock could not tell apart. Cond.Wait returns it if its owner also holds in
+	// another process.
 	ErrOwnerMismatch = errors.New("owner mismatch")
-	// ErrKind means that the name is in use as another kind of lock.
+	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
+	// semaphore. The call does not wait. The kind can change when the name has no holders and no waiters.
 	ErrKind = errors.New("name in use as another kind of lock")
-	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or
-	// wraps it, the next caller in the interval runs fn again.
+	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
+	// caller in the interval runs fn again. Once returns that error, with ran true.
 	ErrUnspent = errors.New("the interval is not spent")
-	// ErrTooManyHolds means that an owner re-entered a lock 2^31-1 times. Detach returns it if the
-	// owner has other holds of the same grant in this client.
+	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock, and did not get another one. Detach returns it if
+	// the owner has other holds of the same grant in this client. The hold then stays as it was.
 	ErrTooManyHolds = errors.New("too many holds")
-	// ErrInvalidName says what is wrong with a lock's name, and what is allowed.
+	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
+	// characters. Every call on such a handle returns it. Its text says what is wrong.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrInvalidOption says which option or argument is wrong, and what is allowed.
+	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock. New
+	// returns it, and every call on a handle with such an option. So do the methods of nil pointers and zero values.
+	// Its text says what is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
 

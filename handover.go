@@ -20,13 +20,13 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Ticket stands for a hold that was detached: Resume makes it a hold again. It is text of
-// letters, digits, "-" and "_", and may be stored or sent. A ticket is a secret: everybody who
+// A Ticket stands for a hold that Hold.Detach ended without releasing the lock: Client.Resume makes it a hold again,
+// once. It is text of letters, digits, "-" and "_", and may be stored or sent. A ticket is a secret: everybody who
 // reads it can take the hold.
 type Ticket string
 
-// LogValue hides the ticket in a log where it is an attribute of its own. A struct or a text that
-// contains a Ticket shows it, in a log too.
+// LogValue hides the ticket in a log of package slog where it is an attribute of its own: it returns "a ticket". A
+// struct or a text that contains a Ticket shows it, in a log too.
 func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 
 // A detaching is a request that hands an acquisition's hold to a ticket.

@@ -18,8 +18,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Hold is one successful acquisition of a lock. It ends with Release, or is lost before that. The
-// hold always knows which, by the clock. Its methods may be called from any goroutine.
+// A Hold is one successful acquisition of a lock, as Acquire, TryAcquire and Resume return it. It ends with Release or
+// Detach, or is lost before that. A lost hold must be released too. The hold always knows by the clock whether it is
+// lost: see Err. Its methods may be called from any goroutine.
 type Hold struct {
 	hold room.Hold // guarded by the keeper's mu, except for what never changes
 	lock *Lock
@@ -46,8 +47,8 @@ type extras struct {
 }
 
 // Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its release, and
-// during a Cond.Wait of its owner. It is judged by the clock at the call, and does no I/O. A nil is true at that instant.
-// Only the fencing token protects work that takes time after it.
+// during a Cond.Wait of its owner. It is judged by the clock at the call, and does no I/O. A nil is true at that
+// instant. Only the fencing token protects work that takes time after it.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -58,8 +59,8 @@ func (h *Hold) Err() error {
 	return nil
 }
 
-// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is
-// released in time.
+// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is released or detached before
+// that. Every call returns the same channel. After a pause of the process it may be closed a moment late: Err is exact.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -77,9 +78,9 @@ func (h *Hold) Lost() <-chan struct{} {
 	return x.lostc
 }
 
-// TrustedUntil returns the instant until which no conflicting hold can be granted, as things stand: beside a read hold
-// others may read, and beside a semaphore's others may have permits. Each renewal moves it. It is the zero time once the
-// hold is lost or released, and during a Cond.Wait.
+// TrustedUntil returns the instant until which nobody can be granted a conflicting hold, unless somebody removes this
+// one. Each renewal moves it. Others may read beside a read hold, or have permits beside a semaphore's. It is the zero
+// time once the hold is lost or released, and during a Cond.Wait. It does no I/O.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -90,13 +91,13 @@ func (h *Hold) TrustedUntil() time.Time {
 	return k.c.clock.Time(h.hold.Until())
 }
 
-// Token returns the fencing token. It is larger than that of every earlier grant of the lock's
-// name. A resource must remember the largest token that it has seen, and refuse smaller ones. Then
-// a holder that does not know of its loss cannot do damage.
+// Token returns the fencing token. It is larger than that of every earlier grant of the lock's name. A resource must
+// remember the largest token that it has seen, and refuse smaller ones. Then a holder that does not know of its loss
+// cannot do damage.
 //
-// Re-entries share the token of the outer hold. After a Cond.Wait the token is larger. A token has
-// 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis, of
-// which the last three digits are the owner's.
+// Re-entries share the token of the outer hold. The token stays the same after a loss or a release. Only a Cond.Wait
+// changes it, to a larger one. A token has 19 digits: about the instant of the grant in nanoseconds since 1970, by the
+// clock of Redis. The last three digits are the owner's.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -104,7 +105,7 @@ func (h *Hold) Token() int64 {
 	return h.token()
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (h *Hold) Name() string {
 	if h.unmade() {
 		return ""
@@ -123,13 +124,13 @@ func (h *Hold) Owner() string {
 	return h.acquisition().owner()
 }
 
-// Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. Its Err is context.Canceled after a loss or a release; context.Cause says which: ErrLost or ErrNotHeld. Its Err is judged by the clock at the call, as Hold.Err
-// is. The owner that parent names stays the same.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss or
+// a release its Err is context.Canceled, and context.Cause says which: ErrLost or ErrNotHeld. Its Err is judged by the
+// clock at the call, as Hold.Err is. It has the values of parent, and names the same owner. The context of a hold that
+// has ended has ended too.
 //
-// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold,
-// make one context for all of a long piece of work and not one for each step. Or give each step a
-// parent that is cancelled after it.
+// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold, make one context for
+// all of a long piece of work and not one for each step. Or give each step a parent that is cancelled after it.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -161,10 +162,10 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost
-// earlier. It returns ErrNotHeld if the hold was released before, and ErrUnconfirmed if Redis did
-// not answer within the ReleaseTimeout. While the owner waits on a condition it returns ErrNotHeld,
-// and the hold has ended: the wait returns without it.
+// Release ends the hold. It returns nil if the lock was held until now, and ErrLost if it was lost earlier. A second
+// Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout, or refused. The
+// hold has ended here then, and in Redis with its lease at the latest. While the owner waits on a condition Release
+// returns ErrNotHeld, and the hold has ended: the wait returns without it.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -176,18 +177,17 @@ func (h *Hold) Release() error {
 	return nil
 }
 
-// Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of
-// the ticket, in this process or another, holds under the same token. Nobody can get the lock in
-// between. Until then nobody renews the hold, and it ends after keep, which is from 1 ms to 24 h.
+// Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of the ticket, in this
+// process or another, holds under the same token. Nobody can get the lock in between. Until then nobody renews the
+// hold, and it ends after keep, which is from 1 ms to 24 h.
 //
-// The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost
-// stays open. ctx may be one of these contexts. A Do whose function detached its hold returns nil
-// for it. If Redis does not answer before ctx ends, or refuses, Detach returns ErrUnconfirmed: the
-// hold has ended too, and the client releases it. For a lost hold Detach returns ErrLost.
+// The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
+// be one of these contexts. A Do whose function detached its hold returns nil for it. If Redis does not answer before
+// ctx ends, or refuses, Detach returns ErrUnconfirmed: the hold has ended too, and the client releases it. For a lost
+// hold Detach returns ErrLost.
 //
-// A call that is refused leaves the hold as it was. Detach refuses a keep out of range and a ctx
-// that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner
-// in this client.
+// A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption) and a ctx
+// that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)

@@ -12,23 +12,24 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says.
+// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says. It may have changed when it
+// is read: decide by it for people only.
 type Info struct {
-	Name    string // the lock's
-	Kind    string // as which the name is in use, or was within the token keep time; else ""
-	Holders []Holder
+	Name    string        // the lock's
+	Kind    string        // "plain", "fair", "rw", "fair rw" or "semaphore"; "" if unused for the TokenKeep
+	Holders []Holder      // one for each owner that holds; empty if the lock is free or rests
 	Waiters int           // entries in the queue, as Waiter says
-	Resting time.Duration // for which the name is still taken, by nobody (AtLeast, Once); else 0
+	Resting time.Duration // for how long the name is still taken, by nobody (AtLeast, Once); else 0
 	Permits int           // permits of a semaphore that its holders take together; else 0
 }
 
-// A Holder is an owner with live holds.
+// A Holder is an owner with live holds of a lock, as Lock.Info read it from Redis.
 type Holder struct {
-	Owner string
+	Owner string        // its name, as Hold.Owner: given, or generated and then with "~" first
 	Read  bool          // holds for reading only: an owner that writes and reads is a writer
-	Holds int           // of all its processes
-	Token int64         // the grant's first; the holds of one process may have later ones of a block
-	TTL   time.Duration // until its lease ends unless it is renewed
+	Holds int           // how many holds it has, in all its processes
+	Token int64         // its grant's fencing token; a hold that was passed on in a process may have a larger one
+	TTL   time.Duration // what is left of its lease, unless it is renewed
 	// Label is the label of the client whose lease TTL is. It is "" if Redis does not know it: for a hold that was
 	// detached and not yet resumed, or if the label was lost and is not yet stored again.
 	Label string
@@ -48,9 +49,9 @@ type Holder struct {
 // in one mode, in one process, share an entry too. Calls to which a fair lock was passed on within
 // a process stay in the queue until Redis has been told.
 type Waiter struct {
-	Owner string
-	Read  bool
-	Age   time.Duration // since it joined the queue
+	Owner string        // its name: given, or generated and then with "~" first
+	Read  bool          // waits to read
+	Age   time.Duration // how long it has been in the queue
 	Label string        // of its client, as a Holder's
 }
 

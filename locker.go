@@ -36,22 +36,26 @@ import (
 
 type instant = clock.Instant
 
-// A Locker is a lock that is waited for with a context: an exclusive lock, or one side of a
-// read/write lock. The interface never grows.
+// A Locker is a lock that is waited for with a context: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
+// interface never grows, so a test may implement it.
 type Locker interface {
-	// Lock waits until the caller holds the lock; ctx bounds the wait, never the hold.
+	// Lock waits until the caller holds the lock, and then returns nil. ctx bounds the wait, never the hold. If ctx
+	// ends first, Lock returns its error.
 	Lock(ctx context.Context) error
-	// TryLock returns (false, nil) when the lock is taken for as long as wait.
+	// TryLock is Lock for at most the given wait. It returns false and no error if the lock was taken all the time.
+	// With a wait of zero or less it makes one attempt.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
-	// Unlock is called exactly once for each success, also after a loss.
+	// Unlock ends one hold. It must be called once for each success, also after a loss, which it tells by ErrLost.
+	// Without a hold it returns ErrNotHeld.
 	Unlock() error
 }
 
 var _ Locker = (*Lock)(nil)
 
-// A Client makes locks in one Redis. For all its locks it has one subscription and one watchdog
-// goroutine, which start on first use. With ShardedPubSub it has one subscription for each hash tag
-// that it waits for. Its methods may be called from any goroutine.
+// A Client makes locks in one Redis. A process needs one for each Redis, made by New and ended by Shutdown or Close.
+// For all its locks it has one subscription and one watchdog goroutine, which start on first use. With ShardedPubSub it
+// has one subscription for each hash tag that it waits for. Its methods may be called from any goroutine. A nil or zero
+// Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
 	id          string        // 128 random bits: names the inbox, and with a nonce each acquisition in Redis
 	name        string        // random as well, for the names of anonymous owners: it does not give the inbox away
@@ -83,15 +87,14 @@ type Client struct {
 	closing <-chan struct{}   // open's Done
 }
 
-// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster,
-// but not Ring. A decorator must embed one of go-redis' clients (see docs/operations.md). New does
-// no I/O.
+// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. New
+// does no I/O: whether Redis is there, Check tells. With nil, a Ring or a bad option it returns ErrInvalidOption. A
+// decorator must embed one of go-redis' clients (see docs/operations.md).
 //
-// rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is
-// called.
+// rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is called.
 //
-// A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method
-// apply". Pass it to NewLock, or to all locks of the client by Defaults(TTL(d)).
+// A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method apply". Pass it to
+// NewLock, or to all locks of the client by Defaults(TTL(d)).
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("relock: %w: the redis client is nil", ErrInvalidOption)
@@ -196,16 +199,17 @@ func isNil(rdb redis.UniversalClient) bool {
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 
-// NewLock returns a handle on the exclusive, reentrant lock of that name. It does no I/O and costs
-// nothing. A name has 1 to 512 bytes of UTF-8 without control characters. A bad name or option
-// makes every call on the handle fail.
+// NewLock returns a handle on the exclusive, reentrant lock of that name. It does no I/O and costs nothing. A name has
+// 1 to 512 bytes of UTF-8 without control characters. With a bad name or option every call on the handle returns
+// ErrInvalidName or ErrInvalidOption. The lock is a plain one, or with Fair a fair one.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(specLock, s))
 }
 
-// NewRWLock returns a handle on the read/write lock of that name. It does no I/O. A bad name or
-// option makes every call on the handle fail.
+// NewRWLock returns a handle on the read/write lock of that name, whose options are for both sides. It does no I/O. A
+// name has 1 to 512 bytes of UTF-8 without control characters. With a bad name or option, such as AtLeast or Weight,
+// every call on the handle returns ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	s := c.newSpec(name, wire.KindRW, wire.KindFairRW, opts)
 	w := c.newLock(name, c.shared(specWrite, s))
@@ -213,20 +217,19 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
 }
 
-// NewSemaphore returns a handle on the semaphore of that name, which has so many permits over all
-// processes. It does no I/O. A bad name, number or option makes every call on the handle fail.
+// NewSemaphore returns a handle on the semaphore of that name, which has so many permits over all processes, from 1 to
+// 2^31-1. It does no I/O. A bad name, number or option makes every call on the handle return ErrInvalidName or
+// ErrInvalidOption.
 //
-// Each hold uses one permit, or as many as its Weight. Each has its own lease and token: the
-// permits of a dead process come back when its lease ends. Permits are granted in order of request.
-// A large request is not overtaken by smaller ones. Further holds of a named owner use no further
-// permits.
+// Each hold uses one permit, or as many as its Weight. Each has its own lease and token: the permits of a dead process
+// come back when its lease ends. Permits are granted in order of request. A large request is not overtaken by smaller
+// ones. Further holds of a named owner use no further permits.
 //
-// Handles may differ in permits, for example while a new number is rolled out. Each call is judged
-// by the number of its own handle. A semaphore is a kind of its own, and always fair.
+// Handles may differ in permits, for example while a new number is rolled out. Each call is judged by the number of its
+// own handle. A semaphore is a kind of its own, and always fair.
 //
-// The holds that Unlock ends must all have one named owner, or all have none. Otherwise Lock
-// returns ErrOwnerMismatch, because nobody could tell which hold an Unlock ends. Holds of Acquire
-// and Do may have any owner.
+// The holds of one handle that Unlock ends must all have one named owner, or all have none. Otherwise Lock returns
+// ErrOwnerMismatch, because nobody could tell which hold an Unlock ends. Holds of Acquire and Do may have any owner.
 func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindSemaphore, wire.KindSemaphore, opts)
 	s.read = true
@@ -236,8 +239,9 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 	return c.newLock(name, c.shared(specSemaphore, s))
 }
 
-// NewElection returns an election. It does no I/O. A bad name or option makes every call fail. All
-// candidates must use the same name, and nothing else may use it.
+// NewElection returns an election whose leader holds the fair lock of that name. It does no I/O. The options are those
+// of NewLock. With a bad name or option Run and Leader return ErrInvalidName or ErrInvalidOption. All candidates must
+// use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
 	// Each term has a grant of its own, by whose token others know the terms apart.
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
@@ -292,23 +296,24 @@ func (c *Client) shared(at int, s spec) *spec {
 	return &own
 }
 
-// Once runs fn at most once in each interval of length every, over all processes that call it with
-// that name. ran says whether this call ran fn. Once is for work that every process starts on a
-// timer of its own. The intervals are counted by the server's clock, and begin at multiples of
-// every since 1970 in UTC: the processes' clocks may differ. every is from 1 ms to 366 days. All
-// calls of one name must use the same interval: a shorter one can run within a longer one.
+// Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
+// whether this call ran fn. Once is for work that every process starts on a timer of its own. The intervals are counted
+// by the server's clock, and begin at multiples of every since 1970 in UTC: the processes' clocks may differ. every is
+// from 1 ms to 366 days. All calls of one name must use the same interval: a shorter one can run within a longer one.
 //
-// Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does. It
-// returns (false, nil) if fn has already begun in this interval, or still runs since an earlier
-// one. An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps
-// it: then the next caller in the interval runs fn again. A call that fails before fn has begun
-// spends nothing. If Redis cannot be reached at that time, the client tells it later, until it is
-// shut down or closed.
+// Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
+// lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
+// Any other error with ran false says why nobody knows, such as ErrUnavailable. With ran true the error is fn's, joined
+// with that of the release.
 //
-// A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL
-// shorter than every keeps it from costing the next interval too. Once ignores the owner that ctx
-// names, so no call re-enters. Owner and AtLeast are ErrInvalidOption. If the server's clock steps
-// back, fn does not run again in the intervals that come again. ForceUnlock ends that wait.
+// An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps it: then the next caller
+// in the interval runs fn again. A call that fails before fn has begun spends nothing. If Redis cannot be reached at
+// that time, the client tells it later, until it is shut down or closed.
+//
+// A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL shorter than every
+// keeps it from costing the next interval too. Once ignores the owner that ctx names, so no call re-enters. Owner and
+// AtLeast are ErrInvalidOption. If the server's clock steps back, fn does not run again in the intervals that come
+// again. ForceUnlock ends that wait.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -326,15 +331,14 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	return true, h.once(ctx, fn)
 }
 
-// Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms,
-// under the same token. A ticket works once. If two calls use it at the same time, one of them gets
-// the hold. Resume returns ErrLost if the ticket was used, if its time is over, or if somebody
-// removed the hold. A text that is not a ticket is ErrInvalidOption. So is
-// a ticket of a client with another KeyPrefix, which is not used up by that.
+// Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms, under the same token.
+// A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume returns ErrLost if the
+// ticket was used, if its time is over, or if somebody removed the hold. A text that is not a ticket is
+// ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
 //
-// From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold
-// keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may have
-// been used: its hold is then released.
+// From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold keeps the name that
+// was made for it. Resume does not wait for others. If ctx ends before Redis has answered, the ticket may have been
+// used: its hold is then released.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
@@ -388,16 +392,16 @@ func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error]
 // checkName is the lock that Check asks about. It is never taken.
 const checkName = "relock-check"
 
-// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It returns
-// nil if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what locks need, and
-// the client must hear a message that it publishes to itself. Else the error says what is wrong and what to do.
+// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It returns nil
+// if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what locks need, and the
+// client must hear a message that it publishes to itself. Else the error says what is wrong and what to do.
 //
-// If Redis does not answer, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first, it is also
-// ctx's error. A closing client returns ErrClosed. Without a deadline in ctx, Check gives up after 5 seconds.
+// If Redis does not answer, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first, it is also ctx's
+// error. A closing client returns ErrClosed. Without a deadline in ctx, Check gives up after 5 seconds.
 //
 // Check takes no lock and stores nothing. The client stays subscribed, as locks need it. The first success costs two
-// scripts and a subscription, and every later one a script, so a probe may call it every second. What fails is tried
-// up to three times. In a Cluster, Check asks one of the primaries. Of replicas it asks only whether the user may run
+// scripts and a subscription, and every later one a script, so a probe may call it every second. What fails is tried up
+// to three times. In a Cluster, Check asks one of the primaries. Of replicas it asks only whether the user may run
 // WAIT, if Defaults has Replicas.
 func (c *Client) Check(ctx context.Context) error {
 	if c.unmade() {
@@ -444,10 +448,11 @@ func (c *Client) check(ctx context.Context) error {
 	return failed(within, err, c.clock.Now(), began)
 }
 
-// Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still
-// succeed. When the last hold is released, the client closes. If ctx ends before that, Shutdown
-// returns ctx's error and says how many holds are left, and of which locks. The client goes on
-// waiting for them. Call Close to end it then.
+// Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still succeed. When the last
+// hold is released and Redis has confirmed the releases, the client closes, and Shutdown returns nil. It does not wait
+// for holds that are lost. If ctx ends before that, Shutdown returns ctx's error and says how many holds are left, and
+// of which locks. The client goes on waiting for them. Call Close to end it then. Shutdown may be called again, and
+// after Close it returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
@@ -493,14 +498,14 @@ const closeGrace = 250 * time.Millisecond
 // logGrace is how long Close waits for the handler of the logger.
 const logGrace = 100 * time.Millisecond
 
-// Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters
-// get ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close
-// still tells Redis which locks were unlocked and which waiters left.
+// Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters and new calls get
+// ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close still tells Redis which
+// locks were unlocked and which waiters left.
 //
-// Close returns when the client's goroutines have ended. A goroutine that waits for a silent server
-// ends by the redis client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms
-// at most, and drops what is not logged by then. Close must not be called from a hook. A second Close
-// waits for the first and does nothing else. Close returns nil for every Client that New has made.
+// Close returns when the client's goroutines have ended. A goroutine that waits for a silent server ends by the redis
+// client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms at most, and drops what is not logged
+// by then. Close must not be called from a hook. A second Close waits for the first and does nothing else. Close
+// returns nil for every Client that New has made.
 func (c *Client) Close() error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

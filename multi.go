@@ -14,14 +14,12 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Multi is several locks that are held together, all or none. It is a Locker, and goroutines may
-// share it.
+// A Multi is several locks that are held together, all or none. It is a Locker, and goroutines may share it.
 //
-// The locks are taken one after the other in the order of their keys, which is the same in every
-// process. So Multis never wait for each other in a circle, whatever locks they share. A caller
-// that already holds one of the locks, or takes single locks in another order, is not protected.
-// While it waits for one lock, a Multi holds those before it. The locks may be of several kinds and
-// of several clients, also on servers of their own.
+// The locks are taken one after the other in the order of their keys, which is the same in every process. So Multis
+// never wait for each other in a circle, whatever locks they share. A caller that already holds one of the locks, or
+// takes single locks in another order, is not protected. While it waits for one lock, a Multi holds those before it.
+// The locks may be of several kinds and of several clients, also on servers of their own.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -31,9 +29,9 @@ type Multi struct {
 
 var _ Locker = (*Multi)(nil)
 
-// NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil, or with one
-// name twice, every call returns ErrInvalidOption. With a bad handle every call returns that
-// handle's error.
+// NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil, or with one name twice, every call
+// returns ErrInvalidOption. With a bad handle every call returns that handle's error. The order of the arguments does
+// not matter.
 func NewMulti(locks ...*Lock) *Multi {
 	if err := together(locks); err != nil {
 		return &Multi{err: err}
@@ -52,15 +50,16 @@ func (m *Multi) usable() error {
 	return m.err
 }
 
-// Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds. If it fails,
-// the caller holds none of them.
+// Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds: if it ends first, Lock returns
+// its error. If Lock fails, the caller holds none of the locks.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }
 
-// TryLock is Lock for at most the given time, which is for all the locks together. It returns
-// (false, nil) if one of them was taken. With a wait of zero or less it makes one attempt for each.
-// To give back what it has taken, it may need a tenth of a second more.
+// TryLock is Lock for at most the given time, which is for all the locks together. It returns (false, nil) if one of
+// them was taken. It returns an error if ctx ended or Redis did not answer. Unless it returns true, the caller holds
+// none. With a wait of zero or less it makes one attempt for each. To give back what it has taken, it may need a tenth
+// of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return tryResult(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }
@@ -72,10 +71,10 @@ func (m *Multi) noted(h *MultiHold, err error) error {
 	return err
 }
 
-// Unlock ends what one Lock or TryLock has taken: a lost hold first, else the newest, or the
-// oldest if all the locks are reading sides and semaphores. Each success needs exactly one
-// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, and otherwise what
-// MultiHold.Release does.
+// Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. If there are several, a lost one goes
+// first, else the newest, or the oldest if all the locks are reading sides and semaphores. Each success needs exactly
+// one Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost,
+// and ErrUnconfirmed if Redis did not answer.
 func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
 		return err
@@ -87,13 +86,15 @@ func (m *Multi) Unlock() error {
 	return h.leave()
 }
 
-// Acquire is Lock, but returns the holds. The caller must end them with Release.
+// Acquire is Lock, but returns the holds as one MultiHold: it waits for all the locks until ctx ends. The caller must
+// end them with Release, also after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 	return m.acquire(ctx, func() error { return ended(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
 }
 
-// TryAcquire is TryLock, but returns the holds, or ErrNotAcquired. The caller must end the holds
-// with Release.
+// TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
+// loss. If one of the locks was taken for the whole wait, the error is ErrNotAcquired, and the caller holds none. With
+// a wait of zero or less it makes one attempt for each.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 	return m.try(ctx, wait, manner{})
 }
@@ -160,12 +161,16 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 	return h, nil
 }
 
-// Do runs fn while it holds all the locks, like Lock.Do.
+// Do acquires all the locks, runs fn, and releases them. If they cannot be acquired, fn does not run, and Do returns
+// that error. fn's context ends when the first of them is lost, with ErrLost as its cause. Do returns fn's error joined
+// with that of the release, which is ErrLost after a loss. A panic of fn releases the locks and goes on.
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, m.Acquire, fn)
 }
 
-// TryDo is Do for at most the given wait. ran says whether fn ran.
+// TryDo is Do, but waits for at most the given time for all the locks together. ran says whether fn ran. If one of the
+// locks was taken for the whole wait, TryDo returns (false, nil). With ran true the error is fn's, joined with that of
+// the release. A wait of zero or less makes one attempt for each lock.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 		return m.try(ctx, wait, manner{quiet: true})
@@ -193,9 +198,9 @@ func together(locks []*Lock) error {
 // undoTime is how long a failed try may take, after its wait, to give back what it holds.
 const undoTime = 100 * time.Millisecond
 
-// A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost
-// when the first of them is lost. The others are held until its Release. Its methods may be called
-// from any goroutine.
+// A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost when the first of them
+// is lost. The others are held until its Release, which it needs also after a loss. Its methods may be called from any
+// goroutine.
 type MultiHold struct {
 	holds []*Hold // in the order of the locks' keys
 
@@ -215,8 +220,9 @@ func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
 
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
 
-// Release ends all the holds, and tells Redis of all of them at once. It returns nil if all were
-// held until now. Otherwise it joins what Hold.Release returned for each hold that was not.
+// Release ends all the holds, and tells Redis of all of them at once. It returns nil if all were held until now.
+// Otherwise it joins the error of each hold that was not: ErrLost, or ErrUnconfirmed if Redis did not answer. A second
+// Release returns ErrNotHeld.
 func (h *MultiHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -248,8 +254,8 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	}
 }
 
-// Err returns nil while every hold is trusted, ErrLost if one was lost, and ErrNotHeld after the
-// Release. It is judged by the clock, as Hold.Err is.
+// Err returns nil while every hold is trusted, ErrLost once one was lost, and ErrNotHeld after the Release. It is
+// judged by the clock at the call, and does no I/O.
 func (h *MultiHold) Err() (err error) {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -265,8 +271,8 @@ func (h *MultiHold) Err() (err error) {
 	return err
 }
 
-// Lost returns a channel that is closed when the first of the holds is lost. It stays open if they
-// are released in time.
+// Lost returns a channel that is closed when the first of the holds is lost. It stays open if they are released in
+// time. Every call returns the same channel.
 func (h *MultiHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -291,8 +297,8 @@ func (h *MultiHold) Lost() <-chan struct{} {
 	return h.lost
 }
 
-// TrustedUntil returns the earliest TrustedUntil of the holds. It is the zero time once one is lost
-// or released.
+// TrustedUntil returns the earliest TrustedUntil of the holds: until then nobody can be granted one of the locks,
+// unless somebody removes a hold. Each renewal moves it. It is the zero time once one is lost or released.
 func (h *MultiHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}
@@ -304,8 +310,8 @@ func (h *MultiHold) TrustedUntil() time.Time {
 	return quorum.Trust(len(untils), untils)
 }
 
-// Context returns a context that ends when one of the holds is lost, when they are released, or
-// when parent ends. After a loss its cause is ErrLost.
+// Context returns a context that ends when one of the holds is lost, when they are released, or when parent ends. After
+// a loss its cause is ErrLost, and after a release ErrNotHeld. It has the values of parent.
 func (h *MultiHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -316,7 +322,8 @@ func (h *MultiHold) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Tokens returns the fencing token of each hold by the name of its lock.
+// Tokens returns the fencing token of each hold, by the name of its lock. Compare a token with those of the same name
+// only. The map is the caller's.
 func (h *MultiHold) Tokens() map[string]int64 {
 	if h.unmade() {
 		return nil

@@ -10,19 +10,17 @@ import (
 // maxRest bounds how long a name may rest.
 const maxRest = 366 * 24 * time.Hour
 
-// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the
-// hold ends sooner. After the hold nobody holds the name: it rests. AtLeast is for a job that is
-// shorter than the difference between the clocks of the processes that start it. d is from 1 ms to
-// 366 days.
+// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the hold ends sooner.
+// After the hold nobody holds the name: it rests. AtLeast is for a job that is shorter than the difference between the
+// clocks of the processes that start it. d is from 1 ms to 366 days.
 //
-// Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is
-// taken, and Info says for how long. d is counted from the grant, so a re-entry changes nothing.
-// After its last hold the owner is kept out like everybody else. A hold that its call could not
-// return, for example because ctx ended, leaves no rest. ForceUnlock ends a rest. Such a lock is
-// not passed on within a process. Only exclusive locks (NewLock) can rest, so Defaults does not
-// take this option.
+// Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
+// for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
+// like everybody else. A hold that its call could not return, for example because ctx ended, leaves no rest.
+// ForceUnlock ends a rest. Such a lock is not passed on within a process.
 //
-// If the server's clock steps back, the name rests longer by that step.
+// Only locks of NewLock can rest: other kinds return ErrInvalidOption, and so does Defaults. If the server's clock
+// steps back, the name rests longer by that step.
 func AtLeast(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.Rest = room.Rest{For: d}

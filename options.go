@@ -14,14 +14,12 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// LocalReentry answers a nested acquisition by the same owner in this client without a command. The
-// outer hold must be trusted, of the same mode, and renewed by the watchdog. Its TTL must be as
-// long, and as many replicas must have it. Redis then counts the outer holds only, and so do Info
-// and other processes. The lock is released in Redis when the last hold ends in this client, in any
-// order.
+// LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
+// must be trusted, of the same mode (read or write), and renewed by the watchdog. Its TTL must be as long, and as many
+// replicas must have it. Otherwise, and for a nested NoWatchdog or MaxHold, Redis is asked as without the option.
 //
-// A nested acquisition asks Redis, as without the option, if it has a longer TTL, more Replicas,
-// NoWatchdog or MaxHold. It also asks if the outer hold was not renewed in time.
+// Redis counts the outer holds only, and so do Info and other processes. The lock is released in Redis when the last
+// hold ends in this client, in any order. Calls without an owner are not changed.
 func LocalReentry() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Local = true
@@ -29,15 +27,14 @@ func LocalReentry() LockOption {
 	})
 }
 
-// Replicas makes a hold count only after n replicas of the server have acknowledged it, and each
-// renewal too. A failover to one of them does not grant the lock again while the hold is trusted.
-// If too few replicas answer within timeout, the grant is undone, and the call returns ErrReplicas,
-// TryLock too. A renewal that too few acknowledge extends nothing, so the hold is lost when its
-// last acknowledged lease ends.
+// Replicas makes a hold count only after n replicas of the server have acknowledged it, and each renewal too. A
+// failover to one of them does not grant the lock again while the hold is trusted. If too few replicas answer within
+// timeout, the grant is undone, and the call returns ErrReplicas at once, TryLock too. A renewal that too few
+// acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
 //
-// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis
-// client's ReadTimeout. A failover to a replica that was not among the n, or that lost its data,
-// can still lose the lock: see docs/guarantees.md.
+// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout. A
+// failover to a replica that was not among the n, or that lost its data, can still lose the lock: see
+// docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		if n < 1 || n > maxReplicas {
@@ -131,10 +128,12 @@ const (
 	defaultTokenKeep      = 10 * time.Minute
 )
 
-// An Option sets up a Client.
+// An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
+// ErrInvalidOption if one is nil or out of its bounds.
 type Option interface{ apply(*config) error }
 
-// A LockOption sets up the locks of one handle, or with Defaults those of a client.
+// A LockOption sets up what one handle asks for, as an argument of NewLock and its like. With Defaults it is for all
+// locks of a client. If one is nil or out of its bounds, every call on the handle returns ErrInvalidOption.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error
@@ -225,9 +224,9 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client that does not set them itself. Owner is not
-// allowed: one owner for a whole process would switch exclusion off within it. Weight and AtLeast
-// are not allowed, because they are not for every kind of lock.
+// Defaults sets options for every lock of the client. What a handle sets itself comes first. New returns
+// ErrInvalidOption if Owner, Weight or AtLeast is among them. One owner for a whole process would switch exclusion off
+// within it, and the others are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -245,10 +244,9 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix sets the beginning of every key and channel name, by default "relock". Clients with
-// different prefixes have different locks, and an access list by prefix keeps tenants apart. A
-// prefix has 1 to 128 bytes of UTF-8 without control characters, braces and the characters of Redis
-// patterns.
+// KeyPrefix sets the beginning of every key and channel name in Redis, by default "relock". Clients with different
+// prefixes have different locks, and an access list by prefix keeps tenants apart. A prefix has 1 to 128 bytes of UTF-8
+// without control characters and without { } * ? [ ] and \.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {
@@ -259,8 +257,9 @@ func KeyPrefix(prefix string) Option {
 	})
 }
 
-// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed. The default is 5 s,
-// and the bounds are 1 ms and 1 h. The client goes on trying after that, until the lease ends.
+// ReleaseTimeout bounds how long Unlock, Release and the end of a Do wait for Redis before they return ErrUnconfirmed.
+// The default is 5 s, and the bounds are 1 ms and 1 h. The hold has ended for its caller then. The client goes on
+// telling Redis, until the lease ends.
 func ReleaseTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.releaseTimeout = d
@@ -268,9 +267,9 @@ func ReleaseTimeout(d time.Duration) Option {
 	})
 }
 
-// TokenKeep sets how long a lock's token counter stays in Redis after the last holder's lease. The
-// default is 10 min, and the bounds are 1 min and 24 h. The counter keeps tokens growing if the
-// server's clock steps back by less than this. Each name that was used costs memory for that time.
+// TokenKeep sets how long a lock's token counter stays in Redis after the last holder's lease. The default is 10 min,
+// and the bounds are 1 min and 24 h. The counter keeps tokens growing if the server's clock steps back by less than
+// this. Each name that was used costs memory in Redis for that time.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d
@@ -278,14 +277,13 @@ func TokenKeep(d time.Duration) Option {
 	})
 }
 
-// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits
-// for itself. By default nothing is logged.
+// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits for itself. By default
+// nothing is logged. nil is ErrInvalidOption.
 //
-// The library calls the logger's handler on a goroutine of its own, so a handler that is slow or
-// hangs delays no lock. The handler gets the records in order and one at a time, with the level and
-// the context of the call. Up to 1,024 records wait for it. Later ones are dropped and counted in
-// one warning. Records can come after the call that logged them has returned. Close waits for them
-// for 100 ms at most. It cannot end a goroutine that is stuck in a handler.
+// The library calls the logger's handler on a goroutine of its own, so a handler that is slow or hangs delays no lock.
+// The handler gets the records in order and one at a time, with the level and the context of the call. Up to 1,024
+// records wait for it. Later ones are dropped and counted in one warning. Records can come after the call that logged
+// them has returned. Close waits for them for 100 ms at most. It cannot end a goroutine that is stuck in a handler.
 func Logger(l *slog.Logger) Option {
 	return option(func(c *config) error {
 		if l == nil {
@@ -296,16 +294,16 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the
-// server of the lock's slot, while plain pub/sub sends it to all servers. The client has a
-// subscription for each lock, or hash tag, that it waits for, and one connection for those of a
-// server. Clients with and without the option wake each other.
+// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the server of the lock's
+// slot, while plain pub/sub sends it to all servers. The client has a subscription for each lock, or hash tag, that it
+// waits for, and one connection to each server for them. Clients with and without the option wake each other.
 //
-// Scripts then publish only in the slot of their keys. Some hosted servers allow no more than that:
-// docs/servers.md lists them.
+// Scripts then publish only in the slot of their keys. Some hosted servers allow no more than that: docs/servers.md
+// lists them.
 //
-// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that ForceUnlock ends
-// learns of it at its next renewal, unless its client waits for the same lock.
+// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that ForceUnlock ends learns of it at its
+// next renewal, unless its client waits for the same lock. New returns ErrInvalidOption if a decorator hides the type
+// of the redis client.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true
@@ -313,10 +311,9 @@ func ShardedPubSub() Option {
 	})
 }
 
-// WhoHolds makes errors of waits that ended without the lock say who holds it: owner, label, for
-// how long, and when the lease ends. Such a call asks Redis once more, which takes a round trip,
-// and at most 100 ms. TryLock, TryDo and Once do not ask when they return no error. Errors of a
-// QuorumLock do not say it.
+// WhoHolds makes the text of errors say who holds the lock, if a wait ended without it: owner, label, for how long, and
+// when the lease ends. Such a call asks Redis once more, which takes a round trip, and at most 100 ms. TryLock, TryDo
+// and Once do not ask when they return no error. Errors of a QuorumLock do not say it.
 func WhoHolds() Option {
 	return option(func(c *config) error {
 		c.whoHolds = true
@@ -341,9 +338,9 @@ func Label(text string) Option {
 	})
 }
 
-// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is
-// 30 s, and the bounds are 100 ms and 24 h. The watchdog renews the lease every third of the TTL. A
-// short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s. d is whole
+// milliseconds from 100 ms to 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. A short
+// lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d

@@ -15,9 +15,9 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Quorum makes locks that are held on a majority of independent primaries, so that no lock is
-// lost if a minority of them fails. It does not protect from pauses, from clocks, and from
-// primaries that restart at once without their data: see docs/guarantees.md.
+// A Quorum makes locks that are held on a majority of independent primaries, so that no lock is lost if a minority of
+// them fails. It does not protect from pauses, from clocks, and from primaries that restart at once without their data:
+// see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which all contenders acquire them
 	leaving leaving.Book
@@ -27,10 +27,9 @@ type Quorum struct {
 	splits, entries atomic.Int64
 }
 
-// NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the
-// caller's, who closes them. Fewer than two clients, nil, or one client twice is ErrInvalidOption.
-// All processes must name the primaries in the same order. Clients of one server are found by the
-// first calls, which return ErrInvalidOption.
+// NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the caller's, who closes
+// them. Fewer than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in
+// the same order. Clients of one server are found by the first calls of its locks, which return ErrInvalidOption.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -43,7 +42,9 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 	return &Quorum{clients: slices.Clone(clients)}, nil
 }
 
-// NewLock returns a handle, as Client.NewLock does. On each primary the lock is a fair one.
+// NewLock returns a handle on the exclusive lock of that name, on a majority of the primaries. It does no I/O. On each
+// primary the lock is a fair one. The options are those of Client.NewLock: with a bad name or option every call returns
+// ErrInvalidName or ErrInvalidOption.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name, quorum: q}
 	if q == nil || len(q.clients) == 0 {
@@ -107,9 +108,9 @@ func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 	return nil
 }
 
-// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a
-// Locker. A named owner re-enters. It has no conditions, its holds cannot be detached, and
-// FromContext does not find them: give the token to code that needs it.
+// A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a Locker, and goroutines
+// may share it. Without an owner each acquisition excludes every other. A named owner re-enters. It has no conditions,
+// its holds cannot be detached, and FromContext does not find them: give the token to code that needs it.
 //
 // Hooks of the clients are called for each primary, on goroutines of their own.
 type QuorumLock struct {
@@ -192,23 +193,25 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 	return lost, freed, err
 }
 
-// Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold.
-// As of Lock.Lock, a handle has the holds of one majority at a time: if another is granted to
-// the handle, the older hold is lost, and the call waits until that hold has been unlocked.
+// Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
+// returns its error. While too few primaries answer, Lock goes on asking. As of Lock.Lock, a handle has the holds of
+// one majority at a time: if another is granted to the handle, the older hold is lost, and the call waits until that
+// hold has been unlocked.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns (false, nil) if a majority of the
-// primaries answered, and said that the lock is taken. If too few answered, that is an error. With
-// a wait of zero or less it makes one attempt.
+// TryLock is Lock for at most the given time. It returns (false, nil) if a majority of the primaries answered, and said
+// that the lock is taken. If too few answered, that is an error. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
 	return tryResult(err)
 }
 
-// Unlock ends the hold of one Lock or TryLock: a lost hold first, else the newest.
+// Unlock ends the hold of one Lock or TryLock of this handle: a lost hold first, else the newest. It returns ErrNotHeld
+// if there is none, ErrLost if the hold was lost, and ErrUnconfirmed if too few primaries confirmed it in time. Each
+// success needs exactly one Unlock, also after a loss.
 func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err
@@ -220,13 +223,15 @@ func (l *QuorumLock) Unlock() error {
 	return lockError(l.name, h.majority.Release())
 }
 
-// Acquire is Lock, but returns the hold. The caller must end it with Release.
+// Acquire is Lock, but returns the hold: it waits for a majority until ctx ends. The caller must end the hold with
+// Release, also after a loss.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired. The caller must end the hold with
-// Release.
+// TryAcquire is TryLock, but returns the hold, which the caller must end with Release. If a majority said that the lock
+// is taken, the error is ErrNotAcquired. If too few primaries answered, it is another error. With a wait of zero or
+// less it makes one attempt.
 func (l *QuorumLock) TryAcquire(ctx context.Context, wait time.Duration) (*QuorumHold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -241,17 +246,21 @@ func (l *QuorumLock) try(ctx context.Context, wait time.Duration, m manner) (*Qu
 	return l.acquire(bounded, m)
 }
 
-// Do runs fn while it holds the lock, like Lock.Do.
+// Do acquires the lock, runs fn, and releases it. If it cannot be acquired, fn does not run, and Do returns that error.
+// fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the
+// release, which is ErrLost after a loss. A panic of fn releases the lock and goes on.
 func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
-// TryDo is Do for at most the given wait. ran says whether fn ran.
+// TryDo is Do, but waits for the lock for at most the given time. ran says whether fn ran. If the lock was taken, TryDo
+// returns (false, nil). If too few primaries answered, that is an error. With ran true the error is fn's, joined with
+// that of the release. A wait of zero or less makes one attempt.
 func (l *QuorumLock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, l.TryAcquire, fn)
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (l *QuorumLock) Name() string {
 	if l == nil {
 		return ""
@@ -259,7 +268,8 @@ func (l *QuorumLock) Name() string {
 	return l.name
 }
 
-// HoldCount returns the number of live holds of this handle, judged by the clock.
+// HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
+// the clock. It does no I/O.
 func (l *QuorumLock) HoldCount() int {
 	if l == nil {
 		return 0
@@ -267,10 +277,12 @@ func (l *QuorumLock) HoldCount() int {
 	return l.register.Live()
 }
 
-// Token returns the fencing token of the newest hold of this handle, or 0.
+// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
+// Without one it returns 0.
 func (l *QuorumLock) Token() int64 { return l.newest().Token() }
 
-// Lost returns the Lost channel of the newest hold of this handle, or nil.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
+// returns nil without one.
 func (l *QuorumLock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -336,8 +348,9 @@ type QuorumHold struct {
 
 func (h *QuorumHold) leave() error { return h.Release() }
 
-// Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. After a loss its cause is ErrLost.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
+// cause is ErrLost, and after a release ErrNotHeld. Its Err is judged by the clock at the call. It has the values of
+// parent.
 func (h *QuorumHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -350,8 +363,8 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
 
-// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld after the
-// release. It is judged by the clock, as Hold.Err is.
+// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld after the release. It is judged
+// by the clock at the call, and does no I/O.
 func (h *QuorumHold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -359,8 +372,8 @@ func (h *QuorumHold) Err() error {
 	return lockError(h.lock.name, h.majority.Err())
 }
 
-// TrustedUntil returns the instant until which no other process can get the lock, as things stand.
-// It is the zero time once the hold is lost or released.
+// TrustedUntil returns the instant until which no other owner can get a majority, unless somebody removes the hold
+// there. Renewals move it. It is the zero time once the hold is lost or released.
 func (h *QuorumHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}
@@ -368,7 +381,8 @@ func (h *QuorumHold) TrustedUntil() time.Time {
 	return h.majority.TrustedUntil()
 }
 
-// Lost returns a channel that is closed when the hold is lost.
+// Lost returns a channel that is closed when the hold is lost: no majority of the primaries has it any more. It stays
+// open if the hold is released in time.
 func (h *QuorumHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -376,13 +390,14 @@ func (h *QuorumHold) Lost() <-chan struct{} {
 	return h.majority.Lost()
 }
 
-// Token returns the fencing token, which is larger than that of every earlier grant of the name.
+// Token returns the fencing token, which is larger than that of every earlier grant of the name, whichever primaries
+// were in the majorities. Re-entries share it. It does not change.
 func (h *QuorumHold) Token() int64 {
 	token, _ := h.elected()
 	return token
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (h *QuorumHold) Name() string {
 	if h.unmade() {
 		return ""
@@ -390,8 +405,8 @@ func (h *QuorumHold) Name() string {
 	return h.lock.name
 }
 
-// Owner returns the owner's name: the given one, or a generated one that the primary shows whose
-// token the hold has.
+// Owner returns the owner's name, as Info of a primary shows it: the given one, or a generated one that begins with
+// "~". Of a generated one only the primary whose token the hold has shows the same name.
 func (h *QuorumHold) Owner() string {
 	_, owner := h.elected()
 	return owner
@@ -405,9 +420,9 @@ func (h *QuorumHold) elected() (token int64, owner string) {
 	return h.majority.Token()
 }
 
-// Release ends the hold. It returns nil if the hold was held until now, ErrLost if it was lost
-// earlier, and ErrNotHeld if it was released before. It returns ErrUnconfirmed if too few primaries
-// confirmed it within the ReleaseTimeout for anybody else to get the lock.
+// Release ends the hold. It returns nil if the hold was held until now, ErrLost if it was lost earlier, and ErrNotHeld
+// if it was released before. It returns ErrUnconfirmed if too few primaries confirmed it within the ReleaseTimeout for
+// anybody else to get the lock. The clients go on telling them.
 func (h *QuorumHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)

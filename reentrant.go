@@ -15,16 +15,14 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Lock is a handle on the exclusive, reentrant lock of one name, on one side of a read/write
-// lock, or on a semaphore. Any number of handles, in any number of processes, stand for the same
-// lock. A handle costs nothing, and goroutines may share it.
+// A Lock is a handle on the exclusive, reentrant lock of one name, on one side of a read/write lock, or on a semaphore.
+// Any number of handles, in any number of processes, stand for the same lock. A handle costs nothing, and goroutines
+// may share it. A nil or zero Lock returns ErrInvalidOption.
 //
-// Without an owner, each acquisition excludes every other, as with sync.Mutex. That includes one by
-// the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of
-// their holds needs its own Unlock, in any order.
-//
-// In one process, the next holder sees after Lock what a holder wrote before Unlock, as with a sync.Mutex. Between
-// processes only the order is guaranteed.
+// Without an owner, each acquisition excludes every other, as with sync.Mutex. That includes one by the same goroutine
+// or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs its own Unlock, in
+// any order. In one process, the next holder sees after Lock what a holder wrote before Unlock. Between processes only
+// the order is guaranteed.
 type Lock struct {
 	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
@@ -33,51 +31,55 @@ type Lock struct {
 	holds holdList   // not yet unlocked
 }
 
-// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
-// first, Lock returns its error. A ctx that is done at the call fails even if the lock is free.
+// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
+// error. A ctx that is done at the call fails even if the lock is free. While Redis does not answer, Lock goes on
+// asking: if ctx ends then, the error is also ErrUnavailable. ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch,
+// ErrReplicas and ErrUpgrade end the wait at once.
 //
-// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits
-// until that hold has been unlocked. The owner whose hold it was gets ErrLost at once. Redis may grant the lock
-// again before the loss is known here. Then the older hold is lost at that instant, and the new grant goes to the
-// next waiter. So an Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must
-// not wait for each other's Unlock need a handle each.
+// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits until
+// that hold has been unlocked. The owner whose hold it was gets ErrLost at once. Redis may grant the lock again before
+// the loss is known here. Then the older hold is lost at that instant, and the new grant goes to the next waiter. So an
+// Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must not wait for each
+// other's Unlock need a handle each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns (false, nil) if the lock was taken the
-// whole time: Redis said so at least once, or another hold of this client shows it.
+// TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
+// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
+// client shows it. An error means that ctx ended, or that nobody knows. If Redis did not answer once within the wait,
+// it is ErrUnavailable. It is ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of
+// Lock.
 //
-// An error means that ctx ended, or that nobody knows: Redis did not answer once within the wait,
-// or answered with an error. It is ErrLost if a lost hold of the handle must be unlocked first.
-//
-// With a wait of zero or less it makes one attempt, which takes a third of the TTL, but no longer than 2 s. With
+// With a wait of zero or less it makes one attempt. That takes a third of the TTL at most, and no longer than 2 s. With
 // Replicas it may take their timeout and a twelfth of the TTL. With a very short TTL it may take 100 ms.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	return tryResult(err)
 }
 
-// Acquire is Lock, but returns the hold. The caller must end it with Release.
+// Acquire is Lock, but returns the hold: it waits until ctx ends, and returns the same errors. The caller must end the
+// hold with Release, also after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired. The caller must end the hold with
-// Release.
+// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If the lock was
+// taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. With a wait of
+// zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, manner{})
 }
 
-// Unlock ends one hold of this handle: a lost one first, else the newest. Of a reading side or
-// a semaphore, on which several grants hold at once, it is the oldest. Unlock ends a hold that
-// Acquire returned or Do has only if there is no other. Each success of Lock needs exactly one
-// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if the hold
-// was lost before, and ErrUnconfirmed if Redis did not answer within the ReleaseTimeout.
+// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. Of a reading
+// side or a semaphore, on which several grants hold at once, it is the oldest. Unlock ends a hold that Acquire returned
+// or Do has only if there is no other. Each success needs exactly one Unlock, also after a loss.
 //
-// If the handle has no hold but one whose owner waits on a condition, Unlock returns ErrNotHeld,
-// and that hold has ended: the wait returns without it.
+// Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
+// hold. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
+// client goes on telling Redis. If the handle has no hold but one whose owner waits on a condition, Unlock returns
+// ErrNotHeld, and that hold has ended: the wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -111,22 +113,24 @@ func (l *Lock) Unlock() error {
 	return nil
 }
 
-// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
-// cause. It names the same owner as ctx, or none. Do returns fn's error joined with that of the
-// release, which is always ErrLost after a loss. If fn panics or calls runtime.Goexit, Do releases
-// the lock and the panic goes on.
+// Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
+// returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. It names the same owner as
+// ctx, or none. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. If fn
+// panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
-// TryDo is Do for at most the given wait. ran says whether fn ran.
+// TryDo is Do, but waits for the lock as TryLock does. ran says whether fn ran. If the lock was taken for the whole
+// wait, TryDo returns (false, nil). Another error with ran false says why the lock was not acquired. With ran true the
+// error is fn's, joined with that of the release. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
 		return l.try(ctx, wait, manner{quiet: true})
 	}, fn)
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (l *Lock) Name() string {
 	switch {
 	case l.unmade():
@@ -137,10 +141,12 @@ func (l *Lock) Name() string {
 	return key.Name(l.c.cfg.prefix, l.hash)
 }
 
-// HoldCount returns the number of live holds of this handle, judged by the clock.
+// HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
+// the clock. Holds of Acquire and Do count too. It does no I/O.
 func (l *Lock) HoldCount() int { return l.judge() }
 
-// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, or 0.
+// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
+// Without one it returns 0.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token()
@@ -148,7 +154,8 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the Lost channel of the newest hold of this handle that is not yet unlocked, or nil.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
+// returns nil without one. A later hold has another channel.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -156,11 +163,11 @@ func (l *Lock) Lost() <-chan struct{} {
 	return nil
 }
 
-// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind.
-// More than 250 readers are read in pages, between which others may come and go. A reader that
-// holds all the time is in it, once. A hold that is renewed between two pages may count twice among
-// an owner's Holds. Labels that this client has not read before are read after that. If they are
-// not answered within a second they are "".
+// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind. A free lock has no
+// Holders. If Redis does not answer three times, or until ctx ends, the error is ErrUnavailable. More than 250 readers
+// are read in pages, between which others may come and go. A reader that holds all the time is in it, once. A hold that
+// is renewed between two pages may count twice among an owner's Holds. Labels that this client has not read before are
+// read after that. If they are not answered within a second they are "".
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := readInfo(ctx, l)
 	if err != nil {
@@ -170,8 +177,8 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// Waiters reads the queue from Redis, in its order. A queue longer than 500 is
-// read in pages, between which it may move on.
+// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. A queue longer
+// than 500 is read in pages, between which it may move on. If Redis does not answer, the error is ErrUnavailable.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
@@ -191,35 +198,33 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// ForceUnlock ends every grant that the lock has now. If nobody holds the lock, it ends the rest of its name
-// (AtLeast, Once). It reports whether there was one. The holders are told at once, or notice it at their next
-// renewal. Until then they may work beside the next holder: only the fencing token protects against that. Use it
-// when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
+// ForceUnlock ends every grant that the lock has now, in any process. If nobody holds the lock, it ends the rest of its
+// name (AtLeast, Once). It reports whether there was a grant or a rest. The next waiter gets the lock. The holders are
+// told at once, or notice it at their next renewal: their holds are lost. Until then they may work beside the next
+// holder: only the fencing token protects against that. Use it when a holder is known to be gone. To end what Info
+// showed and nothing else, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
 }
 
-// ForceUnlockHolder ends the grant of one holder, as Info showed it, and changes nothing else. Other readers and
-// other holders of permits keep theirs, and the queue keeps its order. The next waiter gets the lock if it may
-// have it. The holder is told as with ForceUnlock.
+// ForceUnlockHolder ends the grant of one holder, as Info showed it, with all its holds in every process. Nothing else
+// changes: other readers and other holders of permits keep theirs, and the queue keeps its order. The next waiter gets
+// the lock if it may have it. The holder is told at once, or notices at its next renewal that its hold is lost.
 //
-// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares
-// the grant and ends it in one step, so a grant that began after the one that was seen is
-// safe. An owner's grant ends with all its holds, in every process. With the owner alone, or
-// the token alone, the grant is looked up first.
-//
-// It returns false if that holder does not hold the lock any more, and ErrInvalidOption if h
-// has neither an owner nor a token. If Redis did not answer the first request, the grant may have
-// ended by itself before the second: then the result is true all the same.
+// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the grant and ends it in
+// one step, so a grant that began after the one that was seen is safe. It returns true if it ended the grant, and false
+// if that holder does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. If
+// Redis did not answer the first request, the grant may have ended by itself before the second: then the result is true
+// all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	ended, err := forceHolder(ctx, l, h)
 	return len(ended.Holders) > 0, err
 }
 
-// NewCond returns the condition of that name. It does no I/O. The rules for a name are those of a
-// lock's name. The reading side of a read/write lock and a semaphore have no conditions: each call
-// on such a Cond returns an error.
+// NewCond returns the condition of that name on this lock. It does no I/O. With a name that is not 1 to 512 bytes of
+// UTF-8 without control characters each call returns ErrInvalidName. The reading side of a read/write lock and a
+// semaphore have no conditions: each call on such a Cond returns ErrInvalidOption.
 func (l *Lock) NewCond(name string) *Cond {
 	c := &Cond{lock: l, name: name, err: l.bad()}
 	switch err := key.CheckName(name); {
@@ -232,13 +237,11 @@ func (l *Lock) NewCond(name string) *Cond {
 	return c
 }
 
-// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever
-// ctx or the handle say, so goroutines that share the Locker exclude each other. Lock panics if it
-// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost.
-//
-// A Cond of NewCond does not know the owners of a SyncLocker, so its calls need a lock that was
-// taken by Lock or Acquire. No context ends with such a hold: to learn of a loss, use Acquire and
-// Hold.Lost.
+// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say,
+// so goroutines that share the Locker exclude each other. ctx bounds each wait. Lock panics if it fails, also when ctx
+// ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. A Cond of NewCond needs a lock that was
+// taken by Lock or Acquire: it does not know the owners of a SyncLocker. No context ends with such a hold: to learn of
+// a loss, use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.unmade() {
 		return &syncLocker{ctx: ctx, lock: l}

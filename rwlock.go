@@ -37,31 +37,38 @@ type RWLock struct {
 
 var _ Locker = (*RWLock)(nil)
 
-// Lock waits until the caller holds the lock for writing, like Lock.Lock.
+// Lock waits until the caller holds the lock for writing, with nobody else reading or writing. ctx bounds the wait: if
+// it ends first, Lock returns its error. An owner that reads gets ErrUpgrade at once. Lock.Lock has the other errors.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
-// TryLock is Lock for at most the given time, like Lock.TryLock.
+// TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if the lock was
+// taken the whole time, and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
 }
 
-// Unlock ends one hold for writing, like Lock.Unlock. If its owner still reads, other readers join
-// it.
+// Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, other readers join it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
-// RLock waits until the caller holds the lock for reading. The read holds of one handle must all
-// have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
+// RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
+// behind one that waits. ctx bounds the wait: if it ends first, RLock returns its error. The read holds of one handle
+// must all have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock for at most the given time, like Lock.TryLock.
+// TryRLock is RLock for at most the given time. It returns (false, nil) if the lock was taken the whole time, by a
+// writer or by one that waits. It returns an error if ctx ended or Redis did not answer. A wait of zero or less makes
+// one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
-// RUnlock ends one hold for reading, like Lock.Unlock: a lost one first, else the oldest.
+// RUnlock ends one hold for reading of this handle: a lost one first, else the oldest. Each success of RLock and
+// TryRLock needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side as a Lock.
+// RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its
+// Lock is RLock, and its Unlock is RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // the methods of a nil Lock return the error
@@ -69,7 +76,8 @@ func (rw *RWLock) RLocker() *Lock {
 	return rw.r
 }
 
-// WLocker returns the writing side as a Lock.
+// WLocker returns the writing side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its
+// Lock and Unlock are those of the RWLock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
 		return nil
@@ -77,14 +85,13 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no
-// gap: no writer comes between. Waiting readers may join if it was the last write hold of its
-// owner.
+// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap: no writer
+// comes between. Waiting readers may join if it was the last write hold of its owner.
 //
-// It returns ErrNotHeld if there is no write hold, and ErrLost if it was lost. It returns
-// ErrOwnerMismatch if the handle has read holds of another owner, lost ones included.
-// ErrUnconfirmed means that Redis did not answer until ctx ended, or refused: the hold is a read
-// hold from now on, and the client goes on telling Redis.
+// It returns ErrNotHeld if there is no write hold, and ErrLost if it was lost: then its Unlock is still to come. It
+// returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included. If ctx has ended at the
+// call, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed means that Redis did not answer until
+// ctx ended, or refused: the hold is a read hold from now on, and the client goes on telling Redis.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
 	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {

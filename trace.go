@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Hooks are functions that are called as locks change hands. They are called outside of every mutex
-// of the library: on the caller's goroutine, or, if no call is involved, on a goroutine that delays
-// no renewal and no message. A hook that blocks delays the goroutine that it is called on, and
-// Close and Shutdown. A hook must not call Close or Shutdown. Any hook may be nil.
+// Hooks are functions that are called as locks change hands. They are called outside of every mutex of the library: on
+// the caller's goroutine, or, if no call is involved, on a goroutine that delays no renewal and no message. A hook that
+// blocks delays the goroutine that it is called on, and Close and Shutdown. A hook must not call Close or Shutdown. Any
+// hook may be nil.
 //
-// Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share
-// it. The others are called once for each call or hold. A Multi and a Quorum call the hooks for
-// each of their locks.
+// Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share it. The others are
+// called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks.
 //
-// A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold:
-// what Redis granted is given back. If Acquired was called for such a hold, Released is called too.
-// A panic of another hook continues on the calling goroutine after all else is done: the hold has
-// ended, and the remaining hooks have been called. Renewed and RenewalFailed always run without a
-// caller, and Lost mostly does. A panic there ends the process, as any panic of a goroutine does in
-// Go.
+// A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold: what Redis granted is
+// given back. If Acquired was called for such a hold, Released is called too. A panic of another hook continues on the
+// calling goroutine after all else is done: the hold has ended, and the remaining hooks have been called. Renewed and
+// RenewalFailed always run without a caller, and Lost mostly does. A panic there ends the process, as any panic of a
+// goroutine does in Go.
 type Hooks struct {
-	// Waiting: the call has to wait for the lock. It may not stand in the queue yet.
+	// Waiting: the call has to wait, because others hold the lock or are before it. It is called once for a call, which
+	// may not stand in the queue yet. Acquired or GaveUp follows.
 	Waiting func(context.Context, Event)
-	// Acquired: the call has a hold. Event.Waited is how long it waited.
+	// Acquired: the call has a hold, and returns it next. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
 	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason:
 	// the lock was taken all the time, its context has ended, or Redis could not be asked. That is the error
@@ -31,20 +30,22 @@ type Hooks struct {
 	// not called if the call was refused before it came to the handle (a name or an option, a deadlock). It
 	// is not called if a hook did not return.
 	GaveUp func(context.Context, Event)
-	// Renewed: the hold's lease was extended.
+	// Renewed: the hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)
-	// RenewalFailed: a renewal was not answered, or was refused. Event.Err is the reason. It is tried again
-	// until the hold's trust ends; then Lost is called.
+	// RenewalFailed: a renewal was not answered, or was refused. Event.Err is the reason. It is tried again until the
+	// hold's trust ends; then Lost is called. So this is not yet a loss.
 	RenewalFailed func(Event)
-	// Released: its holder has ended the hold. Event.Held is how long it was held. Event.Err is the error of
-	// the release. It is ErrLost if the release was the first to find the hold lost; then Lost is not called.
+	// Released: its holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do. Event.Held is how
+	// long it was held. Event.Err is the error of the release. It is ErrLost if the release was the first to find the
+	// hold lost; then Lost is not called.
 	Released func(Event)
-	// Lost: the hold ended in another way. Event.Err is the reason. If Acquired is set, Lost is called only
-	// for holds that Acquired was called for, and after it.
+	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. If
+	// Acquired is set, Lost is called only for holds that Acquired was called for, and after it.
 	Lost func(Event)
 }
 
-// Trace sets functions that are called as locks change hands.
+// Trace sets the hooks of a client: functions that are called as its locks change hands, for logs, metrics and traces.
+// Of several Trace options the last counts, so combine Hooks by their Join.
 func Trace(h Hooks) Option {
 	return option(func(c *config) error {
 		c.hooks = h
@@ -52,8 +53,8 @@ func Trace(h Hooks) Option {
 	})
 }
 
-// Join returns hooks that call h's and then those of the others, in that order. If one panics or
-// ends its goroutine, the others are still called.
+// Join returns hooks that call h's and then those of the others, in that order. It leaves out nil hooks, and does not
+// change h. If one panics or ends its goroutine, the others are still called.
 func (h Hooks) Join(others ...Hooks) Hooks {
 	for _, o := range others {
 		h.Waiting, h.Acquired, h.GaveUp = bothOf(h.Waiting, o.Waiting), bothOf(h.Acquired, o.Acquired), bothOf(h.GaveUp, o.GaveUp)
@@ -90,14 +91,14 @@ func bothOf(first, then func(context.Context, Event)) func(context.Context, Even
 	}
 }
 
-// An Event describes one step of one hold.
+// An Event describes one step of one hold, or of a call that has none yet. What a hook does not mention is zero.
 type Event struct {
-	Name   string // the lock's
-	Owner  string
+	Name   string        // the lock's
+	Owner  string        // the hold's, as Hold.Owner; of a call without a hold the given name or ""
 	Token  int64         // the hold's fencing token; 0 before there is one
-	Waited time.Duration // until it was acquired, or given up
-	Held   time.Duration // until it was released or lost
-	Err    error
-	Kind   string // "plain", "fair", "rw", "fair rw" or "semaphore"
-	Read   bool   // for reading, of a read/write lock
+	Waited time.Duration // from the call until it was acquired, or given up
+	Held   time.Duration // from the acquisition until it was released or lost
+	Err    error         // what went wrong; nil if nothing did
+	Kind   string        // "plain", "fair", "rw", "fair rw" or "semaphore"
+	Read   bool          // for reading, of a read/write lock
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// NoWatchdog leaves a hold the lease it was acquired with: it is lost after its
-// TTL unless it was released. Other holds of its owner do not change that: they
-// go on, and so the lock stays with the owner until the last of them ends.
+// NoWatchdog leaves a hold the lease it was acquired with: nothing renews it, and it is lost after its TTL unless it
+// was released before. Other holds of its owner do not change that: they go on, and so the lock stays with the owner
+// until the last of them ends.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Fixed = true
@@ -27,11 +27,10 @@ func NoWatchdog() LockOption {
 	})
 }
 
-// MaxHold ends renewal d after the hold was acquired, so that a holder that
-// hangs but lives gives way: its hold is lost when the last lease ends, at most
-// a TTL after d. Other holds of its owner do not change that: where a nested call
-// may hang, it needs a MaxHold too, or the lock stays with the owner. From 1 ms to
-// 10 years.
+// MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
+// when the last lease ends, at most a TTL after d. Other holds of its owner do not change that: where a nested call may
+// hang, it needs a MaxHold too, or the lock stays with the owner. By default there is no limit. d is from 1 ms to 10
+// years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.MaxHold = d
