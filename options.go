@@ -257,9 +257,9 @@ func KeyPrefix(prefix string) Option {
 	})
 }
 
-// ReleaseTimeout bounds how long Unlock, Release and the end of a Do wait for Redis before they return ErrUnconfirmed.
-// The default is 5 s, and the bounds are 1 ms and 1 h. The hold has ended for its caller then. The client goes on
-// telling Redis, until the lease ends.
+// ReleaseTimeout bounds how long an Unlock, a Release or the end of a Do waits for Redis before it returns
+// ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms and 1 h. The hold has ended for its caller then. The
+// client goes on telling Redis, until the lease ends.
 func ReleaseTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.releaseTimeout = d
@@ -338,9 +338,9 @@ func Label(text string) Option {
 	})
 }
 
-// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s. d is whole
-// milliseconds from 100 ms to 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. A short
-// lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, and the bounds
+// are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. d must be whole
+// milliseconds. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d

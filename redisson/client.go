@@ -25,8 +25,9 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Client makes locks that Redisson's clients of the same Redis share. Its methods may be called
-// from any goroutine.
+// A Client makes locks that Redisson's clients of the same Redis share. A process needs one for each Redis, made by New
+// and ended by Shutdown or Close. Its methods may be called from any goroutine. A nil or zero Client makes handles
+// whose calls return ErrInvalidOption.
 type Client struct {
 	id        string // the first part of every owner
 	cfg       config
@@ -57,8 +58,9 @@ type Client struct {
 	closed   bool
 }
 
-// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster,
-// but not Ring. It does no I/O. rdb stays the caller's, who closes it after the Client.
+// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. It does
+// no I/O. With nil, a Ring or a bad option it returns relock.ErrInvalidOption. rdb stays the caller's, who closes it
+// after the Client.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("redisson: %w: the redis client is nil", relock.ErrInvalidOption)
@@ -176,9 +178,9 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	})
 }
 
-// Shutdown ends the client in order. Waiters and new calls get ErrClosed. When the last hold is
-// released, the client closes. If ctx ends before that, Shutdown returns ctx's error: call Close
-// then.
+// Shutdown ends the client in order. Waiters and new calls get ErrClosed. When the last hold is released, the client
+// closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends before that, Shutdown returns
+// ctx's error: call Close then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
@@ -236,9 +238,10 @@ func (c *Client) settle() {
 	}
 }
 
-// Close ends the client now. Holds are lost, and their leases in Redis run out by themselves.
-// Waiters get ErrClosed. For at most a quarter of a second Close still tells Redis which locks were
-// unlocked and which waiters left. It returns when the client's goroutines have ended.
+// Close ends the client now, and returns nil. Holds are lost, with ErrLost and ErrClosed, and their leases in Redis run
+// out by themselves. Waiters and new calls get ErrClosed. For at most a quarter of a second Close still tells Redis
+// which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. It may be
+// called again.
 func (c *Client) Close() error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
@@ -302,9 +305,10 @@ func (c *Client) notify() {
 // serverAt estimates the server's clock in ms.
 func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
 
-// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock,
-// with Fenced its getFencedLock. It does no I/O. A bad name or option makes every call fail. A name
-// must be used for one kind of lock only.
+// NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
+// getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and braces only as a hash tag. With a bad name or
+// option every call on the handle returns ErrInvalidName or ErrInvalidOption. A name must be used for one kind of lock
+// only: another one returns ErrKind.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }
@@ -371,8 +375,8 @@ func (c *Client) deliver(channel, message string) {
 	}
 }
 
-// NewRWLock returns a handle on the read/write lock of that name. Like NewLock it does no
-// I/O, and a bad name or option is what every call returns.
+// NewRWLock returns a handle on the read/write lock of that name, Redisson's getReadWriteLock. It does no I/O. With a
+// bad name or option, such as Fair or Fenced, every call on the handle returns ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Hold is one successful acquisition of a lock. It ends with Release, or is lost before that. The
-// hold always knows which, by the clock. Its methods may be called from any goroutine.
+// A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
+// before that. A lost hold must be released too. The hold always knows by the clock whether it is lost: see Err. Its
+// methods may be called from any goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock
@@ -32,8 +33,9 @@ type Hold struct {
 	contexts map[*holdContext]struct{}
 }
 
-// Context returns a context that ends when the hold is lost, when it is released, or when parent
-// ends. After a loss its cause is ErrLost.
+// Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
+// cause is ErrLost, and after a release ErrNotHeld. Its Err is judged by the clock at the call. It has the values of
+// parent.
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	if h.unmade() {
@@ -133,7 +135,8 @@ func (h *Hold) Err() error {
 	return nil
 }
 
-// Lost returns a channel that is closed when the hold is lost.
+// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is released before that. Every
+// call returns the same channel.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -150,8 +153,8 @@ func (h *Hold) Lost() <-chan struct{} {
 	return h.lostc
 }
 
-// TrustedUntil returns the instant until which no conflicting hold can be granted to another client, in Go or Java, as
-// things stand. It is the zero time once the hold is lost or released.
+// TrustedUntil returns the instant until which no conflicting hold can be granted to another client, in Go or Java,
+// unless somebody removes this one. Each renewal moves it. It is the zero time once the hold is lost or released.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.state() != nil {
 		return time.Time{}
@@ -171,7 +174,7 @@ func (h *Hold) Token() int64 {
 	return h.token
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (h *Hold) Name() string {
 	if h.unmade() {
 		return ""
@@ -179,7 +182,8 @@ func (h *Hold) Name() string {
 	return h.lock.name
 }
 
-// Owner returns the owner's name in Redis: the client's ID and a number.
+// Owner returns the owner's name in Redis: the client's ID, a colon and a number. It is not the name that WithOwner or
+// Owner gave. Nested holds of one owner share it.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -187,9 +191,9 @@ func (h *Hold) Owner() string {
 	return h.s.owner.field
 }
 
-// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost
-// earlier. It returns ErrNotHeld if the hold was released before, and ErrUnconfirmed if Redis did
-// not answer within the ReleaseTimeout.
+// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
+// Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout. The hold has
+// ended here then, and the client goes on telling Redis until the lease ends.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

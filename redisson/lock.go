@@ -16,11 +16,10 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Lock is a handle on the lock of one name, or on one side of a read/write lock. Any
-// number of handles, in Go and in Java, stand for the same lock. Without an owner, each
-// acquisition excludes every other; named owners (relock.WithOwner, Owner) re-enter what
-// they hold in this client, to at most 1000 holds at a time: the next is refused with
-// ErrTooManyHolds.
+// A Lock is a handle on the lock of one name, or on one side of a read/write lock. Any number of handles, in Go and in
+// Java, stand for the same lock, and goroutines may share a handle. Without an owner, each acquisition excludes every
+// other. Named owners (relock.WithOwner, Owner) re-enter what they hold in this client, to at most 1000 holds at a
+// time: the next is refused with ErrTooManyHolds.
 type Lock struct {
 	c     *Client
 	name  string
@@ -37,17 +36,21 @@ type Lock struct {
 
 var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call of this handle", relock.ErrLost)
 
-// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends
-// first, Lock returns its error. If a hold of the handle is lost, Lock waits until that hold has
-// been unlocked. If Redis grants the lock again before the loss is known here, as after a
-// ForceUnlock, the older hold is lost at that instant. So no Unlock ends a later grant's hold.
+// Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
+// error. While Redis does not answer, Lock goes on asking, and if ctx ends then, the error is also ErrUnavailable.
+// ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch, ErrTooManyHolds and ErrUpgrade end the wait at once.
+//
+// If a hold of the handle is lost, Lock waits until that hold has been unlocked, and the owner whose hold it was gets
+// ErrLost. If Redis grants the lock again before the loss is known here, as after a ForceUnlock, the older hold is lost
+// at that instant. So no Unlock ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time; with a wait of zero or less it makes one
-// attempt. It returns (false, nil) when Redis has said that the lock is taken.
+// TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt. It returns true if the
+// caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that the lock is taken. If
+// Redis did not answer, the error is ErrUnavailable.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
@@ -56,17 +59,23 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// Acquire is Lock, but returns the hold. The caller must end it with Release.
+// Acquire is Lock, but returns the hold: it waits until ctx ends, and returns the same errors. The caller must end the
+// hold with Release, also after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
-// TryAcquire is TryLock, but returns the hold, or ErrNotAcquired.
+// TryAcquire is TryLock, but returns the hold, which the caller must end with Release. If the lock was taken, the error
+// is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, &waiting{})
 }
 
-// Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a
-// reading side that several owners hold. It ends a hold that Acquire returned or Do has only if
-// there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
+// Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a reading side that several
+// owners hold. It ends a hold that Acquire returned or Do has only if there is no other. Each success of Lock needs
+// exactly one Unlock, also after a loss.
+//
+// Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
+// hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
+// client goes on telling Redis.
 func (l *Lock) Unlock() error {
 	if err := l.bad(context.Background()); err != nil {
 		return l.wrap(err)
@@ -81,9 +90,10 @@ func (l *Lock) Unlock() error {
 	return nil
 }
 
-// Do runs fn while it holds the lock. fn's context ends when the hold is lost, with ErrLost as its
-// cause. Do returns fn's error joined with that of the release, which is always ErrLost after a
-// loss. If fn panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
+// Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
+// returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's error
+// joined with that of the release, which is always ErrLost after a loss. If fn panics or calls runtime.Goexit, Do
+// releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)
@@ -96,7 +106,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err 
 	return fn(h.Context(ctx))
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as it was given to NewLock.
 func (l *Lock) Name() string {
 	if l == nil {
 		return ""
@@ -104,11 +114,12 @@ func (l *Lock) Name() string {
 	return l.name
 }
 
-// HoldCount returns how many holds of this handle are live, judged by the clock.
+// HoldCount returns how many holds of this handle in this process are neither unlocked nor lost, judged by the clock.
+// It does no I/O.
 func (l *Lock) HoldCount() int { return l.judge() }
 
-// Token returns the fencing token of the newest hold of this handle that is not yet
-// unlocked; 0 without one, and of a lock that is not Fenced.
+// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost. It
+// returns 0 without one, and of a lock that is not Fenced.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token
@@ -116,8 +127,8 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the Lost channel of the newest hold of this handle that is not yet
-// unlocked, or nil.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
+// returns nil without one. A later hold has another channel.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -125,9 +136,10 @@ func (l *Lock) Lost() <-chan struct{} {
 	return nil
 }
 
-// Info reads from Redis the holders of the lock, in Go and in Java. For a fair lock it also reads
-// how many wait: the other layouts have no queue. The holders of a read/write lock all have the TTL
-// of its hash.
+// Info reads from Redis the holders of the lock, in Go and in Java. A free lock has none. For a fair lock it also reads
+// how many wait: the other layouts have no queue. Its Kind is "lock", "fair lock", "fenced lock" or "read/write lock",
+// or "" if the lock is free. Only fenced locks have tokens. The holders of a read/write lock all have the TTL of its
+// hash. While Redis does not answer, Info asks until ctx ends.
 func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	if l.unmade() {
 		return relock.Info{}, l.wrap(errBadLock)
@@ -159,10 +171,10 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	return info, nil
 }
 
-// ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For
-// a read/write lock it does so only if the lock is held in the mode of this side. A holder in Go is
-// told by its next renewal, at the latest a third of its TTL later. A holder in Java is told by its
-// unlock.
+// ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For a read/write lock
+// it does so only if the lock is held in the mode of this side, and then from all readers. A holder in Go is told by
+// its next renewal, at the latest a third of its TTL later. A holder in Java is told by its unlock. Until then it may
+// work beside the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)
@@ -193,13 +205,13 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return err == nil && removed, err
 }
 
-// ForceUnlockHolder takes the lock from one holder, as Info showed it, and leaves everybody else
-// alone: of a read/write lock other readers go on, and so does a holder in the other mode. It
-// goes by h.Owner, and for a fenced lock by h.Token; the other locks of Redisson have no token. A zero
-// field matches any, and a holder without both is ErrInvalidOption. It returns false if that
-// holder does not hold the lock any more. Redis compares the owner as it takes the lock away. The layout
-// does not tell two grants of one owner apart: if the owner has released the lock and
-// taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
+// ForceUnlockHolder takes the lock from one holder, as Info showed it, and leaves everybody else alone: of a read/write
+// lock other readers go on, and so does a holder in the other mode. It goes by h.Owner, and for a fenced lock by
+// h.Token; the other locks of Redisson have no token. A zero field matches any, and a holder without both is
+// ErrInvalidOption. It returns true if it took the lock, and false if that holder does not hold it any more.
+//
+// Redis compares the owner as it takes the lock away. The layout does not tell two grants of one owner apart: if the
+// owner has released the lock and taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

@@ -8,10 +8,12 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// An Option sets up a Client.
+// An Option sets up a Client, as an argument of New. New returns relock.ErrInvalidOption if one is nil or out of its
+// bounds.
 type Option func(*config) error
 
-// A LockOption sets up the locks of one handle, or with Defaults those of a client.
+// A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
+// locks of a client. If one is nil or out of its bounds, every call on the handle returns relock.ErrInvalidOption.
 type LockOption func(*terms) error
 
 type config struct {
@@ -82,8 +84,8 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client that does not set them itself. Owner is not
-// allowed: one owner for a whole process would switch exclusion off within it.
+// Defaults sets options for every lock of the client. What a handle sets itself comes first. With Owner, New returns
+// ErrInvalidOption: one owner for a whole process would switch exclusion off within it.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -98,8 +100,9 @@ func Defaults(opts ...LockOption) Option {
 	}
 }
 
-// ReleaseTimeout bounds how long Unlock tries before it returns ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms
-// and 1 h. The client goes on trying after that, until the lease ends.
+// ReleaseTimeout bounds how long an Unlock, a Release or the end of a Do waits for Redis before it returns
+// ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms and 1 h. The client goes on telling Redis after that,
+// until the lease ends.
 func ReleaseTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		c.releaseTimeout = d
@@ -107,9 +110,9 @@ func ReleaseTimeout(d time.Duration) Option {
 	}
 }
 
-// FairWait sets how long a waiter at the head of a fair lock's queue may be silent before it counts
-// as dead. The default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and
-// must be the same there. Less than a second, or more than a day, is ErrInvalidOption.
+// FairWait sets how long a waiter at the head of a fair lock's queue may be silent. After that it counts as dead, and
+// is passed over. The default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and must be the same
+// there. Less than a second, or more than a day, is ErrInvalidOption.
 func FairWait(d time.Duration) Option {
 	return func(c *config) error {
 		c.fairWait = d
@@ -117,10 +120,10 @@ func FairWait(d time.Duration) Option {
 	}
 }
 
-// WatchdogTimeout is the lockWatchdogTimeout of Redisson's config. The default is 30 s, and the bounds are 100 ms and
-// 24 h. If Java's processes differ, it must be the shortest of theirs. It bounds the lease of read holds. A reader in Java
-// that renews its own lease cuts that of all readers to this time, and may then die. Locks of other kinds have the lease
-// of their TTL.
+// WatchdogTimeout tells the client the lockWatchdogTimeout of Redisson's config. The default is 30 s, as there, and the
+// bounds are 100 ms and 24 h. If Java's processes differ, it must be the shortest of theirs. It bounds the lease of
+// read holds. A reader in Java that renews its own lease cuts that of all readers to this time, and may then die. Locks
+// of other kinds have the lease of their TTL.
 func WatchdogTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		c.readLease = d
@@ -128,10 +131,9 @@ func WatchdogTimeout(d time.Duration) Option {
 	}
 }
 
-// ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as
-// Redisson decides: on, in a Cluster whose servers know it (Redis 7). It is the
-// shardedSubscriptionMode of Redisson's config, and must be the same there, or clients do not hear
-// each other.
+// ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as Redisson decides: on, in a
+// Cluster whose servers know it (Redis 7). It is the shardedSubscriptionMode of Redisson's config, and must be the same
+// there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late.
 func ShardedPubSub(on bool) Option {
 	return func(c *config) error {
 		c.sharded = &on
@@ -139,8 +141,9 @@ func ShardedPubSub(on bool) Option {
 	}
 }
 
-// Fair makes the lock a fair one, Redisson's getFairLock: in order of arrival, with
-// the limits that the package's description names.
+// Fair makes the lock a fair one, Redisson's getFairLock, which is granted in order of arrival. A dead waiter at the
+// head of the queue holds up the others until its deadline, which FairWait sets. A fair lock is a kind of its own, and
+// has no tokens: Fair and Fenced together are ErrInvalidOption, and so is Fair of a read/write lock.
 func Fair() LockOption {
 	return func(t *terms) error {
 		t.fair = true
@@ -148,7 +151,9 @@ func Fair() LockOption {
 	}
 }
 
-// Fenced makes the lock a fenced one, Redisson's getFencedLock: its holds have tokens.
+// Fenced makes the lock a fenced one, Redisson's getFencedLock: its holds have tokens, which grow from grant to grant.
+// A fenced lock is a kind of its own. Fair and Fenced together are ErrInvalidOption, and so is Fenced of a read/write
+// lock.
 func Fenced() LockOption {
 	return func(t *terms) error {
 		t.fenced = true
@@ -156,8 +161,9 @@ func Fenced() LockOption {
 	}
 }
 
-// Owner names the owner of all holds of the handle. They re-enter holds of the same owner in this
-// client only. relock.WithOwner is usually the better way.
+// Owner names the owner of all holds of the handle. Calls through it re-enter what the same owner holds in this client,
+// but not what it holds in another one. Goroutines that share such a handle do not exclude each other: relock.WithOwner
+// is usually the better way. id has 1 to 512 bytes of UTF-8. A context that names another owner gets ErrOwnerMismatch.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id
@@ -172,10 +178,9 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is
-// 30 s, as Redisson's lockWatchdogTimeout, and the bounds are 100 ms and 24 h. The watchdog renews
-// the lease every third of the TTL. A read hold has the WatchdogTimeout if that is shorter. With
-// NoWatchdog such a read hold is refused.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, as Redisson's
+// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. The watchdog renews the lease every third of the TTL. A read
+// hold has the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is refused with ErrInvalidOption.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d
@@ -183,8 +188,8 @@ func TTL(d time.Duration) LockOption {
 	}
 }
 
-// NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime):
-// it is lost after its TTL unless it was released. Other holds of its owner do not change that.
+// NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime): nothing renews it, and it is
+// lost after its TTL unless it was released. Other holds of its owner do not change that.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {
 		t.fixed = true
@@ -192,8 +197,8 @@ func NoWatchdog() LockOption {
 	}
 }
 
-// MaxHold ends renewal d after the hold was acquired: its hold is lost when the last
-// lease ends, at most a TTL after d. From 1 ms to 10 years.
+// MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
+// when the last lease ends, at most a TTL after d. By default there is no limit. d is from 1 ms to 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.maxHold = d

@@ -19,29 +19,39 @@ type RWLock struct{ w, r *Lock }
 
 var _ relock.Locker = (*RWLock)(nil)
 
-// Lock waits until the caller holds the lock for writing.
+// Lock waits until the caller holds the lock for writing, with no other owner reading or writing. ctx bounds the wait:
+// if it ends first, Lock returns its error. An owner that reads gets ErrUpgrade at once. Lock.Lock has the other
+// errors.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
-// TryLock is Lock for at most the given time.
+// TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if Redis has said
+// that the lock is taken, and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
 }
 
-// Unlock ends one hold for writing. Where its owner goes on reading, other readers join it.
+// Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, other readers join it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
-// RLock waits until the caller holds the lock for reading.
+// RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
+// overtakes one that waits. ctx bounds the wait: if it ends first, RLock returns its error. The read holds of one
+// handle that RUnlock ends must all have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock for at most the given time.
+// TryRLock is RLock for at most the given time. It returns (false, nil) if Redis has said that another owner writes,
+// and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
-// RUnlock ends one hold for reading.
+// RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if several owners
+// hold through it. Each success of RLock and TryRLock needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed,
+// as Lock.Unlock does.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side, with all that a Lock has.
+// RLocker returns the reading side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock is
+// RLock, and its Unlock is RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // its methods say what is wrong
@@ -49,7 +59,8 @@ func (rw *RWLock) RLocker() *Lock {
 	return rw.r
 }
 
-// WLocker returns the writing side, with all that a Lock has.
+// WLocker returns the writing side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock and
+// Unlock are those of the RWLock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
 		return nil // its methods say what is wrong
