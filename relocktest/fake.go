@@ -10,9 +10,9 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A Fake is a relock.Locker without a Redis, for code that is given the interface. Its calls
-// exclude each other, wait, and end with their contexts, as those of a relock.Lock do. Its zero
-// value is free. In a bubble of synctest, make it in that bubble. Do not copy it.
+// A Fake is a relock.Locker without a Redis, for code that is given the interface. Its calls exclude each other, wait,
+// and end with their contexts, as those of a relock.Lock without an owner do: it is not reentrant. Its zero value is
+// free. In a bubble of synctest, make it in that bubble. Do not copy it. Its methods may be called from any goroutine.
 type Fake struct {
 	once sync.Once
 	free chan struct{} // has one element while the lock is free
@@ -34,7 +34,8 @@ func (f *Fake) place() chan struct{} {
 	return f.free
 }
 
-// Lock waits until the lock is free, or ctx ends.
+// Lock waits until the lock is free, and takes it. If ctx has ended, or ends first, Lock returns its error, and after
+// Fake.Fail that error. A lost lock is free only after its Unlock.
 func (f *Fake) Lock(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
 		return err
@@ -48,7 +49,9 @@ func (f *Fake) Lock(ctx context.Context) error {
 	}
 }
 
-// TryLock waits for at most wait. With a wait of zero or less it makes one attempt.
+// TryLock waits for at most wait, and returns true if it has taken the lock. If the lock is taken until then, it
+// returns (false, nil), or ErrLost if a lost hold is not unlocked yet. With a wait of zero or less it makes one
+// attempt. It returns ctx's error if that ends first, and after Fake.Fail that error.
 func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := f.enter(ctx); err != nil {
 		return false, err
@@ -75,8 +78,8 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Unlock frees the lock. It returns relock.ErrLost after Fake.Lose, and relock.ErrNotHeld if no
-// call of Lock or TryLock holds.
+// Unlock frees the lock that a Lock or TryLock took. It returns relock.ErrLost after Fake.Lose, and relock.ErrNotHeld
+// if no call of Lock or TryLock holds. It does not end a Fake.Hold.
 func (f *Fake) Unlock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,14 +95,15 @@ func (f *Fake) Unlock() error {
 	return nil
 }
 
-// Hold makes somebody else hold the lock as soon as it is free, until release is called.
+// Hold makes somebody else hold the lock, until release is called. It blocks until the lock is free. Meanwhile Lock
+// waits, TryLock returns false, and Held does too. A second release does nothing.
 func (f *Fake) Hold() (release func()) {
 	<-f.place()
 	return sync.OnceFunc(func() { f.place() <- struct{}{} })
 }
 
-// Lose takes the lock from the caller that holds it, and reports whether there was one. The caller
-// learns of it from Unlock. Until then nobody else gets the lock.
+// Lose takes the lock from the caller of Lock or TryLock that holds it, and reports whether there was one. That caller
+// learns of it from Unlock, which returns relock.ErrLost. Until then nobody else gets the lock.
 func (f *Fake) Lose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,23 +111,24 @@ func (f *Fake) Lose() bool {
 	return f.held
 }
 
-// Fail makes Lock and TryLock return err from now on, as they do when Redis does not answer. nil
-// makes them work again.
+// Fail makes calls of Lock and TryLock return err from now on, as they do when Redis does not answer. nil makes them
+// work again. Calls that already wait are not changed, and neither is Unlock.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fails = err
 }
 
-// Held reports whether a successful Lock or TryLock was not unlocked yet, even if it has lost the
-// lock.
+// Held reports whether a successful Lock or TryLock was not unlocked yet, even if it has lost the lock. Fake.Hold does
+// not count.
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.held
 }
 
-// Locks returns the number of successful calls of Lock and TryLock.
+// Locks returns the number of successful calls of Lock and TryLock since the Fake was made, those included that were
+// unlocked.
 func (f *Fake) Locks() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 )
 
-// Hold makes somebody else take the name at once, and hold it until release is called. It fails the
-// test if the name is taken. The options are those of relock.Client.NewLock: Hold(name,
-// relock.Fair()) holds a fair lock. With relock.NoWatchdog the hold ends with its lease, like that
-// of a dead process.
+// Hold makes somebody else take the name at once, and hold it until release is called. It does not wait: if the name is
+// taken, it fails the test and ends it. The holder is the client of Server.Other. A second release does nothing, and
+// neither does one after a loss. The options are those of relock.Client.NewLock: Hold(name, relock.Fair()) holds a fair
+// lock. With relock.NoWatchdog the hold ends with its lease, like that of a dead process.
 func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 	s.t.Helper()
 	hold, err := s.other.NewLock(name, opts...).TryAcquire(s.ctx(), 0)
@@ -29,9 +29,9 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 	})
 }
 
-// Lose takes the name from its holder, as an operator does with ForceUnlock. In a bubble the holder
-// knows when Lose returns. Otherwise it is told at about that time. Lose fails the test if nobody
-// holds the name.
+// Lose takes the name from all its holders, as an operator does with ForceUnlock: their holds are lost, and the next
+// waiter gets the lock. In a bubble the holder knows when Lose returns. Otherwise it is told at about that time. Lose
+// fails the test and ends it if nobody holds the name.
 func (s *Server) Lose(name string) {
 	s.t.Helper()
 	removed, err := s.other.NewLock(name).ForceUnlock(s.ctx())
@@ -46,18 +46,18 @@ func (s *Server) Lose(name string) {
 	}
 }
 
-// Partition drops everything that the given clients send and receive, until heal is called: their
-// requests end by timeouts only. Without arguments it affects all clients that Client and Redis
-// return, now and later. Other clients, such as that of Hold, go on. When its lease ends, they can
-// get a lock that a client behind the partition holds.
+// Partition drops everything that the given clients send and receive, until heal is called: their requests end by
+// timeouts only. Without arguments it affects all clients that Client and Redis return, now and later. Other clients,
+// such as that of Hold, go on. When its lease ends, they can get a lock that a client behind the partition holds. A
+// client that Server.Client did not return fails the test.
 func (s *Server) Partition(clients ...*relock.Client) (heal func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Hole, clients)
 }
 
-// Outage closes all connections of the given clients, and refuses new ones, until end is called, as
-// a restarting Redis does. Without arguments it affects all clients that Client and Redis return,
-// now and later. Redis keeps what is stored.
+// Outage closes all connections of the given clients, and refuses new ones, until end is called, as a restarting Redis
+// does. Without arguments it affects all clients that Client and Redis return, now and later. Redis keeps what is
+// stored, and leases run on. A client that Server.Client did not return fails the test.
 func (s *Server) Outage(clients ...*relock.Client) (end func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Cut, clients)

@@ -17,7 +17,8 @@ import (
 // dialsEnd is the longest time that go-redis' dials outlive its Close.
 const dialsEnd = 10 * time.Second
 
-// A Server is a Redis in the memory of one test, and the networks between it and the clients.
+// A Server is a Redis in the memory of one test, and the networks between it and the clients. Methods that cannot do
+// what they say fail the test, so call them from the test's goroutine.
 type Server struct {
 	t       testing.TB
 	redis   *redistest.Server
@@ -35,7 +36,8 @@ type network struct {
 	link   *redistest.Link
 }
 
-// New starts a Server, which ends with t. In a bubble of synctest, t must be that of the bubble.
+// New starts a Server, which ends with t. It uses no port. In a bubble of synctest, t must be that of the bubble, and
+// all time is the bubble's.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, virtual: redistest.InBubble()}
@@ -47,7 +49,8 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Client returns a new client, as another process would have. It is closed when the test ends.
+// Client returns a new client of the Server, as another process would have, with a network of its own. It is closed
+// when the test ends. A bad option fails the test.
 func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	rdb, link := s.dial()
@@ -56,10 +59,10 @@ func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	return c
 }
 
-// Redis returns a new client of Redis, for code that calls relock.New itself or keeps data there.
-// It is closed when the test ends.
+// Redis returns a new go-redis client of the Server, for code that calls relock.New itself or keeps data there. It is
+// closed when the test ends.
 //
-// In a bubble, prefer Server.Client. A client that was made in another way also looks at a clock of the machine.
+// In a bubble, prefer Server.Client. A relock client that was made in another way also looks at a clock of the machine.
 // It loses a hold if the test computes for a whole lease.
 func (s *Server) Redis() *redis.Client {
 	s.t.Helper()
@@ -68,7 +71,7 @@ func (s *Server) Redis() *redis.Client {
 	return rdb
 }
 
-// Other returns the client that Hold uses. Server.Partition and Server.Outage do not affect it. Use
+// Other returns the client that Hold uses, the same each time. Server.Partition and Server.Outage do not affect it. Use
 // it for what Hold cannot do: to read, to wait, to hold a semaphore.
 func (s *Server) Other() *relock.Client { return s.other }
 

@@ -11,6 +11,14 @@ var figures = []figure{
 		says: []string{`The list has # locks at most`},
 	},
 	{
+		what: "how late a waiter in Redisson's layout notices an unlock that it does not hear of", file: "redisson/waiting.go", source: `const pulse = (.+)`,
+		says: []string{`waiters notice them up to @ late`},
+	},
+	{
+		what: "how long an assertion of relocktest waits", file: "relocktest/assert.go", source: `patience = (.+)`,
+		says: []string{`Outside of a bubble it waits for that for up to @`},
+	},
+	{
 		what: "how many holds an owner has in Redisson's layout", file: "redisson/session.go", source: `mostHolds = (.+)`,
 		says: []string{`to at most # holds at a time`, `an owner has # at most of one lock`},
 	},
