@@ -27,14 +27,18 @@ import (
 	"github.com/relock-go/relock/internal/key"
 )
 
-// An Option changes what a [Handler] shows or allows.
+// An Option changes what a [Handler] shows or allows. If one is nil or bad, every answer of the Handler is an error of
+// status 500 that says so.
 type Option func(*site) error
 
-// AllowForce offers to end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, to each request that
-// may accepts: may is the place to ask who that is. Such a request must come from a page of the same origin, after
-// a page that asks whether it is meant. It ends the grants that were chosen on that page, by their tokens, and
-// nothing else. If nobody holds the lock, it ends the rest of the name that was shown (AtLeast, Once). It also
-// ends a rest that ends in the same millisecond, such as that of a next run of Once in the interval.
+// AllowForce lets requests that may accepts end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does. may is
+// called for each such request, and is the place to ask who that is. Others get status 403. Without the option nobody
+// can end anything, and nil is an error.
+//
+// Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
+// grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
+// of the name that was shown (AtLeast, Once). It also ends a rest that ends in the same millisecond, such as that of a
+// next run of Once in the interval.
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {
@@ -45,8 +49,9 @@ func AllowForce(may func(r *http.Request) bool) Option {
 	}
 }
 
-// Match shows only the locks whose names match, as [relock.Client.Locks] says. By default it shows
-// all. Other locks have no page of their own either.
+// Match shows only the locks whose names match the pattern, in which * and ? stand for any text and any character, as
+// [relock.Client.Locks] says. By default it shows all. Other locks have no page of their own either. A bad pattern is
+// an error.
 func Match(pattern string) Option {
 	return func(s *site) (err error) {
 		s.match = pattern
@@ -55,8 +60,8 @@ func Match(pattern string) Option {
 	}
 }
 
-// Refresh sets how old the data may be, and how often a page renews itself: 2 s by default, from
-// 250 ms to an hour. Slow reads make it less often.
+// Refresh sets how old the data may be, and how often a page renews itself: 2 s by default, from 250 ms to an hour.
+// Slow reads make it less often. Out of these bounds every answer is an error.
 func Refresh(every time.Duration) Option {
 	return func(s *site) error {
 		if every < minEvery || every > maxEvery {
@@ -67,8 +72,8 @@ func Refresh(every time.Duration) Option {
 	}
 }
 
-// Source says for people which Redis, prefix or environment the locks are in, such as "production, eu-1". It is
-// shown at the top of every page and in its title. It must not have a password in it.
+// Source says for people which Redis, prefix or environment the locks are in, such as "production, eu-1". It is shown
+// at the top of every page and in its title, and nowhere by default. It must not have a password in it.
 func Source(text string) Option {
 	return func(s *site) error {
 		s.source = text
@@ -94,10 +99,9 @@ type site struct {
 	each    *reads[*detail]            // by name
 }
 
-// Handler returns the dashboard of the locks of c. It serves the root of an address: use
-// [http.StripPrefix] to mount it elsewhere. It does no I/O itself and needs no closing: reads end
-// within ten seconds, and when c is closed. With a nil client or a bad option every answer is that
-// error.
+// Handler returns the dashboard of the locks of c. It serves the root of an address: use [http.StripPrefix] to mount it
+// elsewhere. It does no I/O until it is asked, and needs no closing: reads end within ten seconds, and when c is
+// closed. It asks nobody who they are. With a nil client or a bad option every answer is that error, with status 500.
 //
 // GET answers at
 //
