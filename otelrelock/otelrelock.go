@@ -64,7 +64,7 @@ import (
 // scope is the instrumentation scope.
 const scope = "github.com/relock-go/relock/otelrelock"
 
-// An Option sets up what is told.
+// An Option sets up what New tells OpenTelemetry. New returns an error if one is nil, or if its argument is.
 type Option func(*config) error
 
 type config struct {
@@ -76,7 +76,8 @@ type config struct {
 
 var errNil = errors.New("otelrelock: an argument is nil; leave the option out")
 
-// WithMeterProvider says where metrics go, by default to otel.GetMeterProvider.
+// WithMeterProvider sets where metrics go. The default is what otel.GetMeterProvider returns when New is called. nil
+// makes New fail.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(c *config) error {
 		if c.meters = p; p == nil {
@@ -86,7 +87,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	}
 }
 
-// WithTracerProvider says where spans go, by default to otel.GetTracerProvider.
+// WithTracerProvider sets where spans go. The default is what otel.GetTracerProvider returns when New is called. nil
+// makes New fail.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(c *config) error {
 		if c.tracers = p; p == nil {
@@ -96,8 +98,10 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithName sets how a lock's name is told in metrics. By default its beginning is told. "" leaves
-// the attribute out. tell is called from many goroutines, and for each event.
+// WithName sets what metrics have as relock.lock.name: tell gets a lock's name and returns it. By default it is the
+// name up to its first '/', ':', '#', '{' or digit, with a "*" for the rest. "" leaves the attribute out. tell should
+// return few different names, as each is a series. It is called from many goroutines, and may not be asked again about
+// a name. Spans have the whole name in any case.
 func WithName(tell func(lock string) string) Option {
 	return func(c *config) error {
 		if c.name = tell; tell == nil {
@@ -107,13 +111,13 @@ func WithName(tell func(lock string) string) Option {
 	}
 }
 
-// KeepNames keeps the names of locks in metrics as they are. It is for programs with few, known
-// locks.
+// KeepNames makes metrics have the whole names of locks, and not only their beginnings, as by default. Each name is a
+// series of its own, so it is for programs with few, known locks.
 func KeepNames() Option { return WithName(func(lock string) string { return lock }) }
 
-// WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a
-// millisecond, and 0 means that all have one. Two spans cost more than a tenth of an uncontended
-// lock and unlock, and say nothing that the span above does not.
+// WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a millisecond, and 0 means that
+// all have one. One that failed has a span in any case. Two spans cost more than a tenth of an uncontended lock and
+// unlock, and say nothing that the span above does not. With d below 0 New returns an error.
 func WithSpansFrom(d time.Duration) Option {
 	return func(c *config) error {
 		if c.from = d; d < 0 {
@@ -123,8 +127,9 @@ func WithSpansFrom(d time.Duration) Option {
 	}
 }
 
-// New returns hooks for relock.Trace. Hooks of your own are added with Join. One result may
-// serve several clients.
+// New returns hooks that record metrics and spans, for relock.Trace. Hooks of your own are added with Join. One result
+// may serve several clients. It returns an error if an option is bad, or if the meter provider refuses an instrument.
+// It does no I/O and needs no closing.
 func New(opts ...Option) (relock.Hooks, error) {
 	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: new(collapsed).tell, from: time.Millisecond}
 	for _, o := range opts {

@@ -11,15 +11,15 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// Once returns a wrapper that runs a job at most once each time it is due, over all processes that
-// use it under that name. After a run the name stays taken until nine tenths of every have passed
-// since the run began, even if the job ends sooner. every is the shortest time between two runs of
-// the job's schedule. The clocks of the processes may differ by up to a tenth of it. A job that is
-// still running when it is due again is skipped.
+// Once returns a wrapper that runs a job at most once each time it is due, over all processes that use it under that
+// name. After a run the name stays taken until nine tenths of every have passed since the run began, even if the job
+// ends sooner. every is the shortest time between two runs of the job's schedule. The clocks of the processes may
+// differ by up to a tenth of it. A job that is still running when it is due again is skipped. If Redis does not answer,
+// the job does not run.
 //
-// The logger is told of a skipped run as information, and of a failure as an error. nil means
-// silence. A job whose lock is lost runs on, because cron cannot tell it. A job that must know of
-// the loss calls relock.Lock.TryDo itself.
+// The logger is told of a skipped run as information, and of a failure, such as a bad option, as an error. nil means
+// silence. A job whose lock is lost runs on, because cron cannot tell it. A job that must know of the loss calls
+// relock.Lock.TryDo itself.
 func Once(client *relock.Client, name string, every time.Duration, logger cron.Logger, opts ...relock.LockOption) cron.JobWrapper {
 	if logger == nil {
 		logger = cron.DiscardLogger

@@ -14,21 +14,22 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// ErrNotLeader is why a scheduler that does not lead runs no job.
+// ErrNotLeader is the error of an Elector in a process that does not lead: its scheduler runs no job.
 var ErrNotLeader = errors.New("another process leads")
 
-// Locker returns a gocron.Locker that runs a job of that interval at most once in it, over all
-// schedulers, even if their clocks differ. After a run the job's name stays taken until nine tenths
-// of the interval have passed since the run began. Without that rest, a job that is shorter than
-// the clocks differ would run in every scheduler, because gocron unlocks when the job ends.
+// Locker returns a gocron.Locker that runs a job of that interval at most once in it, over all schedulers, even if
+// their clocks differ. After a run the job's name stays taken until nine tenths of the interval have passed since the
+// run began. Without that rest, a job that is shorter than the clocks differ would run in every scheduler, because
+// gocron unlocks when the job ends.
 //
-// The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give
-// it to gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the
-// scheduler have that interval. For a crontab the interval is the shortest time between two runs.
-// Each Lock refuses an interval that is too short or too long.
+// The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give it to
+// gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the scheduler have that interval.
+// For a crontab the interval is the shortest time between two runs. If nine tenths of it are out of the bounds of
+// relock.AtLeast, each Lock returns relock.ErrInvalidOption.
 //
-// The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an
-// error that is relock.ErrNotAcquired.
+// The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an error that is
+// relock.ErrNotAcquired. If Redis does not answer, the job does not run either, and that error is
+// relock.ErrUnavailable.
 func Locker(client *relock.Client, every time.Duration, opts ...relock.LockOption) gocron.Locker {
 	rest := (every / 10 * 9).Truncate(time.Millisecond) // AtLeast only accepts whole ms
 	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(rest))}
@@ -53,8 +54,8 @@ type held struct{ *relock.Hold }
 // Unlock does not depend on ctx, which may have ended with the scheduler.
 func (h held) Unlock(context.Context) error { return h.Release() }
 
-// Elector returns a gocron.Elector that reports whether this process leads, by the clock and
-// without asking Redis. The process must also campaign: run the election with Lead beside the
+// Elector returns a gocron.Elector that reports whether this process leads, by the clock and without asking Redis: nil
+// if it leads, else ErrNotLeader, or ctx's error. The process must also campaign: run the election with Lead beside the
 // scheduler, until the process ends.
 func Elector(e *relock.Election) gocron.Elector { return elector{e} }
 
@@ -70,7 +71,8 @@ func (e elector) IsLeader(ctx context.Context) error {
 	return nil
 }
 
-// Lead is for [relock.Election.Run]: it leads for as long as it can.
+// Lead is for [relock.Election.Run], to lead without doing anything: it blocks until ctx ends, and returns the cause of
+// that. So a process leads until its hold is lost, and then Run campaigns again, or until the context of Run ends.
 func Lead(ctx context.Context, _ relock.Term) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
