@@ -19,6 +19,7 @@ import (
 )
 
 // ErrStale means that the resource has seen a newer token: a later holder has been here, so nothing may be written.
+// Trying again with the same token does not help.
 var ErrStale = errors.New("stale fencing token")
 
 // errNoToken is the error of a token that no grant has.

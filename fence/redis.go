@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Script is a Lua script that Redis runs only for a token that is not stale.
+// A Script is a Lua script that Redis runs only for a token that is not stale: see Run. It may be used from any
+// goroutine, and several times.
 type Script struct{ script *redis.Script }
 
 // compare refuses a stale token, and takes the fence's key and the token away from the script that follows. Lua's
@@ -28,13 +29,15 @@ table.remove(KEYS, 1)
 table.remove(ARGV, 1)
 `
 
-// NewScript returns a guarded script of the given Lua source. The source finds its own keys and arguments in KEYS and
-// ARGV, as ever. To set a value: NewScript("return redis.call('SET', KEYS[1], ARGV[1])").
+// NewScript returns a script that compares a token before it runs the given Lua source. It does no I/O: an error in the
+// source is returned by Run. The source finds its own keys and arguments in KEYS and ARGV, without the fence and the
+// token. To set a value: NewScript("return redis.call('SET', KEYS[1], ARGV[1])").
 func NewScript(source string) *Script { return &Script{redis.NewScript(compare + source)} }
 
 // Run compares the token with the largest that the key fence has seen. It refuses a smaller one with an error that
 // matches ErrStale. Else it stores the token and runs the source with keys and args, and returns its reply. A reply of
-// nil is redis.Nil, as go-redis has it.
+// nil is redis.Nil, as go-redis has it. A token of zero or less is refused with another error, and so is a fence whose
+// value is no token.
 //
 // Redis does all of that in one step. If the source fails, what it wrote before stays, and so does the token. Writes
 // outside of the script are not protected, also after a successful Run. rdb need not be the Redis of the locks. In a

@@ -6,17 +6,21 @@ import (
 	"fmt"
 )
 
-// A Dialect is the SQL of a database.
+// A Dialect is the SQL of a database: PostgreSQL, MySQL or SQLite. With another value, such as zero, Check returns an
+// error.
 type Dialect int
 
-// The dialects. MySQL is also MariaDB's, and needs InnoDB.
+// The dialects, whose methods are for a transaction of that database.
 const (
+	// PostgreSQL is the dialect of PostgreSQL.
 	PostgreSQL Dialect = iota + 1
+	// MySQL is the dialect of MySQL and of MariaDB. Its table needs InnoDB, which Schema asks for.
 	MySQL
+	// SQLite is the dialect of SQLite.
 	SQLite
 )
 
-// String returns the name of the database.
+// String returns the name of the database: "PostgreSQL", "MySQL" or "SQLite".
 func (d Dialect) String() string {
 	switch d {
 	case PostgreSQL:
@@ -29,8 +33,9 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// Schema returns the statement that creates the table relock_fences if it is missing. Put it into your migrations.
-// The table has a row for each resource: its name and its largest token. Rows are never removed.
+// Schema returns the SQL statement that creates the table relock_fences if it is missing. It runs nothing itself: put
+// it into your migrations. The table has a row for each resource: its name and its largest token. Rows are never
+// removed.
 func (d Dialect) Schema() string {
 	if d == MySQL { // bytes: a collation would make one resource of two names
 		return "CREATE TABLE IF NOT EXISTS relock_fences (resource VARBINARY(512) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB"
@@ -38,8 +43,10 @@ func (d Dialect) Schema() string {
 	return "CREATE TABLE IF NOT EXISTS relock_fences (resource TEXT NOT NULL PRIMARY KEY, token BIGINT NOT NULL)"
 }
 
-// Check refuses the token if the resource has seen a newer one, with an error that matches ErrStale, and else
-// remembers it. Roll the transaction back if Check returns an error.
+// Check compares a token in the transaction tx. If the resource has seen a newer one, it returns an error that matches
+// ErrStale. Else it remembers the token for the resource and returns nil: an equal one passes. Roll the transaction
+// back if Check returns an error. A token of zero or less is refused with another error. resource is any name for what
+// is written: it need not be the lock's.
 //
 // Check must be the first statement of the transaction that writes. It locks the resource's row, so from there to the
 // end of the transaction no other holder is between its own Check and its commit. If the transaction is rolled back,
