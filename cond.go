@@ -33,31 +33,30 @@ type Cond struct {
 	err  error // what every call returns, if not nil
 }
 
-// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again.
-// It then has the same holds, under a larger token. A failover that loses the wait is an exception:
-// see docs/guarantees.md.
+// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again. It then has the
+// same holds, under a larger token. A failover that loses the wait is an exception: see docs/guarantees.md.
 //
-// If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits
-// for the lock, without ctx, and returns ctx's error or ErrClosed, holding: Hold.Err is nil. Only
-// ErrLost means that the lock could not be acquired again. Its holds must be unlocked as after any
-// loss.
+// If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, without
+// ctx, and returns ctx's error or ErrClosed, holding: Hold.Err is nil. Only ErrLost means that the lock could not be
+// acquired again. Its holds must be unlocked as after any loss.
 //
-// A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and
-// ErrOwnerMismatch if the owner also holds in another process. It returns ErrUpgrade if the owner
-// also reads, and ErrClosed on a client that was already shutting down.
+// A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and ErrOwnerMismatch if the owner
+// also holds in another process. It returns ErrUpgrade if the owner also reads. It returns ErrClosed on a client that
+// was already shutting down, and the error of a ctx that had ended.
 //
-// During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and
-// other owners may use the handle. If another goroutine of the owner unlocks during the wait, by
-// Release, by Unlock or at the end of a Do, its call returns ErrNotHeld. That hold has ended, and
-// Wait returns without it. If it was the last hold, Wait returns ErrLost.
+// During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and other owners may use
+// the handle. If another goroutine of the owner unlocks during the wait, by Release, by Unlock or at the end of a Do,
+// its call returns ErrNotHeld. That hold has ended, and Wait returns without it. If it was the last hold, Wait returns
+// ErrLost.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err
 }
 
-// WaitFor is Wait, but waits for a signal for at most d. It returns true after a signal. When d has passed it waits for
-// the lock without a bound, so it may return long after d, with (false, nil), holding. It gives up the lock in any
-// case, also if d is zero. Errors are those of Wait.
+// WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, also if d is zero. After a
+// signal it returns (true, nil), holding the lock again. When d has passed it waits for the lock without a bound, so it
+// may return long after d, with (false, nil), holding. Errors are those of Wait: only ErrLost means that the lock could
+// not be acquired again.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }

@@ -127,10 +127,10 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	return info.Holders[0], nil
 }
 
-// Observe yields the leader, and then each change: a new leader or term, or ErrNotHeld if nobody leads. It blocks
-// between changes, and asks Redis every second, or every third of the TTL if that is shorter. It can miss a term that
-// begins and ends between two questions. An error of Redis is yielded once, until Redis answers again. Observe goes on
-// after it. The last thing that Observe yields is the error of ctx, or of the client.
+// Observe yields the leader with a nil error, and then each change: a new leader or term, or ErrNotHeld if nobody
+// leads. It blocks between changes, and asks Redis every second, or every third of the TTL if that is shorter. It can
+// miss a term that begins and ends between two questions. An error of Redis is yielded once, until Redis answers again,
+// and Observe goes on. The last thing that it yields is the error of ctx, or of the client.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none

@@ -31,11 +31,11 @@ var (
 	// ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or could not answer yet, so nobody knows whether the lock
-	// is taken. If ctx ended first, the error is also ctx's error. A lock that was taken until then is no
-	// ErrUnavailable, and neither is a refusal by Redis, such as a missing permission.
+	// is taken. If ctx ended first, the error is also ctx's error. If the lock was taken until ctx ended, the error is
+	// ctx's alone. A refusal by Redis, such as a missing permission, is no ErrUnavailable.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
-	// was undone: the caller does not have it. Earlier holds of the owner stay.
+	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
 	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not
 	// answer in time, or refused. A released or detached hold has ended in this process. A downgraded
@@ -63,8 +63,9 @@ var (
 	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
 	// caller in the interval runs fn again. Once returns that error, with ran true.
 	ErrUnspent = errors.New("the interval is not spent")
-	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock, and did not get another one. Detach returns it if
-	// the owner has other holds of the same grant in this client. The hold then stays as it was.
+	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock (1000 in package redisson), and did not get
+	// another one. Detach returns it if the owner has other holds of the same grant in this client. The hold then stays
+	// as it was.
 	ErrTooManyHolds = errors.New("too many holds")
 	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
 	// characters. Every call on such a handle returns it. Its text says what is wrong.

@@ -12,8 +12,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says. It may have changed when it
-// is read: decide by it for people only.
+// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says. It may be out of date when
+// it is read, so it is for people and not for decisions.
 type Info struct {
 	Name    string        // the lock's
 	Kind    string        // "plain", "fair", "rw", "fair rw" or "semaphore"; "" if unused for the TokenKeep

@@ -303,8 +303,8 @@ func (c *Client) shared(at int, s spec) *spec {
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
 // lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
-// Any other error with ran false says why nobody knows, such as ErrUnavailable. With ran true the error is fn's, joined
-// with that of the release.
+// An error with ran false says why fn did not run, such as ErrUnavailable. With ran true the error is fn's, joined with
+// that of the release.
 //
 // An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps it: then the next caller
 // in the interval runs fn again. A call that fails before fn has begun spends nothing. If Redis cannot be reached at
@@ -332,13 +332,13 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 }
 
 // Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms, under the same token.
-// A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume returns ErrLost if the
-// ticket was used, if its time is over, or if somebody removed the hold. A text that is not a ticket is
-// ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
+// It does not wait. A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume
+// returns ErrLost if the ticket was used, if its time is over, or if somebody removed the hold. A text that is not a
+// ticket is ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
 //
-// From now on the hold is renewed, and Release ends it. Its MaxHold begins again. An anonymous hold keeps the name that
-// was made for it. Resume does not wait for others. If ctx ends before Redis has answered, the ticket may have been
-// used: its hold is then released.
+// From now on the hold is renewed again, unless its terms are NoWatchdog, and Release ends it. Its MaxHold begins
+// again. An anonymous hold keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may
+// have been used: its hold is then released.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
@@ -366,20 +366,19 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	return h, nil
 }
 
-// Locks iterates over the locks under the client's key prefix that are held, waited for or resting,
-// and whose names match. In match, * stands for any text, ? for one character, [a-z] for one of
-// these and [^a-z] for any other. A backslash takes the meaning from the next character, and ""
-// matches all. The locks come in no order, each once. A lock that is taken or freed during the
-// iteration may be missing. Each Info is of an instant of its own.
+// Locks iterates over the locks under the client's key prefix that are held, waited for or resting, and whose names
+// match. In match, * stands for any text, ? for one character, [a-z] for one of these and [^a-z] for any other. A
+// backslash takes the meaning from the next character, and "" matches all. The locks come in no order, each once. A
+// lock that is taken or freed during the iteration may be missing. Each Info is of an instant of its own.
 //
-// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks
-// for more when the loop does: a loop that ends has stopped it. It keeps about 20 bytes for each
-// lock that it has found. The user of Redis needs +scan in addition to what locks need.
+// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks for more when the
+// loop does: a loop that ends has stopped it. It keeps about 20 bytes for each lock that it has found. The user of
+// Redis needs +scan in addition to what locks need.
 //
-// An error does not end the iteration. If it comes with an Info that has a Name, it is about that
-// lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose
-// other locks are missing. When ctx ends or the client is closed, the iteration ends with that
-// error. A redis client whose type is hidden by a decorator gives ErrInvalidOption.
+// An error about one lock or server does not end the iteration. If it comes with an Info that has a Name, it is about
+// that lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose other locks are
+// missing. When ctx ends or the client is closed, the iteration ends with that error. A bad pattern, and a redis client
+// whose type is hidden by a decorator, end it with ErrInvalidOption.
 func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		s := &scan{c: c, ctx: ctx, yield: yield}
@@ -450,9 +449,9 @@ func (c *Client) check(ctx context.Context) error {
 
 // Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still succeed. When the last
 // hold is released and Redis has confirmed the releases, the client closes, and Shutdown returns nil. It does not wait
-// for holds that are lost. If ctx ends before that, Shutdown returns ctx's error and says how many holds are left, and
-// of which locks. The client goes on waiting for them. Call Close to end it then. Shutdown may be called again, and
-// after Close it returns nil.
+// for holds that are lost. If ctx ends first, Shutdown returns ctx's error and says how many holds are left, and of
+// which locks. The client then goes on waiting for them: call Close to end it. Shutdown may be called again, and after
+// Close it returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

@@ -51,7 +51,8 @@ func (m *Multi) usable() error {
 }
 
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds: if it ends first, Lock returns
-// its error. If Lock fails, the caller holds none of the locks.
+// its error. If a lock is lost while the next one is waited for, it begins again. If Lock fails, the caller holds none
+// of the locks.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }
@@ -86,15 +87,16 @@ func (m *Multi) Unlock() error {
 	return h.leave()
 }
 
-// Acquire is Lock, but returns the holds as one MultiHold: it waits for all the locks until ctx ends. The caller must
-// end them with Release, also after a loss. If it fails, the caller holds none.
+// Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
+// The caller must end them with Release, also after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 	return m.acquire(ctx, func() error { return ended(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
 }
 
 // TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
-// loss. If one of the locks was taken for the whole wait, the error is ErrNotAcquired, and the caller holds none. With
-// a wait of zero or less it makes one attempt for each.
+// loss. If one of the locks was taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is
+// ErrUnavailable, and if ctx ended first, ctx's error. The caller holds none then. With a wait of zero or less it makes
+// one attempt for each.
 func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 	return m.try(ctx, wait, manner{})
 }
@@ -169,8 +171,9 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 }
 
 // TryDo is Do, but waits for at most the given time for all the locks together. ran says whether fn ran. If one of the
-// locks was taken for the whole wait, TryDo returns (false, nil). With ran true the error is fn's, joined with that of
-// the release. A wait of zero or less makes one attempt for each lock.
+// locks was taken for the whole wait, TryDo returns (false, nil). An error with ran false says why the locks were not
+// acquired. With ran true the error is fn's, joined with that of the release. A wait of zero or less makes one attempt
+// for each lock.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 		return m.try(ctx, wait, manner{quiet: true})

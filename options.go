@@ -224,9 +224,9 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. What a handle sets itself comes first. New returns
-// ErrInvalidOption if Owner, Weight or AtLeast is among them. One owner for a whole process would switch exclusion off
-// within it, and the others are not for every kind of lock.
+// Defaults sets options for every lock of the client. An option that a handle sets itself replaces that of the
+// Defaults. New returns ErrInvalidOption if Owner, Weight or AtLeast is among them. One owner for a whole process would
+// switch exclusion off within it, and the others are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)

@@ -202,8 +202,9 @@ func (l *QuorumLock) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns (false, nil) if a majority of the primaries answered, and said
-// that the lock is taken. If too few answered, that is an error. With a wait of zero or less it makes one attempt.
+// TryLock is Lock for at most the given time. It returns true if the caller holds a majority, which Unlock must end. It
+// returns (false, nil) if a majority of the primaries answered, and said that the lock is taken. If too few answered,
+// that is an error, and so is the end of ctx. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
 	return tryResult(err)
@@ -223,8 +224,8 @@ func (l *QuorumLock) Unlock() error {
 	return lockError(l.name, h.majority.Release())
 }
 
-// Acquire is Lock, but returns the hold: it waits for a majority until ctx ends. The caller must end the hold with
-// Release, also after a loss.
+// Acquire is Lock, but returns the hold: it waits until the caller holds a majority or ctx ends. The caller must end
+// the hold with Release, also after a loss.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }

@@ -59,15 +59,15 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return tryResult(err)
 }
 
-// Acquire is Lock, but returns the hold: it waits until ctx ends, and returns the same errors. The caller must end the
-// hold with Release, also after a loss.
+// Acquire is Lock, but returns the hold: it waits until the caller holds the lock or ctx ends, and returns the errors
+// of Lock. The caller must end the hold with Release, also after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	return l.acquire(ctx, manner{})
 }
 
 // TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If the lock was
-// taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. With a wait of
-// zero or less it makes one attempt.
+// taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable, and if ctx
+// ended first, ctx's error. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -122,8 +122,9 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error
 }
 
 // TryDo is Do, but waits for the lock as TryLock does. ran says whether fn ran. If the lock was taken for the whole
-// wait, TryDo returns (false, nil). Another error with ran false says why the lock was not acquired. With ran true the
-// error is fn's, joined with that of the release. With a wait of zero or less it makes one attempt.
+// wait, TryDo returns (false, nil). An error with ran false says why the lock was not acquired, such as ErrUnavailable
+// or ctx's error. With ran true the error is fn's, joined with that of the release. With a wait of zero or less it
+// makes one attempt.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
 		return l.try(ctx, wait, manner{quiet: true})
@@ -142,7 +143,7 @@ func (l *Lock) Name() string {
 }
 
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
-// the clock. Holds of Acquire and Do count too. It does no I/O.
+// the clock. Holds of Acquire and Do count too. Holds whose owner waits on a condition do not. It does no I/O.
 func (l *Lock) HoldCount() int { return l.judge() }
 
 // Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.

@@ -59,8 +59,8 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// Acquire is Lock, but returns the hold: it waits until ctx ends, and returns the same errors. The caller must end the
-// hold with Release, also after a loss.
+// Acquire is Lock, but returns the hold: it waits until the caller holds the lock or ctx ends, and returns the errors
+// of Lock. The caller must end the hold with Release, also after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
 // TryAcquire is TryLock, but returns the hold, which the caller must end with Release. If the lock was taken, the error
