@@ -9,17 +9,17 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Request is what acquire is told of one acquisition.
+// A Request is one acquisition of a call to acquire.lua.
 type Request struct {
 	Nonce string
 	Op    int64
 	Owner string
 	Read  bool
 	TTL   time.Duration
-	Rest  room.Rest // of the name after it
-	Block int       // tokens wanted
-	Place int64
-	// Writes is how many holds it is for; 0 and 1 are one.
+	Rest  room.Rest // of the name after the hold
+	Block int       // how many tokens it asks for
+	Place int64     // the ticket that it has in the queue, room.PlaceNew or room.PlaceNone
+	// Writes is how many write holds it asks for; 0 and 1 are one.
 	Writes  uint32
 	Permits room.Permits // of a semaphore
 }
@@ -31,24 +31,25 @@ func (r Request) mode() string {
 	return modeWrite
 }
 
-// An AcquireReply is the answers to the requests of one call, in their order.
+// An AcquireReply has the answers to the requests of one call, in the same order.
 type AcquireReply struct {
 	Now     int64 // server ms
-	More    bool  // the queue was too long for one call
+	More    bool  // the queue was too long for one call: ask again
 	Answers []room.Answer
 }
 
-// An Echo is what a request that waits asks to hear by the client's inbox.
+// An Echo says whether a request that must wait asks for a message to the client's inbox. The message proves that the
+// client hears, and says whether the server that ran the script sees the subscription.
 type Echo int
 
 // The echoes of a request.
 const (
-	Quiet Echo = iota // none
-	Prove             // that it hears, and whether it is seen to be subscribed
-	Vouch             // the same: it has heard that it is not seen
+	Quiet Echo = iota // no message
+	Prove             // a message
+	Vouch             // a message; the client has heard one before that said "unseen", so it must be served all the same
 )
 
-// Acquire asks for the lock until notAfter, a time of the server in ms.
+// Acquire asks for the lock. The server refuses a copy that arrives after notAfter, its own time in ms.
 func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo, requests ...Request) transport.Call {
 	args, rests := make([]any, 0, 4+6*len(requests)), false
 	args = append(args, kindArg(kind), notAfter*1000, e.terms[echo])
@@ -62,14 +63,14 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 		args = append(args, "rests")
 	}
 	call := transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
-	if len(args) == 9 && requests[0].Place <= 0 { // it queues only by itself, and has its echo then
+	if len(args) == 9 && requests[0].Place <= 0 { // usual.lua never queues: whoever must wait asks again, with an echo
 		call.Usual = usualAcquire
 	}
 	return call
 }
 
-// DecodeAcquire reads the answers for so many requests. One alone asked for a block of tokens
-// and a lease of ttl.
+// DecodeAcquire reads the answers to a number of requests. block and ttl are what a single request asked for: its
+// answer leaves them out if they were granted.
 func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireReply, error) {
 	if requests == 1 {
 		now, a, err := DecodeAnswer(raw, block, ttl)
@@ -94,7 +95,7 @@ func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireRe
 	return reply, nil
 }
 
-// DecodeAnswer is DecodeAcquire of a call with one request, which has its answer alone.
+// DecodeAnswer is DecodeAcquire for a call with one request.
 func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.Answer, err error) {
 	cur := scriptAcquire.Read(raw)
 	if len(raw) <= 2 {
@@ -107,7 +108,7 @@ func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.An
 	return now, a, cur.End()
 }
 
-// decodeAnswer reads one answer, or the one that is said once for all requests.
+// decodeAnswer reads one answer. ofAll means that Redis gave it once for all requests.
 func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	switch a.Code = cur.Int("code"); a.Code {
 	case room.OfKind:
@@ -119,7 +120,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		if !cur.More() {
 			return a, true
 		}
-		skip(cur) // of this request alone
+		skip(cur) // for this request only
 	case room.Held:
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
@@ -135,8 +136,8 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	return a, false
 }
 
-// decodeTaken reads the answer of a lock that was free. The lease is all that was
-// asked for, though the session may have had a longer one before.
+// decodeTaken reads the short answer for a lock that was free. The lease is as long as it was asked for, though in
+// Redis the session may have had a longer one already.
 func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (now int64, held room.Answer, err error) {
 	high := cur.Within("token", 1000, maxCount)
 	if cur.More() {

@@ -8,8 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// Await has a session wait on a condition, which is to have so many holds when it holds
-// again, for a lease of so long.
+// Await makes a session wait on a condition. When it holds again, it has a.Writes holds and a lease of ttl.
 func (e *Encoder) Await(keys key.Keys, s Session, a *room.Await, ttl time.Duration, condition string, echo Echo) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, a.Op, a.Writes, ttl.Milliseconds(), condition, e.keep.Milliseconds(), e.inbox, a.Token}
@@ -19,7 +18,7 @@ func (e *Encoder) Await(keys key.Keys, s Session, a *room.Await, ttl time.Durati
 	return call(scriptAwait, keys, args...)
 }
 
-// DecodeAwait reads its answer.
+// DecodeAwait reads the answer to Await.
 func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error) {
 	cur := scriptAwait.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
@@ -27,14 +26,13 @@ func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error)
 	return said, now, more, cur.End()
 }
 
-// Signal moves so many waiters of a condition to the queue, or with 0 all, in the name of
-// a session that holds.
+// Signal moves up to most waiters of a condition to the queue of the lock, with 0 all of them. The session must hold.
 func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, most int) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds())
 }
 
-// DecodeSignal says whether the session holds. more: it is to be sent again.
+// DecodeSignal says whether the session holds. more means that the call must be sent again.
 func DecodeSignal(raw []any) (held, more bool, now int64, err error) {
 	cur := scriptSignal.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
@@ -42,23 +40,23 @@ func DecodeSignal(raw []any) (held, more bool, now int64, err error) {
 	return held, more, now, cur.End()
 }
 
-// Abandon has a waiter on a condition wait for the lock alone, unless it was signalled.
+// Abandon takes a waiter off its condition and into the queue of the lock, unless it was signalled.
 func (e *Encoder) Abandon(keys key.Keys, s Session) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return call(scriptAbandon, keys, whole, e.keep.Milliseconds(), e.inbox)
 }
 
-// An Abandoned is what Redis says of a waiter that is to leave its condition.
+// An Abandoned is the outcome of Abandon.
 type Abandoned int64
 
-// What it may say.
+// The outcomes.
 const (
-	OnNone    Abandoned = iota // it was on no condition any more: it may have been signalled
-	Left                       // it has left it now, and was not signalled
-	Signalled                  // it has been
+	OnNone    Abandoned = iota // it waited on no condition: it may have been signalled before
+	Left                       // it has left its condition, and was not signalled
+	Signalled                  // it was signalled
 )
 
-// DecodeAbandon reads its answer.
+// DecodeAbandon reads the answer to Abandon.
 func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) {
 	cur := scriptAbandon.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
@@ -66,13 +64,12 @@ func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) 
 	return said, more, now, cur.End()
 }
 
-// Awaiting asks who waits on a condition: a page of so many, from where
-// the one before has said, or "".
+// Awaiting asks who waits on a condition. from is what the previous page returned as next, or "" for the first.
 func (e *Encoder) Awaiting(keys key.Keys, condition, from string, page int) transport.Call {
 	return transport.Call{Script: scriptAwaiting, Keys: []string{keys.Hash}, Args: []any{condition, from, page}}
 }
 
-// DecodeAwaiting returns a page, and where the next begins; "": there is none.
+// DecodeAwaiting returns a page, and where the next one begins, or "" after the last.
 func DecodeAwaiting(raw []any) (page []Waiter, next string, err error) {
 	cur := scriptAwaiting.Read(raw)
 	now := serverTime(cur)

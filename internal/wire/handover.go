@@ -7,11 +7,11 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// NoClient is the client of what a ticket has.
+// NoClient stands for the client ID of a hold that a ticket has.
 const NoClient = "-"
 
-// Detach hands what a session holds by that token to a ticket, for so long. Until the given
-// time of the server in ms a copy of the session's acquire may come.
+// Detach hands the grant that a session holds under a token to a ticket, for ttl. until is the server time in ms up to
+// which a late copy of the session's acquire may arrive and must be refused.
 func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, read bool, ttl time.Duration, until int64) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	reads := 0
@@ -23,7 +23,7 @@ func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, r
 	}}
 }
 
-// DecodeDetach reads the answer: whether the ticket has it now.
+// DecodeDetach reads the answer to Detach. has says whether the ticket has the grant now.
 func DecodeDetach(raw []any) (now int64, has, more bool, err error) {
 	cur := scriptDetach.Read(raw)
 	now, has = serverTime(cur), yes(cur, "has")
@@ -31,8 +31,8 @@ func DecodeDetach(raw []any) (now int64, has, more bool, err error) {
 	return now, has, more, cur.End()
 }
 
-// Resume asks for what a ticket has, until notAfter, a time of the server in ms. It is
-// answered as Acquire is.
+// Resume takes over the grant that a ticket has. The server refuses the call after notAfter, its own time in ms. The
+// answer is read by DecodeAcquire.
 func (e *Encoder) Resume(keys key.Keys, ticket string, r Request, notAfter int64) transport.Call {
 	whole, _ := e.identity(r.Nonce, r.Owner, r.Permits)
 	return transport.Call{Script: scriptResume, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
@@ -40,7 +40,7 @@ func (e *Encoder) Resume(keys key.Keys, ticket string, r Request, notAfter int64
 	}}
 }
 
-// ReleaseTicket ends what a ticket has.
+// ReleaseTicket ends the grant that a ticket has.
 func (e *Encoder) ReleaseTicket(keys key.Keys, ticket string) transport.Call {
 	call := e.Release(keys, Session{Nonce: ticket}, 0, 0, false)
 	call.Args[0] = ticket + " " + NoClient + " o:"

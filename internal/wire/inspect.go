@@ -13,44 +13,44 @@ func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
 	return transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
 
-// What a server says of where the inbox is.
+// What a server says about where the client is subscribed to its inbox.
 const (
 	WhereUnknown = -1
 	WhereNot     = 0 // on another server
 	WhereHere    = 1
 )
 
-// Where asks whether the client's inbox is on the server that has the lock.
+// Where asks the server of the lock whether the client is subscribed to its inbox there.
 func (e *Encoder) Where(keys key.Keys) transport.Call {
 	return transport.Call{Script: scriptWhere, Keys: []string{keys.Hash}, Args: []any{e.inbox + e.client}}
 }
 
-// DecodeWhere reads its answer.
+// DecodeWhere reads the answer to Where.
 func DecodeWhere(raw []any) (where int64, err error) {
 	cur := scriptWhere.Read(raw)
 	where = cur.Within("where", WhereUnknown, WhereHere)
 	return where, cur.End()
 }
 
-// Permit asks which commands and channels that the scripts need are refused. inbox is "" for
-// a client that hears on sharded channels only. shard is a channel in the slot of the keys.
-// inFull sends the text of the script, also where the server knows it.
+// Permit asks which of the commands and channels that scripts need are refused. inbox is "" for a client that
+// subscribes to sharded channels only. shard is a channel in the slot of the keys. With inFull the text of the script
+// is sent even if the server has it.
 func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transport.Call {
 	c := call(scriptPermit, keys, inbox, shard)
 	c.InFull = inFull
 	return c
 }
 
-// A PermitReply is what is lacking.
+// A PermitReply says what is missing.
 type PermitReply struct {
-	Refused   []string
-	Sharded   string // the words that refuse PUBLISH, where SPUBLISH would do; else ""
-	Unsharded bool   // the server has no sharded pub/sub
-	Old       bool   // it is older than what is needed
-	Version   string
+	Refused   []string // commands and channels
+	Sharded   string   // the error to PUBLISH, if SPUBLISH would work; else ""
+	Unsharded bool     // the server has no sharded pub/sub
+	Old       bool     // the server is too old
+	Version   string   // of a server that is too old
 }
 
-// DecodePermit reads the answer of Permit. What cannot be read ends it.
+// DecodePermit reads the answer to Permit. It stops at what it cannot read.
 func DecodePermit(raw []any) (reply PermitReply) {
 	for cur := scriptPermit.Read(raw); cur.More(); {
 		switch name := cur.Str("refused"); name {
@@ -69,19 +69,19 @@ func DecodePermit(raw []any) (reply PermitReply) {
 	return reply
 }
 
-// Info asks who holds the lock: a page of so many sessions.
+// Info asks who holds the lock: one page of sessions. after is Next of the previous page, or 0.
 func (e *Encoder) Info(keys key.Keys, after int64, page int) transport.Call {
 	return call(scriptInfo, keys, after, page)
 }
 
-// An InfoReply is a page of the holders.
+// An InfoReply is one page of holders.
 type InfoReply struct {
 	Now     int64 // server ms
 	Kind    string
 	Resting time.Duration
 	Holders []Holder
 	Waiters int
-	Next    int64 // where the page ends
+	Next    int64 // where the page ends; 0: it is the last
 }
 
 // A Holder is an owner with live holds.
@@ -92,11 +92,11 @@ type Holder struct {
 	Token  int64
 	TTL    time.Duration
 	Held   time.Duration // since its grant
-	Client string        // whose lease has the TTL
+	Client string        // ID of the client with this lease
 	Weight int           // permits of a semaphore; else 0
 }
 
-// DecodeInfo reads the answer of Info.
+// DecodeInfo reads the answer to Info.
 func DecodeInfo(raw []any) (info InfoReply, err error) {
 	cur := scriptInfo.Read(raw)
 	info = InfoReply{Now: serverTime(cur), Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
@@ -105,8 +105,8 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		low, high := tokens(cur)
-		// The last of a grant's tokens is the instant at which it was made, in microseconds,
-		// unless the clock had stepped back before.
+		// The last token of a grant is the server time in microseconds at which it was made, unless the clock
+		// had stepped back before.
 		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
 		h.Weight = int(cur.Within("weight", 0, maxCount))
@@ -118,7 +118,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	return info, nil
 }
 
-// Waiters asks who waits: a page of the queue.
+// Waiters asks who waits: one page of the queue, behind the ticket last where the previous page ended, or 0.
 func (e *Encoder) Waiters(keys key.Keys, last int64, page int) transport.Call {
 	return call(scriptWaiters, keys, last, page)
 }
@@ -131,7 +131,7 @@ type Waiter struct {
 	Client string
 }
 
-// DecodeWaiters returns a page of the queue, and where the next begins.
+// DecodeWaiters returns a page of the queue and the ticket where it ends, or 0 if it is the last.
 func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	cur := scriptWaiters.Read(raw)
 	now := cur.Within("now", 1, maxCount) // in microseconds
@@ -149,8 +149,8 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	return page, last, nil
 }
 
-// Force ends the grant that an owner has under a token; after is where a call before it
-// stopped. Of the owner "" it ends the rest of the name until that time of the server in ms.
+// Force ends the grant that an owner has under a token. after is where a previous call stopped, or 0. For the owner ""
+// it ends the rest of the name instead, and token is the server time in ms until which it lasts.
 func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transport.Call {
 	if owner != "" {
 		token = Instant(token)
@@ -158,7 +158,7 @@ func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transpo
 	return call(scriptForce, keys, owner, token, after, e.keep.Milliseconds(), e.inbox)
 }
 
-// DecodeForce reads the answer of Force.
+// DecodeForce reads the answer to Force.
 func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	cur := scriptForce.Read(raw)
 	removed = cur.Int("removed") == 1
@@ -168,17 +168,17 @@ func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	return removed, more, after, cur.Err()
 }
 
-// Introduce stores what people are told of the client, for so long.
+// Introduce stores the label of the client under the key at, for the time life.
 func (e *Encoder) Introduce(at, label string, life time.Duration) transport.Call {
 	return transport.Call{Script: scriptIntroduce, Keys: []string{at}, Args: []any{label, life.Milliseconds()}}
 }
 
-// Labels asks what people are told of clients, by the keys where that is stored.
+// Labels asks for the labels of clients, by their keys.
 func (e *Encoder) Labels(at []string) transport.Call {
 	return transport.Call{Script: scriptLabels, Keys: at}
 }
 
-// DecodeLabels returns what is told of so many clients; "" where nothing is.
+// DecodeLabels returns the labels of n clients, with "" for one that has none.
 func DecodeLabels(raw []any, n int) ([]string, error) {
 	cur := scriptLabels.Read(raw)
 	labels := make([]string, n)

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// A Nonce is 128 random bits.
+// A Nonce names one acquisition. It has 128 random bits.
 type Nonce [16]byte
 
 // nonceLen is the length of a nonce or client ID in Redis: in base64.
 const nonceLen = 22
 
-// NewNonce draws one.
+// NewNonce returns a random nonce.
 func NewNonce() (n Nonce) {
 	_, _ = rand.Read(n[:]) // never fails, says its documentation
 	return n
@@ -26,7 +26,7 @@ func (n Nonce) String() string {
 	return string(text[:])
 }
 
-// ParseNonce takes what String has made; of anything else it is not ok.
+// ParseNonce reads what String has written.
 func ParseNonce(text string) (n Nonce, ok bool) {
 	if len(text) != nonceLen {
 		return n, false
@@ -35,10 +35,10 @@ func ParseNonce(text string) (n Nonce, ok bool) {
 	return n, err == nil
 }
 
-// Sight is whether scripts see that a client is subscribed.
+// A Sight says whether a script sees that a client is subscribed to its inbox.
 type Sight int32
 
-// What is known of that.
+// The sights.
 const (
 	Unknown Sight = iota
 	Seen
@@ -53,11 +53,11 @@ type Message struct {
 	Nonce     string
 	Op        int64    // grant: the request whose lease it is
 	Low, High int64    // grant: the tokens
-	Run       []string // grant: nonces of the same client that stand right behind it, in order
+	Run       []string // grant: nonces of the same client that are next in the queue, in order
 	Sight     Sight    // echo
 }
 
-// ParseMessage takes what the scripts write and nothing else.
+// ParseMessage reads a message. It refuses whatever the scripts do not write.
 func ParseMessage(payload string) (m Message, err error) {
 	var fields bool
 	m.Verb, payload, fields = strings.Cut(payload, " ")
@@ -80,8 +80,8 @@ func ParseMessage(payload string) (m Message, err error) {
 	return m, fmt.Errorf("message of unknown verb %.20q", m.Verb)
 }
 
-// parseGrant takes what the encoder writes and nothing else: a number with a
-// sign or more digits than it needs is none of a script's.
+// parseGrant reads the fields of a grant. It refuses whatever the scripts do not write, as a number with a sign or with
+// leading zeros.
 func parseGrant(payload string) (Message, error) {
 	fields := strings.Split(payload, " ")
 	if len(fields) < 4 || len(fields[0]) != nonceLen {

@@ -6,14 +6,14 @@ import (
 	"github.com/relock-go/relock/internal/script"
 )
 
-// What a script can say. Lua counts exactly up to 2^53; no lease lasts a century,
-// not even by a clock that has stepped back. What is beyond is another's reply.
+// Bounds of what a script can answer. Lua counts exactly up to 2^53. No lease lasts a century, not even if the clock
+// has stepped back. A reply beyond these bounds does not come from our script.
 const (
 	maxCount = 1 << 53
 	maxLease = 100 * 365 * 24 * 60 * 60 * 1000 // ms
 )
 
-// skip reads the fields of an answer that says nothing in them.
+// skip reads the empty fields of an answer that has none of its own.
 func skip(cur *script.Cursor) {
 	for range 3 {
 		cur.Within("nothing", 0, 0)
@@ -36,8 +36,7 @@ func tokens(cur *script.Cursor) (low, high int64) {
 	return low, cur.Within("high", low, maxCount)
 }
 
-// lease reads what is left of a hold's lease. A hold whose lease has just ended
-// is not trusted; that it has is no error.
+// lease reads how much of a hold's lease is left. 0 or less is no error: the lease has ended.
 func lease(cur *script.Cursor) time.Duration {
 	return millis(cur.Within("remaining", -maxLease, maxLease))
 }

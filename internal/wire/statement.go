@@ -10,7 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// Hold states what a session holds. A lease of 0 stays as it is.
+// Hold states how many holds a session has, and renews its lease. With a ttl of 0 the lease stays as it is.
 func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
 	lease, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
@@ -24,7 +24,7 @@ func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) 
 	return call
 }
 
-// Downgrade states that a session that wrote reads from now on.
+// Downgrade turns a session's write holds into read holds.
 func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
@@ -32,7 +32,7 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	}}
 }
 
-// DecodeHold reads the answer of hold for one session, and that of downgrade.
+// DecodeHold reads the answer to Hold or Downgrade.
 func DecodeHold(raw []any) (room.Reply, error) {
 	cur := scriptHold.Read(raw)
 	var reply room.Reply
@@ -51,14 +51,14 @@ func DecodeHold(raw []any) (room.Reply, error) {
 	return reply, nil
 }
 
-// A Renewal is one session among those that are renewed by one command: a writer's.
+// A Renewal is one session of a command that renews many. The session must hold alone.
 type Renewal struct {
 	Session
 	Op            int64
 	Writes, Reads uint32
 }
 
-// Renew states many sessions at once, of as many locks.
+// Renew states the holds of many sessions, each of another lock, in one command.
 func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	keys := make([]string, 0, len(all))
 	lease, life := e.leases(ttl)
@@ -71,8 +71,8 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
 }
 
-// DecodeRenew returns which of so many sessions were not renewed, by index: those that do
-// not hold alone, and those of which a later statement arrived before, whose lease is as it was.
+// DecodeRenew returns the indexes of the sessions that were not renewed: they do not hold alone, or a later statement
+// arrived first and the lease stays as it was.
 func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
@@ -84,17 +84,17 @@ func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []
 	return now, left, cur.End()
 }
 
-// What a released nonce had come to.
+// What a nonce was until its release.
 const (
 	WasNothing = 0
 	WasQueued  = 1
 	WasHeld    = 2
 )
 
-// Release ends the nonce of a session whose lease lasts for so long at most. An owner of ""
-// is whoever has it. Until the given time of the server in ms a copy of its acquire may come.
-// Undone: the name does not rest after it. Those served end with it, who have had the lock
-// under its grant and stand in the queue still.
+// Release ends the nonce of a session, whether it holds or waits. lease is the longest that Redis may have given it.
+// With an owner of "" the owner does not matter. until is the server time in ms up to which a late copy of the
+// acquire may arrive and must be refused, or 0. undone means that the name does not rest afterwards. served are
+// other nonces that had the lock under this grant and are still queued in Redis: they end as well.
 func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, field, until, e.release}
@@ -114,7 +114,7 @@ func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Dura
 	return call
 }
 
-// DecodeRelease reads the answer; now is 0 where the clock was not read.
+// DecodeRelease reads the answer to Release. now is 0 if the script did not read the clock.
 func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
 	was = cur.Within("was", room.QueueKey, WasHeld)
@@ -125,14 +125,14 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	return was, now, more, cur.End()
 }
 
-// Raise makes the counter of a lock at least instant, while the session holds it for ttl.
+// Raise makes the token counter of a lock at least instant, if the session holds the lock.
 func (e *Encoder) Raise(s Session, instant int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, instant, life}}
 }
 
-// DecodeRaise says whether the counter is so large, and the session holds.
+// DecodeRaise says whether the session holds, and so the counter is large enough.
 func DecodeRaise(raw []any) (held bool, err error) {
 	cur := scriptRaise.Read(raw)
 	held = yes(cur, "held")

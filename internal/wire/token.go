@@ -2,20 +2,19 @@ package wire
 
 import "hash/fnv"
 
-// A token is microseconds times unit, and one of so many digits of owners behind them: few
-// enough that a float64 keeps tokens of neighbouring instants apart, until 2116.
+// A token is an instant in microseconds times unit, plus a number below owners. owners is small enough that a float64,
+// as JavaScript has it, can tell the tokens of neighbouring instants apart until the year 2116.
 const unit, owners = 1000, 488
 
-// Token is the fencing token of an owner's grant: the instant that Redis gave it, which it
-// counts in microseconds and gives out once, and three digits of the owner behind that.
-// After a failover the old primary and the new one may both give out an instant: to two
-// owners, whose tokens differ by those digits. The digits do not change the order of two
-// instants. A token is nanoseconds since 1970, until 2262.
+// Token returns the fencing token of a grant. Redis gives each grant its own instant, in microseconds; the last three
+// digits come from the owner's name. After a failover the old primary and the new one may both give out the same
+// instant: the digits make the tokens of two owners differ. They never change the order of two instants. Read as a
+// number, a token is about the nanoseconds since 1970; it fits an int64 until 2262.
 func Token(instant int64, owner string) int64 {
 	digits := fnv.New32a()
 	_, _ = digits.Write([]byte(owner)) // it never fails
 	return instant*unit + int64(digits.Sum32()%owners)
 }
 
-// Instant is what Redis knows a token by.
+// Instant returns the part of a token that Redis stores.
 func Instant(token int64) int64 { return token / unit }

@@ -1,6 +1,5 @@
-// Package wire is what a client and the scripts say to each other: for each script one
-// encoder of what it is told and one decoder of what it answers, and a decoder of the
-// messages. It sends nothing, and decides nothing.
+// Package wire encodes the arguments of each script, and decodes its reply and the messages that scripts publish. It
+// sends nothing and decides nothing.
 package wire
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
-// The kinds of lock, as Redis keeps them beside the token counter.
+// The kinds of lock, as they are stored in the lock's hash.
 const (
 	KindPlain     = "plain"
 	KindFair      = "fair"
@@ -27,7 +26,7 @@ const (
 const (
 	modeWrite = "w" // exclusive
 	modeRead  = "r" // shared with other readers
-	modeUse   = "s" // with others while there are permits; counted as one for reading
+	modeUse   = "s" // shared while there are permits; counted as a read hold
 )
 
 var (
@@ -52,14 +51,14 @@ var (
 	scriptUsual     = script.MustLoad(lua.FS, "usual")
 )
 
-// How an acquire and a release of the usual kind are made together with those of other
-// locks: by which of their arguments.
+// How several calls for different locks become one call of usual.lua: which arguments must be equal (Common), and which
+// are sent for each lock (Part).
 var (
 	usualRelease = &transport.Usual{Script: scriptUsual, First: true, Part: []int{0, 1}}
 	usualAcquire = &transport.Usual{Script: scriptUsual, Common: []int{0, 6, 7}, Part: []int{1, 3, 4, 5}}
 )
 
-// Scripts are those that locks live by, by name.
+// Scripts returns the scripts that locks need, by name.
 func Scripts() map[string]*script.Script {
 	return map[string]*script.Script{
 		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
@@ -69,23 +68,22 @@ func Scripts() map[string]*script.Script {
 	}
 }
 
-// An Encoder makes the calls of one client. It does not change.
+// An Encoder makes the calls of one client. It is immutable.
 type Encoder struct {
-	client string
-	inbox  string // what the names of inboxes begin with
-	ttl    time.Duration
-	keep   time.Duration // for which a token counter is kept
+	client string        // its ID
+	inbox  string        // the prefix of inboxes' names
+	ttl    time.Duration // the client's default
+	keep   time.Duration // how long a token counter outlives the last holder
 
-	// Arguments that every request of a client has: made once, since each costs an
-	// allocation.
+	// Arguments that are the same in most requests of a client. They are made once, since each costs an allocation.
 
-	terms           [Vouch + 1]any // of an acquire, by its echo
-	release         any            // the terms of a release
-	write, read     any            // the counts of a first request
-	lease, life, no any            // of a lease of the client's TTL, and of none
+	terms           [Vouch + 1]any // of acquire, by echo
+	release         any            // terms of release
+	write, read     any            // counts of a first request
+	lease, life, no any            // the client's TTL; how long a hash lives with it; a lease of 0
 }
 
-// NewEncoder returns the encoder of a client of that ID, whose leases are mostly of that TTL.
+// NewEncoder returns the encoder of a client with this ID. ttl is its default TTL.
 func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	lease := strconv.FormatInt(ttl.Milliseconds(), 10)
 	return &Encoder{
@@ -107,7 +105,7 @@ func acquireTerms(keep time.Duration, inbox string) (terms [Vouch + 1]any) {
 	return terms
 }
 
-// leases is a TTL as an argument, and how long the hash lives then.
+// leases returns a TTL as an argument, and how long the hash lives with it.
 func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	switch ttl {
 	case e.ttl:
@@ -118,7 +116,7 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
 }
 
-// counts is what a request asks for: one hold, but for one that holds again.
+// counts returns the number of the request and what it asks for, as one argument.
 func (e *Encoder) counts(r Request) any {
 	switch {
 	case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
@@ -140,7 +138,7 @@ func requestCounts(op int64, mode string, writes uint32, ttl string) string {
 	return strconv.FormatInt(op, 10) + n + ttl + " "
 }
 
-// restText is what stands behind the TTL of a request.
+// restText returns the rest of a name, as it stands behind the TTL of a request.
 func restText(r room.Rest) string {
 	switch ms := strconv.FormatInt(r.For.Milliseconds(), 10); {
 	case r.For == 0:
@@ -152,8 +150,8 @@ func restText(r room.Rest) string {
 	}
 }
 
-// identity is what the scripts know a session by, and the field of its counts, which
-// is the identity's end.
+// identity returns the text by which scripts know a session, and the name of the field with its counts. The field is
+// the end of the identity.
 func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field string) {
 	if p.Of == 0 {
 		whole = nonce + " " + e.client + " o:" + owner
@@ -163,7 +161,7 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 	return whole, whole[len(whole)-len("o:")-len(owner):]
 }
 
-// kindArg returns a constant for most kinds: as an argument one costs nothing.
+// kindArg returns a constant for most kinds, because a constant needs no allocation to become an argument.
 func kindArg(kind string) any {
 	switch kind {
 	case KindPlain:
@@ -176,10 +174,10 @@ func kindArg(kind string) any {
 	return kind
 }
 
-// A Session is what statements of a hold name.
+// A Session names a session in a call.
 type Session struct {
 	Hash    string // the lock's key
-	Queue   string // its other key, where the session is one of several; else ""
+	Queue   string // the queue's key if several sessions may hold; else ""
 	Nonce   string
 	Owner   string
 	Permits room.Permits // of a semaphore
