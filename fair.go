@@ -15,10 +15,10 @@ func Fair() LockOption {
 	})
 }
 
-// apart requests a block of one token, so that the hold is never passed on within the process. Quorums need
+// oneToken requests a block of one token, so that the hold is never passed on within the process. Quorums need
 // it: they raise the counter of a primary beyond the lock's own tokens, and a passed-on hold would have one
 // of these.
-var apart = lockOption(func(t *terms) error {
-	t.Apart = true
+var oneToken = lockOption(func(t *terms) error {
+	t.OneToken = true
 	return nil
 })

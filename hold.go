@@ -399,7 +399,7 @@ func (h *Hold) leave() error {
 // nobody would notice that another owner may have held the lock in between. owe needs the keeper's mu.
 func (h *Hold) owe(n int) {
 	a := h.acquisition()
-	if !a.Named() || h.hold.Read || h.hold.Terms.Apart { // a quorum acquires a lost primary again by itself
+	if !a.Named() || h.hold.Read || h.hold.Terms.OneToken { // a quorum acquires a lost primary again by itself
 		return
 	}
 	a.keeper.c.registry.owe(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)

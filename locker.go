@@ -244,7 +244,7 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 // use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
 	// Each term has a grant of its own, by whose token others know the terms apart.
-	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)}
+	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)}
 }
 
 // newSpec returns what exclusive handles are made with, of the kind plain, or fair if the options say so.

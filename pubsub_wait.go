@@ -511,9 +511,9 @@ func (w *waiting) unlisten() {
 	}
 }
 
-// anew says whether the call starts again after an error. If grants keep ending too soon, it pauses first. told is the
+// restart says whether the call starts again after an error. If grants keep ending too soon, it pauses first. told is the
 // error of a call that does not start again.
-func (w *waiting) anew(err error) (again bool, told error) {
+func (w *waiting) restart(err error) (again bool, told error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
 		return false, ErrClosed // which is why it is gone

@@ -52,7 +52,7 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	}
 	var all []quorum.Primary
 	for _, c := range q.clients {
-		of := c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), apart})...)
+		of := c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)
 		all, l.first = append(all, primary{of}), cmp.Or(l.first, of)
 	}
 	t := l.first.terms

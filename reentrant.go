@@ -355,7 +355,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 				return h, nil
 			}
 		}
-		if again, err := w.anew(err); !again {
+		if again, err := w.restart(err); !again {
 			err = w.explain(err)
 			w.gaveUpHook(err)
 			return nil, err

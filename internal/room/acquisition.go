@@ -85,7 +85,7 @@ func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
 
 // passable reports whether one hold may follow another on these terms without a command.
 func (a *Acquisition) passable() bool {
-	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.Apart
+	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.OneToken
 }
 
 // Undone reports whether the name must not rest after it: no call has had a hold of it, or its caller says that the

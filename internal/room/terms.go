@@ -17,7 +17,7 @@ type Terms struct {
 	Replicas Replicas      // that must acknowledge it; 0: none
 	Rest     Rest          // of the name after the hold
 	Permits  Permits       // of a semaphore
-	Apart    bool          // its grant is never passed on to another call
+	OneToken bool          // its grant has one token, and is never passed on to another call
 }
 
 // A Rest says how long a name stays taken after its hold has ended.

@@ -54,7 +54,7 @@ var familyRules = []Rule{
 	},
 	{
 		"candidates stand in line", ". Client.NewElection",
-		"slices.Concat(opts, []LockOption{Fair(), apart})", "slices.Concat(opts, []LockOption{})",
+		"slices.Concat(opts, []LockOption{Fair(), oneToken})", "slices.Concat(opts, []LockOption{})",
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
 	},
 	{

@@ -16,7 +16,7 @@ var onceRules = []Rule{
 		},
 	},
 	{
-		"what is gone by the end of the client is not taken", ". waiting.anew",
+		"what is gone by the end of the client is not taken", ". waiting.restart",
 		"ending.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
 		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack"},
 	},

@@ -68,8 +68,8 @@ var runRules = []Rule{
 		[]string{"TestACallThatLeavesAsItIsGivenTheLockGivesItToTheNext"},
 	},
 	{
-		"run: a Quorum's primaries pass nothing on", ". apart",
-		"t.Apart = true", "",
+		"run: a Quorum's primaries pass nothing on", ". oneToken",
+		"t.OneToken = true", "",
 		[]string{"TestQuorumPassesNothingOnWithinAProcess"},
 	},
 	{
@@ -79,7 +79,7 @@ var runRules = []Rule{
 	},
 	{
 		"run: the terms of an Election have grants of their own", ". Client.NewElection",
-		", apart}", "}",
+		", oneToken}", "}",
 		[]string{"TestTermsOfOneProcessAreToldApart"},
 	},
 	{
