@@ -80,6 +80,28 @@ func TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour(t *testing.T) {
 	}
 }
 
+// The lease in Redis only gets longer. So a dead process leaves the lock taken for the longest TTL that its owner asked
+// for, also that of a nested hold which was released.
+func TestALeaseThatANestedHoldMadeLongStaysLongAfterACrash(t *testing.T) {
+	for name, of := range terms {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := x.Linked()
+				outer := acquire(t, of(c, relock.TTL(time.Second)), x.By("me"))
+				rig.End(t, acquire(t, of(c, relock.TTL(time.Minute)), x.By("me")))
+				time.Sleep(5 * time.Second)
+				link.Cut()
+				time.Sleep(2 * time.Second)
+				rig.WantIs(t, outer.Err(), relock.ErrLost)
+				holders := x.Info(of(x.Client())).Holders
+				if len(holders) != 1 || holders[0].TTL < 50*time.Second {
+					t.Errorf("held by %+v, want the rest of a minute", holders)
+				}
+			})
+		})
+	}
+}
+
 // Both are renewed: the short one for its own TTL.
 func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
 	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
