@@ -35,14 +35,14 @@ table.remove(ARGV, 1)
 func NewScript(source string) *Script { return &Script{redis.NewScript(compare + source)} }
 
 // Run compares the token with the largest that the key fence has seen. It refuses a smaller one with an error that
-// matches ErrStale. Else it stores the token and runs the source with keys and args, and returns its reply. A reply of
-// nil is redis.Nil, as go-redis has it. A token of zero or less is refused with another error, and so is a fence whose
-// value is no token.
+// matches ErrStale, and the source does not run. Else it stores the token and runs the source with keys and args, and
+// returns its reply. An equal token passes. A reply of nil is the error redis.Nil, as go-redis has it. A token of zero
+// or less is refused with another error, and so is a fence whose value is no token.
 //
-// Redis does all of that in one step. If the source fails, what it wrote before stays, and so does the token. Writes
-// outside of the script are not protected, also after a successful Run. rdb need not be the Redis of the locks. In a
-// Cluster, fence and keys must have one hash tag. The key fence must not expire or be evicted while a late holder may
-// still write. A failover that loses writes may lose the newest token.
+// Redis does all of that in one step. If the source fails, Run returns its error: what it wrote before stays, and so
+// does the token. Writes outside of the script are not protected, also after a successful Run. rdb need not be the
+// Redis of the locks. In a Cluster, fence and keys must have one hash tag. The key fence must not expire or be evicted
+// while a late holder may still write. A failover that loses writes may lose the newest token.
 func (s *Script) Run(ctx context.Context, rdb redis.Scripter, fence string, token int64, keys []string, args ...any) (any, error) {
 	if token <= 0 {
 		return nil, failed(fence, errNoToken)

@@ -12,11 +12,12 @@ type Dialect int
 
 // The dialects, whose methods are for a transaction of that database.
 const (
-	// PostgreSQL is the dialect of PostgreSQL.
+	// PostgreSQL is the Dialect whose Check is for transactions of PostgreSQL.
 	PostgreSQL Dialect = iota + 1
-	// MySQL is the dialect of MySQL and of MariaDB. Its table needs InnoDB, which Schema asks for.
+	// MySQL is the Dialect whose Check is for transactions of MySQL and MariaDB. The table needs InnoDB, as Schema
+	// makes it.
 	MySQL
-	// SQLite is the dialect of SQLite.
+	// SQLite is the Dialect whose Check is for transactions of SQLite.
 	SQLite
 )
 

@@ -98,10 +98,10 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithName sets what metrics have as relock.lock.name: tell gets a lock's name and returns it. By default it is the
-// name up to its first '/', ':', '#', '{' or digit, with a "*" for the rest. "" leaves the attribute out. tell should
-// return few different names, as each is a series. It is called from many goroutines, and may not be asked again about
-// a name. Spans have the whole name in any case.
+// WithName sets what metrics have as relock.lock.name: tell gets the name of a lock and returns what to show for it. By
+// default that is the name up to its first '/', ':', '#', '{' or digit, with a "*" for the rest. "" leaves the
+// attribute out. tell should return few different texts, as each is a series. It is called from many goroutines, and
+// what it returned for a name may be kept. Spans have the whole name in any case.
 func WithName(tell func(lock string) string) Option {
 	return func(c *config) error {
 		if c.name = tell; tell == nil {

@@ -52,6 +52,23 @@ func TestCloseLosesHoldsAndShutdownWaitsForThem(t *testing.T) {
 	})
 }
 
+func TestShutdownLetsTheOwnerOfASharedLockEnterAgain(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l, ctx := c.NewLock("a"), relock.WithNewOwner(t.Context())
+		rig.Must(t, l.Lock(ctx))
+		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+		time.Sleep(time.Minute)
+		rig.WantIs(t, c.NewLock("b").Lock(ctx), relock.ErrClosed)
+		rig.Must(t, l.Lock(ctx))
+		rig.Must(t, l.Unlock())
+		done.Pending(t, "Shutdown with the outer hold")
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-done)
+		bare(t, x)
+	})
+}
+
 // TestContextsEndWithTheHold that made them, with its loss as the cause.
 func TestContextsEndWithTheHoldOfASharedLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -37,8 +37,9 @@ type Lock struct {
 var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call of this handle", relock.ErrLost)
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
-// error. While Redis does not answer, Lock goes on asking, and if ctx ends then, the error is also ErrUnavailable.
-// ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch, ErrTooManyHolds and ErrUpgrade end the wait at once.
+// error. While Redis does not answer, Lock goes on asking. If it has not answered once when ctx ends, the error is also
+// ErrUnavailable. ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch, ErrTooManyHolds and ErrUpgrade end the wait at
+// once.
 //
 // If a hold of the handle is lost, Lock waits until that hold has been unlocked, and the owner whose hold it was gets
 // ErrLost. If Redis grants the lock again before the loss is known here, as after a ForceUnlock, the older hold is lost
@@ -50,7 +51,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 
 // TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt. It returns true if the
 // caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that the lock is taken. If
-// Redis did not answer, the error is ErrUnavailable.
+// Redis did not answer, the error is ErrUnavailable, and if ctx ended first, ctx's error.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
@@ -63,8 +64,9 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 // of Lock. The caller must end the hold with Release, also after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
-// TryAcquire is TryLock, but returns the hold, which the caller must end with Release. If the lock was taken, the error
-// is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. With a wait of zero or less it makes one attempt.
+// TryAcquire is TryLock, but returns the hold, which the caller must end with Release, also after a loss. If Redis has
+// said that the lock is taken, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable, and if ctx
+// ended first, ctx's error. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, &waiting{})
 }

@@ -84,8 +84,9 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. What a handle sets itself comes first. With Owner, New returns
-// ErrInvalidOption: one owner for a whole process would switch exclusion off within it.
+// Defaults sets options for every lock of the client. An option that a handle sets itself replaces that of the
+// Defaults. With Owner, New returns ErrInvalidOption: one owner for a whole process would switch exclusion off within
+// it.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -163,7 +164,8 @@ func Fenced() LockOption {
 
 // Owner names the owner of all holds of the handle. Calls through it re-enter what the same owner holds in this client,
 // but not what it holds in another one. Goroutines that share such a handle do not exclude each other: relock.WithOwner
-// is usually the better way. id has 1 to 512 bytes of UTF-8. A context that names another owner gets ErrOwnerMismatch.
+// is usually the better way. id has 1 to 512 bytes of UTF-8. With any other id every call on the handle returns
+// ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id

@@ -96,7 +96,7 @@ func (f *Fake) Unlock() error {
 }
 
 // Hold makes somebody else hold the lock, until release is called. It blocks until the lock is free. Meanwhile Lock
-// waits, TryLock returns false, and Held does too. A second release does nothing.
+// waits, and TryLock and Held return false. A second release does nothing.
 func (f *Fake) Hold() (release func()) {
 	<-f.place()
 	return sync.OnceFunc(func() { f.place() <- struct{}{} })

@@ -33,7 +33,7 @@ type Option func(*site) error
 
 // AllowForce lets requests that may accepts end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does. may is
 // called for each such request, and is the place to ask who that is. Others get status 403. Without the option nobody
-// can end anything, and nil is an error.
+// can end anything. If may is nil, every answer is an error.
 //
 // Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
 // grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
@@ -50,8 +50,8 @@ func AllowForce(may func(r *http.Request) bool) Option {
 }
 
 // Match shows only the locks whose names match the pattern, in which * and ? stand for any text and any character, as
-// [relock.Client.Locks] says. By default it shows all. Other locks have no page of their own either. A bad pattern is
-// an error.
+// [relock.Client.Locks] says. By default it shows all. Other locks have no page of their own either. With a bad pattern
+// every answer is an error.
 func Match(pattern string) Option {
 	return func(s *site) (err error) {
 		s.match = pattern
