@@ -1,10 +1,10 @@
--- Reads a page of those who wait on a condition, the longest first. Writes nothing.
+-- Reads one page of the waiters on a condition, the longest waiting first. Writes nothing.
 -- KEYS[1] hash the lock's state
 -- ARGV[1] condition its name
--- ARGV[2] from 'NONCE SINCE FLOOR' with which the page begins, as the one before has said; or ''
--- ARGV[3] size entries that a page has at most; the dead may make it shorter, or empty
--- RETURNS now in ms, where the next page begins ('': there is none), and three for
---   each waiter alive: owner, since when it waits, in ms, and client
+-- ARGV[2] from 'NONCE SINCE FLOOR', where the previous page said that this one begins, or ''
+-- ARGV[3] size most entries of a page; dead waiters can make it shorter, or empty
+-- RETURNS now in ms, where the next page begins ('': this is the last), and three values for each live waiter: owner,
+--   server ms since which it waits, client
 local ends = redis.pcall('HGET', KEYS[1], 'c:' .. ARGV[1])
 if type(ends) == 'table' then
   return ends
@@ -14,13 +14,13 @@ local clock = redis.call('TIME')
 local from, after, floor = string.match(ARGV[2], '^(%S+) (%d+) (%d+)$')
 local ticket, _, _, condition = condition_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
 local _, since = waiter_parts(from and redis.call('HGET', KEYS[1], 'w:' .. from) or '')
--- A waiter that has left the chain has nobody after it, and one that waits anew stands at
--- its end: the page goes on with those that have waited for less long than it had.
+-- The waiter at which the page begins may have left the chain, or stand at its end because it waits once more. Then go
+-- through the chain from its beginning, and leave out those who have waited longer than it had.
 local there = ticket == '0' and condition == ARGV[1] and (since or '0') == after
 local nonce = there and from or string.match(ends or '-', '^%S+')
 after = math.max(tonumber(not there and after or 0), tonumber(floor or 0))
 local reply, left = { now, '' }, tonumber(ARGV[3])
--- Nobody has taken the dead off the chain yet, however many they are.
+-- The chain may have any number of dead waiters, so look at a limited number of them.
 local looks = 500
 while nonce and nonce ~= '-' do
   local both = redis.call('HMGET', KEYS[1], 'w:' .. nonce, 'i:' .. nonce)

@@ -1,17 +1,16 @@
--- Hands what one session holds to a ticket, for whoever resumes it. Until then nobody
--- renews it.
+-- Hands the grant of one session to a ticket, until somebody resumes it. Meanwhile nobody renews it.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which holds once
--- ARGV[2] ticket nonce that has it from now on, of the client '-', which hears nothing
--- ARGV[3] token of its hold: the first of those that the ticket has
--- ARGV[4] reads 1 where that hold reads, 0 where it writes
--- ARGV[5] ttl ms from now after which it ends unless it has been resumed
+-- ARGV[2] ticket the nonce that has the grant from now on; its client is '-', which has no inbox
+-- ARGV[3] token of the hold: the first of the tokens that the ticket has
+-- ARGV[4] reads 1 if the hold reads, 0 if it writes
+-- ARGV[5] ttl ms from now after which the grant ends if nobody resumes it
 -- ARGV[6] until server ms up to which an unanswered copy of the session's request may
 --   still arrive and must be refused; 0: there is none
 -- ARGV[7] keep ms that the hash outlives the last deadline
 -- ARGV[8] prefix of inboxes, which a client's ID completes
--- RETURNS now, 1 (the ticket has it) or 0 (not held, any more), and more (1: ask again,
+-- RETURNS now, 1 (the ticket has the grant) or 0 (not held, any more), and more (1: ask again,
 --   the queue was too long for one call)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
@@ -28,12 +27,12 @@ sweep_sessions()
 local session = find_live(stated.nonce, stated.client, stated.owner)
 local has = not session or token >= session.low and token <= session.high
 if not has then
-  -- The hold's lease was over, and a late copy of its acquire has been granted the lock
-  -- since: its client does not know of that, and others may have held between.
+  -- The lease of the hold had ended, and a late copy of its acquire was granted the lock again. The client does not
+  -- know that, and others may have held in between.
   drop(session)
 elseif session then
   if session == state.alone then
-    -- The process has passed it on: those before are over.
+    -- The process has passed the grant on from call to call: the tokens before this one are used up.
     session.low, session.block = token, session.high - token + 1
   end
   local reads = tonumber(ARGV[4])

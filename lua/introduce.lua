@@ -1,11 +1,10 @@
--- Stores what people are told of a client, for as long as it may hold or wait by what it
--- has said until now. Nothing is decided by it.
--- KEYS[1] hash what is told of the client
--- ARGV[1] label who it is, for people
--- ARGV[2] life ms that it is kept
+-- Stores the label of a client, which tells people which client it is. It decides nothing.
+-- KEYS[1] hash the label of the client
+-- ARGV[1] label text for people
+-- ARGV[2] life ms that it is kept: as long as the client may hold or wait by its requests so far
 -- RETURNS 1
--- A key of another type, or a command that the user may not run, ends it here, before
--- anything is written without an end.
+-- If the key has another type, or the user may not run a command, the script ends in one of these two lines: a hash
+-- without an expiry is never written.
 redis.call('HDEL', KEYS[1], 'label')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('HSET', KEYS[1], 'label', ARGV[1])

@@ -1,30 +1,28 @@
--- Names what the other scripts need and the user may not run: what they have written
--- is not taken back when a command is refused half way, and the refusal does not
--- say which. Tries each command so that nothing is changed.
+-- Says which of the commands and channels that the other scripts need are refused to this user. The others cannot: if
+-- a command is refused halfway, what they wrote before stays, and the error does not name it. Tries each command in a
+-- way that changes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] channel the client's own inbox; '': the client hears on sharded channels only
--- ARGV[2] shard a sharded channel in the lock's slot: the one that such a client hears on
--- RETURNS the error of a server that takes no writes for now, if nothing is refused; or
---   the names of the commands that are refused, or of the channel; 'sharded' and the
---   server's words where PUBLISH is refused and SPUBLISH in the slot of the keys is not;
---   'unknown' where the server does not know sharded channels; 'old' and its version, or
---   '', where it is one before Redis 7.0
+-- ARGV[1] channel the client's own inbox, or '' if the client subscribes to sharded channels only
+-- ARGV[2] shard a sharded channel in the slot of the lock; such a client subscribes to it
+-- RETURNS the names of the refused commands and channels; 'sharded' and the server's error if PUBLISH is refused and
+--   SPUBLISH in the slot of the keys is not; 'unknown' if the server has no sharded channels; 'old' and its version
+--   ('' if unknown) if it is older than Redis 7.0. Or, if nothing is refused, the error of a server that refuses
+--   writes for now
 local refused = {}
 
--- Redis 7.0 brought GT, and acl_check_cmd too. A server before it says nothing of a
--- version in its errors. Others of that age are served if they know GT.
+-- GT and acl_check_cmd came with Redis 7.0, and the errors of an older server name no version. Another server without
+-- acl_check_cmd is not refused if it has GT.
 local prolonged = redis.pcall('PEXPIRE', KEYS[1], '1', 'GT')
 if not redis.acl_check_cmd and type(prolonged) == 'table' and prolonged.err then
   local info = redis.pcall('INFO', 'server')
   return { 'old', type(info) == 'string' and string.match(info, 'redis_version:([^\r\n]+)') or '' }
 end
 
--- What a command may be answered with that is no refusal of it: the key is another's,
--- or the server does not write for now. Every other error is one, whatever its words
--- are: each server has words of its own.
+-- Errors that do not mean that the user may not run the command: the key has another type, or the server refuses writes
+-- for now. Every other error counts as a refusal, because each server words it differently.
 local passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, NOREPLICAS = true }
--- What keeps the server from writing, and so locks from being taken. OOM stops no lock.
+-- The errors of a server that refuses writes, so that no lock can be taken. OOM is none of them: it stops no lock.
 local stops = { MISCONF = true, READONLY = true, NOREPLICAS = true }
 local stopped
 
@@ -61,8 +59,8 @@ try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
 try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
 try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
 try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
--- Not tried: a server that is no node of a cluster answers with an error, and counts it.
--- One that has no such command is none either.
+-- Only looked up in the ACL: outside of a cluster this command is an error, which the server counts. If the lookup
+-- itself fails, the server has no such command and is no cluster.
 local known, may = pcall(redis.acl_check_cmd, 'CLUSTER', 'MYID')
 if known and not may then
   refused[#refused + 1] = 'cluster|myid'
@@ -72,18 +70,18 @@ if ARGV[1] ~= '' then
   try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
   local sent, before = redis.pcall('PUBLISH', ARGV[1], 'echo'), #refused
   try('publish, or the channel ' .. ARGV[1], sent)
-  -- Some hosters run PUBLISH of a script as SPUBLISH, whose channel must be in the slot of
-  -- the keys. So ask whether that would do.
+  -- Some hosted servers run a script's PUBLISH as SPUBLISH, whose channel must be in the slot of the keys. Then
+  -- sharded channels are the way out.
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end
   return verdict()
 end
 
--- Such a client publishes only in the slot of the keys, so PUBLISH is not needed.
+-- A client with sharded channels publishes in the slot of the keys only, and needs no PUBLISH.
 local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
 if type(sent) == 'table' and not redis.acl_check_cmd then
-  -- Both came with Redis 7.0.
+  -- Sharded channels came with Redis 7.0, as acl_check_cmd did.
   refused[#refused + 1] = 'unknown'
 end
 try('spublish, or the channel ' .. ARGV[2], sent)

@@ -1,18 +1,17 @@
--- Raises the token counter of a lock that a session holds, for what is held on several
--- servers at once: whoever holds here next has a larger token than that.
+-- Raises the token counter of a lock that a session holds. A quorum lock needs it: its token comes from several
+-- servers, and the next grant on each of them must have a larger one.
 -- KEYS[1] hash the lock's state
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session
 -- ARGV[2] field 'o:OWNER' of the same
--- ARGV[3] token what the counter is to be at least
--- ARGV[4] life ms that the hash lives at least from now on, and as much longer as the counter is
---   ahead of this server's clock
--- RETURNS 1 (the session holds, and the counter is as large) or 0 (not held, any more)
+-- ARGV[3] token the smallest value that the counter must have
+-- ARGV[4] life ms that the hash lives from now on, plus the time by which the counter is ahead of this server's clock
+-- RETURNS 1 (the session holds, and the counter is large enough) or 0 (it does not hold)
 local nonce = string.match(ARGV[1], '^%S+')
 local record = redis.pcall('HMGET', KEYS[1], 'holder', ARGV[2], 'until', 'token', 's:' .. nonce, 'several')
 if record.err then
   return record
 end
--- While the record is there, nobody else has held since: no clock is needed.
+-- As long as its record is there, nobody else has held since, so the clock does not matter.
 local alone = record[1] == ARGV[1]
 local several = record[5] and 'o:' .. (string.match(record[6] or '', '^%d+ w (.*)$') or '') == ARGV[2]
 if not alone and not several then
@@ -24,7 +23,7 @@ if record[4] + 0 < ARGV[3] + 0 then
   local ahead = math.floor((ARGV[3] - (clock[1] * 1000000 + clock[2])) / 1000)
   redis.call('PEXPIRE', KEYS[1], ARGV[4] + math.max(ahead, 0), 'GT')
   if alone and not record[3] then
-    -- Its deadline was TTL after its token, which will not be the instant of its grant.
+    -- Without 'until' its deadline is token + TTL. The token changes, so write the deadline down first.
     local ttl = string.match(record[2], ' (%d+) %d+$')
     redis.call('HSET', KEYS[1], 'until', string.format('%.0f', math.floor(record[4] / 1000) + ttl))
   end

@@ -1,15 +1,15 @@
--- Takes what a ticket has: once, since the ticket has nothing after that.
+-- Takes over the grant that a ticket has. That works once: afterwards the ticket has nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] ticket nonce that has it
--- ARGV[2] identity 'NONCE CLIENT o:OWNER' of the session that takes it, of the same owner
+-- ARGV[1] ticket the nonce that has the grant
+-- ARGV[2] identity 'NONCE CLIENT o:OWNER' of the session that takes it over; its owner must be the ticket's
 -- ARGV[3] op number of the request
--- ARGV[4] not_after server microseconds: a copy that arrives later changes nothing
--- ARGV[5] ttl ms from now that the lease lasts
+-- ARGV[4] not_after server microseconds; a copy that arrives later changes nothing
+-- ARGV[5] ttl lease in ms from now
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
 -- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1
---   low high remaining '' (held) or -4 0 0 0 '' (nobody holds by the ticket); or now, 0, -2
+--   low high remaining '' (held) or -4 0 0 0 '' (the ticket has no grant); or now, 0, -2
 --   (late)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')

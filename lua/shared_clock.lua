@@ -1,17 +1,17 @@
--- The instant at which a script runs. The script has read it once, as the local clock:
--- TIME moves meanwhile and key expiry does not. No decision looks at a key's TTL.
+-- The time at which a script runs. Each script reads it once, into the local clock, because TIME can move while a
+-- script runs, and the time by which keys expire does not. No decision depends on a key's TTL.
 local micros = clock[1] * 1000000 + clock[2]
 local now = (micros - micros % 1000) / 1000
 
--- Lua prints 1.8e15 by itself: numbers of more than 14 digits, which are those in
--- microseconds, leave as text through here. Not by %d, which is of 32 bits on such a server.
+-- Lua would print 1.8e15 for a number of more than 14 digits. Times in microseconds have more, so they become text
+-- here. %d is no use: on a server of 32 bits it takes 32 bits.
 local function text(number)
   return string.format('%.0f', number)
 end
 
--- Tokens come from the past, so that the counter never runs ahead of the clock
--- and a counter that was lost starts above everything it had issued: with a block
--- of one, since what it had issued may be some microseconds old.
+-- Returns the first and the last token of a new grant. A block of tokens ends at the present time, not later. So the
+-- counter never runs ahead of the clock, and a counter that was lost starts above everything that it had issued. Such
+-- a counter may have issued a token some microseconds ago: then the block has one token.
 local function issue(last, size)
   local high = micros
   size = last > 0 and size or 1

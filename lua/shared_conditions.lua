@@ -1,12 +1,12 @@
--- Who waits on conditions, and how a signal gets to one of them and never to nobody. A
--- waiter has the record and the lease of one in the queue, and no ticket: it stands in the
--- chain of its condition, whose links are theirs. So no step takes longer where many wait.
+-- Waiters on conditions, and how a signal always reaches one of them. A waiter has a record and a lease as in the
+-- queue, but no ticket. The waiters of a condition form a linked list, its chain, so that no step takes longer when
+-- many wait.
 
 local function link(nonce, ticket, before, after, condition)
   redis.call('HSET', KEYS[1], 'i:' .. nonce, write_condition(text(ticket), before, after, condition))
 end
 
--- Changes the chain between two neighbours; '-' stands for its end.
+-- Makes two waiters neighbours in the chain. '-' stands for its end.
 local function join_links(before, after, condition)
   local first, last = before, after
   if before ~= '-' then
@@ -30,7 +30,7 @@ local function join_links(before, after, condition)
   end
 end
 
--- Puts a waiter on a condition, behind all others.
+-- Puts a waiter at the end of a condition's chain.
 local function add_awaiting(waiter, condition)
   waiter.ticket, waiter.told = 0, now
   add_to_queue(waiter.deadline, text(-(waiter.deadline + apart)), 'c' .. waiter.nonce)
@@ -48,7 +48,7 @@ local function add_awaiting(waiter, condition)
   save_conds()
 end
 
--- The heartbeat of a waiter on a condition keeps it there. Returns whether it is one.
+-- Handles a heartbeat: keeps the waiter on its condition. Returns false if it waits on none.
 local function keep_awaiting(request)
   local before = request.waiter and read_waiter(request.waiter)
   if not before or before.ticket ~= 0 then
@@ -62,13 +62,13 @@ local function keep_awaiting(request)
   return true
 end
 
--- Whether anybody that lives waits, for the lock or on a condition.
+-- Returns whether any live waiter waits, for the lock or on a condition.
 local function waited_for()
   return redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
     + redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) > 0
 end
 
--- Takes a waiter off its condition, for which no signal is meant any more.
+-- Takes a waiter off its condition. No signal is meant for it any more.
 local function leave_condition(nonce)
   local ticket, before, after, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
   if ticket == '0' then
@@ -78,13 +78,13 @@ local function leave_condition(nonce)
   forget_condition(nonce)
 end
 
--- Moves a waiter that has left its condition to the queue. ticket: 0 for a new one.
+-- Puts a waiter that has left its condition into the queue, with this ticket, or with 0 at the end.
 local function enter_queue(waiter, ticket)
   waiter.ticket, waiter.told = ticket, 0
   insert_waiter(waiter, true)
 end
 
--- Drops a waiter that has gone, wherever it waits.
+-- Removes a waiter that has gone, from the queue or from its condition.
 local function drop_gone(nonce, waiter)
   if waiter.ticket == 0 then
     leave_condition(nonce)
@@ -95,8 +95,8 @@ local function drop_gone(nonce, waiter)
   end
 end
 
--- Moves the longest live waiter of a condition to the queue, under that ticket. Returns
--- whether there was one; nil: the budget has ended before that could be said.
+-- Moves the longest waiting live waiter of a condition to the queue, with this ticket. Returns whether there was one,
+-- or nil if the budget ended before that was known.
 local function signal(condition, ticket)
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
   local nonce = ends and string.match(ends, '^%S+') or '-'
@@ -123,7 +123,7 @@ local function signal(condition, ticket)
   return false
 end
 
--- A signal whose receiver has gone is the next one's, in its place.
+-- Gives each signal whose receiver has gone to the next waiter of that condition, with the same ticket.
 local function pass_signals()
   while state.conds and state.conds.owed ~= '' and budget > 0 do
     local nonce = string.match(state.conds.owed, '^%S+')
@@ -137,9 +137,8 @@ local function pass_signals()
   end
 end
 
--- Drops dead waiters that the queue does not have: its key had expired, and nothing else
--- leads to their fields. It lives for the keep time after the last of their leases, the
--- hash for as long as its holder renews.
+-- Removes dead waiters whose queue has expired. The key of the queue lives for the keep time after the last of their
+-- leases, but the hash lives as long as its holder renews. Nothing but a scan finds their fields then.
 local function sweep_expired()
   local cursor = '0'
   repeat
@@ -162,14 +161,14 @@ local function sweep_expired()
   state.queued = 0
 end
 
--- Whether there are waiters on conditions and no queue. Who was signalled and holds is not
--- in the queue either.
+-- Returns whether there are waiters on conditions but no queue. A session that holds and was signalled is counted in
+-- conds and is not in the queue.
 local function conditions_expired()
   local signalled = state.alone and redis.call('HGET', KEYS[1], 'i:' .. state.alone.nonce) and 1 or 0
   return state.conds.count > signalled and #redis.call('ZRANGE', KEYS[2], 0, 0) == 0
 end
 
--- Drops dead waiters of all conditions, as many as the budget allows.
+-- Removes dead waiters of all conditions, as many as the budget allows.
 local function sweep_conditions()
   if not state.conds then
     return

@@ -1,13 +1,13 @@
--- A run: those who stand at the front of a fair lock's queue one behind the other and are
--- of one client, are anonymous and write. Who is granted it with several tokens is told who of its own
--- client stands right behind it: that client passes the lock on to them in this order,
--- and names them in the release. They are in the queue until then, and lose nothing.
+-- A run is a row of waiters at the front of a fair lock's queue that belong to one client, are anonymous and write. The
+-- grant of several tokens names the run behind it. The client passes the lock on to the run, in this order and without
+-- a command, and names those it served in the release. Until then they stay in the queue, so they lose nothing if
+-- the client dies.
 
--- Those of one run, at most.
+-- The most waiters in a run.
 local longest_run = 15
 
--- Who of that client stands at the front, each with a space before; packed is the record
--- of the first of them, whoever's it is.
+-- Returns the nonces of the client's run, each after a space. packed is the record of the first waiter in the queue,
+-- which may be another client's.
 local function run_of(client, packed)
   local run, first = '', 1
   local nonces, entries = nil, { packed }

@@ -1,15 +1,14 @@
--- Does for several locks at once what release and acquire do in the usual case: a release
--- of a session that holds alone while nobody waits, and one request for a lock that nobody
--- has and nobody waits for. What is anything else is left as it is, and is 0 in the reply:
--- its client sends the script itself.
--- KEYS[1...] hash the state of each lock: first of those that are released
--- ARGV[1] releases how many they are
--- ARGV[2...] two for each release: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER'; where there
---   are requests, what they have in common: kind of lock, block of tokens, life (ttl and
---   keep, ms); and four for each request: not_after (server microseconds: a copy that
---   arrives later changes nothing), identity, 'o:OWNER', counts ('OP WRITES READS TTL ')
--- RETURNS for each of them what its own script does, or 0
--- What may fail as a whole fails before anything is done.
+-- Does release and acquire for several locks at once, in the usual case: the releasing session holds alone and nobody
+-- waits, or a request finds a lock that is free and has no queue. In any other case it changes nothing and answers 0:
+-- the client then sends release or acquire itself.
+-- KEYS[1...] hash the state of each lock: first the locks to release
+-- ARGV[1] releases how many locks to release
+-- ARGV[2...] two for each release: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER'. Then, if there are requests, what they
+--   have in common: kind of lock, block of tokens, life (ttl and keep, ms); and four for each request: not_after
+--   (server microseconds; a copy that arrives later changes nothing), identity, 'o:OWNER', counts
+--   ('OP WRITES READS TTL ')
+-- RETURNS for each lock what its own script returns, or 0
+-- No command here can end the script halfway, except TIME, which comes first.
 local clock = redis.call('TIME')
 local answers, at = {}, 2
 for i = 1, tonumber(ARGV[1]) do
@@ -27,18 +26,18 @@ local kind, full, life = ARGV[at], ARGV[at + 1], ARGV[at + 2]
 local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 local micros = tonumber(token)
 
--- Takes a lock that nobody has. Returns the block of tokens that it got, and otherwise what is false or an error.
+-- Takes a free lock. Returns how many tokens it got, or false if that was refused.
 local function take(i, last, identity, field, counts)
   local block, stored = full, nil
   if not last then
-    -- A counter that was lost: what it had issued may be some microseconds old.
+    -- The counter is lost. It may have issued a token some microseconds ago, so take one token, not a block.
     block = 1
-    -- Where PEXPIRE is refused nothing is stored: it would stay for ever.
+    -- PEXPIRE comes first: if it is refused, nothing is stored that would stay for ever.
     stored = redis.pcall('PEXPIRE', KEYS[i], life)
     stored = type(stored) == 'number' and redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)
     redis.pcall('PEXPIRE', KEYS[i], life)
   elseif token - last > 0 then
-    -- No two grants share a token: soon after the last one it is a smaller block.
+    -- No two grants share a token: soon after the last grant the block is smaller.
     if block ~= '1' and token - last < block + 0 then
       block = token - last
     end

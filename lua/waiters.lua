@@ -1,10 +1,10 @@
--- Reads a page of the queue, in order. Writes nothing.
+-- Reads one page of the queue, in order. Writes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] after the last ticket of the page before, or 0
--- ARGV[2] size entries that a page has at most
--- RETURNS now in microseconds, the last ticket read (0: there is no further page),
---   and four for each waiter alive: owner, mode, ticket, client
+-- ARGV[1] after the last ticket of the previous page, or 0
+-- ARGV[2] size most entries of a page
+-- RETURNS now in microseconds, the last ticket of this page (0: it is the last page),
+--   and four values for each live waiter: owner, mode, ticket, client
 local fields = redis.pcall('HMGET', KEYS[1], 'kind')
 if fields.err then
   return fields
