@@ -28,13 +28,11 @@ type acquisition struct {
 	turn *turn
 }
 
-// A turn makes statements one at a time: a caller with a new count waits until the statement before has
-// ended.
+// A turn makes statements one at a time: a caller with a new count waits until the statement before has ended.
 type turn struct {
 	place chan struct{} // has capacity one; a send takes the turn
-	// end is the outcome of the release that ends the session, or nil if none has begun. It is a field of
-	// turn and not of acquisition to save memory: most held locks have no turn. It is guarded by the keeper's
-	// mu.
+	// end is the outcome of the release that ends the session, or nil if none has begun. It is a field of turn and not
+	// of acquisition to save memory: most held locks have no turn. It is guarded by the keeper's mu.
 	end *outcome
 }
 
@@ -85,8 +83,7 @@ func (a *acquisition) giveUp() {
 	a.keeper.end(&at)
 }
 
-// reenter adds a hold to a session of the same owner. If reserved is set, the session already counts the
-// hold.
+// reenter adds a hold to a session of the same owner. If reserved is set, the session already counts the hold.
 func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	k, s := a.keeper, a.Session
 	at := k.begin()
@@ -153,8 +150,7 @@ func (a *acquisition) prove(ctx context.Context, once bool) error {
 	return err
 }
 
-// makeTurn makes sure that the acquisition has a turn, so that it can send statements. It needs the keeper's
-// mu.
+// makeTurn makes sure that the acquisition has a turn, so that it can send statements. It needs the keeper's mu.
 func (a *acquisition) makeTurn() {
 	if a.turn == nil {
 		a.turn = &turn{place: make(chan struct{}, 1)}
@@ -421,8 +417,7 @@ func (a *acquisition) patience() time.Duration {
 	return a.Lasts() + room.LateAfter
 }
 
-// releasing returns the release of an acquisition that has ended or is about to end. It needs the keeper's
-// mu.
+// releasing returns the release of an acquisition that has ended or is about to end. It needs the keeper's mu.
 func (a *acquisition) releasing() *releasing {
 	r := new(releasing)
 	r.prepare(a)

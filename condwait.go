@@ -51,9 +51,8 @@ func (w *awaiting) attach() {
 	}
 }
 
-// put adds a hold to its handle, even if it is lost, because its Unlock is still to come. If another owner's
-// lost hold is in the way, put returns a channel that is closed when that hold is unlocked. With must, put
-// adds the hold anyway.
+// put adds a hold to its handle, even if it is lost, because its Unlock is still to come. If another owner's lost hold
+// is in the way, put returns a channel that is closed when that hold is unlocked. With must, put adds the hold anyway.
 func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
 	l, owner := h.lock, ""
 	if w.a.Named() {
@@ -236,8 +235,7 @@ func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan 
 	}
 }
 
-// silence returns why a wait whose time has passed is given up: Redis has not answered for a TTL. It is nil
-// otherwise.
+// silence returns why a wait whose time has passed is given up: Redis has not answered for a TTL. It is nil otherwise.
 func (w *awaiting) silence(ctx context.Context) error {
 	k := w.a.keeper
 	k.mu.Lock()

@@ -13,22 +13,19 @@
 //
 // # A lease, not a possession
 //
-// Redis grants a lock for a time, its lease ([TTL], 30 s by default). While the
-// holder lives and reaches Redis, the client's watchdog renews the lease every
-// third of it. When the holder dies, the lease ends by itself, and the next
-// waiter gets the lock. So a hold ends with its Unlock, or when its lease could
-// not be renewed. In the second case the hold is lost.
+// Redis grants a lock for a time, its lease ([TTL], 30 s by default). While the holder lives and reaches Redis, the
+// client's watchdog renews the lease every third of it. When the holder dies, the lease ends by itself, and the next
+// waiter gets the lock. So a hold ends with its Unlock, or when its lease could not be renewed. In the second case the
+// hold is lost.
 //
 // A client knows by its own clock until when nobody else can have the lock:
 //
 //	trust = when the request was sent + lease returned − (1 % of it + 2 ms)
 //
-// The request is the last acquire or renewal that Redis answered, and the lease
-// returned is what was left of it when Redis answered. The answer arrives later
-// than the request was sent, so trust ends before the lease does in Redis. The
-// 1 % is for clocks that run at different rates. Two clocks are asked: the
-// monotonic clock, and one that also counts suspended time. Either can end the
-// trust. One failed renewal is not a loss: it is tried again until the trust ends.
+// The request is the last acquire or renewal that Redis answered, and the lease returned is what was left of it when
+// Redis answered. The answer arrives later than the request was sent, so trust ends before the lease does in Redis. The
+// 1 % is for clocks that run at different rates. Two clocks are asked: the monotonic clock, and one that also counts
+// suspended time. Either can end the trust. One failed renewal is not a loss: it is tried again until the trust ends.
 //
 //	        Lock                    Unlock
 //	(none) ──────────►   held    ──────────►  released
@@ -38,9 +35,8 @@
 //	                     lost    ──────────►  released (Unlock returns ErrLost)
 //	                                Unlock
 //
-// A loss is told in four ways, at the same instant: [Hold.Err] returns [ErrLost],
-// [Hold.Lost] is closed, contexts of [Hold.Context] and of [Lock.Do] end with
-// ErrLost as their cause, and Unlock returns ErrLost.
+// A loss is told in four ways, at the same instant: [Hold.Err] returns [ErrLost], [Hold.Lost] is closed, contexts of
+// [Hold.Context] and of [Lock.Do] end with ErrLost as their cause, and Unlock returns ErrLost.
 //
 // # What no lease can promise
 //
@@ -57,19 +53,14 @@
 //
 // # Tokens
 //
-// Every grant has a fencing token, larger than those of all earlier grants of
-// the same name ([Hold.Token], [Lock.Token]). A resource must remember the
-// largest token that it has seen, and refuse smaller ones: package fence does
-// so in SQL databases and in Redis. Then a holder that
-// does not know of its loss cannot damage it. Re-entries share the token of the
-// outer hold. Code that runs under a lock gets it from [FromContext]. If the
-// resource cannot compare tokens, the lock usually saves work from being done
-// twice, but does not rule it out.
+// Every grant has a fencing token, larger than those of all earlier grants of the same name ([Hold.Token],
+// [Lock.Token]). A resource must remember the largest token that it has seen, and refuse smaller ones: package fence
+// does so in SQL databases and in Redis. Then a holder that does not know of its loss cannot damage it. Re-entries
+// share the token of the outer hold. Code that runs under a lock gets it from [FromContext]. If the resource cannot
+// compare tokens, the lock usually saves work from being done twice, but does not rule it out.
 //
-// A token is about the instant of its grant by the clock of Redis, in
-// nanoseconds of which the last three digits are the owner's. A float64, as in
-// Lua, loses a part of these digits. Grants by one server still differ and stay
-// in order.
+// A token is about the instant of its grant by the clock of Redis, in nanoseconds of which the last three digits are
+// the owner's. A float64, as in Lua, loses a part of these digits. Grants by one server still differ and stay in order.
 //
 // # Owners
 //
@@ -83,8 +74,7 @@
 //   - A call returns [ErrDeadlock] at once if its context descends from a live hold
 //     of the same lock under another owner. Do and [Hold.Context] make such contexts.
 //
-// Goroutines that share an owner do not exclude each other. An owner is what a
-// thread is in Java.
+// Goroutines that share an owner do not exclude each other. An owner is what a thread is in Java.
 //
 // # Fair, read/write, and of many
 //
@@ -143,18 +133,15 @@
 //
 // # What a lock costs
 //
-// A free lock costs one command, and so does its release, which also gives the
-// lock to the next waiter and tells its client. A waiter costs one command every
-// third of its TTL, and at least every 10 s. Up to 64 waiters of one lock and client
-// share it. A client has one subscription, or with [ShardedPubSub] one for each
-// hash tag that it waits for. It has one goroutine for its timers, for any number
-// of locks. Renewals and heartbeats run on goroutines of their own.
+// A free lock costs one command, and so does its release, which also gives the lock to the next waiter and tells its
+// client. A waiter costs one command every third of its TTL, and at least every 10 s. Up to 64 waiters of one lock and
+// client share it. A client has one subscription, or with [ShardedPubSub] one for each hash tag that it waits for. It
+// has one goroutine for its timers, for any number of locks. Renewals and heartbeats run on goroutines of their own.
 //
-// Anonymous calls of one process that wait for the same plain lock share one place
-// in Redis' queue. Such a lock may be passed on within the process without a
-// command, at most 128 times and for 10 ms. Then the queue gets its turn. A fair
-// lock is passed on within a process to calls whose turn is next (see [Fair]).
-// Holds of read/write locks and of semaphores are all granted by Redis.
+// Anonymous calls of one process that wait for the same plain lock share one place in Redis' queue. Such a lock may be
+// passed on within the process without a command, at most 128 times and for 10 ms. Then the queue gets its turn. A fair
+// lock is passed on within a process to calls whose turn is next (see [Fair]). Holds of read/write locks and of
+// semaphores are all granted by Redis.
 //
 // # Further reading
 //

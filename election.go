@@ -33,9 +33,11 @@ type Election struct {
 	terms []*Hold    // of the Runs that lead; a change replaces the slice
 }
 
-// A Term is one time of leading, as Run passes it to lead.
+// A Term is one time of leading, from a grant of the election's lock to its release or loss. Run passes it to lead.
 type Term struct {
-	Token int64 // the fencing token: larger than that of every earlier term
+	// Token is the fencing token of the term. It is larger than that of every earlier term of the election, so a
+	// resource that compares tokens can refuse a late leader.
+	Token int64
 }
 
 // Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or when the hold is

@@ -37,10 +37,9 @@ var (
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
 	ErrReplicas = errors.New("too few replicas")
-	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not
-	// answer in time, or refused. A released or detached hold has ended in this process. A downgraded
-	// hold is a read hold. The client goes on telling Redis, unless Redis refused or the client is
-	// closed. The lease ends the hold at the latest.
+	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not answer in time, or
+	// refused. A released or detached hold has ended in this process. A downgraded hold is a read hold. The client goes
+	// on telling Redis, unless Redis refused or the client is closed. The lease ends the hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls get
 	// it too, but re-entries do not. Holds that Close ended return ErrLost and ErrClosed.
@@ -160,8 +159,7 @@ type waitError time.Duration
 
 func (waitError) Error() string { return "wait is over" }
 
-// unasked returns the error of a context that ended before Redis was asked. The wait of a TryLock may be that
-// short.
+// unasked returns the error of a context that ended before Redis was asked. The wait of a TryLock may be that short.
 func unasked(ctx context.Context) error {
 	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
 		return unanswered(time.Duration(wait))

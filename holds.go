@@ -114,8 +114,7 @@ func (p *holdList) noneLost() bool {
 	return p.tally != nil && p.dead == 0 && !p.sure.IsZero()
 }
 
-// judged counts the holds again after each one was judged. losses is the client's number of losses from
-// before that.
+// judged counts the holds again after each one was judged. losses is the client's number of losses from before that.
 func (p *holdList) judged(now clock.Instant, losses uint64) {
 	t := p.count()
 	t.dead, t.losses, t.sure = 0, losses, now.Add(time.Hour)
@@ -142,16 +141,14 @@ func (p *holdList) whole() *room.Session {
 	return p.of
 }
 
-// rejoin removes the hold from the absent ones: its wait, or the hold itself, has ended. It needs the
-// handle's mu.
+// rejoin removes the hold from the absent ones: its wait, or the hold itself, has ended. It needs the handle's mu.
 func (p *holdList) rejoin(h *Hold) {
 	if p.tally != nil {
 		p.absent = slices.DeleteFunc(p.absent, func(other *Hold) bool { return other == h })
 	}
 }
 
-// A tally summarises the holds of a handle. With thousands of holds on one handle, a call must not judge each
-// of them.
+// A tally summarises the holds of a handle. With thousands of holds on one handle, a call must not judge each of them.
 type tally struct {
 	oldest *Hold
 	holds  int

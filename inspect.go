@@ -15,44 +15,58 @@ import (
 // Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says. It may be out of date when
 // it is read, so it is for people and not for decisions.
 type Info struct {
-	Name    string        // the lock's
-	Kind    string        // "plain", "fair", "rw", "fair rw" or "semaphore"; "" if unused for the TokenKeep
-	Holders []Holder      // one for each owner that holds; empty if the lock is free or rests
-	Waiters int           // entries in the queue, as Waiter says
-	Resting time.Duration // for how long the name is still taken, by nobody (AtLeast, Once); else 0
-	Permits int           // permits of a semaphore that its holders take together; else 0
+	// Name is the lock's name.
+	Name string
+	// Kind is "plain", "fair", "rw", "fair rw" or "semaphore": as which the name is in use, or was lately. It is "" if
+	// Redis has nothing of the name, as after a TokenKeep without use.
+	Kind string
+	// Holders has one entry for each owner that holds. It is empty if the lock is free or rests.
+	Holders []Holder
+	// Waiters is how many entries the queue in Redis has. Several calls of a process may share one: see Waiter.
+	Waiters int
+	// Resting is for how long the name is still taken by nobody, after a hold with AtLeast or a run of Once; else 0.
+	Resting time.Duration
+	// Permits is how many permits of a semaphore its holders use together; 0 for other kinds.
+	Permits int
 }
 
 // A Holder is an owner with live holds of a lock, as Lock.Info read it from Redis.
 type Holder struct {
-	Owner string        // its name, as Hold.Owner: given, or generated and then with "~" first
-	Read  bool          // holds for reading only: an owner that writes and reads is a writer
-	Holds int           // how many holds it has, in all its processes
-	Token int64         // its grant's fencing token; a hold that was passed on in a process may have a larger one
-	TTL   time.Duration // what is left of its lease, unless it is renewed
-	// Label is the label of the client whose lease TTL is. It is "" if Redis does not know it: for a hold that was
-	// detached and not yet resumed, or if the label was lost and is not yet stored again.
+	// Owner is the owner's name, as Hold.Owner returns it: a given one, or a generated one that begins with "~".
+	Owner string
+	// Read reports that the owner holds a read/write lock for reading only. An owner that writes and reads is a writer.
+	Read bool
+	// Holds is how many holds of the lock the owner has, re-entries included, in all processes.
+	Holds int
+	// Token is the fencing token of the owner's grant. A hold that was passed on within a process may have a larger one.
+	Token int64
+	// TTL is how long the owner's lease still lasts if nobody renews it. Of several leases it is the longest.
+	TTL time.Duration
+	// Label is the label of the client that has the lease of TTL (see the option Label). It is "" if Redis does not know
+	// it: for a hold that was detached and not yet resumed, or if the label was lost and is not yet stored again.
 	Label string
-	// Held is how long the owner has held without a gap, by the server's clock: since its
-	// grant. Holds that a process has passed on among its own calls count from the first of
-	// them. After the server's clock has stepped back it may say less.
+	// Held is how long the owner has held without a gap, since its grant, by the server's clock. Holds that a process
+	// has passed on among its own calls count from the first of them. After that clock has stepped back it may say less.
 	Held time.Duration
-	// Weight is how many permits of a semaphore the owner's grant takes; else 0.
+	// Weight is how many permits of a semaphore the owner's grant uses; 0 for other kinds of lock.
 	Weight int
-	// Detached reports that a ticket has the hold: Detach made it, and nobody has resumed it yet.
+	// Detached reports that a ticket has the hold: Detach made the ticket, and nobody has resumed it yet.
 	Detached bool
 }
 
-// A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock
-// share one entry. While their own process holds the lock, they may have none: they wait in a line
-// of that process, and neither Waiters nor Info.Waiters counts them. The calls of one named owner
-// in one mode, in one process, share an entry too. Calls to which a fair lock was passed on within
-// a process stay in the queue until Redis has been told.
+// A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock share one entry. While
+// their own process holds the lock, they may have none: they wait in a line of that process, and neither Waiters nor
+// Info.Waiters counts them. The calls of one named owner in one mode, in one process, share an entry too. Calls to
+// which a fair lock was passed on within a process stay in the queue until Redis has been told.
 type Waiter struct {
-	Owner string        // its name: given, or generated and then with "~" first
-	Read  bool          // waits to read
-	Age   time.Duration // how long it has been in the queue
-	Label string        // of its client, as a Holder's
+	// Owner is the name of the owner that waits: a given one, or a generated one that begins with "~".
+	Owner string
+	// Read reports that it waits for a read/write lock to read.
+	Read bool
+	// Age is how long the entry has been in the queue, by the server's clock.
+	Age time.Duration
+	// Label is the label of the client that waits (see the option Label), or "" if Redis does not know it.
+	Label string
 }
 
 // inspectTimeout bounds one try of a call that only reads. The caller's ctx bounds all tries together.
@@ -64,8 +78,7 @@ const waitersPage = 500
 // readersPage is how many sessions one script reads.
 const readersPage = 250
 
-// readInfo reads an Info whose labels are the IDs of clients. It also returns the server's time of the
-// reading, in ms.
+// readInfo reads an Info whose labels are the IDs of clients. It also returns the server's time of the reading, in ms.
 func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	at := map[string]int{}
 	for after := int64(0); ; {
@@ -91,8 +104,7 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	}
 }
 
-// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the longest
-// leases.
+// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the longest leases.
 func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
 	if err != nil {
@@ -216,8 +228,7 @@ func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	return ended, nil
 }
 
-// forceOne ends one holder's grant. The request names the token, so a late copy of it cannot end a later
-// grant.
+// forceOne ends one holder's grant. The request names the token, so a late copy of it cannot end a later grant.
 func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) {
 	for after := int64(0); ; {
 		raw, unanswered, err := askAgain(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Force(keys, h.Owner, h.Token, after) })
@@ -225,8 +236,7 @@ func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) 
 			return false, err
 		}
 		one, more, next, err := wire.DecodeForce(raw)
-		// If a first try was unanswered and a second one finds nothing, the first one may have removed the
-		// grant.
+		// If a first try was unanswered and a second one finds nothing, the first one may have removed the grant.
 		removed = one || removed || unanswered
 		switch {
 		case err != nil:

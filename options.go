@@ -162,8 +162,7 @@ type origin struct {
 	kind string
 }
 
-// A spec is what handles with the same options have in common. It never changes, so any number of handles
-// share one.
+// A spec is what handles with the same options have in common. It never changes, so any number of handles share one.
 type spec struct {
 	origin
 	terms     terms
@@ -202,8 +201,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, fits(c.terms.Replicas, c.terms.TTL, 0)
 }
 
-// suits refuses options that need a redis client of a known type, one of which it is known which server gets
-// a command.
+// suits refuses options that need a redis client of a known type, one of which it is known which server gets a command.
 func (c config) suits(t *transport.Transport) error {
 	if c.sharded && !t.Knows() {
 		return unknownClient("ShardedPubSub") // channels of several servers would share a connection

@@ -22,8 +22,7 @@ type Quorum struct {
 	clients []*Client // one for each primary, in the order in which all contenders acquire them
 	leaving leaving.Book
 
-	// splits counts attempts that acquired some primaries and not others. entries counts grants of named
-	// owners.
+	// splits counts attempts that acquired some primaries and not others. entries counts grants of named owners.
 	splits, entries atomic.Int64
 }
 
@@ -153,9 +152,8 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
-// outdo marks the older of two majorities on one handle as lost. The lock has one majority at a time, and the
-// primaries have not told the older one yet. Two holds of the same named owner share a majority, so they are
-// left alone.
+// outdo marks the older of two majorities on one handle as lost. The lock has one majority at a time, and the primaries
+// have not told the older one yet. Two holds of the same named owner share a majority, so they are left alone.
 func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
@@ -168,9 +166,8 @@ func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	}
 }
 
-// occupied returns an error if the handle cannot have another hold. A lost hold of another owner occupies it:
-// its Unlock is still to come and must not end another hold. freed is closed when that hold has been
-// unlocked.
+// occupied returns an error if the handle cannot have another hold. A lost hold of another owner occupies it: its
+// Unlock is still to come and must not end another hold. freed is closed when that hold has been unlocked.
 func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
 	lost, freed, is := l.register.Lost()
 	if !is {

@@ -50,8 +50,7 @@ func (r *releasing) soon(by time.Time) error {
 		// in the meantime does not interrupt it.
 		first = context.Background()
 	}
-	// A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that is
-	// left.
+	// A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that is left.
 	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
@@ -111,8 +110,7 @@ func (r *releasing) later() {
 	}
 }
 
-// run tries until Redis has answered or ctx ends. err is the result of an earlier try, which counts as the
-// first.
+// run tries until Redis has answered or ctx ends. err is the result of an earlier try, which counts as the first.
 func (r *releasing) run(ctx context.Context, err error) error {
 	tried, unsent := err != nil, false
 	err = transport.Try(ctx, nil, func() (again bool, _ error) {

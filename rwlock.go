@@ -11,26 +11,22 @@ import (
 // An RWLock is a handle on the read/write lock of one name: any number of readers share it, or one
 // owner writes. It is a Locker for writing.
 //
-// Both sides are reentrant for a named owner. A writer may also read. An owner that only reads
-// cannot write, and gets ErrUpgrade at once, because two such owners would wait for each other. An
-// owner that reads may read again past waiting writers. Other readers wait behind a writer at the
-// head of the queue, so that writers are not starved. Readers that are next to each other in the
-// queue are let in together.
+// Both sides are reentrant for a named owner. A writer may also read. An owner that only reads cannot write, and gets
+// ErrUpgrade at once, because two such owners would wait for each other. An owner that reads may read again past
+// waiting writers. Other readers wait behind a writer at the head of the queue, so that writers are not starved.
+// Readers that are next to each other in the queue are let in together.
 //
-// Each hold has its own lease: a dead reader stops blocking writers when its lease ends. Locking
-// both sides, as in a downgrade by Lock, RLock, Unlock, needs a named owner. Anonymous holds
-// exclude each other: such a call returns ErrDeadlock or ErrUpgrade if its context shows the other
-// hold, or waits.
+// Each hold has its own lease: a dead reader stops blocking writers when its lease ends. Locking both sides, as in a
+// downgrade by Lock, RLock, Unlock, needs a named owner. Anonymous holds exclude each other: such a call returns
+// ErrDeadlock or ErrUpgrade if its context shows the other hold, or waits.
 //
-// Anonymous read holds of one handle are alike: RUnlock cannot tell which goroutine calls it.
-// RUnlock ends a lost hold first, else the oldest. So the first caller is told of a loss, and the
-// goroutine that lost its hold may get nil. Until all of them have called RUnlock, as many holds
-// live as there are callers whose hold was not lost. A goroutine that must know of its own loss
-// should use RLocker().Acquire or Do, or a handle of its own.
+// Anonymous read holds of one handle are alike: RUnlock cannot tell which goroutine calls it. RUnlock ends a lost hold
+// first, else the oldest. So the first caller is told of a loss, and the goroutine that lost its hold may get nil.
+// Until all of them have called RUnlock, as many holds live as there are callers whose hold was not lost. A goroutine
+// that must know of its own loss should use RLocker().Acquire or Do, or a handle of its own.
 //
-// Write tokens and read tokens come from one counter. A fenced resource must advance its largest
-// token on write tokens only: readers overlap, and the token of one does not make that of another
-// stale.
+// Write tokens and read tokens come from one counter. A fenced resource must advance its largest token on write tokens
+// only: readers overlap, and the token of one does not make that of another stale.
 type RWLock struct {
 	w, r *Lock
 }

@@ -100,8 +100,7 @@ func seamsOfTools() {
 	}
 }
 
-// kept counts what c keeps: sessions (asking, queued, held or being released), rooms, goroutines, and calls
-// to Redis.
+// kept counts what c keeps: sessions (asking, queued, held or being released), rooms, goroutines, and calls to Redis.
 func kept(c *Client) (sessions, rooms, tasks, calls int) {
 	r := &c.registry
 	r.mu.Lock()
@@ -161,8 +160,7 @@ func comesFree(mu *sync.Mutex) bool {
 	return false
 }
 
-// pretendShort makes h's session, of a named owner, look as if it asked for a replica and none had its latest
-// renewal.
+// pretendShort makes h's session, of a named owner, look as if it asked for a replica and none had its latest renewal.
 func pretendShort(h *Hold) {
 	k := h.keeper()
 	at := k.begin()
@@ -185,8 +183,7 @@ func renewAround(c *Client, stated bool, between func()) {
 	r.send()
 }
 
-// askAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has ended
-// since.
+// askAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has ended since.
 func askAgainWhenLost(ctx context.Context, l *Lock) error {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)

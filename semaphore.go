@@ -21,8 +21,7 @@ func Weight(n int) LockOption {
 	})
 }
 
-// permitsFor returns the permits that a handle with that weight asks for. A weight of 0 means that none was
-// given.
+// permitsFor returns the permits that a handle with that weight asks for. A weight of 0 means that none was given.
 func permitsFor(weight, permits int) (room.Permits, error) {
 	weight = max(weight, 1)
 	switch {
@@ -47,8 +46,7 @@ func (u *inUse) add(s *room.Session) {
 	}
 }
 
-// leaves reports whether the caller's own holds leave enough permits for p. If not, the call would wait for
-// itself.
+// leaves reports whether the caller's own holds leave enough permits for p. If not, the call would wait for itself.
 func (u *inUse) leaves(p room.Permits) error {
 	if u.permits+p.Weight <= p.Of || u.permits == 0 {
 		return nil

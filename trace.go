@@ -93,12 +93,21 @@ func bothOf(first, then func(context.Context, Event)) func(context.Context, Even
 
 // An Event describes one step of one hold, or of a call that has none yet. What a hook does not mention is zero.
 type Event struct {
-	Name   string        // the lock's
-	Owner  string        // the hold's, as Hold.Owner; of a call without a hold the given name or ""
-	Token  int64         // the hold's fencing token; 0 before there is one
-	Waited time.Duration // from the call until it was acquired, or given up
-	Held   time.Duration // from the acquisition until it was released or lost
-	Err    error         // what went wrong; nil if nothing did
-	Kind   string        // "plain", "fair", "rw", "fair rw" or "semaphore"
-	Read   bool          // for reading, of a read/write lock
+	// Name is the lock's name.
+	Name string
+	// Owner is the hold's owner, as Hold.Owner. In Waiting and GaveUp it is the given name, or "" without one.
+	Owner string
+	// Token is the hold's fencing token. It is 0 in Waiting and GaveUp.
+	Token int64
+	// Waited is how long the call took until it had the hold, or gave up. Only Acquired and GaveUp have it.
+	Waited time.Duration
+	// Held is how long the hold lasted, from its acquisition. Only Released and Lost have it.
+	Held time.Duration
+	// Err is why the call gave up, the renewal failed, or the hold was lost. In Released it is what Unlock returns, so
+	// nil if all went well.
+	Err error
+	// Kind is the kind of the lock: "plain", "fair", "rw", "fair rw" or "semaphore".
+	Kind string
+	// Read reports that the hold is for reading, or the call wants to read. Only read/write locks have it.
+	Read bool
 }
