@@ -177,7 +177,7 @@ func (w *awaiting) refused(why room.Parting) error {
 	case room.OwnerReads:
 		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())
 	case room.OwnerElsewhere:
-		return fmt.Errorf("%w: owner %q also holds the lock in another process or call, and a wait gives up only its own holds; unlock the others first", ErrOwnerMismatch, w.a.owner())
+		return fmt.Errorf("%w: owner %q also holds the lock in another process or call, or an ancestor or a branch holds it, and a wait gives up only its own holds; unlock the others first", ErrOwnerMismatch, w.a.owner())
 	}
 	return w.a.markGone()
 }

@@ -2,7 +2,10 @@ package relock
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -20,9 +23,9 @@ type ownerKey struct{}
 // hold in this client and has not unlocked it, they get ErrLost through any handle. An owner is one flow of control,
 // such as a run of a workflow: goroutines that share an owner do not exclude each other.
 //
-// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. With any other id,
-// every call under the context returns ErrInvalidOption. A handle whose Owner differs returns ErrOwnerMismatch. Once
-// and SyncLocker ignore the owner.
+// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It has "~." only if
+// OwnerFrom returned it under WithChildOwner. With any other id, every call under the context returns ErrInvalidOption.
+// A handle whose Owner differs returns ErrOwnerMismatch. Once and SyncLocker ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }
@@ -33,8 +36,39 @@ func WithNewOwner(ctx context.Context) context.Context {
 	return WithOwner(ctx, uuid.NewString())
 }
 
-// OwnerFrom returns the name that WithOwner or WithNewOwner gave, for example to carry it into another process. Without
-// one it returns "" and false. It does not tell the Owner of a handle.
+// WithChildOwner names a new owner whose parent is ctx's owner: a branch of the parent's flow, such as one goroutine
+// of an errgroup. A branch may take a lock if everybody who holds it is that branch or one of its ancestors. So it
+// enters the locks that the flow above it holds, and two branches exclude each other, at any depth and in any process.
+//
+// Readers and writers follow the same rule: a branch waits for readers of other branches if it wants to write, and for
+// writers of other branches in any case. If the nearest ancestor that holds only reads, a branch that wants to write
+// gets ErrUpgrade. Of a semaphore, a branch uses the permits of the nearest ancestor that holds, one branch at a time.
+//
+// Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
+// token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you
+// unlock. An owner that holds re-enters at once, also while a branch is inside.
+//
+// If ctx has no owner, every call under the returned context is ErrInvalidOption. So is one under a name that is longer
+// than 512 bytes: each level adds 13. A QuorumLock and the locks of package redisson refuse such an owner.
+func WithChildOwner(ctx context.Context) context.Context {
+	parent, named := OwnerFrom(ctx)
+	switch {
+	case !named:
+		return WithOwner(ctx, room.BranchMark) // no owner, so each call says what is missing
+	case len(parent) > maxOwner:
+		return ctx // no name of a branch below it would be accepted either
+	}
+	var child [branchLen * 6 / 8]byte
+	_, _ = rand.Read(child[:]) // never fails, says its documentation
+	return WithOwner(ctx, parent+room.BranchMark+base64.RawURLEncoding.EncodeToString(child[:]))
+}
+
+// branchLen is how many letters a branch adds to its parent's name and BranchMark.
+const branchLen = 11
+
+// OwnerFrom returns the name that WithOwner, WithNewOwner or WithChildOwner gave, for example to carry it into another
+// process. The name of a child owner has those of its ancestors in it, so WithOwner restores it with its ancestry.
+// Without a name it returns "" and false. It does not tell the Owner of a handle.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(ownerKey{}).(string)
 	return id, ok
@@ -52,7 +86,16 @@ func Owner(id string) LockOption {
 }
 
 func checkOwner(id string) error {
-	if id == "" || len(id) > maxOwner || !utf8.ValidString(id) {
+	root, below, branch := strings.Cut(id, room.BranchMark)
+	switch {
+	case branch && root == "":
+		return fmt.Errorf("%w: WithChildOwner was called with a context that has no owner; begin the flow with relock.WithNewOwner", ErrInvalidOption)
+	case branch && len(id) > maxOwner:
+		return fmt.Errorf("%w: a child owner %d levels deep has a name of %d bytes, the limit is %d; begin with a shorter owner, or nest less deep",
+			ErrInvalidOption, strings.Count(id, room.BranchMark), len(id), maxOwner)
+	case branch && !areBranches(below):
+		return fmt.Errorf("%w: owner %q: only names made by relock.WithChildOwner have %q", ErrInvalidOption, id, room.BranchMark)
+	case id == "" || len(id) > maxOwner || !utf8.ValidString(id):
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", ErrInvalidOption, maxOwner, len(id))
 	}
 	if id[0] == room.MadeMark {
@@ -60,6 +103,17 @@ func checkOwner(id string) error {
 			ErrInvalidOption, id, string(room.MadeMark))
 	}
 	return nil
+}
+
+// areBranches reports whether WithChildOwner could have added these letters to a name.
+func areBranches(below string) bool {
+	for part := range strings.SplitSeq(below, room.BranchMark) {
+		raw, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil || len(part) != branchLen || base64.RawURLEncoding.EncodeToString(raw) != part {
+			return false
+		}
+	}
+	return true
 }
 
 // ownerFor returns the owner for whom a call under ctx locks l. "" means an anonymous call.
@@ -93,10 +147,12 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 			continue
 		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
 			continue
-		case own && h.lock.kind == wire.KindSemaphore:
+		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
 			return nil
-		case own:
+		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds
 			continue
+		case room.Descends(h.acquisition().owner(), owner) && ownAbove(c.parent, l, owner):
+			continue // an owner that holds re-enters
 		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
 			mine.add(h.hold.Session)
 			continue
@@ -108,9 +164,23 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
 			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
 		}
+		if owner != "" && room.Root(owner) == room.Root(h.acquisition().owner()) {
+			return fmt.Errorf("%w: the context descends from a live hold of this lock by %s, which is a branch of the same flow as %q; branches exclude each other and their ancestors: lock under the owner of that hold, or under a child of it",
+				ErrDeadlock, who, owner)
+		}
 		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 	}
 	return mine.leaves(l.terms.Permits)
+}
+
+// ownAbove reports whether a context descends from a live hold of the lock by the owner.
+func ownAbove(ctx context.Context, l *Lock, owner string) bool {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind && h.acquisition().owner() == owner && h.judge() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If there are several,

@@ -48,13 +48,13 @@ var (
 	// descends from a live hold of the same lock under another owner, or under none. To re-enter the lock, take it both
 	// times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. The call returned at once,
-	// and the read hold stays. Unlock it first, or lock for writing from the start. Cond.Wait returns it if its owner
-	// also reads.
+	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. A branch (WithChildOwner) gets
+	// it where an ancestor reads. The call returned at once, and the read hold stays. Unlock it first, or lock for
+	// writing from the start. Cond.Wait returns it if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch means that two owners differ that must be one. They are those of the handle and of the context,
 	// or those of holds that one handle's Unlock could not tell apart. Cond.Wait returns it if its owner also holds in
-	// another process.
+	// another process, or if a branch and an ancestor of it hold the lock together.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
 	// semaphore. The call does not wait. The kind can change when the name has no holders and no waiters.
@@ -90,6 +90,9 @@ func lostFor(why error) error {
 
 // errForced is the reason of a hold that an operator has ended.
 var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
+
+// errAncestor is why a branch loses what it had entered.
+var errAncestor = loss.Because(loss.Ancestor, "the hold of an ancestor, by which it was entered, has ended; unlock when all branches have")
 
 // isFinal reports whether another try would get the same answer.
 func isFinal(err error) bool {

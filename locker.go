@@ -618,6 +618,8 @@ func (c *Client) deliver(payload string) {
 		a.Entry.Kick(&at)
 	case m.Verb == "lost" && a.Held():
 		a.Session.Gone(errForced, &at)
+	case m.Verb == "ended" && a.Held():
+		a.Session.LoseHeld(errAncestor, &at)
 	case m.Verb == "grant" && a.Waits():
 		a.Entry.Granted(m.Op, m.Low, m.High, behind, &at)
 	}

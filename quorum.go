@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -134,7 +135,9 @@ func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
 	case ctx.Err() != nil:
 		return "", lockError(l.name, unasked(ctx))
 	}
-	owner, err = ownerFor(ctx, l.first)
+	if owner, err = ownerFor(ctx, l.first); err == nil && room.Root(owner) != owner {
+		err = fmt.Errorf("%w: a QuorumLock takes no child owner; pass a context with the owner of the flow", ErrInvalidOption)
+	}
 	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
 		first := c.hold.lock.first
 		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {

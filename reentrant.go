@@ -535,14 +535,16 @@ func (l *Lock) alike(unlock bool) *Hold {
 	return nil
 }
 
-// owes returns ErrLost if the owner has lost a hold of the lock in this client and has not
+// owes returns ErrLost if the owner or an ancestor of it has lost a hold of the lock in this client and has not
 // unlocked it.
 func (l *Lock) owes(owner string) error {
 	if owner == "" {
 		return nil
 	}
-	if l.c.registry.owes(ownerOf{l.kind, l.hash, owner}) {
-		return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, owner)
+	for _, name := range room.Lineage(owner) { // a branch relies on what its ancestors hold
+		if l.c.registry.owes(ownerOf{l.kind, l.hash, name}) {
+			return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, name)
+		}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 --   Or now, more (1: ask again, the queue was too long for one call), and five for each
 --   request: 1 low high remaining '' (held), 2 ticket wait first ghost (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again),
 --   4 0 0 0 '' (waits on a condition), -5 0 0 0 '' (the one-key form cannot answer), -6 0 0 0 '' (the owner reads: it cannot
---   write before it has unlocked); or for all of them: now, 0, -2 (late), now, 0, -3,
+--   write before it has unlocked, or an ancestor reads); or for all of them: now, 0, -2 (late), now, 0, -3,
 --   kind (another kind is in use), now, 0, -5. wait is ms until the holder's lease
 --   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
 --   session where that is the client's own.
@@ -115,7 +115,7 @@ local function join(request, grant)
     return { -6, 0, 0, 0, '' }
   end
   request.low, request.high, request.deadline = grant.low, grant.high, now + request.ttl
-  put(request)
+  put(request, grant)
   return held(request)
 end
 
@@ -149,6 +149,18 @@ local function enqueue(request)
   return { 2, request.ticket, request.told, state.queued == 1 and 1 or 0, request }
 end
 
+-- A branch whose ancestor holds: it waits for other branches there, and for nobody else.
+local function enter(request, above)
+  asking[request.nonce] = true
+  local refused = not KEYS[2] or above.mode == 'r' and request.mode == 'w'
+  local behind = not refused and admit_branches(above.owner)
+  local granted = type(asking[request.nonce]) == 'table'
+  if not granted and (refused or not behind and fits(request)) then
+    return join(request, nearest(request.owner))
+  end
+  return granted and { 2, 0, 0, 0, '' } or request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
+end
+
 -- Judges one request; a queued one may still be granted by the settle that follows.
 local function ask(request)
   -- Also where its entry is past its deadline, and dropped below: it has its place.
@@ -166,30 +178,16 @@ local function ask(request)
   end
   local session = found_live(request.nonce, request.client, request.owner)
   if session then
-    return held(session)
+    return session.orphan and { -4, 0, 0, 0, '' } or held(session)
   end
-  local grant = request.named and grant_of(request.owner)
+  local grant = request.named and nearest(request.owner)
   if grant then
-    return join(request, grant)
+    return grant.owner == request.owner and join(request, grant) or enter(request, grant)
   end
   if state.queued == 0 and fits(request) then
     return take(request)
   end
-  if request.place < 0 then
-    return { 3, 0, 0, 0, '' }
-  end
-  return enqueue(request)
-end
-
--- The client's own session that is in the way.
-local function ghost(client)
-  local session = state.alone
-  if state.exclusive and not session then
-    local member = longest()
-    local packed = member and redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
-    session = packed and read_session(packed)
-  end
-  return session and session.client == client and session.nonce or ''
+  return request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
 -- Completes the answer of a request that was not held at once.
@@ -255,7 +253,7 @@ if echo > 0 and KEYS[2] then
   sweep()
   sweep_conditions()
 end
-if not writer() and unsettled() or budget <= 0 then
+if (not writer() or restless()) and unsettled() or budget <= 0 then
   state.more = settle()
 end
 

@@ -14,7 +14,7 @@
 -- ARGV[9] echo as an acquire has it; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or has since it was told to), 0 (not held, any more), -1 (its owner also
---   reads), -2 (its owner also holds by another session)
+--   reads), -2 (its owner also holds by another session, or a branch has entered)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record run state sessions queue conditions settle
@@ -27,8 +27,8 @@ local waiter, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV
 if state.crowd and redis.call('HGET', KEYS[1], 'w:' .. waiter.nonce) then
   return { now, 0, 1 }
 end
-local session = find(waiter.nonce, waiter.client, waiter.owner)
-if not session or session.deadline <= now then
+local session = find_live(waiter.nonce, waiter.client, waiter.owner)
+if not session then
   return { now, 0, 0 }
 end
 
@@ -37,7 +37,7 @@ local function refusal()
   if session.reads > 0 then
     return -1
   end
-  local grant = shared_grant(session.owner)
+  local grant = state.several and grant_at(session.owner, session.low)
   if grant and grant.sessions > 1 then
     return -2
   end

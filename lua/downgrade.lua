@@ -19,8 +19,8 @@ if refused then
   return refused
 end
 local stated, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local session = find(stated.nonce, stated.client, stated.owner)
-if not session or session.deadline <= now then
+local session = find_live(stated.nonce, stated.client, stated.owner)
+if not session then
   return { now, 0, 0 }
 end
 touch(ttl, tonumber(ARGV[5]))

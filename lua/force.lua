@@ -39,7 +39,7 @@ local function drop_sessions()
     local nonce = string.sub(page[i], 2)
     local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
     local session = packed and read_session(packed)
-    if session and session.owner == owner and session.low == token then
+    if session and session.low == token and (session.owner == owner or string.sub(session.owner, 1, #owner + 2) == owner .. '~.') then
       drop(session)
       tell(session.client, 'lost ' .. nonce)
     end
@@ -75,6 +75,8 @@ elseif grant and grant.low == token then
   redis.call('HDEL', KEYS[1], 'g:' .. owner)
   weigh(nil, grant)
   settle_mode(owner, { writing = 0 })
+elseif parts_of(owner, token)[1] then
+  removed = 1
 elseif owner == '' and token == state.rests and state.rests > now then
   removed = 1
 end

@@ -76,11 +76,11 @@ local ttl, op, writes, reads = tonumber(ARGV[1]), tonumber(ARGV[5]), tonumber(AR
 touch(ttl, ARGV[2] - ttl)
 sweep_sessions()
 local stated = read_identity(ARGV[3])
-local session = find(stated.nonce, stated.client, stated.owner)
-if not session or session.deadline <= now then
+local session = find_live(stated.nonce, stated.client, stated.owner)
+if not session then
   return { now, 0 }
 end
-if op > session.op and (writer() == session.owner or writes == 0) then
+if op > session.op and (writer() == session.owner or session.writes > 0 or writes == 0) then
   change(session, op, writes, reads, now + ttl)
 end
 return { now, session.deadline - now }

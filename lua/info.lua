@@ -46,10 +46,11 @@ local function describe_page()
     local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
     local session = packed and read_session(packed)
     local sum = session and found[session.owner]
-    local grant = session and not sum and shared_grant(session.owner)
-    if grant and grant.low == session.low then
-      local mode = state.exclusive == session.owner and 'w' or session.weight > 0 and 's' or 'r'
-      sum = { owner = session.owner, mode = mode, low = grant.low, high = grant.high, deadline = session.deadline, client = session.client, holds = 0, weight = grant.weight }
+    local grant = session and not sum and unless_over(grant_at(session.owner, session.low))
+    if grant then
+      local entered = grant.owner ~= session.owner
+      local mode = (state.exclusive == session.owner or entered and session.writes > 0) and 'w' or session.weight > 0 and 's' or 'r'
+      sum = { owner = session.owner, mode = mode, low = grant.low, high = grant.high, deadline = session.deadline, client = session.client, holds = 0, weight = entered and 0 or grant.weight }
       found[sum.owner], owners[#owners + 1] = sum, sum
     end
     if sum and sum.low == session.low then

@@ -95,7 +95,7 @@ touch(lease, keep)
 local was = 0
 local session = find(ended.nonce, ended.client, ended.owner)
 if session and (session == state.alone or session.deadline > now) then
-  was = 2
+  was = session.orphan and 0 or 2
   if not lost then
     forget_condition(ended.nonce)
   end

@@ -102,6 +102,44 @@ local function drop_named(owner, nonce)
   end
 end
 
+-- Its entry in the lists of its ancestors, by which it is found when one of them holds.
+local function branch_entry(waiter)
+  return text(waiter.ticket) .. '.' .. waiter.nonce .. ' '
+end
+
+-- Before the first that came later.
+local function add_branch(waiter)
+  local names, entry = lineage(waiter.owner), branch_entry(waiter)
+  for i = 2, #names do
+    local list = redis.call('HGET', KEYS[1], 'u:' .. names[i]) or ''
+    charge(list)
+    if not string.find(list, entry, 1, true) then
+      local at, last = #list + 1, string.match(string.sub(list, -80), '(%d+)%.%S+ $')
+      if last and tonumber(last) > waiter.ticket then
+        for from, ticket in string.gmatch(list, '()(%d+)%.%S+ ') do
+          at = math.min(at, tonumber(ticket) > waiter.ticket and from or at)
+        end
+      end
+      state.branches = '1'
+      redis.call('HSET', KEYS[1], 'branches', '1', 'u:' .. names[i], string.sub(list, 1, at - 1) .. entry .. string.sub(list, at))
+    end
+  end
+end
+
+local function drop_branch(waiter)
+  local names, entry = lineage(waiter.owner), branch_entry(waiter)
+  for i = 2, #names do
+    local list = redis.call('HGET', KEYS[1], 'u:' .. names[i]) or ''
+    charge(list)
+    local from, to = string.find(list, entry, 1, true)
+    if from and #list == #entry then
+      redis.call('HDEL', KEYS[1], 'u:' .. names[i])
+    elseif from then
+      redis.call('HSET', KEYS[1], 'u:' .. names[i], string.sub(list, 1, from - 1) .. string.sub(list, to + 1))
+    end
+  end
+end
+
 -- The hash may have been lost while the queue was not, which has then some that were never
 -- counted.
 local function recount()
@@ -125,6 +163,7 @@ local function drop_waiter(nonce, waiter)
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   if waiter and waiter.named then
     drop_named(waiter.owner, nonce)
+    drop_branch(waiter)
   end
 end
 
@@ -158,6 +197,7 @@ local function insert_waiter(waiter, known)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'kind', state.kind)
   if waiter.named then
     add_named(waiter.owner, nonce)
+    add_branch(waiter)
   end
 end
 

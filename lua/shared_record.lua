@@ -28,6 +28,15 @@
 --   g:OWNER      their owner's grant: 'LOW HIGH SESSIONS WRITING UNTIL', tokens, how many
 --                sessions it has, how many of these write, the latest of their deadlines;
 --                and behind it ' WEIGHT', the permits that it uses, where it uses any
+--   b:OWNER      what an owner has of a grant that branches have entered:
+--                'LOW PARENT SESSIONS WRITING BELOW WRITERS': the grant's first token; how long the
+--                name of the ancestor is by whose hold it entered, 0: it began the grant; its sessions,
+--                and how many of them write; the sessions that entered by its hold, and how
+--                many of those write. SESSIONS and WRITING of g: count them all
+--   nests        there are any of those
+--   u:ANCESTOR   'TICKET.NONCE' of those in the queue whose owner descends from it, in their
+--                order, each with a space behind
+--   branches     there are any of those
 --   rests        'UNTIL NONCE': once the grant of NONCE has ended, the name is taken by nobody
 --                until then
 --   looks        nonces of an owner that holds now, who have yet to be told
@@ -88,6 +97,18 @@ end
 
 local function is_named(owner)
   return string.sub(owner, 1, 1) ~= '~'
+end
+
+-- The owner and its ancestors, nearest first. The name of a branch is that of its
+-- parent, '~.', and letters among which there is neither.
+local function lineage(owner)
+  local names = { owner }
+  local at = is_named(owner) and string.find(owner, '~.', 1, true)
+  while at do
+    table.insert(names, 2, string.sub(owner, 1, at - 1))
+    at = string.find(owner, '~.', at + 2, true)
+  end
+  return names
 end
 
 -- The deadline of a session that holds alone: until and token are fields of the hash.
@@ -161,4 +182,16 @@ end
 local function write_grant(grant)
   return text(grant.low) .. ' ' .. text(grant.high) .. ' ' .. grant.sessions .. ' ' .. grant.writing .. ' ' .. grant.deadline
     .. (grant.weight > 0 and ' ' .. grant.weight or '')
+end
+
+local function read_part(packed, owner)
+  local low, parent, sessions, writing, below, writers = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  return {
+    owner = owner, low = tonumber(low), parent = tonumber(parent), sessions = tonumber(sessions), writing = tonumber(writing),
+    below = tonumber(below), writers = tonumber(writers),
+  }
+end
+
+local function write_part(p)
+  return text(p.low) .. ' ' .. p.parent .. ' ' .. p.sessions .. ' ' .. p.writing .. ' ' .. p.below .. ' ' .. p.writers
 end

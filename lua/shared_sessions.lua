@@ -79,7 +79,21 @@ end
 
 local function stored_grant(owner)
   local packed = state.several and redis.call('HGET', KEYS[1], 'g:' .. owner)
-  return packed and read_grant(packed)
+  local grant = packed and read_grant(packed)
+  if grant then
+    grant.owner = owner
+  end
+  return grant
+end
+
+-- The grant with that first token: the owner's, or that of an ancestor by whose hold it entered.
+local function grant_at(owner, low)
+  for _, name in ipairs(state.nests and lineage(owner) or { owner }) do
+    local grant = stored_grant(name)
+    if grant and grant.low == low then
+      return grant
+    end
+  end
 end
 
 -- A grant while any of its sessions is within its lease, or nil: who joined it after that
@@ -94,18 +108,58 @@ local function shared_grant(owner)
   return unless_over(stored_grant(owner))
 end
 
--- What the owner holds, in whatever session: its tokens and its mode. An anonymous
--- session is nobody's to enter: its process passes it on as if nobody had.
-local function grant_of(owner)
+-- What an owner has of the grant with that first token, then the ancestor by whose hold it
+-- entered, up to the one that began the grant. Nothing, where no branch has entered it.
+local function parts_of(owner, low)
+  local parts, kept = {}, {}
+  if not state.nests then
+    return parts
+  end
+  for _, name in ipairs(lineage(owner)) do
+    local packed = redis.call('HGET', KEYS[1], 'b:' .. name)
+    local part = packed and read_part(packed, name)
+    kept[#name] = part and part.low == low and part or nil
+  end
+  local part = kept[#owner]
+  while part do
+    parts[#parts + 1] = part
+    part = kept[part.parent]
+  end
+  return parts
+end
+
+-- Whether what somebody entered by has ended: it holds no more, or does not write any more.
+local function is_orphan(s)
+  local parts = parts_of(s.owner, s.low)
+  for i = 2, #parts do
+    if parts[i].sessions <= 0 or s.writes > 0 and parts[i].writing <= 0 then
+      return true
+    end
+  end
+  return #parts > 0 and parts[#parts].parent > 0
+end
+
+-- The nearest of an owner and its ancestors that holds: its tokens and its mode, and how many
+-- sessions have entered by its hold. An anonymous session is nobody's to enter: its process
+-- passes it on as if nobody had.
+local function nearest(owner)
   local alone = state.alone
-  if alone then
-    return alone.owner == owner and alone.named and alone.deadline > now and alone or nil
+  for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
+    if alone and alone.owner == name and alone.named and alone.deadline > now then
+      return { owner = name, low = alone.low, high = alone.high, mode = alone.mode, below = 0, writers = 0 }
+    elseif not alone then
+      local grant, packed = shared_grant(name), state.nests and redis.call('HGET', KEYS[1], 'b:' .. name)
+      local part = packed and read_part(packed, name)
+      if part and (not grant or part.low == grant.low) then
+        grant = part.sessions > 0 and unless_over(grant_at(name, part.low))
+        if grant and not is_orphan({ owner = name, low = part.low, writes = 0 }) then
+          return { owner = name, low = grant.low, high = grant.high, mode = part.writing > 0 and 'w' or 'r', below = part.below, writers = part.writers }
+        end
+      elseif grant then
+        return { owner = name, low = grant.low, high = grant.high, mode = state.exclusive == name and 'w' or 'r', below = 0, writers = 0 }
+      end
+    end
   end
-  local grant = shared_grant(owner)
-  if grant then
-    grant.mode = state.exclusive == owner and 'w' or 'r'
-  end
-  return grant
 end
 
 -- The session of that nonce, also where its lease has ended; one of several, only
@@ -116,18 +170,31 @@ local function find(nonce, client, owner)
     local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
     s = packed and read_session(packed)
     s = s and s.client == client and s
-    local grant = s and shared_grant(s.owner)
-    if not grant or grant.low ~= s.low then
+    local grant = s and unless_over(grant_at(s.owner, s.low))
+    if not grant then
       return nil
     end
-    s.high = grant.high
+    s.high, s.orphan = grant.high, state.nests and is_orphan(s)
   end
   return s and s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner) and s or nil
 end
 
+-- Nothing that was entered by a hold is held once that has ended. It is in the way of others
+-- until its client has heard of that, or its lease has ended.
 local function find_live(nonce, client, owner)
   local s = find(nonce, client, owner)
-  return s and s.deadline > now and s
+  return s and s.deadline > now and not s.orphan and s
+end
+
+-- The client's own session that is in the way.
+local function ghost(client)
+  local session = state.alone
+  if state.exclusive and not session then
+    local member = longest()
+    local packed = member and redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
+    session = packed and read_session(packed)
+  end
+  return session and session.client == client and session.nonce or ''
 end
 
 -- Adds members, all of one deadline, to the queue's key, which lives as long as
@@ -171,8 +238,40 @@ end
 local function settle_several()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   if state.several and (not first[2] or tonumber(first[2]) >= -far) then
-    state.several, state.exclusive, state.since, state.used = nil, nil, 0, 0
-    redis.call('HDEL', KEYS[1], 'several')
+    state.several, state.exclusive, state.since, state.used, state.nests = nil, nil, 0, 0, nil
+    redis.call('HDEL', KEYS[1], 'several', 'nests')
+  end
+end
+
+-- Sessions of an owner begin or end, or so many begin or cease to write: that is counted where
+-- they entered. What has entered by a hold that ends is to be told, and who waits to enter
+-- where something has ended may be let in.
+local function count(owner, low, sessions, writing)
+  local parts = parts_of(owner, low)
+  for i, part in ipairs(parts) do
+    if i == 1 then
+      part.sessions, part.writing = math.max(part.sessions + sessions, 0), math.max(part.writing + writing, 0)
+      state.ousts = state.ousts or part.below > 0 and part.sessions == 0 or part.writers > 0 and part.writing == 0
+    else
+      part.below, part.writers = math.max(part.below + sessions, 0), math.max(part.writers + writing, 0)
+      state.stirred[part.owner] = state.branches and true or nil
+    end
+    if part.below == 0 and (part.parent == 0 or part.sessions == 0) then
+      redis.call('HDEL', KEYS[1], 'b:' .. part.owner)
+    else
+      redis.call('HSET', KEYS[1], 'b:' .. part.owner, write_part(part))
+    end
+  end
+end
+
+-- A branch is about to enter a grant by what an ancestor holds.
+local function nest(s, by, grant)
+  if not parts_of(by, s.low)[1] then
+    redis.call('HSET', KEYS[1], 'b:' .. by, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
+  end
+  state.nests = state.nests or '1'
+  if not parts_of(s.owner, s.low)[1] then
+    redis.call('HSET', KEYS[1], 'nests', '1', 'b:' .. s.owner, write_part({ low = s.low, parent = #by, sessions = 0, writing = 0, below = 0, writers = 0 }))
   end
 end
 
@@ -183,8 +282,11 @@ local function save(s, grant, begins)
     grant.sessions = grant.sessions + 1
   end
   grant.deadline = math.max(grant.deadline, s.deadline)
-  redis.call('HSET', KEYS[1], 's:' .. s.nonce, write_session(s), 'g:' .. s.owner, write_grant(grant))
-  settle_mode(s.owner, grant)
+  redis.call('HSET', KEYS[1], 's:' .. s.nonce, write_session(s), 'g:' .. grant.owner, write_grant(grant))
+  if begins then
+    count(s.owner, s.low, 1, s.writes > 0 and 1 or 0)
+  end
+  settle_mode(grant.owner, grant)
 end
 
 -- Stores a session that states other counts or a later deadline.
@@ -196,8 +298,11 @@ local function change(s, op, writes, reads, deadline)
     redis.call('HSET', KEYS[1], 'o:' .. s.owner, write_counts(op, writes, reads, s.ttl, s.block), 'until', s.deadline)
     return
   end
-  local grant = shared_grant(s.owner)
-  grant.writing = grant.writing + (writes > 0 and 1 or 0) - (wrote and 1 or 0)
+  local grant, more = unless_over(grant_at(s.owner, s.low)), (writes > 0 and 1 or 0) - (wrote and 1 or 0)
+  grant.writing = grant.writing + more
+  if more ~= 0 then
+    count(s.owner, s.low, 0, more)
+  end
   save(s, grant)
 end
 
@@ -207,7 +312,7 @@ local function spread()
   -- All that is older is over. Where the queue's key expired before the hash, the grants of
   -- the dead are here still: they are not to be taken for what their owners hold.
   state.since = math.max(state.since, s.low)
-  local grant = { low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
+  local grant = { owner = s.owner, low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
   save(s, grant, true)
   state.used = s.weight
   exclude(s.writes > 0 and s.owner or nil)
@@ -216,7 +321,9 @@ local function spread()
 end
 
 -- Stores a session that begins, with the tokens that it has been given.
-local function put(s)
+-- What it enters by, or joins: entered; nil: its grant begins.
+local function put(s, entered)
+  state.stirred[s.owner] = state.branches and true or nil
   if not state.alone and not state.several then
     s.block = s.high - s.low + 1
     state.alone = s
@@ -228,7 +335,7 @@ local function put(s)
   if state.alone then
     spread()
   end
-  local before = stored_grant(s.owner)
+  local before = entered and grant_at(entered.owner, s.low) or stored_grant(s.owner)
   local grant = unless_over(before)
   if not grant then
     if over then
@@ -236,12 +343,15 @@ local function put(s)
       state.since, state.used = math.max(state.since, s.low), 0
       exclude(nil)
     end
-    grant = { low = s.low, high = s.high, sessions = 0, writing = 0, deadline = 0, weight = s.weight }
+    grant = { owner = s.owner, low = s.low, high = s.high, sessions = 0, writing = 0, deadline = 0, weight = s.weight }
     weigh(grant, before)
+  end
+  if entered and entered.owner ~= s.owner then
+    nest(s, entered.owner, grant)
   end
   if s.writes > 0 then
     grant.writing = grant.writing + 1
-    exclude(s.owner)
+    exclude(grant.owner)
   end
   save(s, grant, true)
   redis.call('HSET', KEYS[1], 'token', text(state.token), 'kind', state.kind)
@@ -283,9 +393,14 @@ local function forget_condition(nonce)
   end
 end
 
+-- Whether something has changed for branches, whoever excludes others.
+local function restless()
+  return next(state.stirred) or state.ousts
+end
+
 -- Whether settle has anything to do, while nobody excludes others.
 local function unsettled()
-  return state.queued > 0 or state.conds and state.conds.owed ~= ''
+  return state.queued > 0 or state.conds and state.conds.owed ~= '' or restless()
 end
 
 -- A session signals no more.
@@ -298,7 +413,7 @@ end
 
 -- What a session holds is another's of the same owner from now on, and of the same grant.
 local function move(s, identity, op, deadline)
-  local to, grant = read_identity(identity), stored_grant(s.owner)
+  local to, grant = read_identity(identity), grant_at(s.owner, s.low)
   forget_condition(s.nonce)
   forget_signaller(s.nonce)
   if s == state.alone then
@@ -323,19 +438,20 @@ local function drop(s)
   end
   redis.call('ZREM', KEYS[2], 'r' .. s.nonce)
   redis.call('HDEL', KEYS[1], 's:' .. s.nonce)
-  local grant = stored_grant(s.owner)
-  if not grant or grant.low ~= s.low then
+  count(s.owner, s.low, -1, s.writes > 0 and -1 or 0)
+  local grant = grant_at(s.owner, s.low)
+  if not grant then
     return
   end
   grant.sessions, grant.writing = grant.sessions - 1, grant.writing - (s.writes > 0 and 1 or 0)
   if grant.sessions <= 0 then
     grant.writing = 0
-    redis.call('HDEL', KEYS[1], 'g:' .. s.owner)
+    redis.call('HDEL', KEYS[1], 'g:' .. grant.owner)
     weigh(nil, grant)
   else
-    redis.call('HSET', KEYS[1], 'g:' .. s.owner, write_grant(grant))
+    redis.call('HSET', KEYS[1], 'g:' .. grant.owner, write_grant(grant))
   end
-  settle_mode(s.owner, grant)
+  settle_mode(grant.owner, grant)
 end
 
 -- The session of that nonce while its lease runs. One that is over is forgotten: its owner's

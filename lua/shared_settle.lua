@@ -4,8 +4,20 @@
 -- Those that hold together, as readers do, of whom one call lets in so many at most.
 local admit = 256
 
--- Whether a request may hold beside those who do: the only place where that is decided.
+-- What the request's owner holds, or else the nearest of its ancestors. nil: none does.
+local function above(request)
+  return request.named and string.find(request.owner, '~.', 1, true) and nearest(request.owner)
+end
+
+-- Whether a request may hold beside those who do: the only place where that is decided. A
+-- branch may if everybody who holds is its ancestor, or reads as it does. Who holds and is
+-- no ancestor has entered by the nearest of its ancestors that holds.
 local function fits(request)
+  local by = above(request)
+  if by then
+    local joins = by.owner == request.owner or by.below == 0
+    return request.mode == 'r' and by.writers == 0 or joins and (request.mode ~= 'w' or by.mode == 'w')
+  end
   if request.mode == 's' then
     return used() + request.weight <= request.permits
   end
@@ -15,7 +27,7 @@ end
 -- When that may change because a lease ends, or nil: for a semaphore with the first,
 -- though that one's permits may not be enough.
 local function opens(request)
-  return request.mode == 's' and shortest() or blocked()
+  return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
 
 -- Nonces whose requests this very script answers: their reply is their message.
@@ -74,7 +86,7 @@ local function grant_waiter(nonce, waiter)
     tell(waiter.client, 'look ' .. nonce)
     return
   end
-  local grant = waiter.named and grant_of(waiter.owner)
+  local grant = waiter.named and nearest(waiter.owner)
   if grant then
     waiter.low, waiter.high = grant.low, grant.high
   else
@@ -87,9 +99,66 @@ local function grant_waiter(nonce, waiter)
   else
     tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high) .. run_behind(waiter))
   end
-  put(waiter)
-  if waiter.named and not grant then
+  put(waiter, grant)
+  if waiter.named and not (grant and grant.owner == waiter.owner) then
     wake(waiter.owner)
+  end
+end
+
+-- Lets in the branches that wait to enter by the hold of an owner, in their order. Who waits
+-- to enter by a hold further down is let in by that one. Returns whether one of them waits on.
+local function admit_branches(owner)
+  local list = redis.call('HGET', KEYS[1], 'u:' .. owner) or ''
+  charge(list)
+  for nonce in string.gmatch(list, '%d+%.(%S+) ') do
+    if budget <= 0 then
+      return true
+    end
+    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
+    local waiter = packed and read_waiter(packed)
+    budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- each ancestor is looked for
+    local by = waiter and nearest(waiter.owner)
+    if waiter and waiter.deadline <= now then
+      drop_waiter(nonce, waiter)
+      owe(nonce)
+    elseif by and by.owner == owner then
+      if by.mode == 'r' and waiter.mode == 'w' then
+        -- It is refused when it asks: it would wait for its ancestor.
+        tell(waiter.client, 'look ' .. nonce)
+      elseif fits(waiter) then
+        grant_waiter(nonce, waiter)
+      else
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- Where branches may be let in, since something has begun or ended there.
+local function admit_stirred()
+  local owner = next(state.stirred)
+  while owner do
+    state.stirred[owner] = nil
+    admit_branches(owner)
+    owner = next(state.stirred)
+  end
+end
+
+-- Tells those who have entered by a hold that has ended. Who does not hear of it finds out
+-- with the next renewal.
+local function tell_orphans()
+  if not state.ousts then
+    return
+  end
+  state.ousts = false
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-far), 'LIMIT', 0, math.max(budget, 1))) do
+    budget = budget - 1
+    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
+    local session = packed and read_session(packed)
+    if session and is_orphan(session) then
+      tell(session.client, 'ended ' .. session.nonce)
+    end
   end
 end
 
@@ -146,11 +215,13 @@ local function settle()
   sweep_sessions()
   repeat
     pass_signals()
+    admit_stirred()
     if admit_queue() then
       return 1
     end
     -- Who was dead in the queue may have owed a signal: its next receiver can hold.
-  until budget <= 0 or not (state.conds and state.conds.owed ~= '')
+  until budget <= 0 or not (next(state.stirred) or state.conds and state.conds.owed ~= '')
+  tell_orphans()
   if state.queued > 0 then
     look()
   end
@@ -166,11 +237,15 @@ local function close()
     forget_ended()
   end
   settle_several()
+  if state.branches and state.queued == 0 then
+    redis.call('HDEL', KEYS[1], 'branches')
+    state.branches = nil
+  end
   if state.rester and state.rests == 0 then
     redis.call('HDEL', KEYS[1], 'rests')
     state.rester = nil
   end
-  local more = (state.several or state.ended or state.rester or state.looks ~= '' or state.conds) and ' +' or ''
+  local more = (state.several or state.ended or state.rester or state.looks ~= '' or state.conds or state.branches) and ' +' or ''
   local crowd = (state.queued > 0 or more ~= '') and state.queued .. more or false
   if crowd and crowd ~= state.crowd then
     redis.call('HSET', KEYS[1], 'crowd', crowd)

@@ -20,11 +20,13 @@ local function open()
   state.crowd, state.token, state.kind = fields[2], tonumber(fields[3] or 0), fields[4]
   state.queued = tonumber(string.match(fields[2] or '0', '^%d+'))
   state.looks, state.due, state.since, state.used, state.rests = '', 0, 0, 0, 0
+  state.stirred, state.ousts = {}, false
   if fields[2] and string.find(fields[2], '+', 1, true) then
-    local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds')
+    local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds', 'nests', 'branches')
     state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
     state.rests, state.rester = read_rests(rest[4])
     state.conds = rest[5] and read_conds(rest[5])
+    state.nests, state.branches = rest[6], rest[7]
     if rest[1] then
       state.since, state.exclusive, state.used = read_several(rest[1])
     end

@@ -18,8 +18,8 @@ if refused then
   return refused
 end
 local by, number, most = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local session = find(by.nonce, by.client, by.owner)
-if not session or session.deadline <= now or session.writes == 0 then
+local session = find_live(by.nonce, by.client, by.owner)
+if not session or session.writes == 0 then
   return { now, 0, 0 }
 end
 if not state.conds or state.conds.signaller == by.nonce and number <= state.conds.number then

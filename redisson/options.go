@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -173,7 +174,14 @@ func Owner(id string) LockOption {
 	}
 }
 
+// branchMark is in the names that relock.WithChildOwner makes, and in no other that relock takes.
+const branchMark = "~."
+
 func checkOwner(id string) error {
+	if strings.Contains(id, branchMark) {
+		return fmt.Errorf("%w: owner %q: Redisson has no child owners, and %q stands in their names only; pass a context with the owner of the flow",
+			relock.ErrInvalidOption, id, branchMark)
+	}
 	if id == "" || len(id) > maxName || !utf8.ValidString(id) {
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", relock.ErrInvalidOption, maxName, len(id))
 	}

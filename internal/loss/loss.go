@@ -20,6 +20,7 @@ const (
 	Replicas    Reason = "replicas"    // too few replicas acknowledged the renewals
 	DataLost    Reason = "data_lost"   // Redis no longer had the hold
 	Forced      Reason = "forced"      // an operator ended the grant
+	Ancestor    Reason = "ancestor"    // a branch had entered by an ancestor's hold, which has ended
 	MaxHold     Reason = "max_hold"    // MaxHold ended the renewal
 	FixedLease  Reason = "fixed_lease" // NoWatchdog: nothing renewed the lease
 	Closed      Reason = "closed"      // the client was closed
@@ -28,7 +29,7 @@ const (
 
 // All returns the reasons in the order in which Of looks for them. If an error has several, the first one counts.
 func All() []Reason {
-	return []Reason{MaxHold, FixedLease, Forced, Replicas, DataLost, Unreachable, Closed, Other}
+	return []Reason{MaxHold, FixedLease, Forced, Ancestor, Replicas, DataLost, Unreachable, Closed, Other}
 }
 
 // A because is the text of a loss together with its reason.

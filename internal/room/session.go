@@ -727,11 +727,12 @@ func (s *Session) LoseHeld(why error, at *Step) {
 }
 
 // Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could still be
-// granted, to nobody. So Redis is told to end its nonce.
+// granted, to nobody. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
+// but Redis keeps it in the way of others until it hears that the branch knows.
 func (s *Session) Gone(why error, at *Step) {
 	over := s.over
 	s.Lose(why, at)
-	if over || s.doubt == 0 {
+	if over || s.doubt == 0 && Root(s.Name) == s.Name {
 		return
 	}
 	at.do(Effect{Do: Release, Of: s.Acquisition})

@@ -49,7 +49,7 @@ var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
 
 // A Message is what a script publishes to this client's inbox.
 type Message struct {
-	Verb      string // grant, look, lost or echo
+	Verb      string // grant, look, lost, ended or echo
 	Nonce     string
 	Op        int64    // grant: the request whose lease it is
 	Low, High int64    // grant: the tokens
@@ -68,7 +68,7 @@ func ParseMessage(payload string) (m Message, err error) {
 			err = fmt.Errorf("message echo has the word %.20q", payload)
 		}
 		return m, err
-	case "look", "lost":
+	case "look", "lost", "ended":
 		m.Nonce = payload
 		if len(payload) != nonceLen {
 			err = fmt.Errorf("message %q has a nonce of %d bytes", m.Verb, len(payload))

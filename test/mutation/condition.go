@@ -114,7 +114,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: crowd says that somebody waits on one", "lua/shared_settle.lua",
-		" or state.conds) and ' +'", ") and ' +'",
+		" or state.conds or state.branches) and ' +'", " or state.branches) and ' +'",
 		[]string{"TestSignalWakesTheLongestWaiter"},
 	},
 	{

@@ -66,7 +66,7 @@ var handleRules = []Rule{
 	},
 	{
 		"nobody joins an anonymous grant", "lua/acquire.lua",
-		"local grant = request.named and grant_of(request.owner)", "local grant = grant_of(request.owner)",
+		"local grant = request.named and nearest(request.owner)", "local grant = nearest(request.owner)",
 		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
 	},
 	{

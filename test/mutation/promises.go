@@ -60,7 +60,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"a token's digits are of the whole name", "internal/wire Token",
-		"[]byte(owner))", "[]byte(owner[:min(16, len(owner))]))",
+		"[]byte(room.Root(owner)))", "[]byte(room.Root(owner[:min(16, len(owner))])))",
 		[]string{"TestEveryByteOfAnOwnerIsInItsTokens"},
 	},
 	{

@@ -15,7 +15,7 @@ var recordRules = []Rule{
 	},
 	{
 		"crowd says that somebody is to be told", "lua/shared_settle.lua",
-		" or state.looks ~= '' or state.conds) and ' +'", " or state.conds) and ' +'",
+		" or state.looks ~= '' or state.conds or state.branches) and ' +'", " or state.conds or state.branches) and ' +'",
 		[]string{"TestAnOwnersManyClientsAreToldInSteps"},
 	},
 	{

@@ -53,7 +53,7 @@ var Safety = []Rule{
 	},
 	{
 		"a request that holds already has the rest of its lease", "lua/acquire.lua",
-		"    return held(session)\n", "    session.deadline = now + request.ttl\n    return held(session)\n",
+		"or held(session)\n", "or held(setmetatable({ deadline = now + request.ttl }, { __index = session }))\n",
 		[]string{"TestF03aAcquireSentAgainIsTrustedNoLongerThanItsLease"},
 	},
 	{
@@ -80,7 +80,7 @@ var Safety = []Rule{
 	},
 	{
 		"what redis no longer has is ended there", "internal/room Session.Gone",
-		"if over || s.doubt == 0 {", "if over || s.doubt >= 0 {",
+		"if over || s.doubt == 0 && Root(s.Name) == s.Name {", "if over || s.doubt >= 0 {",
 		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
@@ -138,7 +138,7 @@ var Safety = []Rule{
 	},
 	{
 		"a hand-off gives the rest of the entry's lease", "lua/shared_settle.lua",
-		"  put(waiter)\n", "  waiter.deadline = now + 30000\n  put(waiter)\n",
+		"  put(waiter, grant)\n", "  waiter.deadline = now + 30000\n  put(waiter, grant)\n",
 		[]string{"TestF05FrozenWaitersTogetherCostOneLease"},
 	},
 	{
@@ -148,7 +148,7 @@ var Safety = []Rule{
 	},
 	{
 		"a heartbeat finds its own grant", "lua/acquire.lua",
-		"  if session then\n    return held(session)", "  if session and request.named then\n    return held(session)",
+		"  if session then\n    return session.orphan", "  if session and request.named then\n    return session.orphan",
 		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
 	},
 	{

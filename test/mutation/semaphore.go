@@ -4,7 +4,7 @@ package mutation
 var semaphoreRules = []Rule{
 	{
 		"the permits of a holder are told", "lua/info.lua",
-		"holds = 0, weight = grant.weight }", "holds = 0, weight = session.weight > 0 and 1 or 0 }",
+		"weight = entered and 0 or grant.weight }", "weight = session.weight > 0 and 1 or 0 }",
 		[]string{"TestInfoTellsThePermitsOfASemaphore"},
 	},
 	{
@@ -69,7 +69,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"permits come back with the first lease that ends", "lua/shared_settle.lua",
-		"return request.mode == 's' and shortest() or blocked()", "return blocked()",
+		"return (request.mode == 's' or above(request)) and shortest() or blocked()", "return blocked()",
 		[]string{"TestPermitsOfADeadHolderComeBackWithItsOwnLease"},
 	},
 	{
@@ -104,7 +104,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"who holds permits is in no need of more", ". waitsForItself",
-		"case own && h.lock.kind == wire.KindSemaphore: return nil", "",
+		"case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore: return nil", "",
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{

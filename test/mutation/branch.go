@@ -1,0 +1,80 @@
+package mutation
+
+// branchRules are those of child owners: what a branch of a flow may hold beside whom, and for how long.
+var branchRules = []Rule{
+	{
+		"branches of one flow exclude each other", "lua/shared_settle.lua",
+		"local joins = by.owner == request.owner or by.below == 0", "local joins = true",
+		[]string{"TestBranchesOfOneFlowExcludeEachOther", "TestBranchUsesThePermitsOfItsAncestor", "TestBranchesOfAWorkflowNeverMeet"},
+	},
+	{
+		"a branch that reads waits for one that writes", "lua/shared_settle.lua",
+		"request.mode == 'r' and by.writers == 0 or", "request.mode == 'r' or",
+		[]string{"TestBranchReadsAndWritesByTheRuleOfItsFlow"},
+	},
+	{
+		"a branch enters what an ancestor holds", "lua/shared_record.lua",
+		"local at = is_named(owner) and string.find(owner, '~.', 1, true)", "local at = nil",
+		[]string{"TestBranchEntersWhatItsAncestorsHold"},
+	},
+	{
+		"a branch is refused to write where an ancestor reads", "lua/acquire.lua",
+		"local refused = not KEYS[2] or above.mode == 'r' and request.mode == 'w'", "local refused = not KEYS[2]",
+		[]string{"TestBranchDoesNotWriteWhereAnAncestorReads"},
+	},
+	{
+		"a branch waits behind those that came before", "lua/acquire.lua",
+		"not behind and fits(request)", "fits(request)",
+		[]string{"TestBranchReadsAndWritesByTheRuleOfItsFlow"},
+	},
+	{
+		"a branch that leaves lets the next one in", "lua/shared_sessions.lua",
+		"state.stirred[part.owner] = state.branches and true or nil", "",
+		[]string{"TestBranchesWaitInOrderOfArrivalAheadOfStrangers"},
+	},
+	{
+		"a branch that waits enters once its ancestor holds", "lua/shared_sessions.lua",
+		"state.stirred[s.owner] = state.branches and true or nil", "",
+		[]string{"TestBranchThatWaitsEntersOnceItsAncestorHolds"},
+	},
+	{
+		"a branch has nothing when the hold that it entered has ended", "lua/shared_sessions.lua",
+		"parts[i].sessions <= 0 or s.writes > 0", "s.writes > 0",
+		[]string{"TestBranchDoesNotWriteWhereAnAncestorReads"},
+	},
+	{
+		"a branch that writes has nothing when its ancestor only reads", "lua/shared_sessions.lua",
+		" or s.writes > 0 and parts[i].writing <= 0", "",
+		[]string{"TestDowngradeEndsTheBranchesThatWrite"},
+	},
+	{
+		"what an ended branch had is in the way until its client knows", "lua/shared_settle.lua",
+		"      tell(session.client, 'ended ' .. session.nonce)\n", "      tell(session.client, 'ended ' .. session.nonce)\n      drop(session)\n",
+		[]string{"TestBranchLosesItsHoldWithAnAncestorThatIsCutOff"},
+	},
+	{
+		"a branch is told that the hold it entered has ended", "lua/shared_settle.lua",
+		"      tell(session.client, 'ended ' .. session.nonce)\n", "",
+		[]string{"TestBranchLosesItsHoldWhenAnAncestorUnlocks"},
+	},
+	{
+		"a branch has the token of the hold that it entered", "internal/wire Token",
+		"room.Root(owner)", "room.Root(owner)+owner",
+		[]string{"TestBranchEntersWhatItsAncestorsHold"},
+	},
+	{
+		"a branch of an owner that has lost the lock is told so", ". Lock.owes",
+		"room.Lineage(owner)", "[]string{owner}",
+		[]string{"TestBranchOfAnOwnerThatHasLostTheLockIsToldSo"},
+	},
+	{
+		"nobody is a branch by accident", ". checkOwner",
+		"!areBranches(below)", "!areBranches(below) && false",
+		[]string{"TestChildOwnerIsMadeOfAnOwnerOnly"},
+	},
+	{
+		"the condition of a lock that a branch has entered gives nothing up", "lua/await.lua",
+		"grant_at(session.owner, session.low)", "shared_grant('')",
+		[]string{"TestConditionRefusesABranchThatHasEntered"},
+	},
+}
