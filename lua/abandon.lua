@@ -1,13 +1,13 @@
--- Has a waiter on a condition wait for the lock alone, unless it has been signalled: its
--- context has ended, or its time. Of the two whichever comes first is true.
+-- Ends a wait on a condition because its context or its time has ended: the waiter goes to the queue of the lock,
+-- unless it was signalled before. Either the signal or this comes first, and the reply says which.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the waiter
 -- ARGV[2] keep ms that the hash outlives the last deadline
 -- ARGV[3] prefix of inboxes, which a client's ID completes
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
---   2 (it has been signalled), 1 (it was on its condition, and waits for the lock from now
---   on), 0 (it was on none any more: a signal that it had may be somebody else's)
+--   2 (it was signalled), 1 (it was on its condition, and waits for the lock from now on),
+--   0 (it was on no condition: its signal, if it had one, may have gone to another)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record run state sessions queue conditions settle

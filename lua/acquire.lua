@@ -1,43 +1,46 @@
--- Asks for the lock: takes it, joins the owner's grant, or queues. A heartbeat is
--- the same request again under the ticket it has; so is a re-sent copy.
+-- Asks for the lock: takes it, joins the owner's grant, or queues. A waiter's heartbeat is the same request again, with
+-- the ticket that it has; so is a copy that is sent again.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] kind the lock's kind
--- ARGV[2] not_after server microseconds: a copy that arrives later changes nothing
--- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 where
---   a request that waits is to publish an echo to the client's own inbox, to prove that
---   it hears, and to say whether it is seen to be subscribed; 2 where it has heard that it
---   is not: that is noted; the prefix of inboxes, which a client's ID completes
+-- ARGV[2] not_after server microseconds; a copy that arrives later changes nothing
+-- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 if a request that waits must publish
+--   an echo to the client's own inbox, which proves that the client hears and says whether its subscription is seen,
+--   2 if the client has heard that it is not seen, which is noted; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
 --   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
 --   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue);
---   and one more, 'rests', where after any of them the name is to rest
--- RETURNS of a lock that was free, the last token of the block, which is the instant of the
---   grant in microseconds; and behind it how many tokens it has, where that is fewer.
---   Or now, more (1: ask again, the queue was too long for one call), and five for each
---   request: 1 low high remaining '' (held), 2 ticket wait first ghost (queued), 3 0 wait 0 ghost (busy, not queued), -4 0 0 0 '' (ended, never again),
---   4 0 0 0 '' (waits on a condition), -5 0 0 0 '' (the one-key form cannot answer), -6 0 0 0 '' (the owner reads: it cannot
---   write before it has unlocked, or an ancestor reads); or for all of them: now, 0, -2 (late), now, 0, -3,
---   kind (another kind is in use), now, 0, -5. wait is ms until the holder's lease
---   ends; first is 1 at the head of the queue; ghost is the nonce of the holding
---   session where that is the client's own.
+--   and one more, 'rests', if the name must rest after any of them
+-- RETURNS for one request that took a free lock: the last token of the block, which is the time of the grant in
+--   microseconds; followed by the number of tokens if that is less than the block.
+--   Otherwise now, more (1: ask again, the queue was too long for one call), and five values for each request:
+--     1 low high remaining ''    held
+--     2 ticket wait first ghost  queued
+--     3 0 wait 0 ghost           taken, and not queued
+--     4 0 0 0 ''                 it waits on a condition
+--     -4 0 0 0 ''                ended: never granted any more
+--     -5 0 0 0 ''                the one-key form cannot answer
+--     -6 0 0 0 ''                the owner or an ancestor reads: the owner cannot write before that has unlocked
+--   or one answer for all requests: now, 0, -2 (late); now, 0, -3, kind (another kind is in use); now, 0, -5.
+--   wait is ms until the holder's lease ends; first is 1 at the head of the queue; ghost is the nonce of the holding
+--   session if that is the client's own.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 
--- One request for a lock that nobody has and nobody waits for: the usual case.
+-- The usual case: one request for a lock that is free and has no queue.
 if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or fields[4] == ARGV[1]) then
   local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
   local left = ARGV[2] - token
   if left > 0 and left <= 60000000 then
     if not fields[3] then
-      -- A counter that was lost: what it had issued may be some microseconds old.
+      -- The counter is lost. It may have issued a token some microseconds ago, so take one token, not a block.
       redis.call('PEXPIRE', KEYS[1], ARGV[8])
       redis.call('HSET', KEYS[1], 'holder', ARGV[4], ARGV[5], ARGV[6] .. '1', 'token', token, 'kind', ARGV[1])
       redis.call('PEXPIRE', KEYS[1], ARGV[8])
       return { token, 1 }
     end
-    if token - fields[3] > 0 then -- as texts, the 15 digits of a clock before 2001 were more
-      -- No two grants share a token: soon after the last one it is a smaller block.
+    if token - fields[3] > 0 then -- compared as numbers: as texts, 999 would be more than 1000
+      -- No two grants share a token: soon after the last grant the block is smaller.
       local block = ARGV[7]
       if block ~= '1' and token - fields[3] < block + 0 then
         block = token - fields[3]
@@ -53,7 +56,7 @@ local keep, echo, inbox = string.match(ARGV[3], '^(%d+) (%d) (.*)$')
 local not_after = tonumber(ARGV[2])
 keep, echo = tonumber(keep), tonumber(echo)
 
--- One that writes and has no name queues behind a session that writes alone.
+-- The second usual case: an anonymous request for writing queues behind a session that holds alone and writes.
 local queued = KEYS[2] and tonumber(fields[2] or 0)
 if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and not ARGV[10] and ARGV[9] == '0' and echo == 0
   and not_after > micros and not_after <= micros + 60000000 then
@@ -66,7 +69,8 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   if ends > now and held ~= '0' and writes == '1' and not is_named(owner) and not own[1] then
     local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     local ticket, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
-    -- Numbers are passed as text: as numbers Lua would write them, and Redis read them, in floating point, which takes several times as long.
+    -- Numbers are passed as text. Lua would write them, and Redis read them, in floating point, which takes several
+    -- times as long.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
     redis.call('ZADD', KEYS[2], text(ticket), nonce, '-' .. deadline, '-' .. nonce)
     if redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT') == 0 then
@@ -102,15 +106,15 @@ local function held(session)
   return { 1, session.low, session.high, session.deadline - now, '' }
 end
 
--- An owner that holds is let in at once, ahead of every queue: it would wait for itself.
+-- An owner that holds is let in at once, ahead of the queue. Otherwise it would wait for itself.
 local function join(request, grant)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }
   end
   leave_queue(request)
   if grant.mode == 'r' and request.mode == 'w' then
-    -- Its client waits no longer: what it leaves in the queue would be granted to nobody,
-    -- and a signal that it was given is another's.
+    -- Its client stops waiting, so nothing of it may stay in the queue, and a signal that it was given goes to another
+    -- waiter.
     owe(request.nonce)
     return { -6, 0, 0, 0, '' }
   end
@@ -149,7 +153,7 @@ local function enqueue(request)
   return { 2, request.ticket, request.told, state.queued == 1 and 1 or 0, request }
 end
 
--- A branch whose ancestor holds: it waits for other branches there, and for nobody else.
+-- Answers a branch whose ancestor holds. It waits for other branches that have entered there, and for nobody else.
 local function enter(request, above)
   asking[request.nonce] = true
   local refused = not KEYS[2] or above.mode == 'r' and request.mode == 'w'
@@ -161,15 +165,15 @@ local function enter(request, above)
   return granted and { 2, 0, 0, 0, '' } or request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
--- Judges one request; a queued one may still be granted by the settle that follows.
+-- Answers one request. If it is queued, the settle that follows may still grant it.
 local function ask(request)
-  -- Also where its entry is past its deadline, and dropped below: it has its place.
+  -- Read this before settle drops an entry that is past its deadline: the request keeps its place.
   request.waiter = (state.queued > 0 or state.conds) and redis.call('HGET', KEYS[1], 'w:' .. request.nonce)
   if state.conds and keep_awaiting(request) then
     return { 4, 0, 0, 0, '' }
   end
   if not writer() and state.queued > 0 and request.place <= 0 then
-    -- Who waits comes first; that may be an earlier copy of this request.
+    -- Waiters come first. One of them may be an earlier copy of this request.
     asking[request.nonce] = true
     state.more = settle()
     if type(asking[request.nonce]) == 'table' then
@@ -190,7 +194,7 @@ local function ask(request)
   return request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
--- Completes the answer of a request that was not held at once.
+-- Completes the answer to a request that did not hold at once.
 local function conclude(request, answer)
   local granted = asking[request.nonce]
   if type(granted) == 'table' then
@@ -200,8 +204,8 @@ local function conclude(request, answer)
   if answer[1] == 2 then
     local waiter = answer[5]
     if request.mode ~= 'w' and not writer() then
-      -- What stands before a reader is a writer that waits, and before who would have the
-      -- permits one that wants more of them: it may be dead.
+      -- A reader may stand behind a waiting writer, and a user of a semaphore behind one that wants more permits. The
+      -- first in the queue may be dead: ask again at its deadline.
       local _, packed = head()
       deadline = packed and math.min(deadline, read_waiter(packed).deadline) or deadline
     end
@@ -229,7 +233,7 @@ for i = 4, #ARGV - 5, 6 do
   request.place = tonumber(ARGV[i + 5])
   request.ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. request.nonce)
   requests[#requests + 1] = request
-  -- What has ended gets no lease: a free lock's hash is not kept for one.
+  -- An ended request gets no lease, so a free lock's hash is not kept for it.
   longest_ttl = math.max(longest_ttl, request.ended and 0 or request.ttl)
 end
 

@@ -1,19 +1,19 @@
--- Has a session wait on a condition: it gives up all that it holds, and waits, in one
--- step. The lock goes to the head of the queue.
+-- Makes a session wait on a condition: it gives up all its holds and waits, in one step. The lock goes to the first in
+-- the queue.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it
--- ARGV[2] op number of this statement, larger than any before it; its copies have the same,
---   and no statement has the next
--- ARGV[3] writes holds for writing that it is to have when it holds again
--- ARGV[4] ttl ms that its entry lasts without a heartbeat, and its lease then
--- ARGV[5] condition the name of what it waits on
+-- ARGV[2] op number of this statement, larger than any before it; copies have the same number, and the
+--   next number is never used by another statement
+-- ARGV[3] writes how many holds for writing it has when it holds again
+-- ARGV[4] ttl ms that its entry lasts without a heartbeat, and its lease when it holds again
+-- ARGV[5] condition its name
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
 -- ARGV[8] token of its holds
--- ARGV[9] echo as an acquire has it; left out: none
+-- ARGV[9] echo as for acquire; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
---   1 (it waits, or has since it was told to), 0 (not held, any more), -1 (its owner also
+--   1 (it waits, or a copy of this statement made it wait), 0 (not held, any more), -1 (its owner also
 --   reads), -2 (its owner also holds by another session, or a branch has entered)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
@@ -32,7 +32,7 @@ if not session then
   return { now, 0, 0 }
 end
 
--- Why its owner cannot give up the lock, or nil.
+-- Returns why its owner cannot give up the lock, or nil.
 local function refusal()
   if session.reads > 0 then
     return -1
@@ -44,12 +44,12 @@ local function refusal()
 end
 
 if op <= session.op then
-  -- A copy: it has been refused, or has waited, and holds again.
+  -- A copy: the statement was refused, or the session has waited and holds again.
   return { now, 0, op + 1 == session.op and (refusal() or -2) or 1 }
 end
 if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
-  -- Its lease was over, and a late copy of its acquire has been granted the lock since:
-  -- whom its client would wait for may have signalled between.
+  -- Its lease had ended, and a late copy of its acquire was granted the lock again. A signal for which its client would
+  -- wait may have come in between.
   touch(0, tonumber(ARGV[6]))
   drop(session)
   local more = settle()
@@ -61,8 +61,8 @@ touch(ttl, tonumber(ARGV[6]))
 sweep_sessions()
 local why = refusal()
 if why then
-  -- A copy that comes later, when nothing is against it any more, is not to be carried out:
-  -- its client holds on. The number behind its own says so.
+  -- The client goes on holding. So a copy that arrives when the reason has gone must not be carried out: the next
+  -- number says that this statement was refused.
   change(session, op + 1, session.writes, session.reads, 0)
   local more = 0
   if unsettled() then
@@ -71,13 +71,13 @@ if why then
   close()
   return { now, more, why }
 end
--- What it was signalled for it has seen: it waits anew.
+-- It has used its earlier signal, and waits once more.
 forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
 add_awaiting(waiter, ARGV[5])
 if ARGV[9] then
-  -- Before close, which takes away what is noted where nobody waits after all.
+  -- Before close, which removes the note if nobody waits after all.
   echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
 local more = settle()

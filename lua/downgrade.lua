@@ -1,11 +1,10 @@
--- Makes a session's write holds read holds: it goes on without a gap, and other
--- readers may join it in the same step.
+-- Turns a session's write holds into read holds, without a gap. Waiting readers may join it in the same step.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session
 -- ARGV[2] op number of this statement, larger than any before it
--- ARGV[3] reads holds for reading that the session has from now on; none for writing
--- ARGV[4] ttl ms from now that the lease lasts at least; 0: as it is
+-- ARGV[3] reads how many holds for reading the session has from now on; it has none for writing
+-- ARGV[4] ttl ms from now that the lease lasts at least; 0: leave it as it is
 -- ARGV[5] keep ms that the hash outlives the last deadline
 -- ARGV[6] prefix of inboxes, which a client's ID completes
 -- RETURNS now, ms that are left of the lease (0: not held, any more), and more (1: ask

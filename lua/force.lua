@@ -1,11 +1,10 @@
--- Ends the grant that has the given token, and nothing later: a copy of this
--- request that arrives after the lock has changed hands removes nobody. The name does
--- not rest after it.
+-- Ends the grant that has the given token, and no later one: a copy of this request that arrives after the lock has
+-- changed hands removes nobody. The name does not rest afterwards.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] owner whose grant is meant; '': nobody's, the name rests
--- ARGV[2] token the first token of that grant, or ms until which the name rests
--- ARGV[3] after where the call before stopped, or 0
+-- ARGV[1] owner whose grant to end; '': end the rest of the name
+-- ARGV[2] token the first token of that grant, or server ms until which the name rests
+-- ARGV[3] after where the previous call stopped, or 0
 -- ARGV[4] keep ms that the hash outlives the last holder
 -- ARGV[5] prefix of inboxes, which a client's ID completes
 -- RETURNS removed (1 or 0), now, more (1: ask again, the grant or the queue was too long
@@ -23,15 +22,15 @@ local removed, more, after = 0, 0, 0
 touch((blocked() or now) - now, keep)
 sweep_sessions()
 
--- The grant ends at once, and its sessions are nobody's from then on; they are told and
--- forgotten from the longest lease on, which none of them can move any more.
+-- The grant ends at once, so its sessions do not hold from then on. They are told and forgotten one by one, the longest
+-- lease first. None of them can move its lease any more.
 local function drop_sessions()
   local first = from == '0' and '-inf' or '(' .. from
   local size = math.max(budget, 1)
   local page = redis.call('ZRANGEBYSCORE', KEYS[2], first, '(' .. text(-far), 'WITHSCORES', 'LIMIT', 0, size)
   local last = page[2 * size]
   if last then
-    -- Those of one deadline go together: the next call begins behind it.
+    -- Sessions with one deadline go together, because the next call begins behind that deadline.
     page = redis.call('ZRANGEBYSCORE', KEYS[2], first, last, 'WITHSCORES')
   end
   for i = 1, #page, 2 do
@@ -47,8 +46,8 @@ local function drop_sessions()
   return last or 0
 end
 
--- Who stands at the front and is of the client may have had the lock under this grant,
--- and would be granted it for nobody. Who has not had it keeps its ticket.
+-- Waiters at the front that belong to the client may have had the lock already under this grant: granting it to them
+-- would grant it to nobody. They are removed. One that has not had the lock keeps its ticket and asks again.
 local function drop_run(client)
   for _ = 1, longest_run do
     local nonce, packed = head()

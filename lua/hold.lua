@@ -1,23 +1,22 @@
--- States what sessions hold: their counts and their leases. Renewals, nested locks
--- and nested unlocks are this one statement; a later number overrides an earlier
--- one, so copies and re-ordered copies change nothing. A session that holds alone needs
--- one key, so that it works in a slot that migrates; the last write is given up by
--- release or downgrade, never here.
+-- States what sessions hold: their counts and their leases. Renewals, nested locks and nested unlocks are all this one
+-- statement. A later number overrides an earlier one, so a copy that arrives again or out of order changes nothing. For
+-- a session that holds alone one key is enough, so this works in a slot that migrates. The last hold for writing is
+-- given up by release or downgrade, never here.
 -- KEYS[1...] hash the state of each session's lock
--- KEYS[2] zset of one session, its lock's queue; may be left out
--- ARGV[1] ttl ms from now that the leases last at least; 0: as they are
+-- KEYS[2] zset for one session, its lock's queue; may be left out
+-- ARGV[1] ttl ms from now that the leases last at least; 0: leave them as they are
 -- ARGV[2] life ms, ttl and how long a hash outlives the last deadline
 -- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op
---   (number of this statement, larger than any before it), writes, reads (holds that the
+--   (number of this statement, larger than any before it), writes, reads (how many holds the
 --   session has from now on)
 -- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any
---   more), or -5 (not ours to touch, or one of several sessions: only a statement for it
---   alone, with the queue, says more); of one session and a ttl of 0, that alone: 1 held
+--   more), or -5 (the key is not ours, or several sessions hold: only a statement for this
+--   session alone, with the queue, says more). For one session and a ttl of 0 only the latter, with 1 for held
 local clock = ARGV[1] ~= '0' and redis.call('TIME')
 local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
 
--- What one session that holds alone has been told before, against what it states now.
--- Returns what is left of its lease, or the error by which a command was refused.
+-- Carries out the statement of one session that holds alone. Returns what is left of its lease, 0 or -5 as above, or
+-- the error of a command that was refused.
 local function state_alone(i, identity, field, op, writes, reads)
   local record = clock and redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token') or redis.pcall('HMGET', KEYS[i], 'holder', field)
   if record[1] ~= identity then
@@ -29,7 +28,7 @@ local function state_alone(i, identity, field, op, writes, reads)
   if ends and ends <= now then
     return 0
   end
-  -- A statement for writing may find its session reading: the downgrade overtook it.
+  -- An older statement changes nothing. Nor does one for writing whose session reads: a downgrade has overtaken it.
   if op + 0 <= last + 0 or wrote == '0' and writes ~= '0' then
     return ends and ends - now or 1
   end
@@ -40,7 +39,7 @@ local function state_alone(i, identity, field, op, writes, reads)
       return 1
     end
   end
-  -- Redis allows PEXPIRE when it is out of memory, and then what follows.
+  -- PEXPIRE first: Redis allows it when it is out of memory, and then allows what follows.
   stored = redis.pcall('PEXPIRE', KEYS[i], ARGV[2], 'GT')
   local later = ends and math.max(ends, now + ARGV[1])
   if type(stored) == 'number' and later then

@@ -1,13 +1,13 @@
--- Reads a lock of any kind: who holds it and how many wait. Writes nothing.
+-- Reads who holds a lock of any kind, and how many wait. Writes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] after the deadline at which the page of sessions before ended, or 0
--- ARGV[2] size sessions that a page has, but for more of one deadline
--- RETURNS now, kind ('' for a name that is not in use), waiters alive, the deadline at
---   which the page ended (0: there is no further page), ms for which the name rests yet
---   (0: it does not, or somebody holds), and eight for each owner that has sessions in the
---   page: owner, mode, holds, low, high, remaining ms, the client whose lease that is, and
---   the permits of a semaphore that its grant takes, or 0
+-- ARGV[1] after the deadline at which the previous page of sessions ended, or 0
+-- ARGV[2] size sessions of a page; sessions with one deadline are not divided, so a page may have more
+-- RETURNS now, kind ('' for a name that is not in use), live waiters, the deadline at
+--   which this page ended (0: it is the last page), ms for which the name still rests
+--   (0: it does not, or somebody holds), and eight values for each owner with sessions in
+--   the page: owner, mode, holds, low, high, remaining ms, the client with that lease, and
+--   the permits of a semaphore that its grant uses, or 0
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record state sessions

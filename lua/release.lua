@@ -1,30 +1,29 @@
--- Ends a nonce, whatever it has come to: held, queued, or never arrived. The lock
--- goes to the head of the queue in the same step.
+-- Ends a nonce, whether it holds, waits or has never arrived. The lock goes to the first in the queue in the same step.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
--- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER: whoever's it is
+-- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER the owner does not matter
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] until server ms up to which an unanswered copy of the request may still
---   arrive and must be refused; 0 or 1: there is none. Negative: its client has lost it, and
---   owes a signal that it was given
+--   arrive and must be refused; 0 or 1: there is none. Negative: its client has lost the hold, and
+--   a signal that it was given goes to another waiter
 -- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder, the prefix of
 --   inboxes, which a client's ID completes
--- ARGV[5] keep once more, where leases are longer: the hash would outlive them too
--- ARGV[6] undone where no call has had a hold of it: the name does not rest after it; else ''
--- ARGV[7] served nonces of the same client that stood right behind it and have had the lock
---   since, without a command: they end with it
+-- ARGV[5] keep once more, if leases are longer: without it the hash would live on as long as they do
+-- ARGV[6] undone if no call has had a hold of it, so the name does not rest afterwards; else ''
+-- ARGV[7] served nonces of the same client that stood right behind it, and to which the client passed the lock
+--   without a command: they end with it
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask
 --   again, the queue was too long for one call); or -5, now, 0 (the one-key form cannot
 --   answer)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd')
 
--- It holds alone, nobody waits, and no copy of its request counts: the usual case. While
--- the record is there, nobody else has held since, and no clock is needed.
+-- The usual case: it holds alone, nobody waits, and no copy of its request can arrive. As long as its record is there,
+-- nobody else has held since, so the clock does not matter.
 local alone = fields[1] == ARGV[1] and ARGV[3] == '0'
 if alone and not fields[2] then
   redis.call('HDEL', KEYS[1], 'holder', 'until', ARGV[2])
   if ARGV[5] then
-    -- The counter of tokens may be ahead of the clock: it must not expire before the clock has passed it.
+    -- The token counter may be ahead of the clock. It must not expire before the clock has passed it.
     local token, clock = redis.call('HGET', KEYS[1], 'token'), redis.call('TIME')
     local ahead = math.floor(((token or 0) - (clock[1] * 1000000 + clock[2])) / 1000)
     redis.call('PEXPIRE', KEYS[1], ARGV[5] + math.max(ahead, 0))
@@ -36,8 +35,8 @@ local clock = redis.call('TIME')
 local keep, inbox = string.match(ARGV[4], '^(%d+) (.*)$')
 keep = tonumber(keep)
 
--- The head writes, has no name, its entry's lease runs, and it hears; who is next
--- has not been told of a later end than that of this lease.
+-- The second usual case: the first in the queue is anonymous, wants to write, lives and hears. And the second has been
+-- told no later deadline than that of the first, so it need not be told again.
 local queued = alone and KEYS[2] and tonumber(fields[2])
 local served, skip = {}, {}
 for nonce in string.gmatch(ARGV[7] or '', '%S+') do
@@ -109,7 +108,7 @@ if waiter then
   drop_gone(ended.nonce, read_waiter(waiter))
 end
 for _, nonce in ipairs(served) do
-  -- Where the first had lost the lock before, this one may have been granted it.
+  -- If the session had lost the lock before, one of those behind it may have been granted it.
   local later, entry = find(nonce, ended.client, ''), state.crowd and redis.call('HGET', KEYS[1], 'w:' .. nonce)
   if later then
     drop(later)
@@ -125,10 +124,10 @@ if until_ms > now then
   cover(lease, keep)
 end
 sweep_sessions()
--- Who waited on a condition and died is in the way of the usual case.
+-- Dead waiters on conditions would be in the way of the usual case.
 sweep_conditions()
 if ended.owner == '' and KEYS[2] then
-  -- A client that goes on where a heartbeat stopped: the dead behind the head go as well.
+  -- The client goes on where a heartbeat ran out of budget, so remove the dead behind the first as well.
   sweep()
 end
 local more = 0
@@ -137,7 +136,7 @@ if unsettled() or budget <= 0 or state.looks ~= '' then
 end
 close()
 if state.queued == 0 and not state.conds and not blocked() then
-  -- Nothing has a deadline any more but ended nonces: the keep time starts now.
+  -- Only ended nonces have a deadline now, so the keep time starts.
   redis.call('PEXPIRE', KEYS[1], math.max(life(0, keep), until_ms - now))
 end
 return { was, now, more }

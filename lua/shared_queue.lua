@@ -1,15 +1,12 @@
--- The queue: one ZSET in which a waiter stands twice. Its nonce, scored by its
--- ticket (> 0), is its place; '-' and the nonce, scored by minus its deadline
--- (< 0), lets dead entries be found anywhere in the queue. An entry is a lease.
+-- The queue is one ZSET with two members for each waiter. The nonce, scored by its ticket (> 0), is its place. '-' and
+-- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue. An entry is a lease.
 
 local inbox_prefix
 
--- Who comes next, as far as it has been read, and the records that were read:
--- nonces in order, and packed records by nonce.
+-- What was read of the front of the queue: nonces in order, and records by nonce.
 local front, records = {}, {}
 
--- Reads who comes next. Returns the error reply when KEYS[2] is not ours to
--- touch, else nothing.
+-- Reads the front of the queue. Returns an error reply if KEYS[2] is not a queue of ours.
 local function check_queue()
   if KEYS[2] and state.crowd then
     front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
@@ -17,9 +14,8 @@ local function check_queue()
   end
 end
 
--- A client whose ID begins with 's.' hears of a lock on a sharded channel that has
--- the lock's hash tag, and so its slot; any other on a channel for all its locks.
--- The second result says whether it is a sharded one.
+-- Returns the inbox of a client, and whether that is a sharded channel. A client whose ID begins with 's.' has one
+-- sharded channel for each hash tag, so that it is in the slot of the lock. Any other has one channel for all locks.
 local function channel(client)
   if string.sub(client, 1, 2) == 's.' then
     return inbox_prefix .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
@@ -27,8 +23,8 @@ local function channel(client)
   return inbox_prefix .. client, false
 end
 
--- A publish that is refused is no reason to stop half way: the entry's lease
--- and the waiter's next heartbeat stand in for the message.
+-- Sends a message to a client. If that is refused, the script goes on: the waiter's next heartbeat, and in the end the
+-- lease of its entry, do what the message would have done.
 local function tell(client, message)
   local name, sharded = channel(client)
   if sharded then
@@ -38,7 +34,7 @@ local function tell(client, message)
   end
 end
 
--- Whether a client is seen to be subscribed. Who may not ask takes it for so.
+-- Returns whether this server sees the client's subscription. If the user may not ask, it is taken for subscribed.
 local function seen(client)
   local name, sharded = channel(client)
   local heard
@@ -50,7 +46,7 @@ local function seen(client)
   return heard.err or heard[2] > 0
 end
 
--- A node of a cluster does not know who is subscribed to the others.
+-- Whether this is a node of a cluster, which does not know who is subscribed at other nodes.
 local cluster
 
 local function clustered()
@@ -60,19 +56,16 @@ local function clustered()
   return cluster
 end
 
--- Whether a client is certain not to hear. Asked before a grant is sent and not
--- read from PUBLISH's count: a subscriber on another node, or on a replica, is not
--- counted and hears, so a grant that was sent has to be stored. In a cluster everybody
--- counts as one that hears, on sharded channels too: while a slot migrates, its
--- subscribers are where its keys have been. So does everybody where it is noted that one
--- who hears was not seen.
+-- Returns whether a client certainly does not hear. This is asked before a grant is sent, and not taken from the count
+-- that PUBLISH returns: a subscriber at another node or a replica is not counted but hears, so a grant that was sent
+-- must be stored. In a cluster every client counts as hearing, also on sharded channels: while a slot migrates, its
+-- subscribers are still at the old node. The same holds while it is noted that the server hides subscribers.
 local function deaf(client)
   return not seen(client) and not clustered() and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now
 end
 
--- Sends a client its echo: whether it is seen to be subscribed. Where it is not, and has
--- heard that before, the server hides its subscribers. That is noted for as long as the
--- client says.
+-- Sends a client its echo, which says whether this server sees its subscription. noted_until is set if the client has
+-- heard "unseen" before: so it hears though it is not seen, and the server hides its subscribers. That is noted.
 local function echo_to(client, noted_until)
   local hidden = not seen(client) and not clustered()
   if hidden and noted_until then
@@ -81,8 +74,7 @@ local function echo_to(client, noted_until)
   tell(client, hidden and 'echo unseen' or 'echo seen')
 end
 
--- The nonces that a named owner has in the queue are one text, which may be long:
--- no step takes it apart.
+-- The nonces that a named owner has in the queue are one text. It may be long, so it is searched and never split.
 local function add_named(owner, nonce)
   local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
   charge(list)
@@ -102,12 +94,12 @@ local function drop_named(owner, nonce)
   end
 end
 
--- Its entry in the lists of its ancestors, by which it is found when one of them holds.
+-- Returns a waiter's entry in the lists of its ancestors. Through them it is found when an ancestor holds.
 local function branch_entry(waiter)
   return text(waiter.ticket) .. '.' .. waiter.nonce .. ' '
 end
 
--- Before the first that came later.
+-- Inserts the entry before those with a larger ticket.
 local function add_branch(waiter)
   local names, entry = lineage(waiter.owner), branch_entry(waiter)
   for i = 2, #names do
@@ -140,13 +132,12 @@ local function drop_branch(waiter)
   end
 end
 
--- The hash may have been lost while the queue was not, which has then some that were never
--- counted.
+-- Counts the queue. The hash may have been lost while the queue was not: then it has waiters that were never counted.
 local function recount()
   state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
 end
 
--- waiter is nil where the hash has no record of it.
+-- Removes a waiter from the queue. waiter is nil if the hash has no record of it.
 local function drop_waiter(nonce, waiter)
   if front[1] == nonce then
     table.remove(front, 1)
@@ -167,8 +158,8 @@ local function drop_waiter(nonce, waiter)
   end
 end
 
--- The queue's arrival order is its only order: a new ticket is the time, or one
--- more than the largest in the queue where the server's clock has stepped back.
+-- Tickets keep the order of arrival. A new one is the present time, or one more than the largest in the queue if the
+-- server's clock has stepped back.
 local function new_ticket()
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
   return math.max(micros, tonumber(last[2] or 0) + 1)
@@ -178,8 +169,7 @@ local function pack(w)
   return write_waiter(w.deadline, w.told, w.ticket, w.counts, w.identity)
 end
 
--- Puts a waiter in, or back in under the ticket it already has. known: the hash has
--- its record.
+-- Puts a waiter into the queue, or back into it with the ticket that it has. known means that the hash has its record.
 local function insert_waiter(waiter, known)
   local nonce, new = waiter.nonce, waiter.ticket == 0
   if new then
@@ -201,7 +191,7 @@ local function insert_waiter(waiter, known)
   end
 end
 
--- Returns who comes next, and its record.
+-- Returns the nonce and the record of the first waiter.
 local function head()
   if not front[1] then
     front = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
@@ -223,8 +213,7 @@ local function update_waiter(nonce, waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce])
 end
 
--- Drops waiters past their deadline, wherever they stand, as many as the budget
--- allows. Returns how many.
+-- Removes waiters that are past their deadline, anywhere in the queue, as many as the budget allows. Returns how many.
 local function sweep()
   local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-now), '(0', 'LIMIT', 0, math.max(budget, 1))
   for i, member in ipairs(dead) do

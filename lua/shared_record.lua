@@ -1,58 +1,46 @@
--- The records of a lock: no other part takes one apart or puts one together.
+-- The records of a lock. They are read and written here only.
 --
--- A request is two texts from the queue to its last unlock, which its client makes and
--- scripts compare and copy:
---   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' where it
---             asks a semaphore that has PERMITS for WEIGHT of them; an owner that begins
---             with '~' is anonymous: nobody else enters by it
---   counts    'OP WRITES READS TTL BLOCK'; holds by mode, ms, and how many tokens it has.
---             Where the name is to rest after it, that is said behind the TTL of a request:
---             '+MS', so long from its grant, or '%MS', until the next multiple of that
--- The hash has these fields, of which a lock that one session holds has none but the
--- first five, and a free one only the first two:
+-- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
+--   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for
+--             WEIGHT of them. An owner that begins with '~' is anonymous: nobody re-enters its hold
+--   counts    'OP WRITES READS TTL BLOCK': number of the statement, holds by mode, ms, number of tokens. If the name
+--             must rest after the hold, the TTL of a request is followed by '+MS', for MS from the grant, or '%MS',
+--             until the next multiple of MS
+-- The hash has these fields. A lock that one session holds has only the first five, and a free one only the first two:
 --   kind, token  the lock's kind, the largest token issued
 --   holder       the identity of the session that holds alone
---   o:OWNER      its counts; its tokens are the last BLOCK up to token
---   until        its deadline; left out, it is TTL after its token, the instant of its grant
---   crowd        'QUEUED', how many wait, and ' +' behind it where there is any of those
---                below: left out, nothing is unusual
---   w:NONCE      one that waits: 'DEADLINE TOLD TICKET COUNTS IDENTITY'; TOLD is when the
---                lock ends as far as its client knows. TICKET 0: it waits on a condition,
---                since TOLD
---   v:OWNER      nonces that a named owner has in the queue, each with a space behind
---   several      sessions hold together: 'SINCE w OWNER' where the owner excludes others,
---                'SINCE r', or 'SINCE r USED' where they use so many permits; a grant whose
---                first token is below SINCE is over, and its permits are not among those
---   s:NONCE      one of them: 'LOW OP WRITES READS DEADLINE IDENTITY'; LOW, its first
---                token, says of which grant
---   g:OWNER      their owner's grant: 'LOW HIGH SESSIONS WRITING UNTIL', tokens, how many
---                sessions it has, how many of these write, the latest of their deadlines;
---                and behind it ' WEIGHT', the permits that it uses, where it uses any
---   b:OWNER      what an owner has of a grant that branches have entered:
---                'LOW PARENT SESSIONS WRITING BELOW WRITERS': the grant's first token; how long the
---                name of the ancestor is by whose hold it entered, 0: it began the grant; its sessions,
---                and how many of them write; the sessions that entered by its hold, and how
---                many of those write. SESSIONS and WRITING of g: count them all
---   nests        there are any of those
---   u:ANCESTOR   'TICKET.NONCE' of those in the queue whose owner descends from it, in their
---                order, each with a space behind
---   branches     there are any of those
---   rests        'UNTIL NONCE': once the grant of NONCE has ended, the name is taken by nobody
---                until then
---   looks        nonces of an owner that holds now, who have yet to be told
---   c:CONDITION  'FIRST LAST', the nonces that wait on it longest and shortest
---   i:NONCE      it waits on a condition, or has been signalled and not released since:
---                'TICKET BEFORE AFTER CONDITION'; TICKET, that of the signal, or 0, and
---                then between which nonces it waits; '-' for none
---   conds        'COUNT NONCE NUMBER OWED': how many there are of those, who has signalled
---                last, '-' for nobody, and with which of its statements; and nonces that
---                have gone with their signal, which is owed to others, each with a space behind
---   e:NONCE      it must not be granted any more: until when a copy of it counts
---   ended        'FIRST NEXT DUE': those nonces are listed by number, DUE is when the
---                first may be forgotten
---   n:NUMBER     such a nonce
--- and one of which crowd says nothing, and which goes with it:
---   unseen       until when PUBSUB does not say who hears: a waiter that does was not counted
+--   o:OWNER      its counts; it has the last BLOCK tokens up to token
+--   until        its deadline; without the field it is TTL after token, which is the time of its grant
+--   crowd        'QUEUED', how many wait; followed by ' +' if there is any field of the list below. Without the field
+--                nobody waits and nothing below exists
+--   w:NONCE      a waiter: 'DEADLINE TOLD TICKET COUNTS IDENTITY'; TOLD is when the lock ends, as far as its client
+--                knows. TICKET 0: it waits on a condition, since TOLD
+--   v:OWNER      the nonces that a named owner has in the queue, each followed by a space
+--   several      several sessions hold: 'SINCE w OWNER' if the owner excludes others, 'SINCE r', or 'SINCE r USED' if
+--                they use permits. A grant whose first token is below SINCE is over, and USED leaves it out
+--   s:NONCE      one of several sessions: 'LOW OP WRITES READS DEADLINE IDENTITY'; LOW is the first token of its grant
+--   g:OWNER      the grant of one of several owners: 'LOW HIGH SESSIONS WRITING UNTIL': its tokens, how many sessions
+--                it has, how many of them write, their latest deadline; followed by ' WEIGHT' if it uses permits
+--   b:OWNER      what an owner has of a grant that branches have entered: 'LOW PARENT SESSIONS WRITING BELOW WRITERS':
+--                the grant's first token; the length of the name of the ancestor through whose hold it entered (0: it
+--                began the grant); its sessions, and how many of them write; the sessions that entered through its
+--                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
+--   nests        there is a b: field
+--   u:ANCESTOR   'TICKET.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
+--   branches     there is a u: field
+--   rests        'UNTIL NONCE': after the grant of NONCE has ended, nobody can take the name until then
+--   looks        nonces of an owner that holds now, which must still be told to ask again
+--   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest
+--   i:NONCE      it waits on a condition, or was signalled and has not released since: 'TICKET BEFORE AFTER CONDITION':
+--                the ticket that the signal gave it, or 0 and its neighbours in the chain ('-' for none)
+--   conds        'COUNT NONCE NUMBER OWED': how many i: fields there are; who has signalled last ('-' for nobody), and
+--                with which statement; nonces that have gone with a signal which others must get, each followed by
+--                a space
+--   e:NONCE      an ended nonce, which must not be granted: until when a copy of its request may arrive
+--   ended        'FIRST NEXT DUE': the numbers of the ended nonces, and when the first may be forgotten
+--   n:NUMBER     an ended nonce
+-- One more field is removed together with crowd, but crowd does not announce it:
+--   unseen       until when PUBSUB does not tell who is subscribed, because a waiter that hears was not seen
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
 
 local function identity_parts(identity)
@@ -60,7 +48,7 @@ local function identity_parts(identity)
   return nonce, client, owner, weight, permits
 end
 
--- Of what is to rest it finds nothing: that is not usual.
+-- Returns nothing for counts with a rest: the usual case has none.
 local function counts_parts(counts)
   return string.match(counts, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
@@ -111,7 +99,7 @@ local function lineage(owner)
   return names
 end
 
--- The deadline of a session that holds alone: until and token are fields of the hash.
+-- Returns the deadline of a session that holds alone. until_ms and token are fields of the hash.
 local function deadline_alone(until_ms, token, ttl)
   return tonumber(until_ms) or math.floor(token / 1000) + ttl
 end
@@ -142,7 +130,7 @@ local function read_identity(identity)
   }
 end
 
--- The two texts taken apart, as a session or as a request.
+-- Returns the two texts of a request as one table.
 local function read_request(counts, identity)
   local request = read_identity(identity)
   local op, writes, reads, ttl, from, rest, block = string.match(counts, '^(%d+) (%d+) (%d+) (%d+)([+%%]?)(%d*) (%d+)$')

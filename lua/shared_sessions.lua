@@ -1,15 +1,14 @@
--- Who holds. One session alone is the usual case. Several stand in the queue's ZSET:
--- 'r' and the nonce, scored by minus (deadline + far), so that they come before all
--- that waits, the longest lease first. Every step on one of them costs the same among
--- ten and among ten thousand, whoever's they are.
+-- The sessions that hold. Usually it is one, alone. If there are several, each is a member of the queue's ZSET: 'r' and
+-- the nonce, scored by minus (deadline + far). So they come before everything that waits, the longest lease first, and
+-- a step on one of them costs the same among ten as among ten thousand.
 
 local far = 100000000000000
 
--- Who waits on a condition stands there as well: 'c' and the nonce, scored by minus
--- (deadline + apart), between those and the entries of the queue.
+-- A waiter on a condition is a member too: 'c' and the nonce, scored by minus (deadline + apart). That is between the
+-- sessions and the entries of the queue.
 local apart = 50000000000000
 
--- The member of the session with the longest lease, and its deadline, if that runs.
+-- Returns the member and the deadline of the session with the longest lease, if that lease runs.
 local function longest()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   local deadline = first[2] and -tonumber(first[2]) - far or 0
@@ -18,13 +17,13 @@ local function longest()
   end
 end
 
--- The owner that excludes all others, or nil.
+-- Returns the owner that excludes all others, or nil.
 local function writer()
   local alone = state.alone
   return alone and alone.writes > 0 and alone.owner or state.exclusive
 end
 
--- The instant until which somebody holds, or nil.
+-- Returns the instant until which somebody holds, or nil.
 local function leased()
   local alone = state.alone
   if alone and alone.deadline > now then
@@ -34,8 +33,7 @@ local function leased()
   return deadline
 end
 
--- The instant until which a writer cannot have the lock, or nil: somebody holds, or the
--- name rests.
+-- Returns the instant until which a writer cannot have the lock, because somebody holds or the name rests, or nil.
 local function blocked()
   local deadline = leased()
   if state.rests > math.max(deadline or 0, now) then
@@ -44,9 +42,9 @@ local function blocked()
   return deadline
 end
 
--- A grant begins, after which the name is to rest: that is written down now, so that it
--- does however the grant ends, and whether or not its client lives to say so. What was
--- written is kept until the next grant, also when it is over: the clock may step back.
+-- A grant begins after which the name must rest. That is written down now, so that the name rests however the grant
+-- ends, even if its client dies. What was written stays until the next grant, also when the rest is over: the clock may
+-- step back.
 local function rest_after(request)
   if request.rest then
     local since = request.even and now - now % request.rest or now
@@ -58,7 +56,7 @@ local function rest_after(request)
   end
 end
 
--- The instant at which the first of those who hold is past its deadline, or nil.
+-- Returns the earliest deadline of those who hold, or nil.
 local function shortest()
   if state.alone then
     return leased()
@@ -68,8 +66,8 @@ local function shortest()
   return last and -tonumber(last[2]) - far or nil
 end
 
--- How many permits of a semaphore are taken. Those of the dead are until they have
--- been forgotten, unless there is nobody else.
+-- Returns how many permits of a semaphore are taken. Permits of dead holders count until those are forgotten, unless
+-- nobody else holds.
 local function used()
   if state.alone then
     return leased() and state.alone.weight or 0
@@ -86,7 +84,7 @@ local function stored_grant(owner)
   return grant
 end
 
--- The grant with that first token: the owner's, or that of an ancestor by whose hold it entered.
+-- Returns the grant with this first token: the owner's own, or that of the ancestor through whose hold it entered.
 local function grant_at(owner, low)
   for _, name in ipairs(state.nests and lineage(owner) or { owner }) do
     local grant = stored_grant(name)
@@ -96,20 +94,19 @@ local function grant_at(owner, low)
   end
 end
 
--- A grant while any of its sessions is within its lease, or nil: who joined it after that
--- would have its tokens once more, which may be old by then. Its deadline may be that of
--- a session which has left: since says what is over all the same.
+-- Returns a grant while any of its sessions is within its lease, or nil. Nobody may join it later, since its tokens may
+-- be old by then. Its deadline may be that of a session which has left, so since says which grants are over anyway.
 local function unless_over(grant)
   return grant and grant.deadline > now and grant.low >= state.since and grant or nil
 end
 
--- The grant of one of several owners, unless that is over.
+-- Returns the grant of one of several owners, unless it is over.
 local function shared_grant(owner)
   return unless_over(stored_grant(owner))
 end
 
--- What an owner has of the grant with that first token, then the ancestor by whose hold it
--- entered, up to the one that began the grant. Nothing, where no branch has entered it.
+-- Returns what an owner has of the grant with this first token, then what the ancestor has through whose hold it
+-- entered, and so on up to the owner that began the grant. The list is empty if no branch has entered the grant.
 local function parts_of(owner, low)
   local parts, kept = {}, {}
   if not state.nests then
@@ -128,7 +125,7 @@ local function parts_of(owner, low)
   return parts
 end
 
--- Whether what somebody entered by has ended: it holds no more, or does not write any more.
+-- Returns whether the hold through which a session entered has ended, or writes no more though the session does.
 local function is_orphan(s)
   local parts = parts_of(s.owner, s.low)
   for i = 2, #parts do
@@ -139,9 +136,8 @@ local function is_orphan(s)
   return #parts > 0 and parts[#parts].parent > 0
 end
 
--- The nearest of an owner and its ancestors that holds: its tokens and its mode, and how many
--- sessions have entered by its hold. An anonymous session is nobody's to enter: its process
--- passes it on as if nobody had.
+-- Returns what an owner holds, or else its nearest ancestor: tokens, mode, and how many sessions have entered through
+-- its hold. Nobody can enter the hold of an anonymous owner, because its process passes that on from call to call.
 local function nearest(owner)
   local alone = state.alone
   for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
@@ -162,8 +158,8 @@ local function nearest(owner)
   end
 end
 
--- The session of that nonce, also where its lease has ended; one of several, only
--- while its owner's grant is the one that it was part of.
+-- Returns the session with this nonce, even if its lease has ended. One of several is found only while the grant that
+-- it was part of lasts.
 local function find(nonce, client, owner)
   local s = state.alone
   if not s and state.several then
@@ -179,14 +175,14 @@ local function find(nonce, client, owner)
   return s and s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner) and s or nil
 end
 
--- Nothing that was entered by a hold is held once that has ended. It is in the way of others
--- until its client has heard of that, or its lease has ended.
+-- Returns the session with this nonce if it holds. A session that entered through a hold which has ended does not, but
+-- it stays in the way of others until its client has heard of that or its lease has ended.
 local function find_live(nonce, client, owner)
   local s = find(nonce, client, owner)
   return s and s.deadline > now and not s.orphan and s
 end
 
--- The client's own session that is in the way.
+-- Returns the nonce of the client's own session that is in the way, or ''.
 local function ghost(client)
   local session = state.alone
   if state.exclusive and not session then
@@ -197,10 +193,9 @@ local function ghost(client)
   return session and session.client == client and session.nonce or ''
 end
 
--- Adds members, all of one deadline, to the queue's key, which lives as long as
--- the hash does. GT: its TTL never moves earlier. ZADD comes first: it is refused
--- where the key is not ours, whose TTL is not ours to move then. That TTLs may be
--- set at all has been found out by touch.
+-- Adds members with one deadline to the queue's key, which lives as long as the hash. GT: its expiry never moves
+-- earlier. ZADD comes first: if the key is not ours, it is refused, and the expiry of another's key stays as it is.
+-- touch has shown already that an expiry may be set.
 local function add_to_queue(deadline, ...)
   local lease = deadline - now + state.keep
   local added = redis.call('ZADD', KEYS[2], ...)
@@ -210,14 +205,14 @@ local function add_to_queue(deadline, ...)
   return added
 end
 
--- Several hold from now on, of whom the owner excludes all others; nil: nobody does.
+-- Several sessions hold from now on. The owner excludes all others; with nil nobody does.
 local function exclude(owner)
   state.exclusive, state.several = owner, write_several(state.since, owner, state.used)
   redis.call('HSET', KEYS[1], 'several', state.several)
 end
 
--- The grant of an owner begins or ends; either may be nil. The permits of one that
--- since has ended are not counted any more.
+-- Counts the permits of a grant that begins, and of one that ends. Either may be nil. A grant that is older than since
+-- is over, and its permits are not counted any more.
 local function weigh(begins, ends)
   local more = begins and begins.weight or 0
   local less = ends and ends.low >= state.since and ends.weight or 0
@@ -227,14 +222,14 @@ local function weigh(begins, ends)
   end
 end
 
--- An owner that has no writing session any more excludes nobody.
+-- Once an owner has no writing session, it excludes nobody.
 local function settle_mode(owner, grant)
   if state.exclusive == owner and grant.writing == 0 then
     exclude(nil)
   end
 end
 
--- When the last of several has gone, the lock is free, or one may hold alone.
+-- Once the last of several sessions has gone, the lock is free, and the next session can hold alone.
 local function settle_several()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   if state.several and (not first[2] or tonumber(first[2]) >= -far) then
@@ -243,9 +238,9 @@ local function settle_several()
   end
 end
 
--- Sessions of an owner begin or end, or so many begin or cease to write: that is counted where
--- they entered. What has entered by a hold that ends is to be told, and who waits to enter
--- where something has ended may be let in.
+-- Counts sessions of an owner that begin or end, and those that begin or stop writing, at each hold through which they
+-- entered. Notes whether sessions must be told that the hold through which they entered has ended, and where waiting
+-- branches may be let in.
 local function count(owner, low, sessions, writing)
   local parts = parts_of(owner, low)
   for i, part in ipairs(parts) do
@@ -264,7 +259,7 @@ local function count(owner, low, sessions, writing)
   end
 end
 
--- A branch is about to enter a grant by what an ancestor holds.
+-- A branch is about to enter a grant through the hold of an ancestor.
 local function nest(s, by, grant)
   if not parts_of(by, s.low)[1] then
     redis.call('HSET', KEYS[1], 'b:' .. by, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
@@ -275,7 +270,7 @@ local function nest(s, by, grant)
   end
 end
 
--- Writes one of several sessions, and its owner's grant where that changes.
+-- Writes one of several sessions and its grant.
 local function save(s, grant, begins)
   add_to_queue(s.deadline, text(-(s.deadline + far)), 'r' .. s.nonce)
   if begins then
@@ -289,7 +284,7 @@ local function save(s, grant, begins)
   settle_mode(grant.owner, grant)
 end
 
--- Stores a session that states other counts or a later deadline.
+-- Changes the counts of a session, or moves its deadline later.
 local function change(s, op, writes, reads, deadline)
   local wrote = s.writes > 0
   s.op, s.writes, s.reads, s.deadline = op, writes, reads, math.max(s.deadline, deadline)
@@ -309,8 +304,8 @@ end
 -- The session that held alone becomes one of several.
 local function spread()
   local s = state.alone
-  -- All that is older is over. Where the queue's key expired before the hash, the grants of
-  -- the dead are here still: they are not to be taken for what their owners hold.
+  -- Every older grant is over. If the queue's key expired before the hash, grants of the dead are still here: since
+  -- says that their owners do not hold.
   state.since = math.max(state.since, s.low)
   local grant = { owner = s.owner, low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
   save(s, grant, true)
@@ -320,8 +315,8 @@ local function spread()
   state.alone = nil
 end
 
--- Stores a session that begins, with the tokens that it has been given.
--- What it enters by, or joins: entered; nil: its grant begins.
+-- Stores a session that begins, with the tokens that it was given. entered is what it joins, or through which it
+-- enters; with nil its grant begins.
 local function put(s, entered)
   state.stirred[s.owner] = state.branches and true or nil
   if not state.alone and not state.several then
@@ -339,7 +334,7 @@ local function put(s, entered)
   local grant = unless_over(before)
   if not grant then
     if over then
-      -- All that is left of the others is to be forgotten: nobody joins them any more.
+      -- What is left of the others is dead, and nobody may join it.
       state.since, state.used = math.max(state.since, s.low), 0
       exclude(nil)
     end
@@ -367,8 +362,8 @@ local function save_conds()
   end
 end
 
--- What has gone with a signal that it was given owes it to the next who waits there:
--- who settles passes it on.
+-- A waiter has gone though it was signalled. It owes the signal to the next waiter of that condition, and settle passes
+-- it on.
 local function owe(nonce)
   if state.conds and redis.call('HGET', KEYS[1], 'i:' .. nonce) then
     state.conds.owed = state.conds.owed .. nonce .. ' '
@@ -376,7 +371,7 @@ local function owe(nonce)
   end
 end
 
--- A nonce owes no signal: it has been passed on, or its receiver has come back.
+-- A nonce owes no signal any more: it was passed on, or its receiver has come back.
 local function clear_owed(nonce)
   local from, to = string.find(state.conds.owed, nonce .. ' ', 1, true)
   if from then
@@ -384,7 +379,7 @@ local function clear_owed(nonce)
   end
 end
 
--- A nonce has nothing to do with any condition from now on.
+-- Forgets that a nonce waits on a condition or was signalled.
 local function forget_condition(nonce)
   if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then
     state.conds.count = state.conds.count - 1
@@ -393,17 +388,17 @@ local function forget_condition(nonce)
   end
 end
 
--- Whether something has changed for branches, whoever excludes others.
+-- Returns whether something has changed for branches. They can be let in even while somebody excludes others.
 local function restless()
   return next(state.stirred) or state.ousts
 end
 
--- Whether settle has anything to do, while nobody excludes others.
+-- Returns whether settle has anything to do, while nobody excludes others.
 local function unsettled()
   return state.queued > 0 or state.conds and state.conds.owed ~= '' or restless()
 end
 
--- A session signals no more.
+-- Forgets the latest signal of a session that ends.
 local function forget_signaller(nonce)
   if state.conds and state.conds.signaller == nonce then
     state.conds.signaller, state.conds.number = '-', 0
@@ -411,7 +406,7 @@ local function forget_signaller(nonce)
   end
 end
 
--- What a session holds is another's of the same owner from now on, and of the same grant.
+-- Hands what a session holds to another session of the same owner, within the same grant.
 local function move(s, identity, op, deadline)
   local to, grant = read_identity(identity), grant_at(s.owner, s.low)
   forget_condition(s.nonce)
@@ -454,8 +449,8 @@ local function drop(s)
   settle_mode(grant.owner, grant)
 end
 
--- The session of that nonce while its lease runs. One that is over is forgotten: its owner's
--- grant counts it, and is not to count twice who asks again by its nonce.
+-- Returns the session with this nonce while its lease runs. One whose lease has ended is forgotten: its grant counts
+-- it, and must not count it twice when it asks again with its nonce.
 local function found_live(nonce, client, owner)
   local s = find(nonce, client, owner)
   if s and s.deadline > now then
@@ -466,7 +461,7 @@ local function found_live(nonce, client, owner)
   end
 end
 
--- Forgets those of several that are past their deadline, as many as the budget allows.
+-- Forgets sessions that are past their deadline, as many as the budget allows.
 local function sweep_sessions()
   if not state.several or not KEYS[2] then
     return
@@ -483,7 +478,7 @@ local function sweep_sessions()
     end
   end
   if state.exclusive and not longest() then
-    -- Its last session is past its deadline: the grant ends, whatever is left to forget.
+    -- All its sessions are past their deadline. So the grant ends now, even if the budget left some of them.
     redis.call('HDEL', KEYS[1], 'g:' .. state.exclusive)
     exclude(nil)
   end

@@ -1,17 +1,18 @@
--- Settle ends every script that changes a lock: whoever can hold now, holds.
--- It is bounded: what it leaves over is reported, and the caller asks again.
+-- Every script that changes a lock ends with settle: it grants the lock to all who can hold it now. Its work is
+-- bounded. If something is left, the reply says so and the client asks again.
 
--- Those that hold together, as readers do, of whom one call lets in so many at most.
+-- How many readers, or users of a semaphore, one script lets in at most.
 local admit = 256
 
--- What the request's owner holds, or else the nearest of its ancestors. nil: none does.
+-- Returns what a branch holds, or else what its nearest ancestor holds, or nil. Nil as well for an owner without
+-- ancestors.
 local function above(request)
   return request.named and string.find(request.owner, '~.', 1, true) and nearest(request.owner)
 end
 
--- Whether a request may hold beside those who do: the only place where that is decided. A
--- branch may if everybody who holds is its ancestor, or reads as it does. Who holds and is
--- no ancestor has entered by the nearest of its ancestors that holds.
+-- Returns whether a request may hold beside those who hold now. Nothing else decides that. A branch may if everybody
+-- who holds is its ancestor, or reads as it does. A holder that is no ancestor must have entered through the nearest
+-- ancestor that holds, so it is enough to look at who has entered there.
 local function fits(request)
   local by = above(request)
   if by then
@@ -24,17 +25,17 @@ local function fits(request)
   return not (request.mode == 'r' and writer() or request.mode == 'w' and blocked())
 end
 
--- When that may change because a lease ends, or nil: for a semaphore with the first,
--- though that one's permits may not be enough.
+-- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore that is the first
+-- lease to end, though its permits may not be enough.
 local function opens(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
 
--- Nonces whose requests this very script answers: their reply is their message.
+-- Requests that this script itself answers, by nonce. If one is granted, the reply says so and no message is sent.
 local asking = {}
 
--- An owner holds from now on. Its other requests re-enter: they are to be told once,
--- and not kept waiting for themselves. Who comes later joins at once.
+-- An owner has begun to hold. Its other requests in the queue can now re-enter, so they are told to ask again:
+-- otherwise the owner would wait for itself. Later requests of the owner join at once.
 local function wake(owner)
   local others = redis.call('HGET', KEYS[1], 'v:' .. owner)
   if others then
@@ -43,7 +44,7 @@ local function wake(owner)
   end
 end
 
--- Tells as many of them as the budget allows.
+-- Tells as many of these requests as the budget allows.
 local function look_again()
   local from = 1
   for nonce, after in string.gmatch(state.looks, '(%S+) ()') do
@@ -65,7 +66,7 @@ local function look_again()
   end
 end
 
--- Who is passed the lock after one that is granted it, as its message says.
+-- Returns the run behind a waiter that is granted the lock, as its message names it.
 local function run_behind(waiter)
   if state.kind ~= 'fair' or waiter.named or waiter.high == waiter.low then
     return ''
@@ -74,11 +75,10 @@ local function run_behind(waiter)
   return packed and run_of(waiter.client, packed) or ''
 end
 
--- Hands the lock to a waiter for the rest of its entry's lease: the waiter may
--- be frozen or gone, and then no more than that lease is spent on it. The
--- message is the grant; op names the request whose sending time the lease
--- counts from. Nobody subscribed: the entry goes, its client keeps the ticket, and
--- asks again should it hear after all, over a replica.
+-- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it costs no more
+-- than that lease. The message is the grant; its op names the request at whose sending the lease began. If nobody is
+-- subscribed, the entry is removed instead. The client keeps its ticket, and asks again if it hears after all, as over
+-- a replica.
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)
   if not asking[nonce] and deaf(waiter.client) then
@@ -105,8 +105,8 @@ local function grant_waiter(nonce, waiter)
   end
 end
 
--- Lets in the branches that wait to enter by the hold of an owner, in their order. Who waits
--- to enter by a hold further down is let in by that one. Returns whether one of them waits on.
+-- Lets in the branches that wait to enter through the hold of an owner, in order. A branch that waits to enter through
+-- a hold further down is left to that one. Returns whether one of them must go on waiting.
 local function admit_branches(owner)
   local list = redis.call('HGET', KEYS[1], 'u:' .. owner) or ''
   charge(list)
@@ -123,7 +123,7 @@ local function admit_branches(owner)
       owe(nonce)
     elseif by and by.owner == owner then
       if by.mode == 'r' and waiter.mode == 'w' then
-        -- It is refused when it asks: it would wait for its ancestor.
+        -- It would wait for its own ancestor. It is refused when it asks again.
         tell(waiter.client, 'look ' .. nonce)
       elseif fits(waiter) then
         grant_waiter(nonce, waiter)
@@ -135,7 +135,7 @@ local function admit_branches(owner)
   return false
 end
 
--- Where branches may be let in, since something has begun or ended there.
+-- Lets in branches of owners where a hold has begun or ended.
 local function admit_stirred()
   local owner = next(state.stirred)
   while owner do
@@ -145,8 +145,8 @@ local function admit_stirred()
   end
 end
 
--- Tells those who have entered by a hold that has ended. Who does not hear of it finds out
--- with the next renewal.
+-- Tells the sessions that entered through a hold which has ended. One that misses the message finds out at its next
+-- renewal.
 local function tell_orphans()
   if not state.ousts then
     return
@@ -162,8 +162,8 @@ local function tell_orphans()
   end
 end
 
--- The head sleeps until the deadline it was told. Where the lock now ends
--- sooner than that (a shorter lease took over), it must be told again.
+-- The first waiter sleeps until the deadline that it was told. If the lock now ends sooner, because a holder with a
+-- shorter lease took over, it must be told again.
 local function look()
   local nonce, packed = head()
   local waiter = packed and not asking[nonce] and read_waiter(packed)
@@ -175,7 +175,7 @@ local function look()
   end
 end
 
--- Lets in whom the lock can be granted to. Returns 1 when it ran out of budget.
+-- Grants the lock to waiters from the front of the queue as long as they fit. Returns 1 if the budget ran out.
 local function admit_queue()
   while not writer() and state.queued > 0 do
     if budget <= 0 or admit <= 0 then
@@ -185,7 +185,7 @@ local function admit_queue()
     if not nonce then
       sweep_expired()
     elseif not packed then
-      -- A queue that outlived its hash: the waiter's next heartbeat puts it back.
+      -- The queue has outlived its hash. The waiter's next heartbeat puts it back.
       drop_waiter(nonce)
       budget = budget - 1
     else
@@ -207,7 +207,7 @@ local function admit_queue()
   end
 end
 
--- Returns 1 when it ran out of budget, else 0.
+-- Grants whatever can be granted. Returns 1 if the budget ran out, else 0.
 local function settle()
   if state.alone and state.alone.deadline <= now then
     drop(state.alone)
@@ -219,7 +219,7 @@ local function settle()
     if admit_queue() then
       return 1
     end
-    -- Who was dead in the queue may have owed a signal: its next receiver can hold.
+    -- A dead waiter in the queue may have had a signal. It goes to another waiter, who may be able to hold now.
   until budget <= 0 or not (next(state.stirred) or state.conds and state.conds.owed ~= '')
   tell_orphans()
   if state.queued > 0 then
@@ -231,7 +231,8 @@ local function settle()
   return budget <= 0 and 1 or 0
 end
 
--- Forgets what has had its time, and writes down whether anything unusual is left.
+-- Forgets what is over, and writes down whether anything unusual is left. It ends every script that called open and
+-- wrote.
 local function close()
   if state.due > 0 and state.due <= now then
     forget_ended()

@@ -1,18 +1,18 @@
--- The state of one lock, read once and judged by one clock; and the key's time to live.
+-- The state of one lock, read once and judged by one reading of the clock; and the expiry of its key.
 
 local state = {}
 
--- What one script may do besides what it is asked for. A step takes the server about
--- 12 us: nobody else waits for more than some ms.
+-- How many steps a script may do for others than its caller. A step takes the server about 12 us, so a script never
+-- blocks the server for more than a few ms.
 local budget = 250
 
--- A step on a long text costs more.
+-- Takes the cost of a step on a long text off the budget.
 local function charge(long)
   budget = budget - math.floor(#long / 5000)
 end
 
--- Returns the error reply when KEYS[1] is not ours to touch, else nothing: what a
--- script has written is not taken back when a later command fails.
+-- Reads the state. Returns an error reply if KEYS[1] is not a lock of ours, before anything is written: Redis does not
+-- undo what a script wrote before a command that fails.
 local function open()
   if fields.err then
     return fields
@@ -42,24 +42,23 @@ local function open()
   end
 end
 
--- How long a hash lives after lease ms: keep, and as long as the counter of tokens is ahead of the
--- clock. A counter that is raised to the token of a faster clock must not expire before this
--- clock has passed it: the next grant would have a smaller token.
+-- How long a hash lives for a lease: the lease, the keep time, and the time by which the token counter is ahead of the
+-- clock. A counter that was raised to the token of a faster server must not expire before this clock has passed it,
+-- or the next grant would have a smaller token.
 local function life(lease, keep)
   return lease + keep + math.max(math.floor(state.token / 1000) - now, 0)
 end
 
--- PEXPIRE is the first write of a script: Redis allows it when it is out of
--- memory, and then lets the script's other writes pass; and a client that may
--- not set a TTL fails here, before anything without one exists. GT: a key's TTL
--- is garbage collection for the longest deadline and never moves earlier.
+-- Sets the expiry of the hash. This is the first write of a script, for two reasons. Redis allows PEXPIRE when it is
+-- out of memory, and then allows the script's other writes. And a user who may not set an expiry fails here, before a
+-- key without one exists. GT: the expiry only collects garbage after the last deadline, so it never moves earlier.
 local function touch(ttl, keep)
   state.keep = keep
   state.fresh = redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
--- Gives a hash that did not exist before this script its first TTL: right after
--- the first write, since what follows may be refused.
+-- Sets the first expiry of a hash that this script has made. Call it right after the first write: a later command may
+-- be refused.
 local function cover(ttl, keep)
   if state.fresh then
     redis.call('PEXPIRE', KEYS[1], ttl + keep)
@@ -67,10 +66,9 @@ local function cover(ttl, keep)
   end
 end
 
--- An ended nonce is that of a request that its client has given up while a copy of
--- it was unanswered: whenever that copy arrives, it grants nothing. They are
--- forgotten when no copy counts any more, in the order in which they came, which
--- is nearly that of their times. Returns the list's first and next number.
+-- A nonce is ended if its client gave up the request while a copy of it was unanswered. When that copy arrives, it is
+-- refused. Ended nonces are forgotten once no copy can arrive, in the order in which they ended, which is almost the
+-- order of those times. Returns the first number of the list, the next free one, and when the first may be forgotten.
 local function forget_ended()
   local first, last = string.match(state.ended or '0 0 0', '^(%d+) (%d+)')
   first, last = tonumber(first), tonumber(last)
@@ -95,8 +93,8 @@ local function forget_ended()
   return first, last, due
 end
 
--- No copy of a request counts for longer than a minute, whatever its client takes
--- the time to be: else one nonce would keep those behind it, and the hash, for ever.
+-- Ends a nonce. Its caller has limited until_ms to a minute from now, whatever the client says: otherwise one nonce
+-- could keep the ones behind it, and the hash, for ever.
 local function keep_ended(nonce, until_ms)
   local first, last, due = forget_ended()
   if redis.call('HSET', KEYS[1], 'e:' .. nonce, until_ms) == 1 then

@@ -1,12 +1,11 @@
--- Moves the longest waiters of a condition to the lock's queue, in the name of who holds
--- the lock. They hold in their turn; a signal whose receiver goes before that is passed
--- on by whoever settles.
+-- Moves the longest waiting waiters of a condition to the lock's queue. The session that asks must hold the lock. They
+-- hold when it is their turn. If one of them goes before that, settle passes its signal on.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session that holds the lock
--- ARGV[2] number of this signal, larger than any before it; its copies have the same
+-- ARGV[2] number of this signal, larger than any before it; copies have the same number
 -- ARGV[3] condition its name
--- ARGV[4] most waiters that are moved; 0: all
+-- ARGV[4] most waiters to move; 0: all
 -- ARGV[5] keep ms that the hash outlives the last deadline
 -- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, any
 --   more, and nobody was moved)
@@ -32,7 +31,7 @@ while last and (most == 0 or moved < most) do
   moved = last and moved + 1 or moved
 end
 if moved > 0 and last ~= nil then
-  -- A copy that comes later moves nobody else.
+  -- So that a copy which arrives later moves nobody else.
   state.conds.signaller, state.conds.number = by.nonce, number
   save_conds()
 end
