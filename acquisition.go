@@ -214,7 +214,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 		var st *room.Statement
 		st, last, err = a.step(w)
 		if st != nil {
-			again, err = a.state(ctx, st)
+			again, err = a.sendStatement(ctx, st)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
 			err = nil // only another call's wish in the same statement asked for replicas
@@ -249,8 +249,9 @@ func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing,
 	return st, last, nil
 }
 
-// state sends one statement. more says that another must follow at once.
-func (a *acquisition) state(ctx context.Context, st *room.Statement) (more bool, err error) {
+// sendStatement sends one statement. more means that it must be sent again at once: it must name the queue this time,
+// or a downgrade ran out of budget.
+func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, err error) {
 	raw, acks, err := a.keeper.c.do(ctx, st.Need.Within(a.Terms.TTL), st.Need, a.statementCall(st))
 	if err != nil {
 		return false, err

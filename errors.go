@@ -134,7 +134,7 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// Is makes an outage an ErrUnavailable. A refusal by Redis is not one, nor is the end of the client.
+// Is says that every failure is an ErrUnavailable, except a lasting refusal by Redis and a closed go-redis client.
 func (e *requestError) Is(target error) bool {
 	if target != ErrUnavailable {
 		return false

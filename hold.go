@@ -599,8 +599,9 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. A loss
-// that came before is reported after it.
+// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. From h.told on a
+// loss is reported at once; one that came before is reported here, so that Lost never precedes Acquired. If the hook
+// panics, Released is called, because the hold is given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {

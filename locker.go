@@ -732,7 +732,8 @@ func (c *Client) unconfirmed(err error) error {
 	return fmt.Errorf("%w: %w", base, err)
 }
 
-// permit asks Redis once whether the user may run what the call needs.
+// permit asks Redis whether the user may run what the call needs, until one complete answer has come. If there is no
+// answer, it returns nil: the request that follows reports the outage.
 func (c *Client) permit(w *waiting) error {
 	terms := &w.lock.terms
 	if err := c.access.Run(w.ctx, w.keeper.hash, w.keeper.listener, terms.TTL); err != nil {

@@ -257,7 +257,7 @@ if echo > 0 and KEYS[2] then
   sweep()
   sweep_conditions()
 end
-if (not writer() or restless()) and unsettled() or budget <= 0 then
+if (not writer() or branches_changed()) and unsettled() or budget <= 0 then
   state.more = settle()
 end
 

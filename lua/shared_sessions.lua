@@ -379,7 +379,8 @@ local function clear_owed(nonce)
   end
 end
 
--- Forgets that a nonce waits on a condition or was signalled.
+-- Forgets that a nonce waits on a condition or was signalled. That is kept beyond its grant, until it is released, so
+-- that the signal of a holder that loses the lock is not lost.
 local function forget_condition(nonce)
   if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then
     state.conds.count = state.conds.count - 1
@@ -388,14 +389,15 @@ local function forget_condition(nonce)
   end
 end
 
--- Returns whether something has changed for branches. They can be let in even while somebody excludes others.
-local function restless()
+-- Returns whether settle has something to do for branches: a hold at which some wait has changed (stirred), or a hold
+-- through which some entered has ended (ousts). That can be even while somebody excludes others.
+local function branches_changed()
   return next(state.stirred) or state.ousts
 end
 
 -- Returns whether settle has anything to do, while nobody excludes others.
 local function unsettled()
-  return state.queued > 0 or state.conds and state.conds.owed ~= '' or restless()
+  return state.queued > 0 or state.conds and state.conds.owed ~= '' or branches_changed()
 end
 
 -- Forgets the latest signal of a session that ends.
@@ -423,6 +425,8 @@ local function move(s, identity, op, deadline)
   end
 end
 
+-- Removes a session that holds. If it was signalled, it owes the signal to another waiter, unless forget_condition was
+-- called before. Grants the lock to nobody: settle does that.
 local function drop(s)
   owe(s.nonce)
   forget_signaller(s.nonce)

@@ -281,7 +281,8 @@ func (e *Entry) Kick(at *Step) {
 	e.schedule(at)
 }
 
-// retry schedules another heartbeat after one that failed. The pause grows up to most.
+// retry schedules another heartbeat after one that failed, came too late, or brought a grant that had ended. The pause
+// grows up to most.
 func (e *Entry) retry(most time.Duration, at *Step) {
 	e.fails++
 	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))

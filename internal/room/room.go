@@ -181,7 +181,8 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 	return true
 }
 
-// handClaim gives the claim of an acquisition that has ended to the next call in line.
+// handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a
+// condition. ticket is the place in the queue that the next call asks for.
 func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
 	if a.front {
 		a.front = false

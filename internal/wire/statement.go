@@ -125,14 +125,15 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	return was, now, more, cur.End()
 }
 
-// Raise makes the token counter of a lock at least instant, if the session holds the lock.
+// Raise makes the token counter of a lock at least instant, if Redis has the record of the session. Its lease may have
+// ended: nobody else has held since.
 func (e *Encoder) Raise(s Session, instant int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, instant, life}}
 }
 
-// DecodeRaise says whether the session holds, and so the counter is large enough.
+// DecodeRaise says whether Redis has the session, and so the counter is large enough.
 func DecodeRaise(raw []any) (held bool, err error) {
 	cur := scriptRaise.Read(raw)
 	held = yes(cur, "held")
