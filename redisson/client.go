@@ -120,6 +120,18 @@ func (c *Client) hear(ctx context.Context) error {
 	return nil
 }
 
+// hearInTime is hear until Redis has answered or ctx ends.
+func (c *Client) hearInTime(ctx context.Context) error {
+	err := transport.Try(ctx, c.open.Done(), func() (bool, error) {
+		err := c.hear(ctx)
+		return err != nil, err
+	})
+	if err != nil {
+		return unheard(ctx, c.open, err)
+	}
+	return nil
+}
+
 // askSharded asks the cluster whether it has sharded pub/sub. A command of go-redis does not end with its
 // context, so it runs on a goroutine of the client: the caller leaves when ctx ends, and later calls wait
 // for the same answer.

@@ -200,11 +200,18 @@ func TestADowngradeWhoseLeaseEndsLosesNoOtherHold(t *testing.T) {
 // written is a handle by which a client behind a link writes, for an owner without a name.
 func written(t *testing.T, x *rig.Lab) (*redisson.RWLock, *redistest.Link) {
 	t.Helper()
+	rw, _, link := writtenBy(t, x)
+	return rw, link
+}
+
+// writtenBy is written, and returns the client too.
+func writtenBy(t *testing.T, x *rig.Lab) (*redisson.RWLock, *redisson.Client, *redistest.Link) {
+	t.Helper()
 	loadAll(t, x)
 	c, link := linked(t, x)
 	rw := c.NewRWLock("a")
 	rig.Must(t, rw.Lock(t.Context()))
-	return rw, link
+	return rw, c, link
 }
 
 // wantReads has the handle read once, and keep writers out until that ends.

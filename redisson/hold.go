@@ -193,7 +193,8 @@ func (h *Hold) Owner() string {
 
 // Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
 // Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout. The hold has
-// ended here then, and the client goes on telling Redis until the lease ends.
+// ended here then, and the client goes on telling Redis until the lease ends. ErrUnconfirmed also comes at once if
+// Redis refuses. If Close interrupts the release, the error is ErrClosed too.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)
@@ -232,7 +233,7 @@ func (h *Hold) end() error {
 	held, err := s.less(ctx, h)
 	switch {
 	case err != nil && c.ctx.Err() != nil:
-		return relock.ErrClosed
+		return fmt.Errorf("%w: %w before redis answered; the lease ends it", relock.ErrUnconfirmed, relock.ErrClosed)
 	case err != nil:
 		return fmt.Errorf("%w: %w", relock.ErrUnconfirmed, err)
 	case !held:

@@ -38,8 +38,8 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
 // error. While Redis does not answer, Lock goes on asking. If it has not answered once when ctx ends, the error is also
-// ErrUnavailable. ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch, ErrTooManyHolds and ErrUpgrade end the wait at
-// once.
+// ErrUnavailable. ErrClosed, ErrDeadlock, ErrInvalidName, ErrInvalidOption, ErrKind, ErrOwnerMismatch, ErrTooManyHolds
+// and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable.
 //
 // If a hold of the handle is lost, Lock waits until that hold has been unlocked, and the owner whose hold it was gets
 // ErrLost. If Redis grants the lock again before the loss is known here, as after a ForceUnlock, the older hold is lost
@@ -72,12 +72,13 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a reading side that several
-// owners hold. It ends a hold that Acquire returned or Do has only if there is no other. Each success of Lock needs
-// exactly one Unlock, also after a loss.
+// owners hold. Each anonymous acquisition counts as an owner. Unlock ends a hold that Acquire returned or Do has only
+// if there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
-// client goes on telling Redis.
+// client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release,
+// the error is ErrClosed too. The lease then ends the hold.
 func (l *Lock) Unlock() error {
 	if err := l.bad(context.Background()); err != nil {
 		return l.wrap(err)
@@ -94,8 +95,9 @@ func (l *Lock) Unlock() error {
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
 // returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's error
-// joined with that of the release, which is always ErrLost after a loss. If fn panics or calls runtime.Goexit, Do
-// releases the lock and the panic goes on.
+// joined with that of the release, which is always ErrLost after a loss. It may be ErrUnconfirmed, even if fn
+// succeeded. A nil fn is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases the lock and the panic
+// goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return fmt.Errorf("redisson: %w: the function to run under the lock is nil", relock.ErrInvalidOption)
@@ -140,8 +142,11 @@ func (l *Lock) Lost() <-chan struct{} {
 
 // Info reads from Redis the holders of the lock, in Go and in Java. A free lock has none. For a fair lock it also reads
 // how many wait: the other layouts have no queue. Its Kind is "lock", "fair lock", "fenced lock" or "read/write lock",
-// or "" if the lock is free. Only fenced locks have tokens. The holders of a read/write lock all have the TTL of its
-// hash. While Redis does not answer, Info asks until ctx ends.
+// or "" if nobody holds or waits. That is the kind of the handle, which Info does not check in Redis. Only fenced locks
+// have tokens. The holders of a read/write lock all have the TTL of its hash.
+//
+// While Redis does not answer, Info asks until ctx ends. Then the error is ctx's and ErrUnavailable. A lasting refusal
+// by Redis ends it at once, and after Close it returns ErrClosed.
 func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	if l.unmade() {
 		return relock.Info{}, l.wrap(errBadLock)
@@ -176,12 +181,12 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 // ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For a read/write lock
 // it does so only if the lock is held in the mode of this side, and then from all readers. A holder in Go is told by
 // its next renewal, at the latest a third of its TTL later. A holder in Java is told by its unlock. Until then it may
-// work beside the next holder.
+// work beside the next holder. The errors are those of Info; with one, the holder may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)
 	}
-	if err := l.c.hear(ctx); err != nil {
+	if err := l.c.hearInTime(ctx); err != nil {
 		return false, l.wrap(err)
 	}
 	message, mode := messageOne, ""
@@ -214,6 +219,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 //
 // Redis compares the owner as it takes the lock away. The layout does not tell two grants of one owner apart: if the
 // owner has released the lock and taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
+// The other errors are those of Info; with one, the holder may have lost the lock.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)
@@ -221,7 +227,7 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	if h.Owner == "" && h.Token == 0 {
 		return false, l.wrap(fmt.Errorf("%w: the holder to remove has neither an owner nor a token", relock.ErrInvalidOption))
 	}
-	if err := l.c.hear(ctx); err != nil {
+	if err := l.c.hearInTime(ctx); err != nil {
 		return false, l.wrap(err)
 	}
 	info, err := l.Info(ctx)
@@ -403,7 +409,11 @@ func (l *Lock) bad(ctx context.Context) error {
 // ask sends a request other than an acquire until it is answered. It reports whether an earlier copy of it
 // may have been executed.
 func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswered bool, err error) {
-	if err := l.bad(ctx); err != nil {
+	err = l.bad(ctx)
+	if err == nil && l.c.ctx.Err() != nil {
+		err = relock.ErrClosed
+	}
+	if err != nil {
 		return nil, false, l.wrap(err)
 	}
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
@@ -412,7 +422,7 @@ func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswe
 		return err != nil, err
 	})
 	if err != nil {
-		return nil, unanswered, l.wrap(err)
+		return nil, unanswered, l.wrap(unheard(ctx, l.c.ctx, err))
 	}
 	return raw, unanswered, nil
 }

@@ -189,8 +189,10 @@ func checkOwner(id string) error {
 }
 
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, as Redisson's
-// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. The watchdog renews the lease every third of the TTL. A read
-// hold has the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is refused with ErrInvalidOption.
+// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. Another d makes every call on the handle return
+// ErrInvalidOption. The watchdog renews the lease every third of the TTL. NoWatchdog and MaxHold prevent or end
+// renewal. A read hold has the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is refused with
+// ErrInvalidOption.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d
@@ -199,7 +201,9 @@ func TTL(d time.Duration) LockOption {
 }
 
 // NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime): nothing renews it, and it is
-// lost after its TTL unless it was released. Other holds of its owner do not change that.
+// lost after its TTL unless it was released. Other holds of its owner do not change that: the lock stays with the owner
+// while it has others. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
+// ErrInvalidOption.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {
 		t.fixed = true

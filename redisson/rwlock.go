@@ -25,7 +25,8 @@ var _ relock.Locker = (*RWLock)(nil)
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
 // TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if Redis has said
-// that the lock is taken, and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
+// that the lock is taken, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of
+// zero or less makes one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
 }
@@ -37,17 +38,19 @@ func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
 // overtakes one that waits. ctx bounds the wait: if it ends first, RLock returns its error. The read holds of one
 // handle that RUnlock ends must all have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
+// The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time. It returns (false, nil) if Redis has said that another owner writes,
-// and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
+// and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less makes one
+// attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if several owners
-// hold through it. Each success of RLock and TryRLock needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed,
-// as Lock.Unlock does.
+// hold through it. Each anonymous acquisition counts as an owner. Each success of RLock and TryRLock needs one. It
+// returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock is
@@ -75,7 +78,8 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client
-// goes on telling it. If somebody removed the write hold, there may have been a gap.
+// goes on telling it. If Close interrupts it, the error is ErrClosed too: the write hold has ended, and the read hold
+// is lost but still needs its RUnlock. If somebody removed the write hold, there may have been a gap.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().bad(ctx); err != nil {
 		return rw.RLocker().wrap(err)

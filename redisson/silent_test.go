@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
 )
@@ -55,11 +57,13 @@ func TestFirstCallInASilentClusterEndsWithItsContext(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	rig.WantIs(t, c.NewLock("a").Lock(ctx), context.DeadlineExceeded)
-	_, err = c.NewLock("a").ForceUnlock(ctx)
-	rig.WantIs(t, err, context.DeadlineExceeded)
+	rig.WantIs(t, c.NewLock("a").Lock(ctx), context.DeadlineExceeded, relock.ErrUnavailable)
+	again, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = c.NewLock("a").ForceUnlock(again)
+	rig.WantIs(t, err, context.DeadlineExceeded, relock.ErrUnavailable)
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-		if got, err := c.NewLock("a").TryLock(t.Context(), wait); got || err == nil {
+		if got, err := c.NewLock("a").TryLock(t.Context(), wait); got || !errors.Is(err, relock.ErrUnavailable) {
 			t.Errorf("TryLock for %v = %v, %v: a cluster that is silent is no lock that is taken", wait, got, err)
 		}
 	}
@@ -67,6 +71,44 @@ func TestFirstCallInASilentClusterEndsWithItsContext(t *testing.T) {
 		t.Errorf("the calls took %v", took)
 	}
 	hangUp()
+	rig.Must(t, c.Close())
+	rig.Must(t, rdb.Close())
+}
+
+// TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage has no server at the address. Lock returned the
+// error of the first connection at once, and did not go on asking.
+func TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage(t *testing.T) {
+	addr, hangUp := silentServer(t)
+	hangUp()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1})
+	c, err := redisson.New(rdb)
+	rig.Must(t, err)
+	l := c.NewLock("a")
+	for name, call := range map[string]func(ctx context.Context) error{
+		"Lock": l.Lock,
+		"TryLock": func(ctx context.Context) error {
+			_, err := l.TryLock(ctx, time.Minute)
+			return err
+		},
+		"ForceUnlock": func(ctx context.Context) error {
+			_, err := l.ForceUnlock(ctx)
+			return err
+		},
+		"ForceUnlockHolder": func(ctx context.Context) error {
+			_, err := l.ForceUnlockHolder(ctx, relock.Holder{Owner: "gone"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // longer than the first question
+			defer cancel()
+			rig.WantIs(t, call(ctx), context.DeadlineExceeded, relock.ErrUnavailable)
+		})
+	}
+	got, err := l.TryLock(t.Context(), 0)
+	if rig.WantIs(t, err, relock.ErrUnavailable); got {
+		t.Error("TryLock returned true")
+	}
 	rig.Must(t, c.Close())
 	rig.Must(t, rdb.Close())
 }

@@ -109,17 +109,20 @@ func (w *waiting) obtain() error {
 // hear waits until it is known how clients announce unlocks. A single attempt waits no longer than for one
 // request.
 func (w *waiting) hear() error {
-	ctx := w.ctx
-	if w.once {
-		limited, cancel := context.WithTimeout(ctx, trust.Attempt(w.lock.terms.ttl))
-		defer cancel()
-		ctx = limited
+	c := w.lock.c
+	if !w.once {
+		return c.hearInTime(w.ctx)
 	}
-	err := w.lock.c.hear(ctx)
-	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
-		return transport.ErrNoReply
+	limited, cancel := context.WithTimeout(w.ctx, trust.Attempt(w.lock.terms.ttl))
+	defer cancel()
+	err := c.hear(limited)
+	switch {
+	case err == nil:
+		return nil
+	case limited.Err() != nil && w.ctx.Err() == nil:
+		err = transport.ErrNoReply
 	}
-	return err
+	return unheard(w.ctx, c.open, err)
 }
 
 // channel returns the channel on which the call hears of the lock.
@@ -186,14 +189,20 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 
 // failed returns the error of a request that was not answered.
 func (w *waiting) failed(err error) error {
-	switch {
-	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()) && w.taken:
+	if w.taken && w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()) {
 		return ending.Of(w.ctx)
-	case w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()):
-		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), relock.ErrUnavailable)
-	case w.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ending.Of(w.ctx), outage(err))
-	case w.lock.c.open.Err() != nil:
+	}
+	return unheard(w.ctx, w.lock.c.open, err)
+}
+
+// unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.
+func unheard(ctx, open context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), relock.ErrUnavailable)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), outage(err))
+	case open.Err() != nil:
 		return relock.ErrClosed
 	}
 	return outage(err)

@@ -337,4 +337,29 @@ var redissonRules = []Rule{
 		"case reading: return transport.Call{", "case reading + 100: return transport.Call{",
 		[]string{"TestForceUnlockHolderTakesTheLockFromThatHolderAlone"},
 	},
+	{
+		"redisson: a release that Close interrupts is unconfirmed", "redisson Hold.end",
+		`fmt.Errorf("%w: %w before redis answered; the lease ends it", relock.ErrUnconfirmed, relock.ErrClosed)`, "relock.ErrClosed",
+		[]string{"TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed", "TestDowngradeThatCloseInterruptsIsUnconfirmed"},
+	},
+	{
+		"redisson: a call that reads tells an outage", "redisson Lock.ask",
+		"unheard(ctx, l.c.ctx, err)", "err",
+		[]string{"TestReadingCallsOfRedissonTellAnOutageAndAClose"},
+	},
+	{
+		"redisson: a closed client does not read", "redisson Lock.ask",
+		"err = relock.ErrClosed", "_ = relock.ErrClosed",
+		[]string{"TestReadingCallsOfRedissonTellAnOutageAndAClose"},
+	},
+	{
+		"redisson: the first call in a Cluster asks until its context ends", "redisson Client.hearInTime",
+		"return err != nil, err", "return false, err",
+		[]string{"TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage"},
+	},
+	{
+		"redisson: the first attempt in a Cluster tells an outage", "redisson waiting.hear",
+		"return unheard(w.ctx, c.open, err)", "return err",
+		[]string{"TestFirstCallInASilentClusterEndsWithItsContext", "TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage"},
+	},
 }

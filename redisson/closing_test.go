@@ -1,0 +1,115 @@
+package redisson_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/redisson"
+)
+
+// TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed asks every call that releases. Redis may
+// or may not have executed the release.
+func TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, c *redisson.Client) (end func() error, err error){
+		"Lock.Unlock": func(ctx context.Context, c *redisson.Client) (func() error, error) {
+			l := c.NewLock("a")
+			return l.Unlock, l.Lock(ctx)
+		},
+		"Hold.Release": func(ctx context.Context, c *redisson.Client) (func() error, error) {
+			h, err := c.NewLock("a", redisson.Fair()).Acquire(ctx)
+			return h.Release, err
+		},
+		"RWLock.Unlock": func(ctx context.Context, c *redisson.Client) (func() error, error) {
+			rw := c.NewRWLock("a")
+			return rw.Unlock, rw.Lock(ctx)
+		},
+		"RWLock.RUnlock": func(ctx context.Context, c *redisson.Client) (func() error, error) {
+			rw := c.NewRWLock("a")
+			return rw.RUnlock, rw.RLock(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := linked(t, x)
+				end, err := take(t.Context(), c)
+				rig.Must(t, err)
+				link.Hole()
+				release := rig.Beside(end)
+				release.Pending(t, name)
+				rig.Must(t, c.Close())
+				rig.WantIs(t, <-release, relock.ErrUnconfirmed, relock.ErrClosed)
+				rig.WantIs(t, end(), relock.ErrNotHeld)
+			})
+		})
+	}
+}
+
+// TestDowngradeThatCloseInterruptsIsUnconfirmed leaves no write hold, and a lost read hold.
+func TestDowngradeThatCloseInterruptsIsUnconfirmed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, c, link := writtenBy(t, x)
+		fate(link, "write_release", 1, redistest.SwallowReply)
+		down := rig.Beside(func() error { return rw.Downgrade(t.Context()) })
+		down.Pending(t, "Downgrade")
+		rig.Must(t, c.Close())
+		rig.WantIs(t, <-down, relock.ErrUnconfirmed, relock.ErrClosed)
+		rig.WantIs(t, rw.RUnlock(), relock.ErrLost, relock.ErrClosed)
+		rig.WantIs(t, rw.RUnlock(), relock.ErrNotHeld)
+		err := rw.Unlock()
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		rig.WantNot(t, err, relock.ErrLost)
+	})
+}
+
+// TestReadingCallsOfRedissonTellAnOutageAndAClose by errors that code can test for. They asked
+// Redis until ctx ended, and returned the error of the network.
+func TestReadingCallsOfRedissonTellAnOutageAndAClose(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, l *redisson.Lock) error{
+		"Info": func(ctx context.Context, l *redisson.Lock) error {
+			_, err := l.Info(ctx)
+			return err
+		},
+		"ForceUnlock": func(ctx context.Context, l *redisson.Lock) error {
+			_, err := l.ForceUnlock(ctx)
+			return err
+		},
+		"ForceUnlockHolder": func(ctx context.Context, l *redisson.Lock) error {
+			_, err := l.ForceUnlockHolder(ctx, relock.Holder{Owner: "gone"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				link := redistest.NewLink(t, x.Server.Dial)
+				c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+				rig.Must(t, err)
+				l := c.NewLock("a")
+				rig.Must(t, call(t.Context(), l))
+				for what, begin := range map[string]func() (heal func()){"silent": link.Hole, "refused": link.Cut} {
+					heal := begin()
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					err := call(ctx, l)
+					cancel()
+					if rig.WantIs(t, err, context.DeadlineExceeded, relock.ErrUnavailable); t.Failed() {
+						t.Fatalf("Redis is %s", what)
+					}
+					heal()
+					time.Sleep(10 * time.Second)
+				}
+				heal := link.Cut()
+				asks := rig.Beside(func() error { return call(t.Context(), l) })
+				asks.Pending(t, name)
+				rig.Must(t, c.Close())
+				rig.WantIs(t, <-asks, relock.ErrClosed)
+				heal()
+				rig.WantIs(t, call(t.Context(), l), relock.ErrClosed)
+			})
+		})
+	}
+}
