@@ -72,7 +72,7 @@ func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
 // Waiters reads from Redis the owners that wait on the condition for a signal, the longest waiter first. It needs no
-// lock. If nobody waits it returns nil.
+// lock. If nobody waits it returns nil. Its errors are those of Lock.Waiters.
 func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 	if err := c.bad(); err != nil {
 		return nil, c.fail(err)

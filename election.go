@@ -44,9 +44,9 @@ type Term struct {
 // lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns again, whatever lead returned.
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
-// joined with that of the release: nil if both are. If ctx ends while Run campaigns, it returns ctx's error. It also
-// returns when the lock cannot be asked for at all, for example with ErrClosed or ErrKind. A panic of lead gives up the
-// term.
+// joined with that of the release: nil if both are. That of the release may be ErrUnconfirmed, even if lead succeeded.
+// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all,
+// for example with ErrClosed or ErrKind. A nil lead is ErrInvalidOption. A panic of lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -54,8 +54,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	if lead == nil {
 		return lockError(e.lock.Name(), fmt.Errorf("%w: the function that leads is nil", ErrInvalidOption))
 	}
-	// Each Run has its own handle, so that a lead function that ignores a loss does not occupy the handle of
-	// the next Run.
+	// Each Run has its own handle, so that a lead function that ignores a loss does not occupy the handle of the next Run.
 	l := &Lock{spec: e.lock.spec, hash: e.lock.hash}
 	for try := 1; ; try++ {
 		h, err := l.Acquire(ctx)
@@ -114,7 +113,8 @@ func (e *Election) IsLeader() bool {
 }
 
 // Leader reads from Redis who leads, in any process, and with which token. It returns ErrNotHeld if nobody leads, and
-// ErrUnavailable if Redis does not answer. A leader that died is shown until its lease ends.
+// ErrUnavailable if Redis does not answer. Its other errors are those of Lock.Info. A leader that died is shown until
+// its lease ends.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if err := e.usable(); err != nil {
 		return Holder{}, err
@@ -131,8 +131,11 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 
 // Observe yields the leader with a nil error, and then each change: a new leader or term, or ErrNotHeld if nobody
 // leads. It blocks between changes, and asks Redis every second, or every third of the TTL if that is shorter. It can
-// miss a term that begins and ends between two questions. An error of Redis is yielded once, until Redis answers again,
-// and Observe goes on. The last thing that it yields is the error of ctx, or of the client.
+// miss a term that begins and ends between two questions.
+//
+// An error of Redis is yielded once, until Redis answers again, and Observe goes on. An outage may be reported 15 s
+// late. After it Observe yields the state again, even if unchanged. The error of ctx, ErrClosed after Close, or a bad
+// name or option is yielded last and ends it. Shutdown alone does not.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none
@@ -153,8 +156,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	}
 }
 
-// usable returns the error of an Election that was not made by NewElection or has a bad name or option, or
-// nil.
+// usable returns the error of an Election that was not made by NewElection or has a bad name or option, or nil.
 func (e *Election) usable() error {
 	switch {
 	case e == nil || e.lock == nil:

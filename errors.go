@@ -38,8 +38,9 @@ var (
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
 	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not answer in time, or
-	// refused. A released or detached hold has ended in this process. A downgraded hold is a read hold. The client goes
-	// on telling Redis, unless Redis refused or the client is closed. The lease ends the hold at the latest.
+	// refused. A released or detached hold has ended in this process. After Detach there is no ticket, and the client
+	// releases the hold. A downgraded hold goes on as a read hold, and is renewed. The client goes on telling Redis,
+	// unless Redis refused or the client is closed. The lease ends a released hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls get
 	// it too, but re-entries do not. Holds that Close ended return ErrLost and ErrClosed.
@@ -62,9 +63,8 @@ var (
 	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
 	// caller in the interval runs fn again. Once returns that error, with ran true.
 	ErrUnspent = errors.New("the interval is not spent")
-	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock (1000 in package redisson), and did not get
-	// another one. Detach returns it if the owner has other holds of the same grant in this client. The hold then stays
-	// as it was.
+	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock (1000 in package redisson), and did not get another
+	// one. Detach returns it if the owner has other holds of the same grant in this client. The hold then stays as it was.
 	ErrTooManyHolds = errors.New("too many holds")
 	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
 	// characters. Every call on such a handle returns it. Its text says what is wrong.

@@ -15,9 +15,8 @@ func Fair() LockOption {
 	})
 }
 
-// oneToken requests a block of one token, so that the hold is never passed on within the process. Quorums need
-// it: they raise the counter of a primary beyond the lock's own tokens, and a passed-on hold would have one
-// of these.
+// oneToken requests a block of one token, so that the hold is never passed on within the process. Quorums need it: they
+// raise the counter of a primary beyond the lock's own tokens, and a passed-on hold would have one of these.
 var oneToken = lockOption(func(t *terms) error {
 	t.OneToken = true
 	return nil

@@ -113,10 +113,9 @@ func (h *Hold) Name() string {
 	return h.lock.Name()
 }
 
-// Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated
-// name begins with "~" and is for people: no call can re-enter such a hold. Anonymous holds that a
-// process passes on within itself share one generated name, because they are one grant in Redis.
-// They exclude each other like any others.
+// Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated name begins with "~"
+// and is for people: no call can re-enter such a hold. Anonymous holds that a process passes on within itself share one
+// generated name, because they are one grant in Redis. They exclude each other like any others.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -234,8 +233,7 @@ func (h *Hold) peek() error {
 	return h.state()
 }
 
-// state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the
-// clock.
+// state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
 func (h *Hold) state() error {
 	switch {
 	case h.hold.Released():
@@ -346,8 +344,7 @@ func (h *Hold) end() error {
 	return err
 }
 
-// A concurrent Cond.Wait may have listed the hold again while it was being released; stayOff removes it
-// again.
+// A concurrent Cond.Wait may have listed the hold again while it was being released; stayOff removes it again.
 func (h *Hold) stayOff() {
 	if h.in.Load() != nil {
 		h.unlist()
@@ -500,9 +497,8 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move moves the hold from the writing side to the reading side, before Redis is told. The caller has the
-// session's turn; move gives it back. If several calls want the same hold, the one that finds it in the
-// handle's list gets it.
+// move moves the hold from the writing side to the reading side, before Redis is told. The caller has the session's
+// turn; move gives it back. If several calls want the same hold, the one that finds it in the handle's list gets it.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
 	lost := h.judge()
@@ -535,8 +531,7 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	return err
 }
 
-// lose applies a loss to the hold. It needs the keeper's mu. The result must run without it, and calls no
-// hook.
+// lose applies a loss to the hold. It needs the keeper's mu. The result must run without it, and calls no hook.
 func (h *Hold) lose(why error) (cancel []func()) {
 	if h.extras == nil {
 		return nil
@@ -563,8 +558,7 @@ func (h *Hold) cancelAll(cause error) []func() {
 	}}
 }
 
-// cause returns the cause with which contexts of the hold end. For a lost hold it is the loss, even after a
-// release.
+// cause returns the cause with which contexts of the hold end. For a lost hold it is the loss, even after a release.
 func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()

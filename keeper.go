@@ -103,8 +103,7 @@ func (k *keeper) follow(e *room.Effect) {
 	}
 }
 
-// newEntry makes an acquisition with an entry. It needs k.mu. If first is set, the entry carries the claim of
-// its flow.
+// newEntry makes an acquisition with an entry. It needs k.mu. If first is set, the entry carries the claim of its flow.
 func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a

@@ -39,14 +39,15 @@ type instant = clock.Instant
 // A Locker is a lock that is waited for with a context: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
 // interface never grows, so a test may implement it.
 type Locker interface {
-	// Lock waits until the caller holds the lock, and then returns nil. ctx bounds the wait, never the hold. If ctx
-	// ends first, Lock returns its error.
+	// Lock waits until the caller holds the lock, and then returns nil. ctx bounds the wait, never the hold. If ctx ends
+	// first, Lock returns its error. It may return other errors at once, such as ErrClosed or ErrDeadlock.
 	Lock(ctx context.Context) error
-	// TryLock is Lock for at most the given wait. It returns false and no error if the lock was taken all the time.
-	// With a wait of zero or less it makes one attempt.
+	// TryLock is Lock for at most the given wait. It returns false and no error if the lock was taken all the time. If
+	// Redis did not answer, that is an error, such as ErrUnavailable. With a wait of zero or less it makes one attempt.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
-	// Unlock ends one hold. It must be called once for each success, also after a loss, which it tells by ErrLost.
-	// Without a hold it returns ErrNotHeld.
+	// Unlock ends one hold. It must be called once for each success, also after a loss. It returns nil if the lock was
+	// held until now, ErrLost after a loss, and ErrNotHeld without a hold. ErrUnconfirmed: the hold ended here, and Redis
+	// did not confirm it. Test for ErrLost before ErrNotHeld: ErrLost matches both.
 	Unlock() error
 }
 
@@ -304,16 +305,16 @@ func (c *Client) shared(at int, s spec) *spec {
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
 // lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
 // An error with ran false says why fn did not run, such as ErrUnavailable. With ran true the error is fn's, joined with
-// that of the release.
+// that of the release, as Lock.Do returns it.
 //
 // An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps it: then the next caller
 // in the interval runs fn again. A call that fails before fn has begun spends nothing. If Redis cannot be reached at
 // that time, the client tells it later, until it is shut down or closed.
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL shorter than every
-// keeps it from costing the next interval too. Once ignores the owner that ctx names, so no call re-enters. Owner and
-// AtLeast are ErrInvalidOption. If the server's clock steps back, fn does not run again in the intervals that come
-// again. ForceUnlock ends that wait.
+// keeps it from costing the next interval too. Once ignores the owner that ctx names, so no call re-enters. Owner,
+// AtLeast and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in the intervals
+// that come again. ForceUnlock ends that wait.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -544,8 +545,7 @@ func (c *Client) loseAll() {
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
 func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) { return c.tracker.Go(fn) }
 
-// beside is spawn for what is quickly over where the client has been closed: then it
-// runs on the caller's goroutine.
+// beside is spawn for what is quickly over where the client has been closed: then it runs on the caller's goroutine.
 func (c *Client) beside(fn func()) {
 	if !c.spawn(func(context.Context) { fn() }) {
 		fn()

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// scanStep is how many keys a server examines in one SCAN step. locksPage is how many locks one pipeline
-	// reads.
+	// scanStep is how many keys a server examines in one SCAN step. locksPage is how many locks one pipeline reads.
 	scanStep  = 512
 	locksPage = 64
 )

@@ -51,16 +51,16 @@ func (m *Multi) usable() error {
 }
 
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds: if it ends first, Lock returns
-// its error. If a lock is lost while the next one is waited for, it begins again. If Lock fails, the caller holds none
-// of the locks.
+// its error. If a lock is lost while the next one is waited for, it begins again. The other errors are those of
+// Lock.Lock. If Lock fails, the caller holds none of the locks.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }
 
 // TryLock is Lock for at most the given time, which is for all the locks together. It returns (false, nil) if one of
-// them was taken. It returns an error if ctx ended or Redis did not answer. Unless it returns true, the caller holds
-// none. With a wait of zero or less it makes one attempt for each. To give back what it has taken, it may need a tenth
-// of a second more.
+// them was taken. It returns an error if ctx ended or Redis did not answer. The errors are those of Lock.TryLock.
+// Unless it returns true, the caller holds none. With a wait of zero or less it makes one attempt for each. To give
+// back what it has taken, it may need a tenth of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return tryResult(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }
@@ -119,9 +119,8 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
 }
 
-// acquire tries until it holds all the locks at once. If a lock is lost while the next one is waited for, it
-// starts again. If the time of the call has ended, over returns its error, and acquire gives back what it
-// holds.
+// acquire tries until it holds all the locks at once. If a lock is lost while the next one is waited for, it starts
+// again. If the time of the call has ended, over returns its error, and acquire gives back what it holds.
 func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -163,17 +162,18 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 	return h, nil
 }
 
-// Do acquires all the locks, runs fn, and releases them. If they cannot be acquired, fn does not run, and Do returns
-// that error. fn's context ends when the first of them is lost, with ErrLost as its cause. Do returns fn's error joined
-// with that of the release, which is ErrLost after a loss. A panic of fn releases the locks and goes on.
+// Do acquires all the locks, runs fn, and releases them. It waits as Lock does. If the locks cannot be acquired, fn
+// does not run, and Do returns that error. fn's context ends when the first of them is lost, with ErrLost as its cause.
+// Do returns fn's error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even
+// if fn succeeded. A nil fn is ErrInvalidOption. A panic of fn releases the locks and goes on.
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, m.Acquire, fn)
 }
 
 // TryDo is Do, but waits for at most the given time for all the locks together. ran says whether fn ran. If one of the
 // locks was taken for the whole wait, TryDo returns (false, nil). An error with ran false says why the locks were not
-// acquired. With ran true the error is fn's, joined with that of the release. A wait of zero or less makes one attempt
-// for each lock.
+// acquired. With ran true the error is fn's, joined with that of the release, as Do returns it. A nil fn is
+// ErrInvalidOption. A wait of zero or less makes one attempt for each lock.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 		return m.try(ctx, wait, manner{quiet: true})

@@ -32,9 +32,9 @@ func LocalReentry() LockOption {
 // timeout, the grant is undone, and the call returns ErrReplicas at once, TryLock too. A renewal that too few
 // acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
 //
-// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout. A
-// failover to a replica that was not among the n, or that lost its data, can still lose the lock: see
-// docs/guarantees.md.
+// n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout.
+// Other values are ErrInvalidOption on every call. So is a redis client whose type relock does not know. A failover to
+// a replica that was not among the n, or that lost its data, can still lose the lock: see docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		if n < 1 || n > maxReplicas {
@@ -338,7 +338,11 @@ func Label(text string) Option {
 
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, and the bounds
 // are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. d must be whole
-// milliseconds. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// milliseconds. Otherwise every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or end
+// renewal. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+//
+// In Redis the lease only gets longer. After a nested hold of a longer TTL, a dead process leaves the lock taken for
+// the rest of that TTL.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d

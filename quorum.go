@@ -247,16 +247,17 @@ func (l *QuorumLock) try(ctx context.Context, wait time.Duration, m manner) (*Qu
 	return l.acquire(bounded, m)
 }
 
-// Do acquires the lock, runs fn, and releases it. If it cannot be acquired, fn does not run, and Do returns that error.
-// fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the
-// release, which is ErrLost after a loss. A panic of fn releases the lock and goes on.
+// Do acquires the lock, runs fn, and releases it. It waits as Lock does. If the lock cannot be acquired, fn does not
+// run, and Do returns that error. fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's
+// error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded.
+// A nil fn is ErrInvalidOption. A panic of fn releases the lock and goes on.
 func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
 // TryDo is Do, but waits for the lock for at most the given time. ran says whether fn ran. If the lock was taken, TryDo
 // returns (false, nil). If too few primaries answered, that is an error. With ran true the error is fn's, joined with
-// that of the release. A wait of zero or less makes one attempt.
+// that of the release, as Do returns it. A nil fn is ErrInvalidOption. A wait of zero or less makes one attempt.
 func (l *QuorumLock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, l.TryAcquire, fn)
 }

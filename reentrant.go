@@ -2,7 +2,6 @@ package relock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,14 +32,16 @@ type Lock struct {
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
 // error. A ctx that is done at the call fails even if the lock is free. While Redis does not answer, Lock goes on
-// asking: if ctx ends then, the error is also ErrUnavailable. ErrClosed, ErrDeadlock, ErrKind, ErrOwnerMismatch,
-// ErrReplicas and ErrUpgrade end the wait at once.
+// asking: if ctx ends then, the error is also ErrUnavailable. ErrClosed, ErrDeadlock, ErrInvalidName, ErrInvalidOption,
+// ErrKind, ErrOwnerMismatch, ErrReplicas, ErrTooManyHolds and ErrUpgrade end the wait at once. So does a lasting
+// refusal by Redis, which is no ErrUnavailable.
 //
 // A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits until
-// that hold has been unlocked. The owner whose hold it was gets ErrLost at once. Redis may grant the lock again before
-// the loss is known here. Then the older hold is lost at that instant, and the new grant goes to the next waiter. So an
-// Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must not wait for each
-// other's Unlock need a handle each.
+// that hold has been unlocked. A named owner that lost a hold does not wait: it gets ErrLost on every handle of the
+// lock in this client, until it has unlocked that hold. Redis may grant the lock again before the loss is known here.
+// Then the older hold is lost at that instant, and the new grant goes to the next waiter. So an Unlock never ends the
+// hold of a later grant. Other handles do not wait: goroutines that must not wait for each other's Unlock need a handle
+// each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
@@ -72,14 +73,16 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.try(ctx, wait, manner{})
 }
 
-// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. Of a reading
-// side or a semaphore, on which several grants hold at once, it is the oldest. Unlock ends a hold that Acquire returned
-// or Do has only if there is no other. Each success needs exactly one Unlock, also after a loss.
+// Unlock ends one hold of this handle that Lock or TryLock acquired. A lost hold goes first. Otherwise it is the
+// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore.
+// Unlock ends a hold that Acquire returned or Do has only if there is no other. Each success needs exactly one Unlock,
+// also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
-// client goes on telling Redis. If the handle has no hold but one whose owner waits on a condition, Unlock returns
-// ErrNotHeld, and that hold has ended: the wait returns without it.
+// client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses: the client then stops, and the
+// lease ends the hold. If Close interrupts the release, the error is ErrClosed too. If the handle has no hold but one
+// whose owner waits on a condition, Unlock returns ErrNotHeld, and that hold has ended: the wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -115,16 +118,17 @@ func (l *Lock) Unlock() error {
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
 // returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. It names the same owner as
-// ctx, or none. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. If fn
-// panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
+// ctx, or none. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. It may be
+// ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases
+// the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
 // TryDo is Do, but waits for the lock as TryLock does. ran says whether fn ran. If the lock was taken for the whole
 // wait, TryDo returns (false, nil). An error with ran false says why the lock was not acquired, such as ErrUnavailable
-// or ctx's error. With ran true the error is fn's, joined with that of the release. With a wait of zero or less it
-// makes one attempt.
+// or ctx's error. With ran true the error is fn's, joined with that of the release, as Do returns it. A nil fn is
+// ErrInvalidOption. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
 		return l.try(ctx, wait, manner{quiet: true})
@@ -165,10 +169,11 @@ func (l *Lock) Lost() <-chan struct{} {
 }
 
 // Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind. A free lock has no
-// Holders. If Redis does not answer three times, or until ctx ends, the error is ErrUnavailable. More than 250 readers
-// are read in pages, between which others may come and go. A reader that holds all the time is in it, once. A hold that
-// is renewed between two pages may count twice among an owner's Holds. Labels that this client has not read before are
-// read after that. If they are not answered within a second they are "".
+// Holders. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is ErrUnavailable,
+// and also ctx's error if that ended first. More than 250 readers are read in pages, between which others may come and
+// go. A reader that holds all the time is in it, once. A hold that is renewed between two pages may count twice among
+// an owner's Holds. Labels that this client has not read before are read after that. If they are not answered within a
+// second they are "".
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := readInfo(ctx, l)
 	if err != nil {
@@ -178,8 +183,10 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. A queue longer
-// than 500 is read in pages, between which it may move on. If Redis does not answer, the error is ErrUnavailable.
+// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Calls may share
+// an entry, or wait in their process without one: see Waiter. A queue longer than 500 is read in pages, between which
+// it may move on. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is
+// ErrUnavailable, and also ctx's error if that ended first.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
@@ -200,10 +207,11 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 }
 
 // ForceUnlock ends every grant that the lock has now, in any process. If nobody holds the lock, it ends the rest of its
-// name (AtLeast, Once). It reports whether there was a grant or a rest. The next waiter gets the lock. The holders are
-// told at once, or notice it at their next renewal: their holds are lost. Until then they may work beside the next
-// holder: only the fencing token protects against that. Use it when a holder is known to be gone. To end what Info
-// showed and nothing else, use ForceUnlockHolder.
+// name (AtLeast, Once). It reports whether there was a grant or a rest. Its errors are those of Info; with one, some
+// grants may have ended. The next waiter gets the lock. The holders are told at once, or notice it at their next
+// renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects
+// against that. Use it when a holder is known to be gone. To end what Info showed and nothing else, use
+// ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
@@ -215,9 +223,9 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 //
 // It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the grant and ends it in
 // one step, so a grant that began after the one that was seen is safe. It returns true if it ended the grant, and false
-// if that holder does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. If
-// Redis did not answer the first request, the grant may have ended by itself before the second: then the result is true
-// all the same.
+// if that holder does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its
+// other errors are those of Info; with one, the grant may have ended. If Redis did not answer the first request, the
+// grant may have ended by itself before the second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	ended, err := forceHolder(ctx, l, h)
 	return len(ended.Holders) > 0, err
@@ -250,23 +258,6 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	own := *l.spec
 	own.anonymous = true
 	return &syncLocker{ctx: ctx, lock: &Lock{spec: &own, hash: l.hash}}
-}
-
-type syncLocker struct {
-	ctx  context.Context // sync.Locker leaves no other place for it
-	lock *Lock
-}
-
-func (s *syncLocker) Lock() {
-	if err := s.lock.Lock(s.ctx); err != nil {
-		panic(err)
-	}
-}
-
-func (s *syncLocker) Unlock() {
-	if err := s.lock.Unlock(); errors.Is(err, ErrNotHeld) {
-		panic(err)
-	}
 }
 
 // A manner says how a call acquires.

@@ -39,7 +39,8 @@ var _ Locker = (*RWLock)(nil)
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
 // TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if the lock was
-// taken the whole time, and an error if ctx ended or Redis did not answer. A wait of zero or less makes one attempt.
+// taken the whole time, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of
+// zero or less makes one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
 }
@@ -49,19 +50,21 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
-// behind one that waits. ctx bounds the wait: if it ends first, RLock returns its error. The read holds of one handle
-// must all have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
+// behind one that waits. An owner that already holds does not wait behind writers. ctx bounds the wait: if it ends
+// first, RLock returns its error. The read holds of one handle must all have one named owner, or all have none.
+// Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time. It returns (false, nil) if the lock was taken the whole time, by a
-// writer or by one that waits. It returns an error if ctx ended or Redis did not answer. A wait of zero or less makes
-// one attempt.
+// writer or by one that waits. It returns an error if ctx ended or Redis did not answer: the errors are Lock.TryLock's.
+// A wait of zero or less makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
-// RUnlock ends one hold for reading of this handle: a lost one first, else the oldest. Each success of RLock and
-// TryRLock needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
+// RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if holds of
+// several grants are on the handle. Each anonymous hold is of a grant of its own. Each success of RLock and TryRLock
+// needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its

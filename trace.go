@@ -24,23 +24,24 @@ type Hooks struct {
 	Waiting func(context.Context, Event)
 	// Acquired: the call has a hold, and returns it next. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
-	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason:
-	// the lock was taken all the time, its context has ended, or Redis could not be asked. That is the error
-	// the call returns, except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is
-	// not called if the call was refused before it came to the handle (a name or an option, a deadlock). It
-	// is not called if a hook did not return.
+	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason: the lock was
+	// taken all the time, its context has ended, or Redis could not be asked. That is the error the call returns, except
+	// that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if the call was refused
+	// before it came to the handle (a name or an option, a deadlock). It is not called if a hook did not return.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)
 	// RenewalFailed: a renewal was not answered, or was refused. Event.Err is the reason. It is tried again until the
 	// hold's trust ends; then Lost is called. So this is not yet a loss.
 	RenewalFailed func(Event)
-	// Released: its holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do. Event.Held is how
-	// long it was held. Event.Err is the error of the release. It is ErrLost if the release was the first to find the
-	// hold lost; then Lost is not called.
+	// Released: its holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do. Event.Held is how long
+	// it was held. Event.Err is the error of the release. It is ErrLost if Redis' answer to the release was the first to
+	// show the loss; then Lost is not called.
 	Released func(Event)
 	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. If
-	// Acquired is set, Lost is called only for holds that Acquired was called for, and after it.
+	// Redis' answer to the release is what shows the loss, Released gets ErrLost and Lost is not called. A loss that
+	// Unlock sees by the clock calls Lost there. If Acquired is set, Lost is called only for holds that Acquired was
+	// called for, and after it.
 	Lost func(Event)
 }
 
@@ -101,7 +102,8 @@ type Event struct {
 	Token int64
 	// Waited is how long the call took until it had the hold, or gave up. Only Acquired and GaveUp have it.
 	Waited time.Duration
-	// Held is how long the hold lasted, from its acquisition. Only Released and Lost have it.
+	// Held is how long the hold lasted, from its acquisition. Only Released and Lost have it. For Lost it runs until the
+	// loss was noticed, so a pause counts. A Cond.Wait starts it again.
 	Held time.Duration
 	// Err is why the call gave up, the renewal failed, or the hold was lost. In Released it is what Unlock returns, so
 	// nil if all went well.

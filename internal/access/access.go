@@ -1,6 +1,5 @@
-// Package access checks, before a client acquires anything, that its user may run the scripts and receive
-// their messages. A lock that could be acquired but not released must not be acquired. The check itself
-// changes nothing.
+// Package access checks, before a client acquires anything, that its user may run the scripts and receive their
+// messages. A lock that could be acquired but not released must not be acquired. The check itself changes nothing.
 package access
 
 import (
@@ -64,9 +63,8 @@ func (refusal) RedisError() {}
 // errNotSharded is the error of servers before sharded pub/sub.
 const errNotSharded refusal = "the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later"
 
-// Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by
-// l. An error says what is refused. If Redis does not answer, Run returns nil: the call that follows will
-// report that.
+// Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by l. An
+// error says what is refused. If Redis does not answer, Run returns nil: the call that follows will report that.
 func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, ttl time.Duration) error {
 	if c.runs.Load() {
 		return nil
@@ -84,9 +82,8 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	return nil
 }
 
-// Probe asks what Run asks, each time, and waits until l hears a message that the client has sent to itself.
-// It also returns an error if Redis does not answer or nothing is heard. l must be joined. limit bounds each
-// step.
+// Probe asks what Run asks, each time, and waits until l hears a message that the client has sent to itself. It also
+// returns an error if Redis does not answer or nothing is heard. l must be joined. limit bounds each step.
 func (c *Checker) Probe(ctx context.Context, limit time.Duration, hash string, l *listener.Listener) error {
 	if !c.runs.Load() || !l.Up() { // first, so that a dead server is told by its own error
 		if err := c.ask(ctx, limit, hash, l, true); err != nil {
@@ -182,8 +179,7 @@ func tooOld(version string) error {
 	return refusal(fmt.Sprintf("Redis 7.0 or Valkey is needed, this is %s", version))
 }
 
-// hear waits until the listener is subscribed, but no longer than for one answer: a free lock does not depend
-// on it.
+// hear waits until the listener is subscribed, but no longer than for one answer: a free lock does not depend on it.
 func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Duration) error {
 	limit := trust.Attempt(ttl)
 	if by, bounded := ctx.Deadline(); bounded {
@@ -198,8 +194,7 @@ func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Durat
 	return nil
 }
 
-// Wait checks that the user may run WAIT, which replicas need. Scripts cannot run WAIT, so no script can
-// check it.
+// Wait checks that the user may run WAIT, which replicas need. Scripts cannot run WAIT, so no script can check it.
 func (c *Checker) Wait(ctx context.Context, hash string, ttl time.Duration) error {
 	if c.acks.Load() {
 		return nil

@@ -1,5 +1,4 @@
-// Package clock measures elapsed time so that it is never under-counted, not
-// even across a suspension of the machine.
+// Package clock measures elapsed time so that it is never under-counted, not even across a suspension of the machine.
 //
 // Go's monotonic clock stands still while a machine sleeps (on Linux it is CLOCK_MONOTONIC). A lease in Redis
 // does not. Every [Instant] is therefore read from two clocks, and the one that has advanced further decides.
@@ -35,9 +34,8 @@ type Clock struct {
 // differ.
 func System() *Clock { return &Clock{} }
 
-// New returns a clock that reads now and boot, for tests. A nil boot stands for
-// a machine that is never suspended: both clocks then read now, so that time in
-// a testing/synctest bubble is exact to the nanosecond.
+// New returns a clock that reads now and boot, for tests. A nil boot stands for a machine that is never suspended: both
+// clocks then read now, so that time in a testing/synctest bubble is exact to the nanosecond.
 func New(now func() time.Time, boot func() time.Duration) *Clock {
 	if boot == nil {
 		base := now()
@@ -73,9 +71,8 @@ func (i Instant) Sub(j Instant) time.Duration {
 // Until returns the time that remains from i to deadline, the smaller of what
 // the two clocks say. It is zero or negative once either has reached it.
 //
-// A timer set to it may fire too late, because it does not run while the machine is suspended. So a caller
-// must ask [Instant.Reached] again after it wakes up, and before it does anything that must not happen after
-// the deadline.
+// A timer set to it may fire too late, because it does not run while the machine is suspended. So a caller must ask
+// [Instant.Reached] again after it wakes up, and before it does anything that must not happen after the deadline.
 func (i Instant) Until(deadline Instant) time.Duration {
 	return min(deadline.mono-i.mono, deadline.boot-i.boot)
 }
@@ -89,8 +86,7 @@ func Max(a, b Instant) Instant {
 	return Instant{mono: max(a.mono, b.mono), boot: max(a.boot, b.boot)}
 }
 
-// Min returns the earlier of a and b on each clock by itself. Neither a nor b is reached before the result
-// is.
+// Min returns the earlier of a and b on each clock by itself. Neither a nor b is reached before the result is.
 func Min(a, b Instant) Instant {
 	return Instant{mono: min(a.mono, b.mono), boot: min(a.boot, b.boot)}
 }

@@ -29,8 +29,7 @@ const (
 	timeout  = 2 * time.Second // of a request that is not answered
 )
 
-// A fakePrimary grants a lock to one at a time, in memory. What it has granted is
-// renewed while it answers.
+// A fakePrimary grants a lock to one at a time, in memory. What it has granted is renewed while it answers.
 type fakePrimary struct {
 	mu      sync.Mutex // guards the following fields
 	holder  *fakeHold

@@ -97,8 +97,7 @@ func TestAGrantThatComesAsTheTokenIsMadeCounts(t *testing.T) {
 	})
 }
 
-// A hook is a primary, with what comes first when something is done for it, and how often
-// it is asked.
+// A hook is a primary, with what comes first when something is done for it, and how often it is asked.
 type hook struct {
 	*fakePrimary
 	before func(spawned int)
@@ -117,9 +116,8 @@ func (p *hook) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error)
 	return p.fakePrimary.Try(ctx, wait)
 }
 
-// The first of three is had, the second is taken, and the third answers as the others are
-// asked once more.
-// Fails when it is asked a second time: a named owner would have two holds there, and give back one.
+// The first of three is had, the second is taken, and the third answers as the others are asked once more. Fails when
+// it is asked a second time: a named owner would have two holds there, and give back one.
 func TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)

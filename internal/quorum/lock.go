@@ -1,10 +1,8 @@
-// Package quorum makes one hold of several. A Lock is one name on several primaries that know nothing of each
-// other. An Attempt competes for a Majority of them. The Majority maintains itself while primaries fail and
-// come back.
+// Package quorum makes one hold of several. A Lock is one name on several primaries that know nothing of each other. An
+// Attempt competes for a Majority of them. The Majority maintains itself while primaries fail and come back.
 //
-// The package also serves other kinds of several holds: until when enough of them can be trusted, how they
-// end together, and which hold of a handle an Unlock ends. It knows neither locks nor servers: it asks
-// through interfaces.
+// The package also serves other kinds of several holds: until when enough of them can be trusted, how they end
+// together, and which hold of a handle an Unlock ends. It knows neither locks nor servers: it asks through interfaces.
 package quorum
 
 import (
@@ -42,8 +40,7 @@ type Hold interface {
 	Forgo() error // Release of a hold that nobody has used
 }
 
-// Errors are the error values of a lock. They classify the errors of its primaries, and the ends of a
-// Majority.
+// Errors are the error values of a lock. They classify the errors of its primaries, and the ends of a Majority.
 type Errors struct {
 	Taken       error // of a primary, and of a majority: another owner holds
 	Closed      error // of a primary: its client has been closed
@@ -66,9 +63,8 @@ type Lock struct {
 	MaxHold   time.Duration // for how long primaries renew it; 0: without limit
 	Errors    Errors
 
-	// Check returns an error if primaries that an attempt has asked are one server. It gets what each primary
-	// has granted, or nil, and which ones have said that the lock is taken. If Check is nil, nothing is
-	// checked.
+	// Check returns an error if primaries that an attempt has asked are one server. It gets what each primary has granted,
+	// or nil, and which ones have said that the lock is taken. If Check is nil, nothing is checked.
 	Check func(ctx context.Context, had []Hold, refused []int) error
 
 	// Leaving is called when an attempt has failed and begins to give back what it has. It returns a function

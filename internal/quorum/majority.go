@@ -110,8 +110,7 @@ func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m 
 	}
 }
 
-// tally returns nil if a majority is held and Taken if a majority has answered. Otherwise it returns what
-// went wrong.
+// tally returns nil if a majority is held and Taken if a majority has answered. Otherwise it returns what went wrong.
 func (h *Majority) tally() error {
 	var had, answered, final int
 	var last, why error
@@ -403,8 +402,7 @@ func (h *Majority) TrustedUntil() time.Time {
 // Lost returns a channel that is closed when the Majority is lost.
 func (h *Majority) Lost() <-chan struct{} { return h.lost }
 
-// AfterEnd calls f on its own goroutine when the Majority has ended, unless stop is called before. why is the
-// reason.
+// AfterEnd calls f on its own goroutine when the Majority has ended, unless stop is called before. why is the reason.
 func (h *Majority) AfterEnd(f func(why error)) (stop func() bool) {
 	return context.AfterFunc(h.end, func() { f(context.Cause(h.end)) })
 }

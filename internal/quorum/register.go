@@ -34,8 +34,7 @@ func (r *Register[H]) Add(h H, unlock bool) {
 	r.all = append(r.all, entry[H]{h, unlock})
 }
 
-// Remove removes a hold and reports whether it was listed. If several calls release it at once, only one gets
-// true.
+// Remove removes a hold and reports whether it was listed. If several calls release it at once, only one gets true.
 func (r *Register[H]) Remove(h H) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

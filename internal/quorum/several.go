@@ -18,9 +18,8 @@ func Trust(need int, untils []time.Time) time.Time {
 	return untils[need-1]
 }
 
-// EndAll ends one or more holds at the same time, the last one on the caller's goroutine. It returns their
-// errors, joined in their order. If an end panics, for example in a hook, EndAll panics too, once all have
-// ended.
+// EndAll ends one or more holds at the same time, the last one on the caller's goroutine. It returns their errors,
+// joined in their order. If an end panics, for example in a hook, EndAll panics too, once all have ended.
 func EndAll[H any](holds []H, end func(H) error) error {
 	errs, panics := make([]error, len(holds)), make(chan any, len(holds))
 	one := func(i int) {

@@ -29,9 +29,8 @@ const sharedPrefix = "shared_"
 // usesHeader begins the comment line that names the shared parts of a script.
 const usesHeader = "-- uses:"
 
-// Load reads the script name from <name>.lua in fsys. A comment line
-// "-- uses: a b" is replaced by shared_a.lua and shared_b.lua, in that order: so
-// a script can answer the usual case before it defines what the others need.
+// Load reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
+// shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need.
 //
 // Comments have lines of their own: a comment after code on the same line is sent. Long brackets, as comment
 // or as string, are an error, because finding comments would then need a Lua parser.
@@ -83,8 +82,7 @@ func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 	}
 	var out strings.Builder
 	for i, line := range strings.Split(string(text), "\n") {
-		// This also drops the CR of a checkout with CRLF line ends, which would change the SHA of the same
-		// script.
+		// This also drops the CR of a checkout with CRLF line ends, which would change the SHA of the same script.
 		line = strings.TrimRight(line, " \t\r")
 		bare := strings.TrimLeft(line, " \t")
 		switch {

@@ -16,14 +16,12 @@ import (
 // It has in it what they answered, which is no answer to the script.
 const noSentinel = "all sentinels specified in configuration are unreachable"
 
-// ErrNoReply is the error of a call that was not answered within its timeout,
-// or the client's own.
+// ErrNoReply is the error of a call that was not answered within its timeout, or the client's own.
 var ErrNoReply = errors.New("no reply from redis in time")
 
 var (
 	errNotSent = errors.New("not sent")
-	// errNothing is for a client, or a hook in it, that reports success and
-	// has no reply.
+	// errNothing is for a client, or a hook in it, that reports success and has no reply.
 	errNothing = errors.New("neither reply nor error")
 	// errBarred is for credentials that Redis refuses now, and accepted before: in a rotation of a
 	// password the server and its clients do not learn the new one at the same instant.
@@ -133,9 +131,8 @@ func says(err error, word string) bool {
 // mayHaveRun reports whether err leaves open what became of the script.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// classifyAnswer is for errors that Redis sent, or a proxy in between. Those that
-// pass come from checks before a script's first write; a script that has written
-// is not stopped by them.
+// classifyAnswer is for errors that Redis sent, or a proxy in between. Those that pass come from checks before a
+// script's first write; a script that has written is not stopped by them.
 func classifyAnswer(text string) Outcome {
 	text = inner(text)
 	switch code(text) {
@@ -158,9 +155,8 @@ func classifyAnswer(text string) Outcome {
 	return Refused
 }
 
-// inner takes off what Redis before version 7 put before what a command in a
-// script was answered with, as in "ERR Error running script (call to f_6b1b):
-// @user_script:1: -READONLY You can't ...".
+// inner takes off what Redis before version 7 put before what a command in a script was answered with, as in "ERR Error
+// running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
 func inner(text string) string {
 	if strings.HasPrefix(text, "ERR Error running script") {
 		if _, inner, ok := strings.Cut(text, ": -"); ok {
@@ -181,9 +177,8 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }
 
-// ours is what the caller gets for an error that go-redis returned. It does
-// not match a context's error: the caller's context has not ended, the one
-// that await made has, or a dialer's own.
+// ours is what the caller gets for an error that go-redis returned. It does not match a context's error: the caller's
+// context has not ended, the one that await made has, or a dialer's own.
 func ours(err error) error {
 	own := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	switch outcome := Classify(err); {

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Try makes attempts until one says that there is to be no other one, and returns
-// its error. An attempt that asks for another one gets it at once if it has no error,
-// and after a pause if it has one that passes: one that Redis would repeat, or of a
-// client that is closed, is returned. So is the latest error when ctx ends or stop is
-// closed during a pause; which it was, the caller sees by them.
+// Try makes attempts until one says that there is to be no other one, and returns its error. An attempt that asks for
+// another one gets it at once if it has no error, and after a pause if it has one that passes: one that Redis would
+// repeat, or of a client that is closed, is returned. So is the latest error when ctx ends or stop is closed during a
+// pause; which it was, the caller sees by them.
 func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, err error)) error {
 	return TryEvery(ctx, stop, longestPause, attempt)
 }

@@ -15,6 +15,10 @@ var figures = []figure{
 		says: []string{`waiters notice them up to @ late`},
 	},
 	{
+		what: "how long one try of a call that reads may take", file: "inspect.go", source: `inspectTimeout = (.+)`,
+		says: []string{`tried three times, for up to @ each`},
+	},
+	{
 		what: "how long an assertion of relocktest waits", file: "relocktest/assert.go", source: `patience = (.+)`,
 		says: []string{`Outside of a bubble it waits for that for up to @`},
 	},
