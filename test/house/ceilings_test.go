@@ -19,7 +19,7 @@ var ceilings = map[string]ceiling{
 	"frames from a lock to its write":         {21, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
 	"lines of production Go":                  {20975, 200},
-	"lines of Lua":                            {2753, 25},
+	"lines of Lua":                            {2757, 25},
 	"lines of internal/transport":             {3920, 40},
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
