@@ -50,6 +50,9 @@ func (w *world) draw(p *process, n int) *wish {
 	if n/32%4 == 3 {
 		a.owner = fmt.Sprintf("owner%d", n/128%2)
 	}
+	if w.setup.branches && n/32%16 < len(family) {
+		a.owner = family[n/32%16]
+	}
 	a.read = w.setup.shared() && n%4 < 2
 	w.trouble(a, n/256)
 	return a

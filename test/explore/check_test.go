@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/room"
 )
 
 // collect notes calls, releases and downgrades that have ended.
@@ -29,7 +30,7 @@ func (w *world) collect() {
 		if h.state == 1 && closed(h.released) {
 			h.state = 2
 			w.say("p%d: released (token %d): %v", h.by.index, h.token, h.result)
-			if h.result != nil && w.setup.risk == 0 && !strings.Contains(h.what, "without") {
+			if h.result != nil && w.setup.risk == 0 && !strings.Contains(h.what, "without") && !w.leftBehind(h) {
 				w.violate("release without any fault: %v", h.result)
 			}
 		}
@@ -94,7 +95,7 @@ func (w *world) judgeToken(h *holding) {
 		if x.name != h.name || h.read && !x.wrote() {
 			continue
 		}
-		if same := h.owner != "" && h.owner == x.owner; h.token < x.token || h.token == x.token && !same {
+		if same := h.owner != "" && room.Root(h.owner) == room.Root(x.owner); h.token < x.token || h.token == x.token && !same {
 			w.violate("token %d of p%d's %s is not larger than %d of p%d's %s before", h.token, h.by.index, h, x.token, x.by.index, x)
 		}
 	}
@@ -118,7 +119,9 @@ func (w *world) check() {
 				if h.shares && h.hangs {
 					w.census.count("lost holds behind a handle")
 				}
-				if w.setup.risk == 0 && !strings.Contains(h.what, "without") {
+				if w.leftBehind(h) {
+					w.census.count("branches that lost what they had entered")
+				} else if w.setup.risk == 0 && !strings.Contains(h.what, "without") {
 					w.violate("a hold was lost without any fault: %v", err)
 				}
 			}
@@ -135,7 +138,7 @@ func (w *world) check() {
 }
 
 func (h *holding) clashes(x *holding) bool {
-	if h.owner != "" && h.owner == x.owner {
+	if h.owner != "" && (h.owner == x.owner || related(h.owner, x.owner) && h.token == x.token) {
 		return false
 	}
 	return h.rw == nil || !h.read || !x.read
@@ -157,7 +160,7 @@ func (w *world) storeWrite(h *holding) {
 			w.violate("the store refuses token %d of a trusted hold: it has seen %d", h.token, s.top)
 		}
 		return
-	case h.token == s.top && owner != s.owner:
+	case h.token == s.top && room.Root(owner) != room.Root(s.owner):
 		w.violate("two owners write with token %d", h.token)
 	}
 	w.census.count("writes accepted")

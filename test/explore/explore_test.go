@@ -153,6 +153,7 @@ var least = map[string]int{
 	"cut inboxes": 8, "half-open inboxes": 8, "pauses": 20, "crashes": 15, "flushes": 8, "forced unlocks": 8, "script flushes": 10,
 	"writes accepted": 50, "stale writes refused": 1,
 	"names of anonymous holds lent": 50, "barred subscriptions": 4, "crowds": 10, "lost holds behind a handle": 10, "hooks that did not return": 50,
+	"entrances of branches": 50, "branches that lost what they had entered": 15, "message: ended": 15,
 }
 
 // fewest is how many schedules show that.

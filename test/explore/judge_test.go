@@ -24,6 +24,10 @@ func (w *world) judge(f *flight, before map[string]stored) {
 		}
 		w.judgeHolders(name, after.live(now))
 		w.judgeCount(name, after)
+		if after.wrong != "" {
+			w.violate("%s: %s", name, after.wrong)
+		}
+		w.judgeBranches(f, name, before[name], after, now)
 		w.judgeStep(f, before[name], after, now)
 		if w.trace != nil && f.err == nil {
 			w.sayState(before[name], after, now)
@@ -40,14 +44,12 @@ func errText(err error) string {
 
 // judgeHolders checks that Redis itself grants the lock to nobody beside a writer.
 func (w *world) judgeHolders(name string, grants map[string]storedGrant) {
-	writers := 0
-	for _, g := range grants {
-		if g.mode == "w" {
-			writers++
+	for owner, g := range grants {
+		for other, o := range grants {
+			if g.mode == "w" && owner != other && (!related(owner, other) || g.low != o.low) {
+				w.violate("redis has %s, who writes, and %s as holders of %s", owner, other, name)
+			}
 		}
-	}
-	if writers > 1 || writers == 1 && len(grants) > 1 {
-		w.violate("redis has %d holders of %s, %d of them write", len(grants), name, writers)
 	}
 }
 
@@ -88,7 +90,7 @@ func (w *world) judgeOrder(f *flight, before, after stored, now int64) {
 			continue
 		}
 		// Who holds re-enters past the queue, also when it came to hold in this very step.
-		if _, again := owners[owner]; again || f.joins(nonce, owner, has) {
+		if _, again := owners[owner]; again || f.joins(nonce, owner, has) || entersBy(owner, after.live(now)) != "" {
 			continue
 		}
 		for _, other := range old {

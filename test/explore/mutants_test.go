@@ -48,6 +48,14 @@ var foundByExploration = map[string]found{
 	"a release serves the queue":                           {0, 40},
 	"a newcomer stands behind the queue":                   {0, 40},
 	"a writer waits for readers":                           {0, 40},
+
+	"branches of one flow exclude each other":                       {29, 60},
+	"a branch that reads waits for one that writes":                 {60, 150},
+	"a branch enters what an ancestor holds":                        {7, 60},
+	"a branch that leaves lets the next one in":                     {49, 100},
+	"a branch that waits enters once its ancestor holds":            {7, 60},
+	"a branch has nothing when the hold that it entered has ended":  {34, 100},
+	"what an ended branch had is in the way until its client knows": {0, 100},
 }
 
 // TestExplorerFindsWhatIsBroken takes rules out of the scripts one at a time.

@@ -30,6 +30,7 @@ type stored struct {
 	queue   []storedWaiter         // those with a record, in order
 	places  int                    // members of the queue that are places
 	over    int                    // waiters whose queue has expired
+	wrong   string                 // what is said of branches, and is not so
 }
 
 type storedGrant struct {
@@ -37,6 +38,7 @@ type storedGrant struct {
 	low, high int64
 	weight    int64
 	sessions  []storedSession
+	by        string // the owner whose record it is: a branch enters the grant of an ancestor
 }
 
 type storedSession struct {
@@ -160,6 +162,7 @@ func (s *stored) decodeSeveral(hash map[string]string) {
 	_, s.holder, _ = strings.Cut(hash["several"], " w ")
 	since, used, _ := strings.Cut(hash["several"], " r")
 	s.several, s.since, s.used = hash["several"] != "", number(since), number(strings.TrimPrefix(used, " "))
+	s.wrong = miscountedBranches(hash)
 	for field, text := range hash {
 		nonce, ok := strings.CutPrefix(field, "s:")
 		m := sessionText.FindStringSubmatch(text)
@@ -168,12 +171,15 @@ func (s *stored) decodeSeveral(hash map[string]string) {
 		}
 		id, low := identify(m[6]), number(m[1])
 		owner := id.owner
-		grant := strings.Fields(hash["g:"+owner])
-		if len(grant) < 5 || number(grant[0]) != low {
+		grant, by := grantAt(hash, owner, low)
+		if by == "" {
 			continue
 		}
 		g := s.grants[owner]
-		if g.mode = id.mode("0"); owner == s.holder {
+		if g.by = by; g.mode != "w" {
+			g.mode = id.mode("0")
+		}
+		if owner == s.holder && by == owner && hash["b:"+owner] == "" || by == s.holder && m[3] != "0" {
 			g.mode = "w"
 		}
 		if len(grant) > 5 {
@@ -205,7 +211,7 @@ func readLock(m *mini.Miniredis, name string) stored {
 func (s stored) live(now int64) map[string]storedGrant {
 	all := map[string]storedGrant{}
 	for owner, g := range s.grants {
-		if g.mode == "w" && owner != s.holder {
+		if g.mode == "w" && owner != s.holder && g.by != s.holder {
 			continue
 		}
 		g.sessions = slices.DeleteFunc(slices.Clone(g.sessions), func(x storedSession) bool { return x.expiry <= now })

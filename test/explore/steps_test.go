@@ -179,7 +179,7 @@ func (w *world) downgrade(n int) bool {
 			continue
 		}
 		w.say("p%d downgrades %s", h.by.index, h)
-		h.down, h.read = make(chan error, 1), true
+		h.down, h.read, h.fell = make(chan error, 1), true, true
 		ctx, stop := context.WithTimeout(context.Background(), w.setup.ttl)
 		go func() {
 			defer stop()

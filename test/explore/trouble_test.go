@@ -23,18 +23,20 @@ type trouble struct {
 	lends  bool // owners' names
 	crowds bool // under one name
 	bars   bool // subscriptions
+
+	branches bool // owners are branches of one flow
 }
 
 // decodeTrouble is part of decodeSetup.
 func decodeTrouble(n uint32) trouble {
-	return trouble{shares: n%2 == 1, upsets: n/2%2 == 1, lends: n/4%2 == 1, crowds: n/8%4 == 3, bars: n/32%4 == 3}
+	return trouble{shares: n%2 == 1, upsets: n/2%2 == 1, lends: n/4%2 == 1, crowds: n/8%4 == 3, bars: n/32%4 == 3, branches: n/128%3 == 2}
 }
 
 func (t trouble) String() string {
 	var b strings.Builder
-	for i, is := range []bool{t.shares, t.upsets, t.lends, t.crowds, t.bars} {
+	for i, is := range []bool{t.shares, t.upsets, t.lends, t.crowds, t.bars, t.branches} {
 		if is {
-			b.WriteString([]string{" shares", " upsets", " lends", " crowds", " bars"}[i])
+			b.WriteString([]string{" shares", " upsets", " lends", " crowds", " bars", " branches"}[i])
 		}
 	}
 	return "trouble:" + b.String()
@@ -191,11 +193,13 @@ const (
 
 // judgeCost checks how many commands a script has run.
 func (w *world) judgeCost(f *flight, before map[string]stored, cost int) {
-	met := len(f.requests())
+	met := f.levels()
 	for _, s := range before {
-		met += len(s.queue)
-		for _, g := range s.grants {
-			met += len(g.sessions)
+		for _, q := range s.queue {
+			met += levels(q.owner)
+		}
+		for owner, g := range s.grants {
+			met += len(g.sessions) * levels(owner)
 		}
 	}
 	if limit := steepBase + steepEach*met; cost > limit {

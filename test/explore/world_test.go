@@ -112,6 +112,7 @@ type holding struct {
 	released chan struct{}
 	result   error
 	lost     bool
+	fell     bool       // its process has begun to downgrade it
 	down     chan error // of a downgrade under way
 }
 
