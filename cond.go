@@ -42,7 +42,9 @@ type Cond struct {
 //
 // A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and ErrOwnerMismatch if the owner
 // also holds in another process. It returns ErrUpgrade if the owner also reads. It returns ErrClosed on a client that
-// was already shutting down, and the error of a ctx that had ended.
+// was already shutting down, and the error of a ctx that had ended. If Redis refuses, or surely never got the request,
+// Wait returns that error. In each case the owner keeps what it holds. Test for ErrLost before ErrNotHeld: ErrLost
+// matches both.
 //
 // During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and other owners may use
 // the handle. If another goroutine of the owner unlocks during the wait, by Release, by Unlock or at the end of a Do,

@@ -65,7 +65,8 @@ type Waiter struct {
 	Read bool
 	// Age is how long the entry has been in the queue, by the server's clock.
 	Age time.Duration
-	// Label is the label of the client that waits (see the option Label), or "" if Redis does not know it.
+	// Label is the label of the client that waits. Without the option Label it is the host's name and the process' ID,
+	// such as web-1:4711. It is "" only if Redis does not know it.
 	Label string
 }
 

@@ -210,9 +210,10 @@ func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, err
 	return tryResult(err)
 }
 
-// Unlock ends the hold of one Lock or TryLock of this handle: a lost hold first, else the newest. It returns ErrNotHeld
-// if there is none, ErrLost if the hold was lost, and ErrUnconfirmed if too few primaries confirmed it in time. Each
-// success needs exactly one Unlock, also after a loss.
+// Unlock ends the hold of one Lock or TryLock of this handle: a lost hold first, else the newest. It ends a hold of
+// Acquire only if there is no other. It returns ErrLost if the hold was lost, and ErrNotHeld if there is none: test for
+// ErrLost first, it matches both. ErrUnconfirmed means that too few primaries confirmed the release in time: the hold
+// has ended here, and the clients go on trying. Each success needs exactly one Unlock, also after a loss.
 func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err

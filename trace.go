@@ -92,7 +92,8 @@ func bothOf(first, then func(context.Context, Event)) func(context.Context, Even
 	}
 }
 
-// An Event describes one step of one hold, or of a call that has none yet. What a hook does not mention is zero.
+// An Event describes one step of one hold, or of a call that has none yet. Every hook gets Name, Owner, Kind and Read,
+// and Token if there is a hold. Waited, Held and Err are zero except for the hooks that their comments name.
 type Event struct {
 	// Name is the lock's name.
 	Name string
