@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -153,9 +154,7 @@ func (f *flowTest) step(ctx context.Context, level int, held map[string]bool) {
 			return
 		}
 		ours := map[string]bool{node: read}
-		for n, r := range held {
-			ours[n] = r
-		}
+		maps.Copy(ours, held)
 		var all sync.WaitGroup
 		for range f.fanOut {
 			branch := relock.WithChildOwner(ctx)

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,9 +74,9 @@ func TestBranchEntersWhatItsAncestorsHold(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // renewals keep them all
 		synctest.Wait()
-		for i := len(held) - 1; i >= 0; i-- {
+		for _, h := range slices.Backward(held) {
 			rig.StillWaits(t, stranger)
-			rig.Must(t, held[i].Release())
+			rig.Must(t, h.Release())
 		}
 		rig.Must(t, rig.Returned(t, stranger))
 	})

@@ -28,18 +28,18 @@ func (n *node) make(t *testing.T) {
 	n.builds.Add(-1)
 }
 
-// build makes a node after what it needs, all of it at once. Two builds may need the same node.
-func build(ctx context.Context, client *relock.Client, n *node, make func(n *node)) error {
+// build compiles a node after what it needs, all of it at once. Two builds may need the same node.
+func build(ctx context.Context, client *relock.Client, n *node, compile func(n *node)) error {
 	return client.NewLock("nodes/"+n.name).Do(ctx, func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, part := range n.needs {
 			branch := relock.WithChildOwner(ctx)
-			group.Go(func() error { return build(branch, client, part, make) })
+			group.Go(func() error { return build(branch, client, part, compile) })
 		}
 		if err := group.Wait(); err != nil { // before the lock is unlocked: the branches rely on it
 			return err
 		}
-		make(n)
+		compile(n)
 		return nil
 	})
 }
