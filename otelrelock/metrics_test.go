@@ -223,7 +223,7 @@ func TestLossesAreToldAsNoneBeforeTheFirst(t *testing.T) {
 		rig.Must(t, err)
 		var want []string
 		for _, lock := range []string{"kind=plain mode=write name=b", "kind=plain mode=write name=c", "kind=rw mode=read name=a"} {
-			for _, reason := range []string{"data_lost", "fixed_lease", "forced", "max_hold", "other", "replicas", "unreachable"} {
+			for _, reason := range []string{"ancestor", "data_lost", "fixed_lease", "forced", "max_hold", "other", "replicas", "unreachable"} {
 				want = append(want, "error.type=lost "+lock+" reason="+reason+": 0")
 			}
 		}
