@@ -83,14 +83,15 @@ local function add_named(owner, nonce)
   end
 end
 
-local function drop_named(owner, nonce)
-  local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
+-- Takes an entry, with the space behind it, off such a list. The list is deleted with its last entry.
+local function drop_from(field, entry)
+  local list = redis.call('HGET', KEYS[1], field) or ''
   charge(list)
-  local from, to = string.find(list, nonce, 1, true)
-  if from and #list == to - from + 2 then
-    redis.call('HDEL', KEYS[1], 'v:' .. owner)
+  local from, to = string.find(list, entry, 1, true)
+  if from and #list == #entry then
+    redis.call('HDEL', KEYS[1], field)
   elseif from then
-    redis.call('HSET', KEYS[1], 'v:' .. owner, string.sub(list, 1, from - 1) .. string.sub(list, to + 2))
+    redis.call('HSET', KEYS[1], field, string.sub(list, 1, from - 1) .. string.sub(list, to + 1))
   end
 end
 
@@ -99,7 +100,7 @@ local function branch_entry(waiter)
   return text(waiter.ticket) .. '.' .. waiter.nonce .. ' '
 end
 
--- Inserts the entry before those with a larger ticket.
+-- Puts a waiter into the lists of its ancestors, before the entries with a larger ticket.
 local function add_branch(waiter)
   local names, entry = lineage(waiter.owner), branch_entry(waiter)
   for i = 2, #names do
@@ -119,16 +120,9 @@ local function add_branch(waiter)
 end
 
 local function drop_branch(waiter)
-  local names, entry = lineage(waiter.owner), branch_entry(waiter)
+  local names = lineage(waiter.owner)
   for i = 2, #names do
-    local list = redis.call('HGET', KEYS[1], 'u:' .. names[i]) or ''
-    charge(list)
-    local from, to = string.find(list, entry, 1, true)
-    if from and #list == #entry then
-      redis.call('HDEL', KEYS[1], 'u:' .. names[i])
-    elseif from then
-      redis.call('HSET', KEYS[1], 'u:' .. names[i], string.sub(list, 1, from - 1) .. string.sub(list, to + 1))
-    end
+    drop_from('u:' .. names[i], branch_entry(waiter))
   end
 end
 
@@ -153,7 +147,7 @@ local function drop_waiter(nonce, waiter)
   end
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   if waiter and waiter.named then
-    drop_named(waiter.owner, nonce)
+    drop_from('v:' .. waiter.owner, nonce .. ' ')
     drop_branch(waiter)
   end
 end
