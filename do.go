@@ -2,7 +2,6 @@ package relock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,22 +52,4 @@ func tryResult(err error) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// A syncLocker is a Lock as a sync.Locker.
-type syncLocker struct {
-	ctx  context.Context // sync.Locker leaves no other place for it
-	lock *Lock
-}
-
-func (s *syncLocker) Lock() {
-	if err := s.lock.Lock(s.ctx); err != nil {
-		panic(err)
-	}
-}
-
-func (s *syncLocker) Unlock() {
-	if err := s.lock.Unlock(); errors.Is(err, ErrNotHeld) {
-		panic(err)
-	}
 }
