@@ -76,8 +76,8 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 
 // Owner names the owner of all holds of the handle. Calls through the handle re-enter what that owner holds, by any
 // handle in any process. Goroutines that share such a handle do not exclude each other: for one flow of control
-// WithOwner is the better way. A context that names another owner gets ErrOwnerMismatch. id has 1 to 512 bytes of UTF-8
-// and must not begin with "~". With any other id every call on the handle returns ErrInvalidOption.
+// WithOwner is the better way. A context that names another owner gets ErrOwnerMismatch. id is as for WithOwner. With
+// any other id every call on the handle returns ErrInvalidOption.
 func Owner(id string) LockOption {
 	return lockOption(func(t *terms) error {
 		t.owner = id

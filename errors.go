@@ -92,7 +92,7 @@ func lostFor(why error) error {
 var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
 
 // errAncestor is why a branch loses what it had entered.
-var errAncestor = loss.Because(loss.Ancestor, "the hold of an ancestor, by which it was entered, has ended; unlock when all branches have")
+var errAncestor = loss.Because(loss.Ancestor, "the ancestor's hold through which this branch had entered has ended; an ancestor must unlock after its branches")
 
 // isFinal reports whether another try would get the same answer.
 func isFinal(err error) bool {

@@ -27,7 +27,7 @@
 //	replicas      too few replicas acknowledged the renewals
 //	data_lost     Redis no longer had the hold: it lost data, or the message of a ForceUnlock was missed
 //	forced        an operator ended the grant (ForceUnlock)
-//	ancestor      a branch (WithChildOwner) had entered by a hold of an ancestor, which has ended
+//	ancestor      a branch (WithChildOwner) had entered through a hold of an ancestor, and that has ended
 //	max_hold      MaxHold is over: the program asked for that
 //	fixed_lease   the lease of a hold with NoWatchdog has ended: the program asked for that
 //	closed        the client was closed

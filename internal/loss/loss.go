@@ -20,7 +20,7 @@ const (
 	Replicas    Reason = "replicas"    // too few replicas acknowledged the renewals
 	DataLost    Reason = "data_lost"   // Redis no longer had the hold
 	Forced      Reason = "forced"      // an operator ended the grant
-	Ancestor    Reason = "ancestor"    // a branch had entered by an ancestor's hold, which has ended
+	Ancestor    Reason = "ancestor"    // a branch had entered through an ancestor's hold, and that has ended
 	MaxHold     Reason = "max_hold"    // MaxHold ended the renewal
 	FixedLease  Reason = "fixed_lease" // NoWatchdog: nothing renewed the lease
 	Closed      Reason = "closed"      // the client was closed
