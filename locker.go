@@ -545,7 +545,7 @@ func (c *Client) loseAll() {
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
 func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) { return c.tracker.Go(fn) }
 
-// beside is spawn for what is quickly over where the client has been closed: then it runs on the caller's goroutine.
+// beside runs fn as spawn does, or on the goroutine of its caller if the client is closed. fn must be over quickly then.
 func (c *Client) beside(fn func()) {
 	if !c.spawn(func(context.Context) { fn() }) {
 		fn()
