@@ -18,7 +18,7 @@ var pure = []string{"internal/ledger", "internal/room", "internal/trust"}
 
 // harmless is what they may use of the standard library: nothing in it waits, starts
 // anything, or tells the time but package time, of which only durations are.
-var harmless = []string{"cmp", "container/list", "errors", "iter", "maps", "math", "slices", "strconv", "time"}
+var harmless = []string{"cmp", "container/list", "errors", "iter", "maps", "math", "slices", "strconv", "strings", "time"}
 
 // clocks are what package time has beside durations.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
