@@ -57,7 +57,7 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	}
 	t := l.first.terms
 	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
-		Taken: ErrNotAcquired, Closed: ErrClosed, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
+		Taken: ErrNotAcquired, Closed: ErrClosed, Silent: ErrUnavailable, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
 	}, Leaving: func() func() { return q.leaving.Begin(name) }}
 	return l
 }
@@ -225,15 +225,18 @@ func (l *QuorumLock) Unlock() error {
 	return lockError(l.name, h.majority.Release())
 }
 
-// Acquire is Lock, but returns the hold: it waits until the caller holds a majority or ctx ends. The caller must end
-// the hold with Release, also after a loss.
+// Acquire is Lock, but returns the hold: it waits until the caller holds a majority. If ctx ends first, the error is
+// ctx's. ErrDeadlock, ErrOwnerMismatch and ErrInvalidOption come at once. So does an error like ErrKind or ErrClosed,
+// if the other primaries are too few for a majority. A named owner gets ErrLost while it has a lost hold on this handle
+// that is not released. The caller must end the hold with Release, also after a loss.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold, which the caller must end with Release. If a majority said that the lock
-// is taken, the error is ErrNotAcquired. If too few primaries answered, it is another error. With a wait of zero or
-// less it makes one attempt.
+// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If a majority
+// answered and the lock was taken, the error is ErrNotAcquired. If too few primaries answered, it is another error,
+// such as ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle
+// must be released first. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryAcquire(ctx context.Context, wait time.Duration) (*QuorumHold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -300,7 +303,8 @@ func (l *QuorumLock) newest() (h *QuorumHold) {
 	return h
 }
 
-// acquire tries until the call holds a majority and no lost hold occupies the handle.
+// acquire tries until the call holds a majority and no lost hold occupies the handle. A new majority makes an older
+// one of another owner on this handle lost. The call then gives the new one back, and waits for that owner's Unlock.
 func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error) {
 	owner, said := l.caller(ctx)
 	if said != nil {

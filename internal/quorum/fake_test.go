@@ -59,7 +59,7 @@ func newPrimaries(counters ...int64) (all []*fakePrimary) {
 // lockOn returns a contender for the lock.
 func lockOn(all []*fakePrimary) *quorum.Lock {
 	l := &quorum.Lock{TTL: lease, Errors: quorum.Errors{
-		Taken: errTaken, Closed: errClosed, Unconfirmed: errUnconfirmed, Lost: errLost, NotHeld: errNotHeld,
+		Taken: errTaken, Closed: errClosed, Silent: errSilent, Unconfirmed: errUnconfirmed, Lost: errLost, NotHeld: errNotHeld,
 		Final: func(err error) bool { return errors.Is(err, errRefused) || errors.Is(err, errClosed) },
 	}}
 	for _, p := range all {

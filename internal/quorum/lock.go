@@ -44,6 +44,7 @@ type Hold interface {
 type Errors struct {
 	Taken       error // of a primary, and of a majority: another owner holds
 	Closed      error // of a primary: its client has been closed
+	Silent      error // of a call: primaries that a majority needs have not answered
 	Unconfirmed error // of a Release: the primary may not grant the lock to others yet
 	Lost        error // of a Majority that has been lost
 	NotHeld     error // of a Majority that has been released

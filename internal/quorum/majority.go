@@ -137,7 +137,7 @@ func (h *Majority) tally() error {
 	case answered >= need:
 		return h.lock.Errors.Taken
 	case last == nil:
-		last = errors.New("no reply in time")
+		last = fmt.Errorf("%w: no reply in time", h.lock.Errors.Silent)
 	}
 	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
 }
@@ -259,9 +259,9 @@ func (h *Majority) elect(ctx context.Context) error {
 	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: its context ended before a majority had the token", ErrFewAnswer)
+		return fmt.Errorf("%w: its context ended before a majority had the token: %w", ErrFewAnswer, h.lock.Errors.Silent)
 	case h.trust().IsZero():
-		return fmt.Errorf("%w: a majority was lost before it had the token", ErrFewAnswer)
+		return fmt.Errorf("%w: a majority was lost before it had the token: %w", ErrFewAnswer, h.lock.Errors.Silent)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -95,4 +96,35 @@ func TestQuorumCallUnderADoneContextSaysSoFirst(t *testing.T) {
 			return nil
 		}))
 	})
+}
+
+// Fails when an outage is told by an error that no caller can match.
+func TestQuorumWhosePrimariesAreSilentTellsAnOutage(t *testing.T) {
+	for silent := 2; silent <= 3; silent++ {
+		t.Run(fmt.Sprint(silent, " of 3"), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) { tellsAnOutage(t, x, silent) })
+		})
+	}
+}
+
+func tellsAnOutage(t *testing.T, x *rig.Lab, silent int) {
+	t.Helper()
+	q, links := newPrimaries(x, 3).process()
+	l := q.NewLock("a")
+	rig.Must(t, l.Lock(t.Context()))
+	rig.Must(t, l.Unlock())
+	for _, link := range links[:silent] {
+		link.Hole()
+	}
+	for _, wait := range []time.Duration{0, time.Second} {
+		_, err := l.TryLock(t.Context(), wait)
+		rig.WantIs(t, err, relock.ErrUnavailable)
+		_, err = l.TryAcquire(t.Context(), wait)
+		rig.WantIs(t, err, relock.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := l.Lock(ctx)
+	rig.WantIs(t, err, relock.ErrUnavailable)
+	rig.WantIs(t, err, context.DeadlineExceeded)
 }

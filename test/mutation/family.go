@@ -198,8 +198,13 @@ var familyRules = []Rule{
 		[]string{"TestQuorumCallOutlivesTheClientThatItQueuesWith"},
 	},
 	{
+		"primaries that do not answer are an outage", "internal/quorum Majority.tally",
+		`fmt.Errorf("%w: no reply in time", h.lock.Errors.Silent)`, `errors.New("no reply in time")`,
+		[]string{"TestQuorumWhosePrimariesAreSilentTellsAnOutage"},
+	},
+	{
 		"an attempt that is cut short as its token is made says so", "internal/quorum Majority.elect",
-		`return fmt.Errorf("%w: its context ended before a majority had the token", ErrFewAnswer)`, "return ctx.Err()",
+		`return fmt.Errorf("%w: its context ended before a majority had the token: %w", ErrFewAnswer, h.lock.Errors.Silent)`, "return ctx.Err()",
 		[]string{"TestAnAttemptThatEndsAsTheTokenIsMadeSaysSo"},
 	},
 	{
