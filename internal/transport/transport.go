@@ -260,12 +260,14 @@ func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map
 // sendAll sends the only batch here where nobody has to watch it, and others on
 // goroutines of their own.
 func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts map[string]*batch) {
-	if run, cancel, ok := t.unwatched(ctx, timeout); ok && len(parts) == 1 {
-		defer cancel()
-		for _, b := range parts {
-			t.send(run, b)
+	if len(parts) == 1 {
+		if run, cancel, ok := t.unwatched(ctx, timeout); ok {
+			defer cancel()
+			for _, b := range parts {
+				t.send(run, b)
+			}
+			return
 		}
-		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
