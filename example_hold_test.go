@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -104,6 +106,39 @@ func ExampleWithOwner() {
 	// depth 1 holds 1
 	// depth 2 holds 2
 	// depth 3 holds 3
+	// <nil>
+}
+
+// A workflow that fans out: each branch enters what the flow above it holds, and two branches
+// exclude each other.
+func ExampleWithChildOwner() {
+	client, end := newClient()
+	defer end()
+
+	needs := map[string][]string{"app": {"api", "web"}, "api": {"log"}, "web": {"log"}}
+	var inLog atomic.Int32 // branches that are in "log" at once
+	var build func(ctx context.Context, name string) error
+	build = func(ctx context.Context, name string) error {
+		return client.NewLock("nodes/"+name).Do(ctx, func(ctx context.Context) error {
+			errs := make([]error, len(needs[name]))
+			var branches sync.WaitGroup
+			for i, part := range needs[name] {
+				branch := relock.WithChildOwner(ctx)
+				branches.Go(func() { errs[i] = build(branch, part) })
+			}
+			branches.Wait() // under the lock: the branches rely on it
+			if name == "log" {
+				fmt.Println("in log:", inLog.Add(1))
+				defer inLog.Add(-1)
+			}
+			root := client.NewLock("nodes/app") // held by the root all the time: any branch enters it
+			return errors.Join(append(errs, root.Do(ctx, func(context.Context) error { return nil }))...)
+		})
+	}
+	fmt.Println(build(relock.WithNewOwner(context.Background()), "app"))
+	// Output:
+	// in log: 1
+	// in log: 1
 	// <nil>
 }
 
