@@ -85,7 +85,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // in the queue already
+		case got.Acquisition != nil: // in the queue already, or holding: then await returns at once
 			a, err = w.await(acquired(got.Acquisition))
 		default:
 			k.mu.Lock()
@@ -120,7 +120,7 @@ func (w *waiting) heldBy() (*acquisition, *Hold) {
 	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
 }
 
-// contend asks Redis for the lock, and waits in Redis' queue. With once it does not wait.
+// contend asks Redis for the lock, and waits in Redis' queue until it has an outcome. With once it does not wait.
 func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
 	mine := true
 	defer func() {

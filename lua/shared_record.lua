@@ -1,4 +1,5 @@
--- The records of a lock. They are read and written here only.
+-- The records of a lock, and what reads and writes them. The usual cases of acquire, release, usual, hold and raise
+-- have short ways of their own.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for

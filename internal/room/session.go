@@ -387,8 +387,9 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// until returns until when a hold of these terms is trusted. Renewals that were sent after last do not count for it,
-// unless last is zero.
+// until is the only place that says until when a hold of these terms is trusted: for as long as its session, and for a
+// TTL from the latest renewal. Renewals that were sent after last (the end of MaxHold, or the grant if there is no
+// watchdog) do not count, unless last is zero.
 func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
