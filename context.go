@@ -49,7 +49,8 @@ func WithNewOwner(ctx context.Context) context.Context {
 // unlock. An owner that holds re-enters at once, also while a branch is inside.
 //
 // If ctx has no owner, every call under the returned context is ErrInvalidOption. So is one under a name that is longer
-// than 512 bytes: each level adds 13. A QuorumLock and the locks of package redisson refuse such an owner.
+// than 512 bytes: each level adds 13. To a QuorumLock and the locks of package redisson every child owner is
+// ErrInvalidOption.
 func WithChildOwner(ctx context.Context) context.Context {
 	parent, named := OwnerFrom(ctx)
 	switch {
@@ -183,10 +184,10 @@ func ownAbove(ctx context.Context, l *Lock, owner string) bool {
 	return false
 }
 
-// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. If there are several,
-// it returns the innermost. If there is none, it returns nil and false. It is for code that runs under a lock and needs
-// its token, for example to write to a resource that compares tokens. The hold may have ended in the meantime: ask its
-// Err.
+// FromContext returns the hold of that name whose Do or Context made ctx, or an ancestor of ctx. Once, Election.Run and
+// a Multi make such contexts too, and a QuorumLock does not. If there are several, it returns the innermost, of any
+// client and kind. If there is none, it returns nil and false. It is for code that runs under a lock and needs its
+// token, for example to write to a resource that compares tokens. The hold may have ended in the meantime: ask its Err.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false

@@ -129,13 +129,13 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	return info.Holders[0], nil
 }
 
-// Observe yields the leader with a nil error, and then each change: a new leader or term, or ErrNotHeld if nobody
-// leads. It blocks between changes, and asks Redis every second, or every third of the TTL if that is shorter. It can
-// miss a term that begins and ends between two questions.
+// Observe yields the leader with a nil error, or ErrNotHeld if nobody leads, and then each change: a new leader or
+// term, or ErrNotHeld. It blocks between changes, and asks Redis every second, or every third of the TTL if that is
+// shorter. It can miss a term that begins and ends between two questions.
 //
 // An error of Redis is yielded once, until Redis answers again, and Observe goes on. An outage may be reported 15 s
-// late. After it Observe yields the state again, even if unchanged. The error of ctx, ErrClosed after Close, or a bad
-// name or option is yielded last and ends it. Shutdown alone does not.
+// late. After it Observe yields the state again, even if unchanged. The error of ctx, ErrClosed, or a bad name or
+// option is yielded last and ends it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none

@@ -170,7 +170,8 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// ended returns the error of a context that has ended, even if its timer is late.
+// ended returns the error of a context that has ended, or nil. A context's timer may be late: after the deadline,
+// ended waits for it briefly.
 func ended(ctx context.Context) error {
 	if !ending.Passed(ctx) {
 		return nil

@@ -19,8 +19,9 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire, TryAcquire and Resume return it. It ends with Release or
-// Detach, or is lost before that. A lost hold must be released too. The hold always knows by the clock whether it is
-// lost: see Err. Its methods may be called from any goroutine.
+// Detach, or is lost before that. A lost hold must be released too. Err tells by the clock when the lease has ended. A
+// loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
+// any goroutine.
 type Hold struct {
 	hold room.Hold // guarded by the keeper's mu, except for what never changes
 	lock *Lock
@@ -257,6 +258,7 @@ func (h *Hold) over() error {
 	return nil
 }
 
+// reads reports whether the hold is for reading now. A hold of a semaphore counts as one for reading.
 func (h *Hold) reads() bool {
 	k := h.keeper()
 	k.mu.Lock()

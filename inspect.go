@@ -36,7 +36,8 @@ type Holder struct {
 	Owner string
 	// Read reports that the owner holds a read/write lock for reading only. An owner that writes and reads is a writer.
 	Read bool
-	// Holds is how many holds of the lock the owner has, re-entries included, in all processes.
+	// Holds is how many holds of the lock the owner has, in all processes. It includes re-entries, except those that
+	// LocalReentry answered.
 	Holds int
 	// Token is the fencing token of the owner's grant. A hold that was passed on within a process may have a larger one.
 	Token int64

@@ -333,13 +333,16 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 }
 
 // Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms, under the same token.
-// It does not wait. A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume
-// returns ErrLost if the ticket was used, if its time is over, or if somebody removed the hold. A text that is not a
-// ticket is ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
+// A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume returns ErrLost if the
+// ticket was used, if its time is over, or if somebody removed the hold. A text that is not a ticket is
+// ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
+//
+// Resume does not wait for the lock, but it asks again while Redis does not answer: give ctx a deadline. If ctx ends
+// first, the error is ctx's and ErrUnavailable. The ticket may have been used: its hold is then released. After
+// ErrReplicas it is released too.
 //
 // From now on the hold is renewed again, unless its terms are NoWatchdog, and Release ends it. Its MaxHold begins
-// again. An anonymous hold keeps the name that was made for it. If ctx ends before Redis has answered, the ticket may
-// have been used: its hold is then released.
+// again. An anonymous hold keeps the name that was made for it.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)

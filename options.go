@@ -133,7 +133,8 @@ const (
 type Option interface{ apply(*config) error }
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock and its like. With Defaults it is for all
-// locks of a client. If one is nil or out of its bounds, every call on the handle returns ErrInvalidOption.
+// locks of a client. If one is nil or out of its bounds, every call on the handle returns ErrInvalidOption. With
+// Defaults, New returns it.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error
@@ -222,9 +223,10 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. An option that a handle sets itself replaces that of the
-// Defaults. New returns ErrInvalidOption if Owner, Weight or AtLeast is among them. One owner for a whole process would
-// switch exclusion off within it, and the others are not for every kind of lock.
+// Defaults sets options for every lock of the client. Several Defaults add up. An option that a handle sets itself
+// replaces that of the Defaults, but no option switches another off. New returns ErrInvalidOption if one is bad, or if
+// Owner, Weight or AtLeast is among them. One owner for a whole process would switch exclusion off within it, and the
+// others are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)

@@ -163,7 +163,8 @@ local function pack(w)
   return write_waiter(w.deadline, w.told, w.ticket, w.counts, w.identity)
 end
 
--- Puts a waiter into the queue, or back into it with the ticket that it has. known means that the hash has its record.
+-- Puts a waiter into the queue, under a new ticket if its ticket is 0. A ticket that it has may have been another
+-- waiter's before. known means that the hash has its record.
 local function insert_waiter(waiter, known)
   local nonce, new = waiter.nonce, waiter.ticket == 0
   if new then

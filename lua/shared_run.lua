@@ -6,8 +6,8 @@
 -- The most waiters in a run.
 local longest_run = 15
 
--- Returns the nonces of the client's run, each after a space. packed is the record of the first waiter in the queue,
--- which may be another client's.
+-- Returns the nonces of the client's run, each after a space, or ''. packed is the record of the first waiter in the
+-- queue, which may be another client's. A waiter after whose hold the name must rest ends the run.
 local function run_of(client, packed)
   local run, first = '', 1
   local nonces, entries = nil, { packed }

@@ -425,8 +425,9 @@ local function move(s, identity, op, deadline)
   end
 end
 
--- Removes a session that holds. If it was signalled, it owes the signal to another waiter, unless forget_condition was
--- called before. Grants the lock to nobody: settle does that.
+-- Removes a session, even one past its deadline. Its grant ends with its last session, and excludes nobody once none of
+-- them writes. If the session was signalled, it owes the signal to another waiter, unless forget_condition was called
+-- before. Grants the lock to nobody: settle does that.
 local function drop(s)
   owe(s.nonce)
   forget_signaller(s.nonce)

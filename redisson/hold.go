@@ -13,8 +13,8 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
-// before that. A lost hold must be released too. The hold always knows by the clock whether it is lost: see Err. Its
-// methods may be called from any goroutine.
+// before that. A lost hold must be released too. Err tells by the clock when the lease has ended. A loss in Redis,
+// for example by ForceUnlock, is noticed at the next renewal. The methods may be called from any goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock

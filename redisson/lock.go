@@ -131,8 +131,8 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
-// returns nil without one. A later hold has another channel.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
+// of Acquire and Do count too. It returns nil without one. A later hold has another channel.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()

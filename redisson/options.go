@@ -14,7 +14,8 @@ import (
 type Option func(*config) error
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
-// locks of a client. If one is nil or out of its bounds, every call on the handle returns relock.ErrInvalidOption.
+// locks of a client. If one is nil or out of its bounds, every call on the handle returns relock.ErrInvalidOption. With
+// Defaults, New returns it.
 type LockOption func(*terms) error
 
 type config struct {
@@ -165,8 +166,8 @@ func Fenced() LockOption {
 
 // Owner names the owner of all holds of the handle. Calls through it re-enter what the same owner holds in this client,
 // but not what it holds in another one. Goroutines that share such a handle do not exclude each other: relock.WithOwner
-// is usually the better way. id has 1 to 512 bytes of UTF-8. With any other id every call on the handle returns
-// ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
+// is usually the better way. id has 1 to 512 bytes of UTF-8 without "~.". With any other id every call on the handle
+// returns ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id

@@ -15,8 +15,8 @@ const (
 )
 
 // AssertFree fails the test, which goes on, unless nobody holds the name and nobody waits for it. It shows that the
-// code under test has unlocked everything. Outside of a bubble it waits for that for up to a second. A name that rests
-// after a relock.AtLeast counts as free.
+// code under test has unlocked everything, if its clients have the default KeyPrefix. Outside of a bubble it waits for
+// that for up to a second. A name that rests after a relock.AtLeast counts as free.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -25,8 +25,8 @@ func (s *Server) AssertFree(name string) {
 	}
 }
 
-// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client. Outside of a bubble it waits
-// for that for up to a second.
+// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client with the default KeyPrefix.
+// Outside of a bubble it waits for that for up to a second.
 func (s *Server) AssertHeld(name string) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {

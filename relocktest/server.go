@@ -50,7 +50,8 @@ func New(t testing.TB) *Server {
 }
 
 // Client returns a new client of the Server, as another process would have, with a network of its own. It is closed
-// when the test ends. A bad option fails the test.
+// when the test ends. A bad option fails the test and ends it. Hold, Lose and the assertions do not see the locks of a
+// client with another relock.KeyPrefix.
 func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	rdb, link := s.dial()

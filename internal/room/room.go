@@ -230,7 +230,7 @@ func (r *Room) Leave(p *Follower, at *Step) {
 	}
 }
 
-// unclaim lets the next call of the flow carry the claim.
+// unclaim frees the claim of a flow that has nobody in line. The next call carries it, unless it can join a session.
 func (r *Room) unclaim(of Flow) {
 	if of == (Flow{}) {
 		r.claimed = false
