@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // Errors that callers can tell apart with errors.Is. What a call returns says
@@ -58,7 +59,8 @@ var (
 	// another process, or if a branch and an ancestor of it hold the lock together.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
-	// semaphore. The call does not wait. The kind can change when the name has no holders and no waiters.
+	// semaphore; or by clients of a release that stores locks in another layout. The call does not wait. The kind can
+	// change when the name has no holders and no waiters.
 	ErrKind = errors.New("name in use as another kind of lock")
 	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
 	// caller in the interval runs fn again. Once returns that error, with ran true.
@@ -125,6 +127,9 @@ func (lostError) Unwrap() error { return ErrNotHeld }
 type requestError struct{ err error }
 
 func (e *requestError) Error() string {
+	if stored, is := transport.OtherLayout(e.err); is {
+		return ErrKind.Error() + ": " + otherLayout(stored)
+	}
 	text := "redis could not be asked: " + e.err.Error()
 	if transport.ReadOnly(e.err) {
 		text += "; a replica, or an endpoint for reading, takes no locks: connect to the primary"
@@ -132,7 +137,13 @@ func (e *requestError) Error() string {
 	return text
 }
 
-func (e *requestError) Unwrap() error { return e.err }
+// Unwrap makes the refusal of a lock in another layout an ErrKind.
+func (e *requestError) Unwrap() []error {
+	if _, is := transport.OtherLayout(e.err); is {
+		return []error{ErrKind, e.err}
+	}
+	return []error{e.err}
+}
 
 // Is says that every failure is an ErrUnavailable, except a lasting refusal by Redis and a closed go-redis client.
 func (e *requestError) Is(target error) bool {
@@ -141,6 +152,13 @@ func (e *requestError) Is(target error) bool {
 	}
 	outcome := transport.Classify(e.err)
 	return outcome != transport.Refused && outcome != transport.Closed
+}
+
+// otherLayout says in which layout others use a name. stored is the kind that Redis keeps.
+func otherLayout(stored string) string {
+	_, layout := wire.StoredKind(stored)
+	return fmt.Sprintf("it is in use in layout %s of keys and messages, and this client uses layout %s; "+
+		"it is free for this client when the others have released it, or are gone for longer than TTL and TokenKeep", layout, wire.Layout)
 }
 
 // errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.

@@ -560,7 +560,10 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	case room.Busy:
 		return ErrNotAcquired
 	case room.OfKind:
-		return fmt.Errorf("%w: its kind is %q until it has no holders and waiters, and this call asks for %q; use one kind for a name", ErrKind, said.Kind, w.keeper.kind)
+		if kind, layout := wire.StoredKind(said.Kind); layout == wire.Layout {
+			return fmt.Errorf("%w: its kind is %q until it has no holders and waiters, and this call asks for %q; use one kind for a name", ErrKind, kind, w.keeper.kind)
+		}
+		return fmt.Errorf("%w: %s", ErrKind, otherLayout(said.Kind))
 	case room.Upgrade:
 		return fmt.Errorf("%w: owner %q reads; unlock its read hold first, or lock for writing from the start", ErrUpgrade, a.owner())
 	}

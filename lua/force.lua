@@ -66,7 +66,7 @@ if alone and alone.owner == owner and alone.low == token and alone.deadline > no
   removed = 1
   drop(alone)
   tell(alone.client, 'lost ' .. alone.nonce)
-  if state.kind == 'fair' and alone.block > 1 then
+  if state.kind == fair and alone.block > 1 then
     drop_run(alone.client)
   end
 elseif grant and grant.low == token then

@@ -67,7 +67,7 @@ if front[1] then
       gone[#gone + 1], gone[#gone + 2] = 'crowd', 'unseen'
     end
     redis.call('HDEL', KEYS[1], unpack(gone))
-    local run = entries[4] == 'fair' and high > low and following and run_of(client, entries[2]) or ''
+    local run = entries[4] == fair and high > low and following and run_of(client, entries[2]) or ''
     redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. run)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', ends, 'o:' .. owner, write_counts(op, '1', '0', ttl, text(high - low + 1)),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and text(queued) or last)

@@ -8,7 +8,7 @@
 --             must rest after the hold, the TTL of a request is followed by '+MS', for MS from the grant, or '%MS',
 --             until the next multiple of MS
 -- The hash has these fields. A lock that one session holds has only the first five, and a free one only the first two:
---   kind, token  the lock's kind, the largest token issued
+--   kind, token  the lock's kind with its layout, as in 'plain.1'; the largest token issued
 --   holder       the identity of the session that holds alone
 --   o:OWNER      its counts; it has the last BLOCK tokens up to token
 --   until        its deadline; without the field it is TTL after token, which is the time of its grant
@@ -43,6 +43,18 @@
 -- One more field is removed together with crowd, but crowd does not announce it:
 --   unseen       until when PUBSUB does not tell who is subscribed, because a waiter that hears was not seen
 -- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
+--
+-- The layout of all this and of the messages has a number, which lua.go has as well. In every layout
+-- kind ends in it, and a hash that has neither holder nor crowd is that of a lock nobody holds or waits for.
+local layout = '.1'
+local fair = 'fair' .. layout
+
+-- Returns the error reply for a lock that is in use in another layout, whose records mean something else.
+local function other_layout(fields)
+  if fields[4] and (fields[1] or fields[2]) and string.sub(fields[4], -#layout) ~= layout then
+    return { err = 'LAYOUT ' .. fields[4] }
+  end
+end
 
 local function identity_parts(identity)
   local nonce, client, weight, permits, owner = string.match(identity, '^(%S+) (%S+) (%d*)/?(%d*) ?o:(.*)$')

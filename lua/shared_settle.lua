@@ -68,7 +68,7 @@ end
 
 -- Returns the run behind a waiter that is granted the lock, as its message names it.
 local function run_behind(waiter)
-  if state.kind ~= 'fair' or waiter.named or waiter.high == waiter.low then
+  if state.kind ~= fair or waiter.named or waiter.high == waiter.low then
     return ''
   end
   local _, packed = head()

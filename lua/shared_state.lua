@@ -14,8 +14,9 @@ end
 -- Reads the state. Returns an error reply if KEYS[1] is not a lock of ours, before anything is written: Redis does not
 -- undo what a script wrote before a command that fails.
 local function open()
-  if fields.err then
-    return fields
+  local refused = fields.err and fields or other_layout(fields)
+  if refused then
+    return refused
   end
   state.crowd, state.token, state.kind = fields[2], tonumber(fields[3] or 0), fields[4]
   state.queued = tonumber(string.match(fields[2] or '0', '^%d+'))

@@ -5,12 +5,13 @@
 -- ARGV[2] size most entries of a page
 -- RETURNS now in microseconds, the last ticket of this page (0: it is the last page),
 --   and four values for each live waiter: owner, mode, ticket, client
-local fields = redis.pcall('HMGET', KEYS[1], 'kind')
-if fields.err then
-  return fields
-end
+local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record
+local refused = fields.err and fields or other_layout(fields)
+if refused then
+  return refused
+end
 local size = tonumber(ARGV[2])
 local page = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, size)
 local reply = { micros, #page == 2 * size and tonumber(page[#page]) or 0 }

@@ -41,7 +41,7 @@ func (r Raw) Request(kind, nonce, owner, mode string, ttl time.Duration, op, blo
 		counts = " 0 1 "
 	}
 	return []any{
-		kind, time.Now().Add(10 * time.Second).UnixMicro(), "600000 0 " + key.Inbox("relock", ""),
+		StoredKind(kind), time.Now().Add(10 * time.Second).UnixMicro(), "600000 0 " + key.Inbox("relock", ""),
 		r.Identity(nonce, owner), "o:" + owner, fmt.Sprint(op, counts, ttl.Milliseconds(), " "), block, ttl.Milliseconds() + 600_000, place,
 	}
 }
@@ -77,3 +77,6 @@ func (x *Lab) Listen(a *Actor) (heard func() []string) {
 		return all
 	}
 }
+
+// StoredKind returns a kind as clients say it to the scripts, and as Redis keeps it.
+func StoredKind(kind string) string { return kind + "." + lua.Layout }

@@ -91,6 +91,17 @@ func TryAgain(err error) bool { return says(err, "TRYAGAIN") }
 // ReadOnly reports whether a server refused to write because it is a replica.
 func ReadOnly(err error) bool { return says(err, "READONLY") }
 
+// OtherLayout returns what Redis keeps as the kind of a lock, if a script refused the lock because clients of
+// another layout use it.
+func OtherLayout(err error) (stored string, is bool) {
+	if !says(err, "LAYOUT") {
+		return "", false
+	}
+	var answer redis.Error
+	errors.As(err, &answer)
+	return strings.CutPrefix(inner(answer.Error()), "LAYOUT ")
+}
+
 // hinted adds to the error of a call what may be the matter with a server that has not answered
 // any call: one that takes TLS only says nothing to a client without it, or hangs up.
 func (t *Transport) hinted(err error) error {

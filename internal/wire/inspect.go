@@ -99,7 +99,9 @@ type Holder struct {
 // DecodeInfo reads the answer to Info.
 func DecodeInfo(raw []any) (info InfoReply, err error) {
 	cur := scriptInfo.Read(raw)
-	info = InfoReply{Now: serverTime(cur), Kind: cur.Str("kind"), Waiters: int(cur.Within("waiters", 0, math.MaxInt32))}
+	info.Now = serverTime(cur)
+	info.Kind, _ = StoredKind(cur.Str("kind"))
+	info.Waiters = int(cur.Within("waiters", 0, math.MaxInt32))
 	info.Next = cur.Within("next", 0, maxCount)
 	info.Resting = millis(cur.Within("resting", 0, maxLease))
 	for cur.More() {

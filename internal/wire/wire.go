@@ -5,6 +5,7 @@ package wire
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/internal/room"
@@ -13,7 +14,21 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
-// The kinds of lock, as they are stored in the lock's hash.
+// Layout is the number of the layout of keys and messages. layoutMark is how it stands behind a kind.
+const (
+	Layout     = lua.Layout
+	layoutMark = "." + Layout
+)
+
+// StoredKind returns the kind in a text that Redis keeps, and its layout. Before layouts had numbers it was "0".
+func StoredKind(text string) (kind, layout string) {
+	if kind, layout, ok := strings.Cut(text, "."); ok {
+		return kind, layout
+	}
+	return text, "0"
+}
+
+// The kinds of lock. The lock's hash has them with the layout behind.
 const (
 	KindPlain     = "plain"
 	KindFair      = "fair"
@@ -161,17 +176,22 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 	return whole, whole[len(whole)-len("o:")-len(owner):]
 }
 
-// kindArg returns a constant for most kinds, because a constant needs no allocation to become an argument.
+// kindArg returns the kind as Redis keeps it. It returns constants, because a constant needs no allocation to become
+// an argument.
 func kindArg(kind string) any {
 	switch kind {
 	case KindPlain:
-		return KindPlain
+		return KindPlain + layoutMark
 	case KindFair:
-		return KindFair
+		return KindFair + layoutMark
+	case KindRW:
+		return KindRW + layoutMark
+	case KindFairRW:
+		return KindFairRW + layoutMark
 	case KindSemaphore:
-		return KindSemaphore
+		return KindSemaphore + layoutMark
 	}
-	return kind
+	return kind + layoutMark
 }
 
 // A Session names a session in a call.

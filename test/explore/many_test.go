@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/relock-go/relock/internal/rig"
 )
 
 // many sessions are more than one script takes at a time, twice over.
@@ -38,7 +40,7 @@ func (r manyRun) takeFor(i int, owner, mode string, ttl int64) (code, low int64)
 	r.t.Helper()
 	request := modelRequest{ttl: ttl, block: 1}
 	counts := map[string]string{"w": "1 1 0 ", "r": "1 0 1 "}[mode]
-	reply := taken(r.eval("acquire", 2, "rw", r.micros+10_000_000, "600000 0 "+modelPrefix,
+	reply := taken(r.eval("acquire", 2, rig.StoredKind("rw"), r.micros+10_000_000, "600000 0 "+modelPrefix,
 		modelIdentity(modelClient(0), manyNonce(i), owner), "o:"+owner, fmt.Sprint(counts, request.ttl, " "), 1, ttl+600_000, -1), []modelRequest{request})
 	return reply[2].(int64), number(fmt.Sprint(reply[3]))
 }

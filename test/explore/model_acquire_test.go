@@ -3,6 +3,8 @@ package explore_test
 import (
 	"slices"
 	"sort"
+
+	"github.com/relock-go/relock/internal/rig"
 )
 
 type modelAnswer struct {
@@ -21,7 +23,7 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo int, queue
 	if m.kind != "" && m.kind != kind {
 		live := slices.ContainsFunc(m.queue, func(q *storedWaiter) bool { return q.expiry > m.now })
 		if m.blocked() > 0 || live {
-			return []any{m.now, int64(0), int64(-3), m.kind}
+			return []any{m.now, int64(0), int64(-3), rig.StoredKind(m.kind)}
 		}
 	}
 	m.dropExpired()

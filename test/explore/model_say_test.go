@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/relock-go/relock/internal/rig"
 )
 
 // draws takes the next part of the number that a step is made of, which is below its argument.
@@ -67,7 +69,7 @@ func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []
 		requests = append(requests, r.place(r.actor(other), n))
 	}
 	notAfter := r.micros + 1000*[]int64{10_000, 60_000, 10_000, 10_000, 10_000, 10_000, 0, 60_001}[n(8)]
-	args := []any{a.kind, notAfter, fmt.Sprint(600_000, " ", echo, " ", modelPrefix)}
+	args := []any{rig.StoredKind(a.kind), notAfter, fmt.Sprint(600_000, " ", echo, " ", modelPrefix)}
 	for _, q := range requests {
 		counts := " 1 0 "
 		if q.mode != "w" {

@@ -10,6 +10,7 @@ import (
 	mini "github.com/alicebob/miniredis/v2"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/rig"
 )
 
 // A stored lock is what Redis keeps of one name, decoded. This file alone knows
@@ -71,7 +72,7 @@ func number(text string) int64 {
 func decodeLock(hash map[string]string, members map[string]float64) stored {
 	queued, _, _ := strings.Cut(hash["crowd"], " ")
 	s := stored{
-		exists: len(hash) > 0, kind: hash["kind"], token: number(hash["token"]), queued: number(queued),
+		exists: len(hash) > 0, kind: strings.TrimSuffix(hash["kind"], rig.StoredKind("")), token: number(hash["token"]), queued: number(queued),
 		grants: map[string]storedGrant{},
 	}
 	until, rester, _ := strings.Cut(hash["rests"], " ")

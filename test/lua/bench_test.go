@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/lua"
 )
@@ -154,7 +155,7 @@ func (p party) asks(rng *rand.Rand, now time.Time, kind string, reads bool) []an
 	}
 	notAfter := now.UnixMicro() + int64(rng.IntN(10_000)-500)*1000*int64(1+rng.IntN(15)/14*6)
 	return []any{
-		kind, notAfter, fmt.Sprint(benchKeep, " ", rng.IntN(5)/4, " inbox:"),
+		rig.StoredKind(kind), notAfter, fmt.Sprint(benchKeep, " ", rng.IntN(5)/4, " inbox:"),
 		p.identity(), p.field(), fmt.Sprint(op, holds, ttl, " "), 1 + 32*rng.IntN(2), ttl + benchKeep, max(rng.IntN(9)-7, -1) * rng.IntN(2),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/lua"
 )
@@ -70,7 +71,7 @@ func (who cost) identity() string { return who.nonce() + " " + costClient + " " 
 
 func (who cost) asks(mode string) []any {
 	return []any{
-		"rw", time.Now().UnixMicro() + 10_000_000, "600000 0 relock:inbox:",
+		rig.StoredKind("rw"), time.Now().UnixMicro() + 10_000_000, "600000 0 relock:inbox:",
 		who.identity(), who.field(), "1" + mode + "30000 ", 1, 630_000, 0,
 	}
 }

@@ -19,11 +19,11 @@ func TestCallsMadeTogetherStoreNothingThatLivesForEver(t *testing.T) {
 	admin := srv.Client(t)
 	rig.Must(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-pexpire").Err())
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "app", "secret" })
-	rig.Must(t, admin.HSet(t.Context(), "{old}", "token", "1000", "kind", "plain").Err())
+	rig.Must(t, admin.HSet(t.Context(), "{old}", "token", "1000", "kind", rig.StoredKind("plain")).Err())
 	rig.Must(t, admin.PExpire(t.Context(), "{old}", time.Hour).Err())
 	source := script.MustLoad(lua.FS, "usual").Source
 	for _, name := range []string{"{new}", "{old}"} {
-		reply, err := rdb.Eval(t.Context(), source, []string{name}, 0, "plain", 33, 900_000,
+		reply, err := rdb.Eval(t.Context(), source, []string{name}, 0, rig.StoredKind("plain"), 33, 900_000,
 			time.Now().Add(10*time.Second).UnixMicro(), "nonce client o:me", "o:me", "1 1 0 300 ").Slice()
 		if err != nil || len(reply) != 1 || reply[0] != int64(0) {
 			t.Errorf("%s: answered %v, %v; want 0, which leaves it to its own script", name, reply, err)

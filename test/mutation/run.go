@@ -4,7 +4,7 @@ package mutation
 var runRules = []Rule{
 	{
 		"run: a grant of a fair lock names who is next and of the same client", "lua/release.lua",
-		"entries[4] == 'fair' and high > low and following and run_of(client, entries[2]) or ''", "''",
+		"entries[4] == fair and high > low and following and run_of(client, entries[2]) or ''", "''",
 		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext"},
 	},
 	{

@@ -4,6 +4,51 @@ package mutation
 // look for: what keys live for, what comes first in a script, and which records agree.
 var wireRules = []Rule{
 	{
+		"a lock in another layout is refused", "lua/shared_record.lua",
+		"string.sub(fields[4], -#layout) ~= layout", "false",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall", "TestWhoHeldOrWaitedBeforeAnotherLayoutChangesNothing"},
+	},
+	{
+		"a lock that is waited for in another layout is refused", "lua/shared_record.lua",
+		"(fields[1] or fields[2])", "fields[1]",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
+	},
+	{
+		"a name that is free in another layout is taken", "lua/shared_record.lua",
+		"(fields[1] or fields[2])", "true",
+		[]string{"TestANameThatIsFreeInAnotherLayoutIsTaken", "TestBuildsOfTwoLayoutsNeverHoldOneNameTogether"},
+	},
+	{
+		"no script but a reader's works on a lock in another layout", "lua/shared_state.lua",
+		"fields.err and fields or other_layout(fields)", "fields.err and fields",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall", "TestWhoHeldOrWaitedBeforeAnotherLayoutChangesNothing"},
+	},
+	{
+		"waiters are not read in another layout", "lua/waiters.lua",
+		"fields.err and fields or other_layout(fields)", "fields.err and fields",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
+	},
+	{
+		"waiters on a condition are not read in another layout", "lua/awaiting.lua",
+		"fields.err and fields or other_layout(fields)", "fields.err and fields",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
+	},
+	{
+		"the layout is part of the stored kind", "internal/wire kindArg",
+		"return KindPlain + layoutMark", "return KindPlain",
+		[]string{"TestANameThatIsFreeInAnotherLayoutIsTaken"},
+	},
+	{
+		"the refusal of another layout is an ErrKind", ". requestError.Unwrap",
+		"return []error{ErrKind, e.err}", "return []error{e.err}",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall", "TestBuildsOfTwoLayoutsNeverHoldOneNameTogether"},
+	},
+	{
+		"a queue left in another layout is told as such", ". waiting.refused",
+		"layout == wire.Layout", "layout != \"\"",
+		[]string{"TestAQueueLeftInAnotherLayoutIsRefusedToo"},
+	},
+	{
 		"a token has digits of its owner", "internal/wire Token",
 		"int64(digits.Sum32()%owners)", "0",
 		[]string{"TestTokensOfTwoPrimariesDifferThoughTheirInstantsMeet"},

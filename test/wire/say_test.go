@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/rig"
 )
 
 // say is one statement of a client. Who speaks is a letter: it names the client, the
@@ -82,7 +83,7 @@ func (w *parley) phrase(s say) (keys []string, args []any) {
 	}
 	switch s.script {
 	case "acquire":
-		args = []any{w.kind, time.Now().Add(20 * time.Second).UnixMicro(), fmt.Sprint(keep, " ", bit(s.echo), " ", inbox)}
+		args = []any{rig.StoredKind(w.kind), time.Now().Add(20 * time.Second).UnixMicro(), fmt.Sprint(keep, " ", bit(s.echo), " ", inbox)}
 		args = append(args, s.asks(ttl, keep)...)
 		if s.beside != "" {
 			s.who, s.owner, s.block = s.beside, "", 1
