@@ -19,7 +19,7 @@ LANES ?= 2
 ifeq ($(LANES),1)
 .NOTPARALLEL:
 endif
-.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants long way sleeps servers matrix interop browser man dist release-check record
+.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants layout long way sleeps servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
@@ -129,6 +129,10 @@ interop: ## share locks with a real Redisson, in each of the versions REDISSON
 browser: ## look at the dashboard with a headless Chromium, and make docs/dashboard.png
 	cd relockweb/browser && RELOCK_BROWSER=1 RELOCK_SCREENSHOT=$(if $(RUN),,$(CURDIR)/docs/dashboard.png) go test -count=1 -timeout 5m -v $(if $(RUN),-run '$(RUN)') .
 
+# After a merge of changed scripts too: it writes what the merged sources make. RELEASED=v1.0.0 closes the layout.
+layout: ## write the sums of the scripts and the vectors, when a script has changed on purpose
+	RELOCK_TEST_REQUIRE=1 RELOCK_LAYOUT=write RELOCK_RELEASED=$(RELEASED) go test -count=1 -run '^TestAChangedScriptNeedsANewLayout$$' ./test/layout
+
 man: ## write docs/relock.1, the man page of the command
 	go run ./cmd/relock man > docs/relock.1.new && mv docs/relock.1.new docs/relock.1
 
@@ -147,11 +151,13 @@ record: ## make docs/demo.txt of what the demo prints
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
 # gcc: the race detector is linked with cgo, and Spin writes its checker in C.
+# python3: test/layout has a client in it.
 # postgres, mariadbd: test/fence starts its own; mariadb-server-core starts no service.
-deps: ## install redis-server, spin, the databases and a C compiler where they are missing
+deps: ## install redis-server, spin, python3, the databases and a C compiler where they are missing
 	@missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
 	command -v spin >/dev/null || missing="$$missing spin"; \
+	command -v python3 >/dev/null || missing="$$missing python3"; \
 	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	{ command -v mariadbd || ls /usr/sbin/mariadbd; } >/dev/null 2>&1 || missing="$$missing mariadb-server-core"; \
 	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
@@ -208,7 +214,7 @@ race modules search alone quick: export RELOCK_TEST_REQUIRE := 1
 race modules alone: export GORACE ?= atexit_sleep_ms=50
 
 # What make test leaves to make check: packages that take minutes, and the modules beside the library.
-SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
+SLOW := ./docs/model ./test/cost ./test/deploy ./test/explore ./test/layout ./test/mutation ./test/real ./test/schedules ./test/transport ./cmd/relock ./redisson/interop
 # Of the tests with processes and real servers make test runs these: exclusion, order, loss, tokens, wake-up, help.
 TELLING := EachCommandHasHelpAndUsage|ProcessesExcludeEachOther|FairGrantsInOrderOfArrivalOverProcesses|HolderBehindAPartitionKnowsBeforeAnybodyElseHolds|WaiterHoldsSoonAfterTheLeaseOfAKilledHolder|ReadersAndWritersOfProcessesNeverMeet|UnlockHandsTheLockToTheLongestWaiter|FirstQuestionAfterAPauseSaysLost
 quick: ## the tests of `make test`, without the race detector
