@@ -18,7 +18,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {21, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {21035, 200},
+	"lines of production Go":                  {21050, 200},
 	"lines of Lua":                            {2779, 25},
 	"lines of internal/transport":             {3920, 40},
 	"words in docs/words.md":                  {49, 0},
