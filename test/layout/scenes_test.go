@@ -79,8 +79,16 @@ func record(t *testing.T) (all []vector) {
 		name string
 		play func(s *scene, a, b *wire.Encoder, keys key.Keys)
 	}{
-		{"plain", plainScene}, {"late", lateScene}, {"owner", ownerScene}, {"fair", fairScene}, {"readers", readersScene},
-		{"semaphore", semaphoreScene}, {"rest", restScene}, {"condition", conditionScene}, {"ticket", ticketScene}, {"client", clientScene},
+		{"plain", plainScene},
+		{"late", lateScene},
+		{"owner", ownerScene},
+		{"fair", fairScene},
+		{"readers", readersScene},
+		{"semaphore", semaphoreScene},
+		{"rest", restScene},
+		{"condition", conditionScene},
+		{"ticket", ticketScene},
+		{"client", clientScene},
 	} {
 		s := &scene{b: b, name: one.name, now: sceneBegan, stored: map[string]state{}, all: &all}
 		one.play(s, wire.NewEncoder(sceneClients[0], sceneInbox, sceneTTL, sceneKeep), wire.NewEncoder(sceneClients[1], sceneInbox, sceneTTL, sceneKeep), keys)
