@@ -280,7 +280,11 @@ func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 // statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
 // trust does not grow. The caller runs todo after its own work: it calls hooks.
 func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, todo []func(), err error) {
-	reply, err := wire.DecodeHold(raw)
+	decode := wire.DecodeHold
+	if st.Said.Opens {
+		decode = wire.DecodeDowngrade
+	}
+	reply, err := decode(raw)
 	if err != nil {
 		return false, nil, err
 	}

@@ -38,6 +38,14 @@ type Term struct {
 	// Token is the fencing token of the term. It is larger than that of every earlier term of the election, so a
 	// resource that compares tokens can refuse a late leader.
 	Token int64
+
+	hold *Hold
+}
+
+// Wanted returns a channel that is closed when another candidate waits to lead, as Hold.Wanted says. A leader that is
+// about to stop, as in a rolling deployment, can give up its term then: lead returns.
+func (t Term) Wanted() <-chan struct{} {
+	return t.hold.Wanted()
 }
 
 // Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or when the hold is
@@ -85,7 +93,7 @@ func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Con
 		})
 		lost, err = errors.Is(end, ErrLost), ending.Join(err, end)
 	}()
-	return false, lead(h.Context(ctx), Term{Token: h.Token()})
+	return false, lead(h.Context(ctx), Term{Token: h.Token(), hold: h})
 }
 
 func (e *Election) change(f func([]*Hold) []*Hold) {

@@ -223,3 +223,80 @@ func ExampleLock_ForceUnlock() {
 	// false <nil>
 	// lost
 }
+
+// An upload in parts gives way as soon as another process waits for the bucket. It goes on
+// where it stopped when it has the lock again.
+func ExampleHold_Wanted() {
+	client, end := newClient()
+	defer end()
+	bucket := client.NewLock("bucket")
+	ctx := context.Background()
+
+	sent, asked, waits := 0, false, make(chan error, 1)
+	upload := func(parts int) error {
+		hold, err := bucket.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		for wanted := hold.Wanted(); sent < parts; sent++ {
+			if sent == 2 && !asked {
+				asked = true
+				go func() { waits <- client.NewLock("bucket").Do(ctx, urgent) }()
+				<-wanted
+			}
+			select {
+			case <-wanted:
+				fmt.Println("gives way after part", sent)
+				return hold.Release()
+			default: // upload one part, with hold.Token()
+			}
+		}
+		return hold.Release()
+	}
+	fmt.Println("first try:", errorIs(upload(5)))
+	fmt.Println("the other:", errorIs(<-waits))
+	fmt.Println("goes on:", errorIs(upload(5)), sent)
+	// Output:
+	// gives way after part 2
+	// first try: none
+	// the other: none
+	// goes on: none 5
+}
+
+func urgent(context.Context) error { return nil }
+
+// In a rolling deployment the new process campaigns while the old one leads. The old one
+// gives up its term between two pieces of work, and the new one leads at once.
+func ExampleTerm_Wanted() {
+	client, end := newClient()
+	defer end()
+	ctx := context.Background()
+
+	leads := make(chan struct{})
+	old := make(chan error, 1)
+	go func() {
+		old <- client.NewElection("compactor").Run(ctx, func(ctx context.Context, term relock.Term) error {
+			close(leads)
+			for {
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-term.Wanted():
+					fmt.Println("the old process gives up its term")
+					return nil
+				}
+			}
+		})
+	}()
+	<-leads
+	done := errors.New("done")
+	err := client.NewElection("compactor").Run(ctx, func(context.Context, relock.Term) error {
+		fmt.Println("the new process leads")
+		return done
+	})
+	fmt.Println(errors.Is(err, done), <-old)
+	// Output:
+	// the old process gives up its term
+	// the new process leads
+	// true <nil>
+}

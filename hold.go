@@ -44,6 +44,9 @@ type extras struct {
 	detached bool                      // a ticket has the hold, so that Do has nothing to release
 	moved    *Lock                     // the reading side that Downgrade moved the hold to
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
+	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
+	urged    []func()                  // called when others wait
+	deafen   func()                    // ends the listening for that; nil: nothing to end
 	contexts map[*holdContext]struct{} // they end with the hold
 }
 
@@ -544,20 +547,26 @@ func (h *Hold) lose(why error) (cancel []func()) {
 	return h.cancelAll(why)
 }
 
-// cancelAll returns a function that ends the contexts of the hold, or nil. It needs the keeper's mu; the
-// function must run without it.
-func (h *Hold) cancelAll(cause error) []func() {
-	if h.extras == nil || h.contexts == nil {
+// cancelAll returns functions that end the contexts of the hold, and its listening. It needs the keeper's mu; the
+// functions must run without it.
+func (h *Hold) cancelAll(cause error) (all []func()) {
+	if h.extras == nil {
 		return nil
+	}
+	if h.deafen != nil {
+		all, h.deafen = append(all, h.deafen), nil
+	}
+	if h.contexts == nil {
+		return all
 	}
 	contexts := h.contexts
 	h.contexts = nil
-	return []func(){func() {
+	return append(all, func() {
 		for ctx := range contexts {
 			ctx.stop()
 			ctx.cancel(cause)
 		}
-	}}
+	})
 }
 
 // cause returns the cause with which contexts of the hold end. For a lost hold it is the loss, even after a release.

@@ -64,6 +64,8 @@ func (k *keeper) endFirst(at *room.Step) (tell []func()) {
 		case room.Lose:
 			cancel, told := k.lose(e, at.Now)
 			cancels, tell = append(cancels, cancel...), append(tell, told...)
+		case room.Urge:
+			e.Hold.Of.(*Hold).want()
 		}
 	}
 	k.mu.Unlock()

@@ -624,7 +624,9 @@ func (c *Client) deliver(payload string) {
 	case m.Verb == "ended" && a.Held():
 		a.Session.LoseHeld(errAncestor, &at)
 	case m.Verb == "grant" && a.Waits():
-		a.Entry.Granted(m.Op, m.Low, m.High, behind, &at)
+		a.Entry.Granted(m.Op, m.Low, m.High, m.Wanted, behind, &at)
+	case m.Verb == "wanted":
+		a.Urged(&at)
 	}
 	c.tellApart(a.keeper.endFirst(&at)...)
 }

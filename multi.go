@@ -209,6 +209,9 @@ type MultiHold struct {
 
 	once sync.Once
 	lost chan struct{} // made by the first call of Lost
+
+	asked  sync.Once
+	wanted chan struct{} // made by the first call of Wanted
 }
 
 func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
@@ -298,6 +301,21 @@ func (h *MultiHold) Lost() <-chan struct{} {
 		})
 	})
 	return h.lost
+}
+
+// Wanted returns a channel that is closed when the first of the holds is wanted, as Hold.Wanted says.
+func (h *MultiHold) Wanted() <-chan struct{} {
+	if h.unmade() {
+		return nil
+	}
+	h.asked.Do(func() {
+		h.wanted = make(chan struct{})
+		want := sync.OnceFunc(func() { close(h.wanted) })
+		for _, hold := range h.holds {
+			hold.whenWanted(want)
+		}
+	})
+	return h.wanted
 }
 
 // TrustedUntil returns the earliest TrustedUntil of the holds: until then nobody can be granted one of the locks,

@@ -397,6 +397,15 @@ func (h *QuorumHold) Lost() <-chan struct{} {
 	return h.majority.Lost()
 }
 
+// Wanted returns a channel that is closed when another owner waits for the lock on any of the primaries, as Hold.Wanted
+// says. A call for a quorum waits on one primary at a time.
+func (h *QuorumHold) Wanted() <-chan struct{} {
+	if h.unmade() {
+		return nil
+	}
+	return h.majority.Awaited()
+}
+
 // Token returns the fencing token, which is larger than that of every earlier grant of the name, whichever primaries
 // were in the majorities. Re-entries share it. It does not change.
 func (h *QuorumHold) Token() int64 {
@@ -503,6 +512,8 @@ func (p primary) Spawn(fn func()) bool { return p.c.spawn(func(context.Context) 
 type part struct{ *Hold }
 
 func (p part) Forgo() error { return p.forgo() }
+
+func (p part) WhenWanted(f func()) { p.whenWanted(f) }
 
 func (p part) Raise(ctx context.Context, within time.Duration, token int64) bool {
 	return p.raise(ctx, within, token)

@@ -766,7 +766,7 @@ func (l *Lock) unnest() *Hold {
 		return nil
 	}
 	at := a.keeper.begin()
-	ended := (h.extras == nil || h.contexts == nil) && h.hold.Unnest(&at)
+	ended := (h.extras == nil || h.contexts == nil && h.deafen == nil) && h.hold.Unnest(&at)
 	a.keeper.end(&at)
 	if !ended {
 		return nil

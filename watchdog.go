@@ -210,11 +210,12 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 	if len(batch) == 0 {
 		return nil
 	}
-	var left []int // the sessions that have to be asked for, by their place in batch
+	var left []int          // the sessions that have to be asked for, by their place in batch
+	var waiting map[int]int // how many wait for each, by the same
 	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
 	if err == nil {
 		var now int64
-		if now, left, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
+		if now, left, waiting, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
 			for _, st := range batch {
 				keeperOf(st).sample(now)
 			}
@@ -232,7 +233,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 			left[i] = i
 		}
 	}
-	tells = w.renewed(batch, left)
+	tells = w.renewed(batch, left, waiting)
 	rest := round{w: w, now: w.c.clock.Now()}
 	for _, i := range left {
 		rest.restate(renewal, batch[i])
@@ -299,8 +300,8 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	return tells
 }
 
-// renewed notes that all sessions were renewed except those left, whose places are in order.
-func (w *watchdog) renewed(batch []room.Statement, left []int) (tells []func()) {
+// renewed notes that all sessions were renewed except those left, whose places are in order, and how many wait for each.
+func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (tells []func()) {
 	now := w.c.clock.Now()
 	for i, st := range batch {
 		if len(left) > 0 && left[0] == i {
@@ -310,7 +311,7 @@ func (w *watchdog) renewed(batch []room.Statement, left []int) (tells []func()) 
 		k := keeperOf(st)
 		at := k.begin()
 		at.Now = now
-		extended := st.Renewed(&at)
+		extended := st.Renewed(waiting[i], &at)
 		tells = append(tells, k.endFirst(&at)...)
 		if extended {
 			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))

@@ -10,7 +10,7 @@
 --   0 (it was on no condition: its signal, if it had one, may have gone to another)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[3]
 local refused = open() or check_queue()
 if refused then

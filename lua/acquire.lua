@@ -14,7 +14,7 @@
 -- RETURNS for one request that took a free lock: the last token of the block, which is the time of the grant in
 --   microseconds; followed by the number of tokens if that is less than the block.
 --   Otherwise now, more (1: ask again, the queue was too long for one call), and five values for each request:
---     1 low high remaining ''    held
+--     1 low high remaining wanted    held; wanted is '+' if others wait for its end, else ''
 --     2 ticket wait first ghost  queued
 --     3 0 wait 0 ghost           taken, and not queued
 --     4 0 0 0 ''                 it waits on a condition
@@ -51,10 +51,10 @@ if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or 
     end
   end
 end
--- uses: clock record
+-- uses: clock record inbox
 local keep, echo, inbox = string.match(ARGV[3], '^(%d+) (%d) (.*)$')
 local not_after = tonumber(ARGV[2])
-keep, echo = tonumber(keep), tonumber(echo)
+keep, echo, inbox_prefix = tonumber(keep), tonumber(echo), inbox
 
 -- The second usual case: an anonymous request for writing queues behind a session that holds alone and writes.
 local queued = KEYS[2] and tonumber(fields[2] or 0)
@@ -77,11 +77,13 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
       redis.call('PEXPIRE', KEYS[2], ARGV[8], 'NX')
     end
     redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), ticket, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
+    if queued == 0 then
+      tell_wanted(holding, holder)
+    end
     return { now, 0, 2, ticket, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end
 end
 -- uses: run state sessions queue conditions settle
-inbox_prefix = inbox
 local kind = ARGV[1]
 
 local function refusal()
@@ -103,7 +105,7 @@ local function leave_queue(request)
 end
 
 local function held(session)
-  return { 1, session.low, session.high, session.deadline - now, '' }
+  return { 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }
 end
 
 -- An owner that holds is let in at once, ahead of the queue. Otherwise it would wait for itself.

@@ -17,7 +17,7 @@
 --   reads), -2 (its owner also holds by another session, or a branch has entered)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
 local refused = open() or check_queue()
 if refused then

@@ -14,7 +14,7 @@
 --   the queue was too long for one call)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[8]
 local refused = open() or check_queue()
 if refused then

@@ -11,7 +11,7 @@
 --   for one call), after (where this call stopped; 0: all sessions of the grant are gone)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[5]
 local refused = open() or check_queue()
 if refused then

@@ -11,14 +11,15 @@
 --   session has from now on)
 -- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any
 --   more), or -5 (the key is not ours, or several sessions hold: only a statement for this
---   session alone, with the queue, says more). For one session and a ttl of 0 only the latter, with 1 for held
+--   session alone, with the queue, says more). For one session and a ttl of 0 only the latter, with 1 for held.
+--   If others wait for the end of a hold: how many, and for several sessions the session's number before that
 local clock = ARGV[1] ~= '0' and redis.call('TIME')
 local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
 
 -- Carries out the statement of one session that holds alone. Returns what is left of its lease, 0 or -5 as above, or
--- the error of a command that was refused.
+-- the error of a command that was refused; and the field crowd.
 local function state_alone(i, identity, field, op, writes, reads)
-  local record = clock and redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token') or redis.pcall('HMGET', KEYS[i], 'holder', field)
+  local record = clock and redis.pcall('HMGET', KEYS[i], 'holder', field, 'until', 'token', 'crowd') or redis.pcall('HMGET', KEYS[i], 'holder', field)
   if record[1] ~= identity then
     local crowd = not record.err and redis.call('HGET', KEYS[i], 'crowd')
     return record.err and record or crowd and string.find(crowd, '+', 1, true) and -5 or 0
@@ -30,7 +31,7 @@ local function state_alone(i, identity, field, op, writes, reads)
   end
   -- An older statement changes nothing. Nor does one for writing whose session reads: a downgrade has overtaken it.
   if op + 0 <= last + 0 or wrote == '0' and writes ~= '0' then
-    return ends and ends - now or 1
+    return ends and ends - now or 1, record[5]
   end
   local counts, stored = op .. ' ' .. writes .. ' ' .. reads .. terms, nil
   if not ends then
@@ -47,22 +48,36 @@ local function state_alone(i, identity, field, op, writes, reads)
   elseif type(stored) == 'number' then
     stored = redis.pcall('HSET', KEYS[i], field, counts)
   end
-  return type(stored) == 'number' and (later and later - now or 1) or stored
+  return type(stored) == 'number' and (later and later - now or 1) or stored, record[5]
+end
+
+-- Adds to a reply how many wait, unless nobody does. number is that of the session, if there are several.
+local function add_waiting(reply, crowd, number)
+  local waiting = tonumber(string.match(crowd or '0', '^%d+'))
+  if waiting > 0 then
+    reply[#reply + 1] = number
+    reply[#reply + 1] = waiting
+  end
 end
 
 local sessions = (#ARGV - 2) / 5
 if sessions > 1 then
-  local reply = { now }
+  local reply, crowds = { now }, {}
   for i = 1, sessions do
     local at = i * 5 - 2
-    local left = state_alone(i, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
-    reply[i + 1] = type(left) == 'number' and left or -5
+    local left, crowd = state_alone(i, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+    reply[i + 1], crowds[i] = type(left) == 'number' and left or -5, crowd
+  end
+  for i = 1, sessions do
+    add_waiting(reply, crowds[i], i)
   end
   return reply
 end
-local left = state_alone(1, ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+local left, waiting = state_alone(1, ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
 if left ~= -5 or not KEYS[2] then
-  return clock and type(left) == 'number' and { now, left } or left
+  local reply = { now, left }
+  add_waiting(reply, left ~= 0 and waiting)
+  return clock and type(left) == 'number' and reply or left
 end
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 clock = clock or redis.call('TIME')
@@ -82,4 +97,6 @@ end
 if op > session.op and (writer() == session.owner or session.writes > 0 or writes == 0) then
   change(session, op, writes, reads, now + ttl)
 end
-return { now, session.deadline - now }
+local reply = { now, session.deadline - now }
+add_waiting(reply, text(wanting(session.owner)))
+return reply

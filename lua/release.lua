@@ -68,14 +68,15 @@ if front[1] then
     end
     redis.call('HDEL', KEYS[1], unpack(gone))
     local run = entries[4] == fair and high > low and following and run_of(client, entries[2]) or ''
-    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. run)
+    local wanted = queued > select(2, string.gsub(run, ' ', '')) and ' +' or ''
+    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. wanted .. run)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', ends, 'o:' .. owner, write_counts(op, '1', '0', ttl, text(high - low + 1)),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and text(queued) or last)
     return { 2, now, 0 }
   end
 end
 fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
--- uses: state sessions queue conditions settle
+-- uses: state sessions inbox queue conditions settle
 inbox_prefix = inbox
 
 local ended = read_identity(ARGV[1])

@@ -9,11 +9,11 @@
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
 -- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1
---   low high remaining '' (held) or -4 0 0 0 '' (the ticket has no grant); or now, 0, -2
---   (late)
+--   low high remaining wanted (held; wanted as an acquire has it) or -4 0 0 0 '' (the ticket has no grant); or
+--   now, 0, -2 (late)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
 local refused = open() or check_queue()
 if refused then
@@ -38,4 +38,4 @@ if session.nonce == ARGV[1] then
   end
   close()
 end
-return { now, more, 1, session.low, session.high, session.deadline - now, '' }
+return { now, more, 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }

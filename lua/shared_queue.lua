@@ -1,8 +1,6 @@
 -- The queue is one ZSET with two members for each waiter. The nonce, scored by its ticket (> 0), is its place. '-' and
 -- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue. An entry is a lease.
 
-local inbox_prefix
-
 -- What was read of the front of the queue: nonces in order, and records by nonce.
 local front, records = {}, {}
 
@@ -11,26 +9,6 @@ local function check_queue()
   if KEYS[2] and state.crowd then
     front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
     return front.err and front or nil
-  end
-end
-
--- Returns the inbox of a client, and whether that is a sharded channel. A client whose ID begins with 's.' has one
--- sharded channel for each hash tag, so that it is in the slot of the lock. Any other has one channel for all locks.
-local function channel(client)
-  if string.sub(client, 1, 2) == 's.' then
-    return inbox_prefix .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
-  end
-  return inbox_prefix .. client, false
-end
-
--- Sends a message to a client. If that is refused, the script goes on: the waiter's next heartbeat, and in the end the
--- lease of its entry, do what the message would have done.
-local function tell(client, message)
-  local name, sharded = channel(client)
-  if sharded then
-    redis.pcall('SPUBLISH', name, message)
-  else
-    redis.pcall('PUBLISH', name, message)
   end
 end
 
@@ -163,6 +141,32 @@ local function pack(w)
   return write_waiter(w.deadline, w.told, w.ticket, w.counts, w.identity)
 end
 
+-- The grants that this script has made, by nonce and in order. Their messages are sent at its end, when it is known
+-- who still waits behind them.
+local granted = {}
+
+-- At most so many holders get a message. The others hear with their next renewal.
+local most_wanted = 128
+
+-- Tells the holders that a waiter has come, if it is the first. Later holders hear that with their grant. A holder that
+-- is told costs a step.
+local function want(waiter)
+  if state.queued > 1 and not state.branches then
+    return
+  end
+  local sessions = { state.alone }
+  for _, member in ipairs(state.several and redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-(now + far)), 'LIMIT', 0, most_wanted) or {}) do
+    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
+    sessions[#sessions + 1] = packed and read_session(packed) or nil
+  end
+  budget = budget - #sessions
+  for _, s in ipairs(sessions) do
+    if wanting(s.owner) == 1 and not granted[s.nonce] and string.sub(waiter.owner, 1, #s.owner + 2) ~= s.owner .. '~.' then
+      tell_wanted(s.client, s.nonce)
+    end
+  end
+end
+
 -- Puts a waiter into the queue, under a new ticket if its ticket is 0. A ticket that it has may have been another
 -- waiter's before. known means that the hash has its record.
 local function insert_waiter(waiter, known)
@@ -183,6 +187,9 @@ local function insert_waiter(waiter, known)
   if waiter.named then
     add_named(waiter.owner, nonce)
     add_branch(waiter)
+  end
+  if added > 0 then
+    want(waiter)
   end
 end
 

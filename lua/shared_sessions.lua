@@ -182,6 +182,13 @@ local function find_live(nonce, client, owner)
   return s and s.deadline > now and not s.orphan and s
 end
 
+-- Returns how many wait for the end of an owner's holds: all waiters except its own branches.
+local function wanting(owner)
+  local below = state.branches and redis.call('HGET', KEYS[1], 'u:' .. owner) or ''
+  charge(below)
+  return math.max(state.queued - select(2, string.gsub(below, ' ', '')), 0)
+end
+
 -- Returns the nonce of the client's own session that is in the way, or ''.
 local function ghost(client)
   local session = state.alone

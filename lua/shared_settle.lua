@@ -75,6 +75,14 @@ local function run_behind(waiter)
   return packed and run_of(waiter.client, packed) or ''
 end
 
+-- Sends the grants that the script has made. A plus says that others than the named run still wait.
+local function tell_granted()
+  for _, g in ipairs(granted) do
+    local wanted = wanting(g.owner) > select(2, string.gsub(g.run, ' ', ''))
+    tell(g.client, g.message .. (wanted and ' +' or '') .. g.run)
+  end
+end
+
 -- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it costs no more
 -- than that lease. The message is the grant; its op names the request at whose sending the lease began. If nobody is
 -- subscribed, the entry is removed instead. The client keeps its ticket, and asks again if it hears after all, as over
@@ -97,7 +105,9 @@ local function grant_waiter(nonce, waiter)
   if asking[nonce] then
     asking[nonce] = waiter
   else
-    tell(waiter.client, 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high) .. run_behind(waiter))
+    local message = 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high)
+    granted[#granted + 1] = { client = waiter.client, owner = waiter.owner, message = message, run = run_behind(waiter) }
+    granted[nonce] = true
   end
   put(waiter, grant)
   if waiter.named and not (grant and grant.owner == waiter.owner) then
@@ -234,6 +244,7 @@ end
 -- Forgets what is over, and writes down whether anything unusual is left. It ends every script that called open and
 -- wrote.
 local function close()
+  tell_granted()
   if state.due > 0 and state.due <= now then
     forget_ended()
   end

@@ -7,11 +7,13 @@
 -- ARGV[3] condition its name
 -- ARGV[4] most waiters to move; 0: all
 -- ARGV[5] keep ms that the hash outlives the last deadline
+-- ARGV[6] prefix of inboxes, which a client's ID completes
 -- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, any
 --   more, and nobody was moved)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
--- uses: clock record run state sessions queue conditions settle
+-- uses: clock record run state sessions inbox queue conditions settle
+inbox_prefix = ARGV[6]
 local refused = open() or check_queue()
 if refused then
   return refused

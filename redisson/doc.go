@@ -15,6 +15,7 @@
 //     which WatchdogTimeout tells this package.
 //   - Holds that outlast a failover: writes that the promoted replica does not have are lost.
 //     This package does not wait for replicas.
+//   - Wanted: its holds do not learn that somebody waits.
 //   - Owners across clients: an owner named by relock.WithOwner re-enters in its Client only, as
 //     a thread does in its own JVM.
 //

@@ -59,6 +59,7 @@ type job struct {
 	runs    int  // how many at a time; 0: one
 	ttl     time.Duration
 	grace   time.Duration
+	yield   yield         // 0: a run that waits changes nothing
 	atLeast time.Duration // 0: only while the command runs
 	every   time.Duration // 0: no interval
 	unrun   int           // the exit status if another run has used the interval
@@ -92,6 +93,7 @@ func (t *tool) run(fs *flags) action {
 func (j *job) flags(fs *flags) {
 	j.lockFlags(fs)
 	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: from SIGTERM to SIGKILL when the lock is lost (default 10s)")
+	fs.Var(&j.yield, "yield", `SIGNAL: send the command's group that signal, once, when another run waits for the lock: HUP, INT, QUIT, TERM, USR1, USR2 or WINCH. The lock is held until the command ends. It comes a second after the start at the earliest, so that the command can set its trap, and does not continue a command that is stopped`)
 	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of that length by the clock of Redis, on whatever machines it is started. If it has been run in the interval, or is still running, this run says so and does nothing else. A command that ends with 75, or that cannot be started, leaves the interval to the next run`)
 	fs.Var(bounded{&j.unrun, 0, 255}, "skipped", "N: the exit status if -every has the command not run (default 0)")
 	j.server.flags(fs, j.env)

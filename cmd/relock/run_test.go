@@ -175,6 +175,57 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}
 }
 
+// The command gets the signal once, however many wait, and keeps the lock until it ends.
+func TestCommandIsSignalledWhenAnotherRunWaits(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "-yield", "usr1", "x", "--", "sh", "-c", `trap 'echo yields' USR1; trap 'echo told; exit 5' TERM; echo started; `+naps)
+	p.want("started")
+	if status, _, _ := w.relock("run", "-wait", "0", "x", "--", "true"); status != exitNotAcquired {
+		t.Errorf("one attempt: status %d", status)
+	}
+	first := w.start("run", "x", "--", "true")
+	p.want("yields")
+	second := w.start("run", "x", "--", "true")
+	w.waitForQueue("x", 2)
+	p.signal(syscall.SIGTERM)
+	p.want("told") // and was not signalled again before that
+	p.wantStatus(5)
+	first.wantStatus(0)
+	second.wantStatus(0)
+	w.wantFree("x")
+}
+
+// A shell needs a moment until its trap is set, and would end without it.
+func TestCommandThatBeginsWhileOthersWaitIsNotSignalledAtOnce(t *testing.T) {
+	w := newWorld(t)
+	h := w.hold("x")
+	p := w.start("run", "-yield", "usr1", "x", "--", "sh", "-c", `sleep 0.2; trap 'echo yields; exit 5' USR1; echo started; `+naps)
+	w.waitForQueue("x", 1)
+	next := w.start("run", "x", "--", "true")
+	w.waitForQueue("x", 2)
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+	p.want("started")
+	p.want("yields")
+	p.wantStatus(5)
+	next.wantStatus(0)
+}
+
+func TestYieldTakesASignalByItsName(t *testing.T) {
+	w := newWorld(t)
+	for _, wrong := range []string{"", "KILL", "STOP", "10", "USR3"} {
+		if status, _, complaint := w.relock("run", "-yield", wrong, "x", "--", "true"); status != exitUsage || !strings.Contains(complaint, "HUP, INT, QUIT, TERM, USR1, USR2, WINCH") {
+			t.Errorf("-yield %q: status %d, %q", wrong, status, complaint)
+		}
+	}
+	for _, right := range []string{"TERM", "sigusr2", "winch"} {
+		if status, _, complaint := w.relock("run", "-yield", right, "x", "--", "true"); status != 0 {
+			t.Errorf("-yield %q: status %d, %q", right, status, complaint)
+		}
+	}
+}
+
 func TestLockIsHeldUntilTheSignalledCommandEnds(t *testing.T) {
 	w := newWorld(t)
 	p := w.start("run", "-ttl", soon, "-grace", "100ms", "x", "--", "sh", "-c", `trap 'echo told' TERM; echo started; `+naps)

@@ -26,6 +26,8 @@ const (
 	unstopped = 200 * time.Millisecond
 	// unread is how long, after the command has ended, relock waits until the message of the loss is read.
 	unread = time.Second
+	// unready is how long the command has to set its traps. An earlier -yield would end it.
+	unready = time.Second
 )
 
 // A child is the running command.
@@ -113,7 +115,11 @@ func (c *child) signal(s syscall.Signal) {
 // watch waits for the command, and passes on signals and the loss.
 func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 	lost, stop := c.hold.Lost(), ctx.Done()
-	var kill, goOn <-chan time.Time
+	var kill, goOn, ready <-chan time.Time
+	var wanted <-chan struct{}
+	if c.yield != 0 {
+		ready = time.After(unready)
+	}
 	for {
 		select {
 		case s := <-signals:
@@ -132,8 +138,13 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 		case <-stop:
 			stop = nil
 			c.signal(syscall.SIGTERM)
+		case <-ready:
+			ready, wanted = nil, c.hold.Wanted()
+		case <-wanted:
+			wanted = nil
+			_ = syscall.Kill(-c.pid, syscall.Signal(c.yield)) // a stopped command stays stopped
 		case <-lost:
-			lost = nil
+			lost, ready, wanted = nil, nil, nil
 			c.signal(syscall.SIGTERM)
 			kill = time.After(c.grace)
 			c.tellLoss()

@@ -40,7 +40,7 @@ func newListener(channel string, s Subscription) *Listener {
 }
 
 // Join keeps the listener's channel subscribed until leave is called. A sharded channel is only subscribed
-// while calls wait. The inbox is always subscribed.
+// while calls wait or holds listen for those who do. The inbox is always subscribed.
 func (l *Listener) Join() (leave func()) {
 	if l.shard == nil {
 		return func() {}

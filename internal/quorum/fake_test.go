@@ -279,6 +279,8 @@ func (h *fakeHold) Release() error {
 
 func (h *fakeHold) Forgo() error { return h.Release() }
 
+func (h *fakeHold) WhenWanted(f func()) {}
+
 // A deaf primary's holds are held, and it does not hear of tokens.
 type deaf struct{ *fakePrimary }
 

@@ -36,6 +36,7 @@ type Hold interface {
 	// Raise raises the primary's token counter to that token at least. It reports whether the primary has
 	// answered that the counter is raised and the hold is held.
 	Raise(ctx context.Context, within time.Duration, token int64) bool
+	WhenWanted(f func()) // calls f when others wait for its end
 	Release() error
 	Forgo() error // Release of a hold that nobody has used
 }

@@ -20,11 +20,13 @@ type Majority struct {
 	gone  chan struct{} // interrupts a pause: a primary was lost; capacity one
 	lost  chan struct{}
 
-	mu      sync.Mutex // guards the following fields; nothing is called under it
-	token   int64      // 0 while it is acquired
-	owner   string     // the owner that the token belongs to
-	err     error      // why the Majority has ended
-	members []member   // by primary
+	mu      sync.Mutex    // guards the following fields; nothing is called under it
+	token   int64         // 0 while it is acquired
+	owner   string        // the owner that the token belongs to
+	err     error         // why the Majority has ended
+	wanted  chan struct{} // closed by want; nil until the first call of Awaited
+	want    func()
+	members []member // by primary
 }
 
 // A member is the state of one primary in a Majority.
@@ -217,6 +219,12 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 		_ = hold.Forgo()
 		h.settled(primary)
 	case kept:
+		h.mu.Lock()
+		want := h.want
+		h.mu.Unlock()
+		if want != nil {
+			hold.WhenWanted(want)
+		}
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
 	signal(h.votes)
@@ -401,6 +409,28 @@ func (h *Majority) TrustedUntil() time.Time {
 
 // Lost returns a channel that is closed when the Majority is lost.
 func (h *Majority) Lost() <-chan struct{} { return h.lost }
+
+// Awaited returns a channel that is closed when others wait for the end of any of its holds.
+func (h *Majority) Awaited() <-chan struct{} {
+	h.mu.Lock()
+	wanted := h.wanted
+	first := wanted == nil
+	if first {
+		wanted = make(chan struct{})
+		h.wanted, h.want = wanted, sync.OnceFunc(func() { close(wanted) })
+	}
+	want := h.want
+	h.mu.Unlock()
+	if !first {
+		return wanted
+	}
+	for _, m := range h.snapshot() { // adopt sees to those that come later
+		if m.hold != nil {
+			m.hold.WhenWanted(want)
+		}
+	}
+	return wanted
+}
 
 // AfterEnd calls f on its own goroutine when the Majority has ended, unless stop is called before. why is the reason.
 func (h *Majority) AfterEnd(f func(why error)) (stop func() bool) {

@@ -29,7 +29,9 @@ type Acquisition struct {
 	front      bool  // it asks Redis for its flow: it carries the flow's claim
 	over       bool  // released, lost, or given up
 	unanswered bool  // a request will never be answered
-	copies     int32 // requests in flight
+	wanted     bool  // others wait in Redis for what it holds
+	news       bool  // a message has said so since it last told Redis anything
+	copies     int16 // requests in flight
 	doubt      int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
 	op         int64
 	Entry      *Entry
@@ -119,6 +121,46 @@ func (a *Acquisition) settled(f *Failure) {
 	if a.copies == 0 && !a.unanswered {
 		a.doubt = 0
 	}
+}
+
+// Urged takes a message: others wait for what it holds. The message may come before the answer that grants it the
+// lock.
+func (a *Acquisition) Urged(at *Step) {
+	if a.wanted, a.news = true, true; a.Held() {
+		a.want(at)
+	}
+}
+
+// isWanted reports whether others wait for the end of what it holds: in Redis, and there right behind it, or in its line.
+func (a *Acquisition) isWanted() bool {
+	run := a.Session.run
+	return a.wanted || run != nil && run.waiting() > 0 || a.front && !a.Named() && a.Room.next(Flow{}) != nil
+}
+
+// want marks its holds as wanted, each once.
+func (a *Acquisition) want(at *Step) {
+	for _, h := range a.Session.holds.all() {
+		if !h.Wanted {
+			h.Wanted = true
+			at.do(Effect{Do: Urge, Of: a, Hold: h})
+		}
+	}
+}
+
+// waited takes what Redis says in an answer or with a grant: whether others wait for its end. News may be newer.
+func (a *Acquisition) waited(wanted bool, at *Step) {
+	if a.wanted = wanted || a.news; a.isWanted() {
+		a.want(at)
+	}
+}
+
+// waitedFor takes how many wait in Redis for its end, as the answer to a statement says.
+func (a *Acquisition) waitedFor(waiting int, at *Step) {
+	if run := a.Session.run; run != nil {
+		waiting -= len(run.served) + run.waiting()
+		run.retire(at)
+	}
+	a.waited(waiting > 0, at)
 }
 
 // GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. A place

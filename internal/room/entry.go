@@ -95,6 +95,9 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
+	if s.isWanted() { // somebody may have come in the meantime
+		s.want(at)
+	}
 	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)
 	s.Check(at)
@@ -154,6 +157,7 @@ func (e *Entry) Writes() uint32 {
 // Send makes the next request: it numbers it and records when it is sent.
 func (e *Entry) Send(at *Step) Request {
 	e.op++
+	e.news = false
 	e.sent = append(e.sent, stamp{e.op, at.Now})
 	if len(e.sent) > maxStamps {
 		e.sent = e.sent[1:]
@@ -235,9 +239,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 }
 
 // Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed
-// once, and only if no later request was answered "queued", since that means the grant has ended. behind are the
-// acquisitions of this client right behind it in the queue.
-func (e *Entry) Granted(op, low, high int64, behind []*Acquisition, at *Step) {
+// once, and only if no later request was answered "queued", since that means the grant has ended. wanted: others wait
+// for its end. behind are the acquisitions of this client right behind it in the queue.
+func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
 	if !known || op < e.answered || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
@@ -246,6 +250,8 @@ func (e *Entry) Granted(op, low, high int64, behind []*Acquisition, at *Step) {
 	}
 	a.Session.handed = true
 	a.Session.follow(behind)
+	a.news = false // it was about an earlier grant
+	a.waited(wanted, at)
 }
 
 // finished wakes the call that waits for the entry.

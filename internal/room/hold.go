@@ -12,7 +12,8 @@ type Hold struct {
 	Terms    *Terms
 	Token    int64 // without the owner's digits
 	Acquired clock.Instant
-	Of       any // the driver's own record of it
+	Of       any  // the driver's own record of it
+	Wanted   bool // others have waited for its end
 
 	Read     bool // shared with other readers
 	local    bool // nested, and Redis does not know of it

@@ -35,7 +35,26 @@ const maxRun = 15
 // them needs no command.
 type run struct {
 	behind []*Acquisition // next in the queue, in order
-	served []*Acquisition // have had the lock; they stay in Redis' queue until the session's release
+	served []*Acquisition // have had the lock; they stay in Redis' queue until the session is renewed or released
+}
+
+// retire releases each acquisition that was served by itself. They send no heartbeats, so their places in the queue end,
+// and nobody here knows when.
+func (r *run) retire(at *Step) {
+	for _, a := range r.served {
+		at.do(Effect{Do: Release, Of: a})
+	}
+	r.served = nil
+}
+
+// waiting returns how many of those behind still wait.
+func (r *run) waiting() (n int) {
+	for _, a := range r.behind {
+		if !a.over {
+			n++
+		}
+	}
+	return n
 }
 
 // A Follower is a call that stands in line.

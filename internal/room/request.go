@@ -66,9 +66,11 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 		// It has held since it asked, and waits on a condition now.
 	case said.Code == Held && a.Held():
 		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
+		a.waited(said.Wanted, at)
 	case said.Code == Held:
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
 			a.Session.handed = said.Remaining < a.Terms.TTL
+			a.waited(said.Wanted, at)
 		}
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.queue(q.Op, said, at)
@@ -135,6 +137,7 @@ type Answer struct {
 	Code      int64
 	Low, High int64         // held: the tokens
 	Remaining time.Duration // held: what is left of the lease
+	Wanted    bool          // held: others wait for its end
 	Ticket    int64         // queued
 	Wait      time.Duration // queued or busy: until the holder's lease ends
 	First     bool          // queued: at the head

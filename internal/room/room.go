@@ -104,6 +104,11 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	p := &Follower{terms: w.Terms}
 	r.gather()
 	r.line.push(p)
+	for _, s := range r.sessions.all() {
+		if s.front && !s.Named() {
+			s.want(at)
+		}
+	}
 	return Behind, p, nil
 }
 

@@ -107,7 +107,7 @@ func (s *Session) First(h *Hold, at *Step) {
 
 // Hold makes a hold of the session. The caller has set its terms and whether it reads.
 func (s *Session) Hold(h *Hold, at *Step) {
-	h.Session, h.Token, h.Acquired = s, s.token, at.Now
+	h.Session, h.Token, h.Acquired, h.Wanted = s, s.token, at.Now, s.isWanted()
 	h.start()
 	s.add(h)
 	if s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
@@ -283,7 +283,7 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 		return st, false
 	}
 	s.op++
-	s.busy = true
+	s.busy, s.news = true, false
 	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant()}
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
 }
@@ -360,6 +360,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 
 func (s *Session) statement(at *Step) *Statement {
 	s.op++
+	s.news = false
 	said := s.Ledger.State(s.op)
 	st := &Statement{Session: s, Sent: at.Now, Said: said, Lease: said.Lease, Several: s.several}
 	if said.Lease > 0 { // otherwise it gives up holds, which no replica must acknowledge
@@ -584,7 +585,7 @@ func (s *Session) Join(h *Hold, at *Step) bool {
 	if !s.joins(h.Terms, h.Read, at.Now) {
 		return false
 	}
-	h.Session, h.Token, h.Acquired, h.local = s, s.token, at.Now, true
+	h.Session, h.Token, h.Acquired, h.local, h.Wanted = s, s.token, at.Now, true, s.isWanted()
 	h.start()
 	s.add(h)
 	return true
@@ -686,12 +687,12 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	a.Entry.finished(at)
 }
 
-// dismiss releases each acquisition that was served by itself, because no release of the session will.
+// dismiss ends the run. No release of the session will end those that were served.
 func (s *Session) dismiss(at *Step) {
-	for _, a := range s.Served() {
-		at.do(Effect{Do: Release, Of: a})
+	if s.run != nil {
+		s.run.retire(at)
+		s.run = nil
 	}
-	s.run = nil
 }
 
 // Lose ends a session that is lost.

@@ -25,6 +25,8 @@ type Reply struct {
 	Now       int64 // 0: the clock was not read
 	Remaining time.Duration
 	More      bool // downgrade: the queue was too long for one call
+	Counted   bool // it says how many wait
+	Waiting   int  // for the end of what the session holds
 }
 
 // A Verdict says what the reply to a statement means.
@@ -69,6 +71,11 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	case !reply.Held:
 		s.Gone(ErrRemoved, at)
 		return Over
+	}
+	if reply.Counted {
+		s.waitedFor(reply.Waiting, at)
+	}
+	switch {
 	case reply.Now == 0: // the lease was left as it was
 		s.fails = 0
 	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
@@ -86,8 +93,9 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 // Answered records that Redis has a statement. proven: so do as many replicas as any hold asks for.
 func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said, proven) }
 
-// Renewed takes the answer to a renewal that one command made for many sessions.
-func (st *Statement) Renewed(at *Step) (extended bool) {
+// Renewed takes the answer to a renewal that one command made for many sessions. waiting is how many wait for the end
+// of this one.
+func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	s := st.Session
 	if st.stale() {
 		return false
@@ -98,6 +106,7 @@ func (st *Statement) Renewed(at *Step) (extended bool) {
 	switch {
 	case extended:
 		s.fails = 0
+		s.waitedFor(waiting, at)
 		s.schedule(at)
 	case !s.over: // a hold asks for replicas by now
 		s.retry(at)

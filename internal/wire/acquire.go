@@ -124,7 +124,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	case room.Held:
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
-		cur.Str("nothing")
+		a.Wanted = wanted(cur)
 	case room.Queued, room.Busy, room.Awaits, room.Ended, room.Upgrade:
 		a.Ticket = cur.Within("ticket", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))

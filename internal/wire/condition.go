@@ -29,7 +29,7 @@ func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error)
 // Signal moves up to most waiters of a condition to the queue of the lock, with 0 all of them. The session must hold.
 func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, most int) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
-	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds())
+	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds(), e.inbox)
 }
 
 // DecodeSignal says whether the session holds. more means that the call must be sent again.

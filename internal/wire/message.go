@@ -49,10 +49,11 @@ var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
 
 // A Message is what a script publishes to this client's inbox.
 type Message struct {
-	Verb      string // grant, look, lost, ended or echo
+	Verb      string // grant, look, lost, ended, wanted or echo
 	Nonce     string
 	Op        int64    // grant: the request whose lease it is
 	Low, High int64    // grant: the tokens
+	Wanted    bool     // grant: others than those of the run wait for it to end
 	Run       []string // grant: nonces of the same client that are next in the queue, in order
 	Sight     Sight    // echo
 }
@@ -68,7 +69,7 @@ func ParseMessage(payload string) (m Message, err error) {
 			err = fmt.Errorf("message echo has the word %.20q", payload)
 		}
 		return m, err
-	case "look", "lost", "ended":
+	case "look", "lost", "ended", "wanted":
 		m.Nonce = payload
 		if len(payload) != nonceLen {
 			err = fmt.Errorf("message %q has a nonce of %d bytes", m.Verb, len(payload))
@@ -88,6 +89,10 @@ func parseGrant(payload string) (Message, error) {
 		return Message{}, fmt.Errorf("message grant has %d fields, want a nonce and 3 numbers", len(fields))
 	}
 	run := fields[4:]
+	wanted := len(run) > 0 && run[0] == isWanted
+	if wanted {
+		run = run[1:]
+	}
 	for _, nonce := range run {
 		if len(nonce) != nonceLen {
 			return Message{}, fmt.Errorf("message grant has a nonce of %d bytes behind it", len(nonce))
@@ -104,5 +109,5 @@ func parseGrant(payload string) (Message, error) {
 	if numbers[1] > numbers[2] {
 		return Message{}, fmt.Errorf("message grant has tokens from %d to %d", numbers[1], numbers[2])
 	}
-	return Message{Verb: "grant", Nonce: fields[0], Op: numbers[0], Low: numbers[1], High: numbers[2], Run: run}, nil
+	return Message{Verb: "grant", Nonce: fields[0], Op: numbers[0], Low: numbers[1], High: numbers[2], Wanted: wanted, Run: run}, nil
 }

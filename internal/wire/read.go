@@ -25,6 +25,15 @@ func serverTime(cur *script.Cursor) int64 { return cur.Within("now", 1, maxCount
 
 func yes(cur *script.Cursor, field string) bool { return cur.Within(field, 0, 1) == 1 }
 
+// isWanted says with a grant that somebody waits for it to end.
+const isWanted = "+"
+
+func wanted(cur *script.Cursor) bool {
+	said := cur.Str("wanted")
+	cur.Check(said == "" || said == isWanted, "wanted")
+	return said == isWanted
+}
+
 func reads(cur *script.Cursor) bool {
 	mode := cur.Str("mode")
 	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")

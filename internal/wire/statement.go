@@ -7,6 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
 )
 
@@ -32,8 +33,32 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	}}
 }
 
-// DecodeHold reads the answer to Hold or Downgrade.
+// DecodeHold reads the answer to Hold.
 func DecodeHold(raw []any) (room.Reply, error) {
+	reply, cur := decodeStated(raw)
+	reply.Counted = reply.Now != 0
+	if cur.More() {
+		reply.Waiting = int(cur.Within("waiting", 1, maxCount))
+	}
+	return whole(reply, cur)
+}
+
+// DecodeDowngrade reads the answer to Downgrade.
+func DecodeDowngrade(raw []any) (room.Reply, error) {
+	reply, cur := decodeStated(raw)
+	reply.More = yes(cur, "more")
+	return whole(reply, cur)
+}
+
+// whole returns nothing of a reply that cannot be read to its end.
+func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
+	if err := cur.End(); err != nil {
+		return room.Reply{}, err
+	}
+	return reply, nil
+}
+
+func decodeStated(raw []any) (room.Reply, *script.Cursor) {
 	cur := scriptHold.Read(raw)
 	var reply room.Reply
 	if len(raw) > 1 {
@@ -42,13 +67,7 @@ func DecodeHold(raw []any) (room.Reply, error) {
 	left := cur.Within("remaining", room.QueueKey, maxLease)
 	cur.Check(left >= 0 || left == room.QueueKey, "remaining")
 	reply.Held, reply.Several, reply.Remaining = left > 0, left < 0, millis(left)
-	if cur.More() {
-		reply.More = yes(cur, "more")
-	}
-	if err := cur.End(); err != nil {
-		return room.Reply{}, err
-	}
-	return reply, nil
+	return reply, cur
 }
 
 // A Renewal is one session of a command that renews many. The session must hold alone.
@@ -72,8 +91,9 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 }
 
 // DecodeRenew returns the indexes of the sessions that were not renewed: they do not hold alone, or a later statement
-// arrived first and the lease stays as it was.
-func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, err error) {
+// arrived first and the lease stays as it was. waiting is how many wait for each session that anybody waits for, by
+// index.
+func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, waiting map[int]int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
 	for i := range sessions {
@@ -81,7 +101,17 @@ func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []
 			left = append(left, i)
 		}
 	}
-	return now, left, cur.End()
+	for cur.More() {
+		if waiting == nil {
+			waiting = make(map[int]int)
+		}
+		i := 0
+		if sessions > 1 { // one alone has no number
+			i = int(cur.Within("session", 1, int64(sessions))) - 1
+		}
+		waiting[i] = int(cur.Within("waiting", 1, maxCount))
+	}
+	return now, left, waiting, cur.End()
 }
 
 // What a nonce was until its release.

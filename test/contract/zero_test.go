@@ -24,7 +24,7 @@ var zeros = map[string]any{
 	"Client": &relock.Client{}, "Lock": &relock.Lock{}, "RWLock": &relock.RWLock{}, "Hold": &relock.Hold{},
 	"Multi": &relock.Multi{}, "MultiHold": &relock.MultiHold{}, "Election": &relock.Election{},
 	"Quorum": &relock.Quorum{}, "QuorumLock": &relock.QuorumLock{}, "QuorumHold": &relock.QuorumHold{},
-	"Cond": &relock.Cond{}, "Hooks": relock.Hooks{}, "Ticket": relock.Ticket(""),
+	"Cond": &relock.Cond{}, "Hooks": relock.Hooks{}, "Ticket": relock.Ticket(""), "Term": relock.Term{},
 }
 
 // exportedMethods reads from the code which methods each exported type has: those

@@ -91,7 +91,7 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 		}
 	}
 	if _, g, i := m.find(client, r.nonce, r.owner); i >= 0 && g.sessions[i].expiry > m.now {
-		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, "", nil}
+		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, m.wanted(), nil}
 	}
 	if g := m.grantOf(r.owner); r.named && m.lacks != "a named owner re-enters" && g != nil && len(g.sessions) > 0 {
 		if !queue {
@@ -124,7 +124,7 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 	m.kind = kind
 	m.rest(r.nonce, r.rest)
 	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, weight: r.weight, sessions: []storedSession{s}})
-	return modelAnswer{1, low, high, r.ttl, "", nil}
+	return modelAnswer{1, low, high, r.ttl, m.wanted(), nil}
 }
 
 // wait puts a request into the queue, where it may have waited already.
@@ -160,7 +160,7 @@ func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAns
 	}
 	g.put(s)
 	m.put(r.owner, g)
-	return modelAnswer{1, g.low, g.high, r.ttl, "", nil}
+	return modelAnswer{1, g.low, g.high, r.ttl, m.wanted(), nil}
 }
 
 func (m *modelLock) insert(q *storedWaiter) {
@@ -170,6 +170,7 @@ func (m *modelLock) insert(q *storedWaiter) {
 			q.ticket = max(q.ticket, m.queue[n-1].ticket+1)
 		}
 	}
+	stood := m.waiter(q.nonce) != nil
 	m.drop(q.nonce)
 	m.queue = append(m.queue, q)
 	sort.SliceStable(m.queue, func(i, j int) bool {
@@ -179,11 +180,14 @@ func (m *modelLock) insert(q *storedWaiter) {
 	if q.named {
 		m.byName[q.owner] = append(m.byName[q.owner], q.nonce)
 	}
+	if !stood && len(m.queue) == 1 {
+		m.want()
+	}
 }
 
 func (m *modelLock) conclude(client string, r modelRequest, a modelAnswer) modelAnswer {
 	if got := m.asking[r.nonce]; got != nil && got[0] != 0 {
-		return modelAnswer{1, got[0], got[1], got[2] - m.now, "", nil}
+		return modelAnswer{1, got[0], got[1], got[2] - m.now, m.wanted(), nil}
 	}
 	until := m.opens(r.mode)
 	if until == 0 {

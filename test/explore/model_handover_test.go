@@ -73,12 +73,13 @@ func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64
 	if own {
 		left := g.sessions[i].expiry - m.now
 		m.purge()
-		return []any{m.now, int64(0), int64(1), g.low, g.high, left, ""}
+		return []any{m.now, int64(0), int64(1), g.low, g.high, left, m.wanted()}
 	}
 	m.purge()
 	of, g, i := m.live("-", ticket, "")
 	m.move(of, g, i, storedSession{client: client, nonce: r.nonce, op: r.op, expiry: m.now + r.ttl})
-	return m.handedOver(int64(0), int64(1), g.low, g.high, r.ttl, "")
+	reply := m.handedOver(int64(0), int64(1), g.low, g.high, r.ttl)
+	return append(reply, m.wanted())
 }
 
 // ticketOf is the ticket of an actor.

@@ -1,6 +1,7 @@
 package explore_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,8 +30,13 @@ type modelLock struct {
 	rester string // of that nonce; "": it is not
 	due    int64  // when the first of them may be forgotten, as noted; 0: there is none
 
+	granted []modelGranted       // by the running script, and not told yet
 	several bool                 // sessions hold together, or have: none is alone in its record
 	asking  map[string]*[3]int64 // of requests that the running script answers
+}
+
+type modelGranted struct {
+	client, nonce, text, run string
 }
 
 type modelEnded struct {
@@ -50,7 +56,7 @@ func isShared(kind string) bool { return strings.HasSuffix(kind, "rw") }
 
 func (m *modelLock) begin(micros int64) {
 	m.micros, m.now = micros, micros/1000
-	m.sent, m.asking = nil, map[string]*[3]int64{}
+	m.sent, m.granted, m.asking = nil, nil, map[string]*[3]int64{}
 }
 
 // longest is the session of the exclusive grant with the longest lease.
@@ -212,8 +218,42 @@ func (m *modelLock) forget() {
 	}
 }
 
+// want tells those who hold that somebody waits. Who is granted the lock by the same script hears it with that.
+func (m *modelLock) want() {
+	var holds []storedSession
+	for _, g := range m.grants {
+		for _, s := range g.sessions {
+			granted := slices.ContainsFunc(m.granted, func(g modelGranted) bool { return g.nonce == s.nonce })
+			if s.client != "-" && s.expiry > m.now && !granted {
+				holds = append(holds, s)
+			}
+		}
+	}
+	slices.SortFunc(holds, func(a, b storedSession) int {
+		return cmp.Or(cmp.Compare(b.expiry, a.expiry), strings.Compare(a.nonce, b.nonce))
+	})
+	for _, s := range holds {
+		m.tell(s.client, "wanted "+s.nonce)
+	}
+}
+
+// wanted is how an answer that grants says that others wait.
+func (m *modelLock) wanted() string {
+	if len(m.queue) > 0 {
+		return "+"
+	}
+	return ""
+}
+
 // end is the last step of a script that changes the lock.
 func (m *modelLock) end() {
+	for _, g := range m.granted {
+		wanted := ""
+		if len(m.queue) > strings.Count(g.run, " ") {
+			wanted = " +"
+		}
+		m.tell(g.client, g.text+wanted+g.run)
+	}
 	if m.due > 0 && m.due <= m.now {
 		m.forget()
 	}

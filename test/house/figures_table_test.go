@@ -91,6 +91,10 @@ var figures = []figure{
 		says: []string{`at most # such steps`, `the # steps to which a script is`, `ends at most # sessions`},
 	},
 	{
+		what: "the holders told by one script that others wait", file: "lua/shared_queue.lua", source: `most_wanted = (\d+)`,
+		says: []string{`session that holds, # at most`, `joins the queue, to # holders at most`},
+	},
+	{
 		what: "the readers let in by one script", file: "lua/shared_settle.lua", source: `local admit = (\d+)`,
 		says: []string{`call lets in # readers`},
 	},

@@ -39,11 +39,22 @@ func stateAll(t *testing.T, many, one *bench, p party, ttl, op, writes, reads in
 		args = append(args, p.identity(), p.field(), op, writes, reads)
 	}
 	reply := many.run(t, "hold", manyHashes, args...)
-	if len(reply) != 1+len(manyHashes) {
+	if len(reply) < 1+len(manyHashes) || len(reply)%2 == 0 {
 		t.Fatalf("hold of %d answers %v", len(manyHashes), reply)
+	}
+	waiting := map[int64]any{}
+	for pairs := reply[1+len(manyHashes):]; len(pairs) > 0; pairs = pairs[2:] {
+		waiting[pairs[0].(int64)] = pairs[1]
 	}
 	for i, hash := range manyHashes {
 		alone := one.run(t, "hold", []string{hash}, p.states(ttl, op, writes, reads)...)
+		var count any
+		if len(alone) == 3 {
+			alone, count = alone[:2], alone[2]
+		}
+		if ttl > 0 && waiting[int64(i+1)] != count {
+			t.Fatalf("hold of many says that %v wait for %s, a hold of it alone %v", waiting[int64(i+1)], hash, count)
+		}
 		want := alone[len(alone)-1]
 		if _, failed := want.(string); failed {
 			want = int64(-5)

@@ -14,7 +14,7 @@ import (
 var usualCases = []struct{ script, old, new string }{
 	{"acquire", "if not (fields.err or fields[1] or", "if false and not (fields.err or fields[1] or"},
 	{"acquire", "if queued and fields[1] and", "if false and fields[1] and"},
-	{"hold", "local left = state_alone(1,", "local left = -5 or state_alone(1,"},
+	{"hold", "local left, waiting = state_alone(1,", "local left, waiting = -5 or state_alone(1,"},
 	{"release", "if alone and not fields[2] then", "if false then"},
 	{"release", "local queued = alone and KEYS[2] and", "local queued = false and"},
 }

@@ -35,7 +35,7 @@ type Rule struct {
 var All = slices.Concat(
 	Safety, Liveness, rwlockRules,
 	outageRules, serverRules, runRules,
-	holdRules, branchRules,
+	holdRules, branchRules, wantedRules,
 	wireRules,
 	handleRules,
 	recordRules, severalRules, usualRules, unseenRules,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -127,10 +128,11 @@ func replyOf(text []byte) (raw []any, ok bool) {
 // have written the very same.
 func FuzzMessages(f *testing.F) {
 	for _, seed := range []string{
-		"echo", "look " + rig.NonceOf('a'), "lost " + rig.NonceOf('b'), "grant " + rig.NonceOf('c') + " 1 1700000000000000 1700000000000032",
+		"echo", "look " + rig.NonceOf('a'), "lost " + rig.NonceOf('b'), "wanted " + rig.NonceOf('b'), "wanted", "wanted short", "grant " + rig.NonceOf('c') + " 1 1700000000000000 1700000000000032",
 		"", " ", "echo ", "grant", "grant " + rig.NonceOf('c') + " 1 2", "grant " + rig.NonceOf('c') + " 1 3 2", "grant " + rig.NonceOf('c') + " +1 2 3", "grant " + rig.NonceOf('c') + " 1_0 2 3",
 		"grant " + rig.NonceOf('c') + " 01 2 3", "grant " + rig.NonceOf('c') + " 1 2 3 4", "grant  " + rig.NonceOf('c') + " 1 2 3", "look", "lost short", "echo twice", "echo unseen", "echo unseen ", "echo seen", "GRANT x",
 		"grant " + rig.NonceOf('c') + " 1 2 99999999999999999999",
+		"grant " + rig.NonceOf('c') + " 1 2 3 +", "grant " + rig.NonceOf('c') + " 1 2 3 + +", "grant " + rig.NonceOf('c') + " 1 2 3 + " + rig.NonceOf('d'),
 	} {
 		f.Add(seed)
 	}
@@ -143,10 +145,16 @@ func FuzzMessages(f *testing.F) {
 		switch m.Verb {
 		case "echo":
 			again = "echo" + map[wire.Sight]string{wire.Seen: " seen", wire.Unseen: " unseen"}[m.Sight]
-		case "look", "lost":
+		case "look", "lost", "wanted":
 			again = m.Verb + " " + m.Nonce
 		case "grant":
 			again = fmt.Sprintf("grant %s %d %d %d", m.Nonce, m.Op, m.Low, m.High)
+			if m.Wanted {
+				again += " +"
+			}
+			for _, nonce := range m.Run {
+				again += " " + nonce
+			}
 			if m.Op < 1 || m.Low < 1 || m.High < m.Low {
 				t.Errorf("%q is understood as %+v", payload, m)
 			}
@@ -180,6 +188,11 @@ func FuzzGrants(f *testing.F) {
 		defer cancel()
 		msg, err := inbox.ReceiveMessage(ctx)
 		rig.Must(t, err)
+		if want := "wanted " + rig.NonceOf('.'); msg.Payload != want {
+			t.Errorf("the holder is told %q, want %q", msg.Payload, want)
+		}
+		msg, err = inbox.ReceiveMessage(ctx)
+		rig.Must(t, err)
 		m, err := wire.ParseMessage(msg.Payload)
 		rig.Must(t, err)
 		stored, err := strconv.ParseInt(r.Redis.HGet(t.Context(), key.For("relock", "l").Hash, "token").Val(), 10, 64)
@@ -204,8 +217,32 @@ func nonceOf(seed []byte) string {
 // session had arrived before.
 func TestRenewalOfManySaysWhichLeasesAreAsTheyWere(t *testing.T) {
 	raw := []any{int64(1_700_000_000_000), int64(1000), int64(999), int64(0), int64(room.QueueKey), int64(5000)}
-	_, left, err := wire.DecodeRenew(raw, time.Second+time.Microsecond, 5)
-	if want := []int{1, 2, 3}; err != nil || !slices.Equal(left, want) {
-		t.Errorf("not renewed: %v, %v; want %v", left, err, want)
+	_, left, waiting, err := wire.DecodeRenew(raw, time.Second+time.Microsecond, 5)
+	if want := []int{1, 2, 3}; err != nil || !slices.Equal(left, want) || len(waiting) > 0 {
+		t.Errorf("not renewed: %v, %v; want %v; waited for: %v", left, err, want, waiting)
+	}
+}
+
+// Behind the leases stand pairs: a session that somebody waits for, and how many do.
+func TestRenewalOfManySaysForWhichSomebodyWaits(t *testing.T) {
+	say := func(more ...int64) (map[int]int, error) {
+		raw := []any{int64(1_700_000_000_000), int64(1000), int64(1000), int64(1000)}
+		for _, n := range more {
+			raw = append(raw, n)
+		}
+		_, _, waiting, err := wire.DecodeRenew(raw, time.Second, 3)
+		return waiting, err
+	}
+	if got, err := say(1, 4, 3, 64); err != nil || !maps.Equal(got, map[int]int{0: 4, 2: 64}) {
+		t.Errorf("waited for: %v, %v", got, err)
+	}
+	alone := []any{int64(1_700_000_000_000), int64(1000), int64(7)}
+	if _, _, got, err := wire.DecodeRenew(alone, time.Second, 1); err != nil || !maps.Equal(got, map[int]int{0: 7}) {
+		t.Errorf("one alone is waited for: %v, %v", got, err)
+	}
+	for _, wrong := range [][]int64{{0, 1}, {4, 1}, {1, 0}, {1}, {1, -1}} {
+		if got, err := say(wrong...); err == nil {
+			t.Errorf("%v is understood as %v", wrong, got)
+		}
 	}
 }

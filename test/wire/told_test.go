@@ -19,20 +19,40 @@ func (x trial) mustHear(format string, args ...any) {
 	}
 }
 
+// wanted: who holds is told that somebody waits when the first one begins to.
+func (x trial) wanted() {
+	x.w.t.Helper()
+	was, waits := x.before.sessions(), len(x.after.waiters()) > 0
+	for nonce, s := range x.after.sessions() {
+		if _, held := was[nonce]; held && waits && len(x.before.waiters()) == 0 && s.until > x.after.now {
+			x.mustHear("%s: wanted %s", s.client, nonce)
+		}
+	}
+	for _, message := range x.told {
+		if strings.Contains(message, ": wanted ") && !waits {
+			x.errorf("%q, and nobody waits", message)
+		}
+	}
+}
+
 // concerned: who gets the lock, loses it, or has been told of a later end is told so, and
 // nobody else.
 func (x trial) concerned() {
 	x.w.t.Helper()
-	was, is, grants := x.before.sessions(), x.after.sessions(), 0
+	was, is, grants, wanted := x.before.sessions(), x.after.sessions(), 0, ""
+	if len(x.after.waiters()) > 0 {
+		wanted = " +"
+	}
 	for nonce, s := range is {
 		if _, held := was[nonce]; !held && !x.asks(nonce) {
 			if nonce == wireNonce("g") {
 				x.errorf("passed to somebody who does not hear")
 			}
-			x.mustHear("%s: grant %s %s %s %s", s.client, nonce, s.op, s.low, s.high)
+			x.mustHear("%s: grant %s %s %s %s%s", s.client, nonce, s.op, s.low, s.high, wanted)
 			grants++
 		}
 	}
+	x.wanted()
 	for nonce, s := range was {
 		if _, holds := is[nonce]; !holds && x.say.script == "force" && x.say.answer(x.answer) == "1" && s.until > x.after.now {
 			x.mustHear("%s: lost %s", s.client, nonce)

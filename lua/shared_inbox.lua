@@ -1,0 +1,30 @@
+-- Messages to the inboxes of clients.
+
+local inbox_prefix
+
+-- Returns the inbox of a client, and whether that is a sharded channel. A client whose ID begins with 's.' has one
+-- sharded channel for each hash tag, so that it is in the slot of the lock. Any other has one channel for all locks.
+local function channel(client)
+  if string.sub(client, 1, 2) == 's.' then
+    return inbox_prefix .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
+  end
+  return inbox_prefix .. client, false
+end
+
+-- Sends a message to a client. If that is refused, the script goes on: the waiter's next heartbeat, and in the end the
+-- lease of its entry, do what the message would have done.
+local function tell(client, message)
+  local name, sharded = channel(client)
+  if sharded then
+    redis.pcall('SPUBLISH', name, message)
+  else
+    redis.pcall('PUBLISH', name, message)
+  end
+end
+
+-- Tells a session that somebody waits for it to end. A ticket hears nothing.
+local function tell_wanted(client, nonce)
+  if client ~= '-' then
+    tell(client, 'wanted ' .. nonce)
+  end
+end
