@@ -1,10 +1,12 @@
 package relocktest
 
 import (
+	"strings"
 	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 )
 
 const (
@@ -15,8 +17,8 @@ const (
 )
 
 // AssertFree fails the test, which goes on, unless nobody holds the name and nobody waits for it. It shows that the
-// code under test has unlocked everything, if its clients have the default KeyPrefix. Outside of a bubble it waits for
-// that for up to a second. A name that rests after a relock.AtLeast counts as free.
+// code under test has unlocked everything. Outside of a bubble it waits for that for up to a second. A name that rests
+// after a relock.AtLeast counts as free.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -25,8 +27,8 @@ func (s *Server) AssertFree(name string) {
 	}
 }
 
-// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client with the default KeyPrefix.
-// Outside of a bubble it waits for that for up to a second.
+// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client. Outside of a bubble it waits
+// for that for up to a second.
 func (s *Server) AssertHeld(name string) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {
@@ -61,13 +63,36 @@ func (s *Server) look(name string, wanted func(relock.Info) bool) relock.Info {
 	}
 }
 
-func (s *Server) info(name string) relock.Info {
+// info returns what Redis says of the locks of that name under all key prefixes.
+func (s *Server) info(name string) (all relock.Info) {
 	s.t.Helper()
-	info, err := s.other.NewLock(name).Info(s.ctx())
-	if err != nil {
-		s.t.Fatalf("relocktest: %v", err)
+	for _, eye := range s.eyesOn(name) {
+		info, err := eye.NewLock(name).Info(s.ctx())
+		if err != nil {
+			s.t.Fatalf("relocktest: %v", err)
+		}
+		all.Holders = append(all.Holders, info.Holders...)
+		all.Waiters += info.Waiters
 	}
-	return info
+	return all
+}
+
+// eyesOn returns Other, and a client for each further key prefix under which Redis has the name.
+func (s *Server) eyesOn(name string) []*relock.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	eyes := []*relock.Client{s.other}
+	for _, stored := range s.redis.Direct().Keys() {
+		prefix, is := strings.CutSuffix(stored, key.Hash("", name))
+		if !is || prefix == "relock" { // the default, that of Other
+			continue
+		}
+		if s.eyes[prefix] == nil {
+			s.eyes[prefix] = s.open(s.redis.Client(s.t), relock.KeyPrefix(prefix))
+		}
+		eyes = append(eyes, s.eyes[prefix])
+	}
+	return eyes
 }
 
 func owners(info relock.Info) (all []string) {

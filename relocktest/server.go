@@ -25,7 +25,8 @@ type Server struct {
 	virtual bool           // the Server is in a bubble
 	other   *relock.Client // uses no network, so no fault affects it
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex                // protects following fields
+	eyes   map[string]*relock.Client // look at locks of other key prefixes than that of other
 	links  []network
 	faults []*fault // that still last and affect all clients
 }
@@ -46,12 +47,13 @@ func New(t testing.TB) *Server {
 	}
 	s.redis = redistest.Start(t)
 	s.other = s.open(s.redis.Client(t))
+	s.eyes = map[string]*relock.Client{}
 	return s
 }
 
 // Client returns a new client of the Server, as another process would have, with a network of its own. It is closed
-// when the test ends. A bad option fails the test and ends it. Hold, Lose and the assertions do not see the locks of a
-// client with another relock.KeyPrefix.
+// when the test ends. A bad option fails the test and ends it. Hold and Lose are about locks with the default
+// relock.KeyPrefix.
 func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	rdb, link := s.dial()

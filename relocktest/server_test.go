@@ -149,6 +149,31 @@ func TestAnAssertionInRealTimeWaitsAndGivesUp(t *testing.T) {
 	}
 }
 
+func TestAssertionsSeeTheLocksOfEveryKeyPrefix(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		test := &judged{TB: t}
+		srv := relocktest.New(test)
+		passes := func(f func()) {
+			if said := test.failure(f); said != "" {
+				t.Errorf("the assertion failed: %s", said)
+			}
+		}
+		l := srv.Client(relock.KeyPrefix("billing")).NewLock("job")
+		rig.Must(t, l.Lock(t.Context()))
+		passes(func() { srv.AssertHeld("job") })
+		if test.failure(func() { srv.AssertFree("job") }) == "" {
+			t.Error("a lock of a client with a KeyPrefix of its own is said to be free")
+		}
+		waits := srv.Client(relock.KeyPrefix("billing")).NewLock("job")
+		done := rig.Beside(func() error { return waits.Lock(t.Context()) })
+		passes(func() { srv.AssertWaiting("job", 1) })
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-done)
+		rig.Must(t, waits.Unlock())
+		passes(func() { srv.AssertFree("job") })
+	})
+}
+
 // The machine may be slow: what a test computes takes no time of its bubble.
 func TestComputingCostsNoLease(t *testing.T) {
 	begin, computed := make(chan struct{}), make(chan struct{}) // of no bubble

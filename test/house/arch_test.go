@@ -76,7 +76,7 @@ var imports = map[string][]string{
 	},
 	"redisson/lua": {},
 	"relocktest": {
-		module, goredis, "testing", module + "/internal/clock", module + "/internal/ending", module + "/internal/redistest", module + "/internal/seam",
+		module, goredis, "testing", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/redistest", module + "/internal/seam",
 	},
 	"relockweb": {module, module + "/internal/key", module + "/internal/seam"},
 }

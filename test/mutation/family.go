@@ -198,6 +198,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumCallOutlivesTheClientThatItQueuesWith"},
 	},
 	{
+		"assertions see the locks of every key prefix", "relocktest Server.eyesOn",
+		`!is || prefix == "relock"`, "!is || is",
+		[]string{"TestAssertionsSeeTheLocksOfEveryKeyPrefix"},
+	},
+	{
 		"primaries that do not answer are an outage", "internal/quorum Majority.tally",
 		`fmt.Errorf("%w: no reply in time", h.lock.Errors.Silent)`, `errors.New("no reply in time")`,
 		[]string{"TestQuorumWhosePrimariesAreSilentTellsAnOutage"},
