@@ -119,16 +119,10 @@ func TestAQuorumIsWantedWhenAnotherWaits(t *testing.T) {
 // Who had the lock before in a run sends no heartbeats. It leaves the queue after the first renewal.
 func TestALateWaiterWantsTheLastOfARun(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
-		a, b := s.Actor(), s.Actor()
-		l := a.NewLock("l", relock.Fair())
-		first, second, third := s.Take(b.NewLock("l", relock.Fair())), s.Begin(l), s.Begin(l)
-		s.Until(s.Now() + time.Second) // tokens are time: a run needs several
-		rig.End(t, first)
-		rig.End(t, second.Holds())
-		h := third.Holds()
+		h, other := lastOfARun(t, s)
 		s.Until(s.Now() + time.Minute)
 		wantWanted(t, "while nobody waits", h, false)
-		waiter := s.Begin(b.NewLock("l", relock.Fair()))
+		waiter := s.Begin(other)
 		waiter.Waits()
 		wantWanted(t, "while another waits", h, true)
 		rig.End(t, h)

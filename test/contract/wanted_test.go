@@ -201,7 +201,7 @@ func TestTheNextHolderIsWantedAtOnceIfOthersStillWait(t *testing.T) {
 		h := s.Take(holds)
 		first := s.Begin(waits)
 		var second *rig.Call
-		if waits.Name() == "l" && strings.Contains(t.Name(), "by_a_reader") { // readers are let in together
+		if strings.Contains(t.Name(), "by_a_reader") { // readers are let in together
 			second = s.Begin(b.NewRWLock("l").WLocker())
 		} else {
 			second = s.Begin(waits)
@@ -299,18 +299,23 @@ func TestHolderIsWantedByAnotherCallOfItsOwnClient(t *testing.T) {
 	}
 }
 
+// lastOfARun returns a hold that was passed on within its client, and a handle of another client.
+func lastOfARun(t *testing.T, s *rig.Lab) (h *relock.Hold, other *relock.Lock) {
+	t.Helper()
+	l, other := s.Actor().NewLock("l", relock.Fair()), s.Actor().NewLock("l", relock.Fair())
+	first, second, third := s.Take(other), s.Begin(l), s.Begin(l)
+	s.Until(s.Now() + time.Second) // tokens are time: a run needs several
+	rig.End(t, first)
+	rig.End(t, second.Holds())
+	return third.Holds(), other
+}
+
 // The lock was passed on within the client, whose place in Redis' queue the others still see.
 func TestAWaiterBehindThoseOfTheHoldersClientWantsWithTheNextRenewal(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
-		a, b := s.Actor(), s.Actor()
-		l := a.NewLock("l", relock.Fair())
-		first, second, third := s.Take(b.NewLock("l", relock.Fair())), s.Begin(l), s.Begin(l)
-		s.Until(s.Now() + time.Second) // tokens are time: a run needs several
-		rig.End(t, first)
-		rig.End(t, second.Holds())
-		h := third.Holds()
+		h, other := lastOfARun(t, s)
 		wantWanted(t, "the last of a run", h, false)
-		waiter := s.Begin(b.NewLock("l", relock.Fair()))
+		waiter := s.Begin(other)
 		waiter.Waits()
 		s.Until(s.Now() + 10*time.Second)
 		wantWanted(t, "after a renewal", h, true)
