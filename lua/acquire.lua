@@ -182,7 +182,7 @@ local function ask(request)
       return { 2, 0, 0, 0, '' }
     end
   end
-  local session = found_live(request.nonce, request.client, request.owner)
+  local session = find_or_drop(request.nonce, request.client, request.owner)
   if session then
     return session.orphan and { -4, 0, 0, 0, '' } or held(session)
   end

@@ -36,7 +36,8 @@ local keep, inbox = string.match(ARGV[4], '^(%d+) (.*)$')
 keep = tonumber(keep)
 
 -- The second usual case: the first in the queue is anonymous, wants to write, lives and hears. And the second has been
--- told no later deadline than that of the first, so it need not be told again.
+-- told no later deadline than that of the first, so it need not be told again. Here the usual next holder is chosen.
+-- All others are chosen in shared_settle.lua: in admit_queue, and branches in admit_branches.
 local queued = alone and KEYS[2] and tonumber(fields[2])
 local served, skip = {}, {}
 for nonce in string.gmatch(ARGV[7] or '', '%S+') do

@@ -461,9 +461,9 @@ local function drop(s)
   settle_mode(grant.owner, grant)
 end
 
--- Returns the session with this nonce while its lease runs. One whose lease has ended is forgotten: its grant counts
--- it, and must not count it twice when it asks again with its nonce.
-local function found_live(nonce, client, owner)
+-- Returns the session with this nonce while its lease runs, also an orphan. find_live leaves a session whose lease has
+-- ended where it is; this function drops it: its grant must not count it twice when it asks again with its nonce.
+local function find_or_drop(nonce, client, owner)
   local s = find(nonce, client, owner)
   if s and s.deadline > now then
     return s
