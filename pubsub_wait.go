@@ -76,10 +76,10 @@ func (w *waiting) acquire() (*Hold, error) {
 	case room.Behind:
 		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
 		w.taken = w.taken || taken
-		turn := make(chan struct{})
-		p.Who = turn
+		given := make(chan struct{})
+		p.Who = given
 		k.end(&at)
-		if err = w.stand(p, turn); err != nil {
+		if err = w.stand(p, given); err != nil {
 			return nil, err
 		}
 		switch got := p.Given; {
@@ -410,41 +410,20 @@ func (w *waiting) inTime(h *Hold) error {
 }
 
 // stand waits in line until the room hands something over to p.
-func (w *waiting) stand(p *room.Follower, turn <-chan struct{}) error {
-	left := false
+func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
+	inLine := true
 	defer func() {
-		if !left { // a hook panicked
-			w.leaveLine(p)
+		if inLine { // the wait has ended, or a hook has panicked
+			at := w.keeper.begin()
+			w.keeper.room.Leave(p, &at)
+			w.keeper.end(&at)
 		}
 	}()
 	w.listen() // it may be the next that asks Redis
 	w.waitingHook()
-	hint := time.NewTimer(w.lock.terms.TTL / 3)
-	defer hint.Stop()
-	for {
-		var err error
-		select {
-		case <-turn:
-			left = true
-			return nil
-		case <-hint.C:
-			w.noteSelf(hint)
-			continue
-		case <-w.ctx.Done():
-			err = w.over(nil)
-		case <-w.keeper.c.closing:
-			err = ErrClosed
-		}
-		left = true
-		w.leaveLine(p)
-		return err
-	}
-}
-
-func (w *waiting) leaveLine(p *room.Follower) {
-	at := w.keeper.begin()
-	w.keeper.room.Leave(p, &at)
-	w.keeper.end(&at)
+	err := w.sleep(given, nil)
+	inLine = err != nil
+	return err
 }
 
 // await waits in Redis' queue until the acquisition is granted the lock.
@@ -457,22 +436,28 @@ func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	}()
 	w.listen() // the entry may come from another call, whose messages are this call's now
 	w.waitingHook()
-	done := a.waitable()
+	if err = w.sleep(a.waitable(), a); err != nil {
+		return nil, err
+	}
+	return w.outcome(a)
+}
+
+// sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
+// acquisition by which the call asks, or nil if the call stands in line.
+func (w *waiting) sleep(done <-chan struct{}, a *acquisition) error {
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
 		select {
 		case <-done:
-			return w.outcome(a)
+			return nil
 		case <-hint.C:
 			w.noteSelf(hint)
-			continue
 		case <-w.ctx.Done():
-			err = w.over(a)
+			return w.over(a)
 		case <-w.keeper.c.closing:
-			err = ErrClosed
+			return ErrClosed
 		}
-		return nil, err
 	}
 }
 
