@@ -138,15 +138,6 @@ func (k *keeper) sample(serverMs int64) {
 	k.c.skew.Store(skew)
 }
 
-// acquireCall returns the command for an acquire request. It needs k.mu.
-func (k *keeper) acquireCall(q room.Request, ticket int64, echo wire.Echo) transport.Call {
-	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
-	if q.OneKey {
-		call.Keys = call.Keys[:1]
-	}
-	return call
-}
-
 // runAll calls every function, even if one panics or ends its goroutine (a hook may do either).
 func runAll(todo []func()) {
 	if len(todo) == 0 {

@@ -310,10 +310,15 @@ func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call trans
 
 // call encodes the request. It needs the keeper's mu.
 func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.Call {
+	k := w.keeper
 	if w.ticket != "" {
-		return w.keeper.c.wire.Resume(w.keeper.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
+		return k.c.wire.Resume(k.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
 	}
-	return w.keeper.acquireCall(q, ticket, echo)
+	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
+	if q.OneKey {
+		call.Keys = call.Keys[:1]
+	}
+	return call
 }
 
 // wireRequest returns the arguments of a request.

@@ -365,7 +365,10 @@ func (l *Lock) gate(w *waiting) error {
 	}
 	var hint *time.Timer
 	for {
-		freed, err := l.attach(w, nil)
+		l.judge() // without l.mu, because it may call hooks, which take any time
+		l.mu.Lock()
+		freed, err := l.occupied(w.owner, nil, w.unlock)
+		l.mu.Unlock()
 		if freed == nil {
 			return err
 		}
@@ -446,20 +449,17 @@ func (l *Lock) newHold(unlock bool) *Hold {
 	return h
 }
 
-// attach adds h to the handle, or only looks if h is nil. If a lost hold of another owner is in
-// the way, attach returns a channel that is closed when a hold has been unlocked.
+// attach adds h to the handle. If a lost hold of another owner is in the way, it returns a channel that is closed when a
+// hold has been unlocked.
 func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	l.mu.Lock()
 	for l.holds.newest() != nil {
 		l.mu.Unlock()
-		l.judge() // without l.mu, because it may call hooks, which take any time
-		if h != nil && h.judge() != nil {
+		l.judge() // without l.mu, as in gate
+		if h.judge() != nil {
 			return nil, errGone
 		}
 		l.mu.Lock()
-		if h == nil {
-			break
-		}
 		rival := l.rival(h)
 		if rival == nil {
 			break
@@ -471,7 +471,7 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	defer l.mu.Unlock()
 	freed, err = l.occupied(w.owner, h, w.unlock)
 	// A wait of its owner may have listed h already, and an Unlock may have taken it off again.
-	if err == nil && freed == nil && h != nil && !h.listed {
+	if err == nil && freed == nil && !h.listed {
 		l.holds.add(h)
 	}
 	return freed, err
@@ -481,14 +481,8 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 // own lost hold is, it returns ErrLost. h is nil if the call has no hold yet. unlock says that Unlock will
 // end the hold. occupied needs l.mu.
 func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct{}, err error) {
-	if alike := l.alike(unlock); l.read {
-		if alike == nil {
-			return nil, nil
-		}
-		if named := alike.acquisition().Named(); named != (owner != "") || named && alike.acquisition().owner() != owner {
-			return nil, fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
-		}
-		return nil, nil // any of its Unlocks may end any of its holds
+	if l.read {
+		return nil, l.oneOwner(owner, unlock)
 	}
 	// The last judgement may be older than a loss, so only a nested hold relies on it.
 	if l.holds.noneLost() && (h == nil || l.holds.whole() == h.hold.Session) {
@@ -511,17 +505,17 @@ func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct
 	return nil, nil
 }
 
-// alike returns an existing hold whose owner a new hold must share, or nil. For readers that is any hold,
-// because all of them have one owner. For semaphores it is any hold that Unlock may end, if Unlock ends the
-// new one too. It needs l.mu.
-func (l *Lock) alike(unlock bool) *Hold {
-	if l.kind != wire.KindSemaphore {
-		return l.holds.newest()
-	}
+// oneOwner returns ErrOwnerMismatch if a new hold would let Unlock choose between holds of two owners. On a reading side
+// any Unlock may end any hold. On a semaphore that is so for holds of Lock and TryLock. oneOwner needs l.mu.
+func (l *Lock) oneOwner(owner string, unlock bool) error {
 	for h := range l.holds.all() {
-		if unlock && h.unlock {
-			return h
+		if l.kind == wire.KindSemaphore && (!unlock || !h.unlock) {
+			continue
 		}
+		if a := h.acquisition(); a.Named() != (owner != "") || a.Named() && a.owner() != owner {
+			return fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
+		}
+		return nil // the others have the same owner
 	}
 	return nil
 }

@@ -164,7 +164,10 @@ func (e *Entry) Send(at *Step) Request {
 	}
 	q := Request{e, e.op, at.Now, at.Server + LateAfter.Milliseconds()}
 	e.doubts(q.NotAfter)
-	e.owe(at.Now)
+	e.owes.asked(at.Now)
+	if line := e.line(); line != nil {
+		line.owes.asked(at.Now)
+	}
 	return q
 }
 
@@ -313,14 +316,6 @@ func (e *Entry) refuse(said Answer, at *Step) {
 	e.Fail(&Refusal{said}, at)
 	if e.Session == nil && e.doubt != 0 {
 		at.do(Effect{Do: Release, Of: e.Acquisition})
-	}
-}
-
-// owe records that a request of the entry is sent.
-func (e *Entry) owe(now clock.Instant) {
-	e.owes.asked(now)
-	if line := e.line(); line != nil {
-		line.owes.asked(now)
 	}
 }
 

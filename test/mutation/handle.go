@@ -10,7 +10,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold that is lost before its call returns is no result", ". Lock.attach",
-		"if h != nil && h.judge() != nil {", "if false {",
+		"if h.judge() != nil {", "if false {",
 		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult"},
 	},
 	{
@@ -99,7 +99,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold is on its handle once", ". Lock.attach",
-		"freed == nil && h != nil && !h.listed {", "freed == nil && h != nil {",
+		"freed == nil && !h.listed {", "freed == nil {",
 		[]string{"TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce"},
 	},
 	{
@@ -134,7 +134,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold that an Unlock has taken before its call returns is not put back", ". Lock.attach",
-		"freed == nil && h != nil && !h.listed {", "freed == nil && h != nil && h.in.Load() == nil {",
+		"freed == nil && !h.listed {", "freed == nil && h.in.Load() == nil {",
 		[]string{"TestAHoldThatIsUnlockedBeforeItsCallReturnsLeavesItsHandle"},
 	},
 	{

@@ -119,7 +119,7 @@ var holdRules = []Rule{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"a request that queues has an echo", ". keeper.acquireCall",
+		"a request that queues has an echo", ". waiting.call",
 		"k.kind, q.NotAfter, echo, wireRequest", "k.kind, q.NotAfter, wire.Quiet, wireRequest",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},

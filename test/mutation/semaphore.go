@@ -113,13 +113,13 @@ var semaphoreRules = []Rule{
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
-		"an Unlock ends its own owner's hold of a semaphore", ". Lock.alike",
-		"if unlock && h.unlock {", "if false {",
+		"an Unlock ends its own owner's hold of a semaphore", ". Lock.oneOwner",
+		"(!unlock || !h.unlock)", "true",
 		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
 	},
 	{
-		"other owners' holds of a semaphore are in nobody's way", ". Lock.alike",
-		"if l.kind != wire.KindSemaphore {", "if l.kind != wire.KindSemaphore || true {",
+		"other owners' holds of a semaphore are in nobody's way", ". Lock.oneOwner",
+		"if l.kind == wire.KindSemaphore && (", "if false && (",
 		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
 	},
 	{
