@@ -13,19 +13,19 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// An Election has one leader at a time among all that run for it, in any number of processes. The
-// leader holds the fair lock of the election's name. Its methods may be called from any goroutine.
+// An Election has one leader at a time among all that run for it, in any number of processes. The leader holds the fair
+// lock of the election's name. Its methods may be called from any goroutine.
 //
-// A term is a lease. A leader that is cut off or stopped no longer leads when its trust has ended.
-// IsLeader says so before another process can lead. Code that does not ask may run on for a moment
-// beside the next leader: the term's token tells a resource which of them is late.
+// A term is a lease. A leader that is cut off or suspended stops being the leader when its lease can no longer be
+// trusted (see Hold.TrustedUntil). IsLeader says so before another process can lead. Code that does not ask may run on
+// for a moment beside the next leader: the term's token tells a resource which of them is late.
 //
-// A term carries no value of the leader, except its Label and owner. Publish an address in a key of
-// your own, with the token beside it. An Election works by callback: to campaign and resign by
-// hand, use Acquire and Release of a fair lock.
+// A term carries no value of the leader, except its Label and owner. Publish an address in a key of your own, with the
+// token beside it. An Election works by callback: to campaign and resign by hand, use Acquire and Release of a fair
+// lock.
 //
-// Candidates need no owner. If each has a name of its own (Owner, WithOwner), Leader and Observe
-// show it. Two candidates of one name would lead together.
+// Candidates need no owner. If each has a name of its own (Owner, WithOwner), Leader and Observe show it. Two
+// candidates of one name would lead together.
 type Election struct {
 	lock *Lock // each Run uses its own handle with the same spec
 

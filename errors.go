@@ -15,8 +15,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Errors that callers can tell apart with errors.Is. What a call returns says
-// more: the lock's name, what happened, and what to do.
+// Errors that callers can tell apart with errors.Is. What a call returns says more: the lock's name, what happened, and
+// what to do.
 var (
 	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there
 	// never was one. A hold whose owner waits on a condition returns it too. From Election.Leader it means that nobody
@@ -71,9 +71,10 @@ var (
 	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
 	// characters. Every call on such a handle returns it. Its text says what is wrong.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock. New
-	// returns it, and every call on a handle with such an option. So do the methods of nil pointers and zero values.
-	// Its text says what is wrong, and what is allowed.
+	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock or
+	// redis client. New returns it, and every call on a handle with such an option. Methods of nil pointers and zero
+	// values that return an error return it. The others return a zero result, a closed channel or an ended context. Its
+	// text says what is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
 
@@ -227,8 +228,8 @@ func lockError(name string, err error) error {
 
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 
-// The following errors are for zero values and nil pointers, for example after an ignored error. Methods of
-// such values return one of them, or a zero result.
+// The following errors are for zero values and nil pointers, for example after an ignored error. Methods of such values
+// return one of them, or a zero result.
 
 var (
 	errUnmadeClient = fmt.Errorf("%w: the Client was not made by relock.New; look at the error that New has returned", ErrInvalidOption)

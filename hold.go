@@ -128,9 +128,9 @@ func (h *Hold) Owner() string {
 }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss or
-// a release its Err is context.Canceled, and context.Cause says which: ErrLost or ErrNotHeld. Its Err is judged by the
-// clock at the call, as Hold.Err is. It has the values of parent, and names the same owner. The context of a hold that
-// has ended has ended too.
+// a release its Err is context.Canceled, and context.Cause says which: ErrLost or ErrNotHeld. Each call of its Err
+// checks the clock, as Hold.Err does, so it reports a loss even before Done is closed. It has the values of parent, and
+// names the same owner. The context of a hold that has ended has ended too.
 //
 // The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold, make one context for
 // all of a long piece of work and not one for each step. Or give each step a parent that is cancelled after it.

@@ -300,7 +300,8 @@ func (c *Client) shared(at int, s spec) *spec {
 // Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
 // whether this call ran fn. Once is for work that every process starts on a timer of its own. The intervals are counted
 // by the server's clock, and begin at multiples of every since 1970 in UTC: the processes' clocks may differ. every is
-// from 1 ms to 366 days. All calls of one name must use the same interval: a shorter one can run within a longer one.
+// from 1 ms to 366 days, in whole milliseconds. All calls of one name must use the same interval: a shorter one can run
+// within a longer one.
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
 // lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
@@ -376,13 +377,17 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 // lock that is taken or freed during the iteration may be missing. Each Info is of an instant of its own.
 //
 // Locks is for operators. It looks at every key of every server, some hundred at a time, and asks for more when the
-// loop does: a loop that ends has stopped it. It keeps about 20 bytes for each lock that it has found. The user of
+// loop does: leaving the loop stops the scan. It keeps about 20 bytes for each lock that it has found. The user of
 // Redis needs +scan in addition to what locks need.
 //
 // An error about one lock or server does not end the iteration. If it comes with an Info that has a Name, it is about
-// that lock, whose key may not be a lock's. If it comes without a Name, it is about a server, whose other locks are
-// missing. When ctx ends or the client is closed, the iteration ends with that error. A bad pattern, and a redis client
-// whose type is hidden by a decorator, end it with ErrInvalidOption.
+// that lock: the key may hold something that is not a lock. If it comes without a Name, it is about a server, whose
+// other locks are missing. A server is asked up to three times, for up to 5 s each. If it does not answer, the error is
+// ErrUnavailable.
+//
+// If the client cannot learn which servers a Cluster has, the iteration ends with that error. When ctx ends or the
+// client is closed, the iteration ends with that error. A bad pattern, and a redis client whose type is hidden by a
+// decorator, end it with ErrInvalidOption.
 func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		s := &scan{c: c, ctx: ctx, yield: yield}

@@ -278,7 +278,7 @@ func (h *MultiHold) Err() (err error) {
 }
 
 // Lost returns a channel that is closed when the first of the holds is lost. It stays open if they are released in
-// time. Every call returns the same channel.
+// time. Every call returns the same channel. After a pause of the process it may be closed a moment late: Err is exact.
 func (h *MultiHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed

@@ -12,15 +12,16 @@ const maxRest = 366 * 24 * time.Hour
 
 // AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the hold ends sooner.
 // After the hold nobody holds the name: it rests. AtLeast is for a job that is shorter than the difference between the
-// clocks of the processes that start it. d is from 1 ms to 366 days.
+// clocks of the processes that start it. d is from 1 ms to 366 days, in whole milliseconds.
 //
 // Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
 // for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
-// like everybody else. A hold that its call could not return, for example because ctx ended, leaves no rest.
-// ForceUnlock ends a rest. Such a lock is not passed on within a process.
+// like everybody else. There is no rest if the call fails after Redis has granted the lock, for example because ctx
+// ended, or if ForceUnlock or ForceUnlockHolder ends the hold. ForceUnlock also ends a rest. Such a lock is not passed
+// on within a process.
 //
-// Only locks of NewLock can rest: other kinds return ErrInvalidOption, and so does Defaults. If the server's clock
-// steps back, the name rests longer by that step.
+// Client.NewLock, NewElection and Quorum.NewLock take AtLeast. RWLocks and semaphores return ErrInvalidOption, and so
+// does New with AtLeast in Defaults. If the server's clock steps back, the name rests longer by that step.
 func AtLeast(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.Rest = room.Rest{For: d}

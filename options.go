@@ -15,8 +15,12 @@ import (
 )
 
 // LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
-// must be trusted, of the same mode (read or write), and renewed by the watchdog. Its TTL must be as long, and as many
-// replicas must have it. Otherwise, and for a nested NoWatchdog or MaxHold, Redis is asked as without the option.
+// must be trusted, of the same mode (read or write), and renewed by the watchdog. Its TTL and its number of Replicas
+// must be at least those of the nested hold. Otherwise, and for a nested NoWatchdog or MaxHold, Redis is asked as
+// without the option.
+//
+// Set the option on the nested handle; the outer handle does not need it. A loss in Redis that is not yet known here is
+// not noticed by the nested call.
 //
 // Redis counts the outer holds only, and so do Info and other processes. The lock is released in Redis when the last
 // hold ends in this client, in any order. Calls without an owner are not changed.
@@ -129,12 +133,12 @@ const (
 )
 
 // An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
-// ErrInvalidOption if one is nil or out of its bounds.
+// ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds.
 type Option interface{ apply(*config) error }
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock and its like. With Defaults it is for all
-// locks of a client. If one is nil or out of its bounds, every call on the handle returns ErrInvalidOption. With
-// Defaults, New returns it.
+// locks of a client. Durations are whole milliseconds. If one is nil or out of its bounds, every call on the handle
+// returns ErrInvalidOption. With Defaults, New returns it.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error
@@ -321,13 +325,13 @@ func WhoHolds() Option {
 	})
 }
 
-// Label sets a text that tells people which client this is. Info, Waiters and the command show it
-// for what the client holds and waits for. It decides nothing, and two clients may have the same.
-// By default it is the host's name and the process' ID, such as "web-1:4711". It has 1 to 128 bytes
-// of UTF-8 without control characters. Everybody who may read the locks can read it.
+// Label sets a text that tells people which client this is. Info, Waiters and the command show it for what the client
+// holds and waits for. It decides nothing, and two clients may have the same. By default it is the host's name and the
+// process' ID, such as "web-1:4711". It has 1 to 128 bytes of UTF-8 without control characters. Everybody who may read
+// the locks can read it.
 //
-// The client stores its label in Redis with its first request for a lock, and again from time to
-// time while it is used. A lock does not cost more for it.
+// The client stores its label in Redis with its first request for a lock, and again from time to time while it is used.
+// A lock does not cost more for it.
 func Label(text string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckLabel(text); err != nil {
@@ -339,9 +343,9 @@ func Label(text string) Option {
 }
 
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, and the bounds
-// are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. d must be whole
-// milliseconds. Otherwise every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or end
-// renewal. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. With any other d
+// every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or end renewal. A short lease frees
+// a dead holder's lock sooner, and is lost by a shorter pause or network fault.
 //
 // In Redis the lease only gets longer. After a nested hold of a longer TTL, a dead process leaves the lock taken for
 // the rest of that TTL.

@@ -29,7 +29,8 @@ type Quorum struct {
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the caller's, who closes
 // them. Fewer than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in
-// the same order. Clients of one server are found by the first calls of its locks, which return ErrInvalidOption.
+// the same order. Only some calls of its locks check for clients of one server (the 1st, 2nd, 4th, 8th occasion, and so
+// on). Such a call returns ErrInvalidOption; others may succeed.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -62,10 +63,10 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// check returns a function that detects clients of the same server. On such a server a client meets the hold
-// of another client of the Quorum, so the lock would stay taken for ever. A named owner would even enter it
-// once for each client and mistake one server for a majority. The check costs commands, so it runs only on
-// the 1st, 2nd, 4th, 8th ... occasion.
+// check returns a function that detects clients of the same server. On such a server a client meets the hold of another
+// client of the Quorum, so the lock would stay taken for ever. A named owner would even enter it once for each client
+// and mistake one server for a majority. The check costs commands, so it runs only on the 1st, 2nd, 4th, 8th ...
+// occasion.
 func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
 	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
 		var granted []int
@@ -344,10 +345,10 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	}
 }
 
-// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the
-// primaries hold it, for as long as the best majority can be trusted. Without a majority it is
-// lost. A primary that comes back is taken again, unless Lock.ForceUnlock has ended the hold there.
-// Forcing a majority of the primaries ends the hold. Its methods may be called from any goroutine.
+// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
+// as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
+// unless Lock.ForceUnlock has ended the hold there. Forcing a majority of the primaries ends the hold. Its methods may
+// be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority
@@ -356,8 +357,8 @@ type QuorumHold struct {
 func (h *QuorumHold) leave() error { return h.Release() }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
-// cause is ErrLost, and after a release ErrNotHeld. Its Err is judged by the clock at the call. It has the values of
-// parent.
+// cause is ErrLost, and after a release ErrNotHeld. Each call of its Err checks the clock, so it reports a loss even
+// before Done is closed. It has the values of parent.
 func (h *QuorumHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -389,7 +390,7 @@ func (h *QuorumHold) TrustedUntil() time.Time {
 }
 
 // Lost returns a channel that is closed when the hold is lost: no majority of the primaries has it any more. It stays
-// open if the hold is released in time.
+// open if the hold is released in time. After a pause of the process it may be closed a moment late: Err is exact.
 func (h *QuorumHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed

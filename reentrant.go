@@ -26,7 +26,7 @@ type Lock struct {
 	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
 
-	mu    sync.Mutex // guards the following fields; taken before a room's mu
+	mu    sync.Mutex // guards the following fields; taken before a keeper's mu
 	holds holdList   // not yet unlocked
 }
 
@@ -208,10 +208,10 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 
 // ForceUnlock ends every grant that the lock has now, in any process. If nobody holds the lock, it ends the rest of its
 // name (AtLeast, Once). It reports whether there was a grant or a rest. Its errors are those of Info; with one, some
-// grants may have ended. The next waiter gets the lock. The holders are told at once, or notice it at their next
-// renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects
-// against that. Use it when a holder is known to be gone. To end what Info showed and nothing else, use
-// ForceUnlockHolder.
+// grants may have ended, and the result may be true. The handle may be of another kind than the lock. The next waiter
+// gets the lock. The holders are told at once, or notice it at their next renewal: their holds are lost. Until then
+// they may work beside the next holder: only the fencing token protects against that. Use it when a holder is known to
+// be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
@@ -224,8 +224,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the grant and ends it in
 // one step, so a grant that began after the one that was seen is safe. It returns true if it ended the grant, and false
 // if that holder does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its
-// other errors are those of Info; with one, the grant may have ended. If Redis did not answer the first request, the
-// grant may have ended by itself before the second: then the result is true all the same.
+// other errors are those of Info; with one, the grant may have ended, and the result may be true. If Redis did not
+// answer the first request, the grant may have ended by itself before the second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	ended, err := forceHolder(ctx, l, h)
 	return len(ended.Holders) > 0, err

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An RWLock is a handle on the read/write lock of one name: any number of readers share it, or one
-// owner writes. It is a Locker for writing.
+// An RWLock is a handle on the read/write lock of one name: any number of readers share it, or one owner writes. It is
+// a Locker for writing.
 //
 // Both sides are reentrant for a named owner. A writer may also read. An owner that only reads cannot write, and gets
 // ErrUpgrade at once, because two such owners would wait for each other. An owner that reads may read again past
@@ -46,7 +46,7 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, other readers join it.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, waiting readers are let in beside it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and

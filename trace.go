@@ -6,9 +6,9 @@ import (
 )
 
 // Hooks are functions that are called as locks change hands. They are called outside of every mutex of the library: on
-// the caller's goroutine, or, if no call is involved, on a goroutine that delays no renewal and no message. A hook that
-// blocks delays the goroutine that it is called on, and Close and Shutdown. A hook must not call Close or Shutdown. Any
-// hook may be nil.
+// the caller's goroutine, or, if no call is involved, on a goroutine that delays no renewal and no message. Hooks may
+// be called from several goroutines at the same time. A hook that blocks delays the goroutine that it is called on, and
+// Close and Shutdown. A hook must not call Close or Shutdown. Any hook may be nil.
 //
 // Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share it. The others are
 // called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks.
@@ -40,8 +40,8 @@ type Hooks struct {
 	Released func(Event)
 	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. If
 	// Redis' answer to the release is what shows the loss, Released gets ErrLost and Lost is not called. A loss that
-	// Unlock sees by the clock calls Lost there. If Acquired is set, Lost is called only for holds that Acquired was
-	// called for, and after it.
+	// Unlock sees by the clock calls Lost there. After Lost, the Unlock or Release of that hold does not call Released.
+	// If Acquired is set, Lost is called only for holds that Acquired was called for, and after it.
 	Lost func(Event)
 }
 

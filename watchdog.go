@@ -18,8 +18,8 @@ import (
 )
 
 // NoWatchdog leaves a hold the lease it was acquired with: nothing renews it, and it is lost after its TTL unless it
-// was released before. Other holds of its owner do not change that: they go on, and so the lock stays with the owner
-// until the last of them ends.
+// was released before. That is so even if the owner has other holds. The lock then stays with the owner, but this hold
+// is lost.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Fixed = true
@@ -28,8 +28,8 @@ func NoWatchdog() LockOption {
 }
 
 // MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
-// when the last lease ends, at most a TTL after d. Other holds of its owner do not change that: where a nested call may
-// hang, it needs a MaxHold too, or the lock stays with the owner. By default there is no limit. d is from 1 ms to 10
+// when the last lease ends, at most a TTL after d. That is so even if the owner has other holds: then the lock stays
+// with the owner. A nested call that may hang needs a MaxHold too. By default there is no limit. d is from 1 ms to 10
 // years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {

@@ -105,7 +105,7 @@ func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error)
 // Timeouts are c's own.
 func Timeouts(c *relock.Client) (release, keep time.Duration) { return seam.Timeouts(c) }
 
-// Scripts are all that a client sends, by name.
+// Scripts are those of wire.Scripts.
 func Scripts() map[string]*script.Script { return seam.Scripts }
 
 // ReadAcquire decodes a reply of acquire to the given number of requests.

@@ -82,7 +82,7 @@ var (
 var (
 	// Spread draws the length of a pause.
 	Spread *func(d time.Duration) time.Duration
-	// Scripts are all that a client sends, by name.
+	// Scripts are those of wire.Scripts.
 	Scripts map[string]*script.Script
 	// ReadAcquire decodes a reply of acquire to the given number of requests.
 	ReadAcquire func(raw []any, requests int) ([]Answer, error)

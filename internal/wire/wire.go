@@ -73,7 +73,8 @@ var (
 	usualAcquire = &transport.Usual{Script: scriptUsual, Common: []int{0, 6, 7}, Part: []int{1, 3, 4, 5}}
 )
 
-// Scripts returns the scripts that locks need, by name.
+// Scripts returns the scripts that tests name, preload and replace. It leaves out permit, which only asks what the user
+// may run, and usual, which does what acquire and release do.
 func Scripts() map[string]*script.Script {
 	return map[string]*script.Script{
 		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
