@@ -17,8 +17,8 @@ const maxRest = 366 * 24 * time.Hour
 // Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
 // for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
 // like everybody else. There is no rest if the call fails after Redis has granted the lock, for example because ctx
-// ended, or if ForceUnlock or ForceUnlockHolder ends the hold. ForceUnlock also ends a rest. Such a lock is not passed
-// on within a process.
+// ended. There is none after ForceUnlock and ForceUnlockHolder, and ForceUnlock ends one that has begun. Such a lock is
+// not passed on within a process.
 //
 // Client.NewLock, NewElection and Quorum.NewLock take AtLeast. RWLocks and semaphores return ErrInvalidOption, and so
 // does New with AtLeast in Defaults. If the server's clock steps back, the name rests longer by that step.
