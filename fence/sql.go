@@ -36,7 +36,8 @@ func (d Dialect) String() string {
 
 // Schema returns the SQL statement that creates the table relock_fences if it is missing. It runs nothing itself: put
 // it into your migrations. The table has a row for each resource: its name and its largest token. Rows are never
-// removed.
+// removed. In MySQL a resource name has at most 512 bytes. An unknown Dialect gets the statement of PostgreSQL and
+// SQLite.
 func (d Dialect) Schema() string {
 	if d == MySQL { // bytes: a collation would make one resource of two names
 		return "CREATE TABLE IF NOT EXISTS relock_fences (resource VARBINARY(512) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB"
@@ -47,7 +48,7 @@ func (d Dialect) Schema() string {
 // Check compares a token in the transaction tx. If the resource has seen a newer one, it returns an error that matches
 // ErrStale. Else it remembers the token for the resource and returns nil: an equal one passes. Roll the transaction
 // back if Check returns an error. A token of zero or less is refused with another error. resource is any name for what
-// is written: it need not be the lock's.
+// is written: it need not be the lock's. tx must not be nil.
 //
 // Check must be the first statement of the transaction that writes. It locks the resource's row, so from there to the
 // end of the transaction no other holder is between its own Check and its commit. If the transaction is rolled back,

@@ -65,7 +65,8 @@ import (
 // scope is the instrumentation scope.
 const scope = "github.com/relock-go/relock/otelrelock"
 
-// An Option sets up what New tells OpenTelemetry. New returns an error if one is nil, or if its argument is.
+// An Option sets up what New tells OpenTelemetry. New returns an error if an option is nil, or if its argument is nil
+// or out of its bounds.
 type Option func(*config) error
 
 type config struct {
@@ -99,10 +100,13 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithName sets what metrics have as relock.lock.name: tell gets the name of a lock and returns what to show for it. By
-// default that is the name up to its first '/', ':', '#', '{' or digit, with a "*" for the rest. "" leaves the
-// attribute out. tell should return few different texts, as each is a series. It is called from many goroutines, and
-// what it returned for a name may be kept. Spans have the whole name in any case.
+// WithName sets the value of the attribute relock.lock.name of metrics: tell gets the name of a lock and returns what
+// to show for it. By default that is the name up to its first '/', ':', '#', '{' or digit, with a "*" for the rest.
+// After 200 such names all further ones are "other". With WithName there is no such limit: tell should return few
+// different texts, as each is a series. "" leaves the attribute out.
+//
+// tell is called from many goroutines. Its result for a name may be cached, so it must always be the same. Spans have
+// the whole name in any case. If tell is nil, New returns an error.
 func WithName(tell func(lock string) string) Option {
 	return func(c *config) error {
 		if c.name = tell; tell == nil {
@@ -118,7 +122,7 @@ func KeepNames() Option { return WithName(func(lock string) string { return lock
 
 // WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a millisecond, and 0 means that
 // all have one. One that failed has a span in any case. Two spans cost more than a tenth of an uncontended lock and
-// unlock, and say nothing that the span above does not. With d below 0 New returns an error.
+// unlock, and say nothing that the span above does not. If d is below 0, New returns an error.
 func WithSpansFrom(d time.Duration) Option {
 	return func(c *config) error {
 		if c.from = d; d < 0 {

@@ -34,8 +34,8 @@ type Hold struct {
 }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
-// cause is ErrLost, and after a release ErrNotHeld. Its Err is judged by the clock at the call. It has the values of
-// parent.
+// cause is ErrLost, and after a release ErrNotHeld. Each call of its Err checks the clock, so it reports a loss even
+// before Done is closed. It has the values of parent.
 func (h *Hold) Context(parent context.Context) context.Context {
 	inner, cancel := context.WithCancelCause(parent)
 	if h.unmade() {
@@ -135,8 +135,8 @@ func (h *Hold) Err() error {
 	return nil
 }
 
-// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is released before that. Every
-// call returns the same channel.
+// Lost returns a channel that is closed when the hold is lost. It stays open if the hold is released before that. After
+// a pause of the process it may be closed a moment late: Err is exact. Every call returns the same channel.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
@@ -194,7 +194,8 @@ func (h *Hold) Owner() string {
 // Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
 // Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout. The hold has
 // ended here then, and the client goes on telling Redis until the lease ends. ErrUnconfirmed also comes at once if
-// Redis refuses. If Close interrupts the release, the error is ErrClosed too.
+// Redis refuses. If Close interrupts the release, the error is ErrClosed too. In both cases the lease then ends the
+// hold in Redis.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

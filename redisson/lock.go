@@ -119,7 +119,7 @@ func (l *Lock) Name() string {
 }
 
 // HoldCount returns how many holds of this handle in this process are neither unlocked nor lost, judged by the clock.
-// It does no I/O.
+// Holds of Acquire and Do count too. It does no I/O.
 func (l *Lock) HoldCount() int { return l.judge() }
 
 // Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost. It

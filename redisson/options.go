@@ -10,12 +10,12 @@ import (
 )
 
 // An Option sets up a Client, as an argument of New. New returns relock.ErrInvalidOption if one is nil or out of its
-// bounds.
+// bounds. Durations are whole milliseconds.
 type Option func(*config) error
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
-// locks of a client. If one is nil or out of its bounds, every call on the handle returns relock.ErrInvalidOption. With
-// Defaults, New returns it.
+// locks of a client. Durations are whole milliseconds. If one is nil or out of its bounds, every call on the handle
+// returns relock.ErrInvalidOption. With Defaults, New returns it.
 type LockOption func(*terms) error
 
 type config struct {
@@ -136,7 +136,8 @@ func WatchdogTimeout(d time.Duration) Option {
 
 // ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as Redisson decides: on, in a
 // Cluster whose servers know it (Redis 7). It is the shardedSubscriptionMode of Redisson's config, and must be the same
-// there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late.
+// there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late. With true it
+// needs Redis 7.0 or later. If a decorator hides that the redis client is a Cluster client, the default is off.
 func ShardedPubSub(on bool) Option {
 	return func(c *config) error {
 		c.sharded = &on
@@ -202,8 +203,8 @@ func TTL(d time.Duration) LockOption {
 }
 
 // NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime): nothing renews it, and it is
-// lost after its TTL unless it was released. Other holds of its owner do not change that: the lock stays with the owner
-// while it has others. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
+// lost after its TTL unless it was released. That is so even if the owner has other holds. The lock then stays with the
+// owner, but this hold is lost. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
 // ErrInvalidOption.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {

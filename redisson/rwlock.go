@@ -32,7 +32,7 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, other readers join it.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, waiting readers can join it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and

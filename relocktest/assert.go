@@ -18,7 +18,8 @@ const (
 
 // AssertFree fails the test, which goes on, unless nobody holds the name and nobody waits for it. It shows that the
 // code under test has unlocked everything. Outside of a bubble it waits for that for up to a second. A name that rests
-// after a relock.AtLeast counts as free.
+// after a relock.AtLeast counts as free. AssertFree looks at the name under every relock.KeyPrefix. It does not see
+// locks of package redisson. If Redis cannot be read, the test ends.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -27,8 +28,8 @@ func (s *Server) AssertFree(name string) {
 	}
 }
 
-// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client. Outside of a bubble it waits
-// for that for up to a second.
+// AssertHeld fails the test, which goes on, unless somebody holds the name, in any client and under any
+// relock.KeyPrefix. Outside of a bubble it waits for that for up to a second. If Redis cannot be read, the test ends.
 func (s *Server) AssertHeld(name string) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {
@@ -36,10 +37,10 @@ func (s *Server) AssertHeld(name string) {
 	}
 }
 
-// AssertWaiting fails the test, which goes on, unless n callers wait for the name in Redis. Goroutines of one client
-// that wait for one plain lock count as one. Goroutines that had a fair lock count until their client has passed it on
-// to all whose turn came next. Outside of a bubble it waits for that for up to a second: this is how a test knows that
-// the code under test waits.
+// AssertWaiting fails the test, which goes on, unless n callers wait for the name in Redis, under all key prefixes
+// together. Goroutines of one client that wait for one plain lock count as one. Goroutines that had a fair lock count
+// until their client has passed it on to all whose turn came next. Outside of a bubble it waits for that for up to a
+// second: this is how a test knows that the code under test waits. If Redis cannot be read, the test ends.
 func (s *Server) AssertWaiting(name string, n int) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return i.Waiters == n }); info.Waiters != n {

@@ -32,8 +32,8 @@ import (
 type Option func(*site) error
 
 // AllowForce lets requests that may accepts end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does. may is
-// called for each such request, and is the place to ask who that is. Others get status 403. Without the option nobody
-// can end anything. If may is nil, every answer is an error.
+// called for each such request, and must check who sends it. Others get status 403. Without the option nobody can end
+// anything. If may is nil, every answer is an error.
 //
 // Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
 // grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
@@ -101,12 +101,15 @@ type site struct {
 
 // Handler returns the dashboard of the locks of c. It serves the root of an address: use [http.StripPrefix] to mount it
 // elsewhere. It does no I/O until it is asked, and needs no closing: reads end within ten seconds, and when c is
-// closed. It asks nobody who they are. With a nil client or a bad option every answer is that error, with status 500.
+// closed. It has no authentication. With a nil client or a bad option every answer is that error, with status 500.
+//
+// The status is 400 for a bad name, 404 for a name that Match excludes, and 503 if nothing has been read yet. A list
+// has at most 10,000 locks, and a page 1,000. The answer for one lock has at most 1,000 holders and 1,000 waiters.
 //
 // GET answers at
 //
-//	/                the page; ?prefix=TEXT shows names that begin with TEXT, ?sort=name, =waiters, =held
-//	                 or =lease orders, ?sort=-name turns one around, ?live=off stays as it is
+//	/                the page; ?prefix=TEXT shows names that begin with TEXT; ?sort= orders by name, waiters,
+//	                 held or lease, and a leading - reverses the order; ?live=off switches reloading off
 //	/lock?name=NAME  one lock, with its queue
 //	/locks.json      what the page shows, with ?prefix=TEXT; docs/operations.md has the form
 //	/lock.json?name=NAME
