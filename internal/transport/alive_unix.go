@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// quiet says that the server has neither closed a connection on which nothing is owed,
-// nor said anything. It does not wait. Of one that cannot be asked it says so too.
+// quiet reports whether an idle connection has neither been closed by the server nor received data. It does not block.
+// It returns true for a connection without a socket to check.
 func quiet(c net.Conn) bool {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()

@@ -6,11 +6,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What a client can do tells what it is of. A decorator that embeds one of
-// go-redis' clients can do what that can, and is known as it is; one that embeds
-// [redis.UniversalClient] hides which it is.
+// The methods of a client tell its kind. A decorator that embeds one of go-redis' clients has the methods of that client.
+// One that embeds [redis.UniversalClient] hides them, so its kind is unknown.
 
-// A server is a client of one server, or of a primary by Sentinel.
+// A server is a client of one server, or of the primary that Sentinel names.
 type server interface {
 	redis.UniversalClient
 	Options() *redis.Options
@@ -26,9 +25,8 @@ type cluster interface {
 	ReloadState(ctx context.Context)
 }
 
-// CanListen says whether the client can be asked for a subscription before the
-// channel is named, which an inbox does. A Ring cannot, as the channel decides
-// which of its servers that is on: it panics, also inside of a decorator.
+// CanListen reports whether the client can open a subscription before the channel is named, as an inbox does. A Ring
+// cannot, because the channel decides which server it subscribes to: it panics, even inside a decorator.
 func CanListen(rdb redis.UniversalClient) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	if ps := rdb.Subscribe(context.Background()); ps != nil { // no I/O

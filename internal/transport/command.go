@@ -8,32 +8,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once is a command that go-redis sends at most once, whatever MaxRetries
-// says. It still follows MOVED and ASK: those answer a command that was not
-// run.
+// once is a command that go-redis sends at most once, whatever MaxRetries says. go-redis still follows MOVED and ASK:
+// a command that got such an answer did not run.
 type once struct{ *redis.Cmd }
 
 // NoRetry overrides the default of redis.Cmd.
 func (once) NoRetry() bool { return true }
 
-// Clone overrides redis.Cmd's, whose copy would be sent again.
+// Clone overrides the method of redis.Cmd, whose copy would be retried.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
-// led is a command that has a way of its own.
-type led struct {
+// A flightCmd is a command that passes the client's hooks and is then sent on a stream instead of a pooled connection.
+type flightCmd struct {
 	once
 	*passage
 }
 
-// Clone overrides that of once.
-func (l *led) Clone() redis.Cmder { return &led{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage} }
+// Clone overrides the method of once, so that the copy keeps its passage.
+func (l *flightCmd) Clone() redis.Cmder {
+	return &flightCmd{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage}
+}
 
 const (
 	evalsha = "evalsha"
 	eval    = "eval"
 )
 
-// verb is the one of two by which the call is sent, where others go by usual.
+// verb returns eval for a call that must be sent with its text, and usual for every other call.
 func (c *Call) verb(usual string) string {
 	if c.InFull {
 		return eval
@@ -41,7 +42,7 @@ func (c *Call) verb(usual string) string {
 	return usual
 }
 
-// body is the script as a verb has it.
+// body returns what the command names the script by: the source for EVAL, else the SHA.
 func (c *Call) body(verb string) string {
 	if verb == eval {
 		return c.Script.Source
@@ -49,21 +50,20 @@ func (c *Call) body(verb string) string {
 	return c.Script.SHA
 }
 
-// bare is the call as it goes over the wire; made by itself where it is sent in full.
-func (c *Call) bare(verb string) bare {
-	b := bare{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
+// raw returns the command of a call. Only an EVALSHA may be grouped with others, so only that one keeps Usual.
+func (c *Call) raw(verb string) rawCmd {
+	b := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 	if verb == evalsha {
 		b.usual = c.Usual
 	}
 	return b
 }
 
-// command returns verb body numkeys key ... arg ..., where body is the
-// script's SHA for EVALSHA, and its source for EVAL.
+// command returns the go-redis command "verb body numkeys key ... arg ...".
 func command(ctx context.Context, verb string, c *Call) once {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	args = append(args, nil, c.body(verb), len(c.Keys))
-	switch verb { // a constant as an argument costs nothing
+	switch verb { // a constant is stored as an interface without an allocation
 	case eval:
 		args[0] = eval
 	default:
@@ -73,8 +73,8 @@ func command(ctx context.Context, verb string, c *Call) once {
 		args = append(args, key)
 	}
 	cmd := redis.NewCmd(ctx, append(args, c.Args...)...)
-	// Both say where the keys are: without them a Cluster client asks the
-	// server by COMMAND, on every call if the ACL forbids that.
+	// Tell go-redis where the keys are. Otherwise a Cluster client asks the server with COMMAND, and repeats that
+	// on every call if the ACL forbids it.
 	cmd.SetStepCount(1)
 	if len(c.Keys) > 0 {
 		cmd.SetFirstKeyPos(3)
@@ -82,9 +82,8 @@ func command(ctx context.Context, verb string, c *Call) once {
 	return once{cmd}
 }
 
-// run sends one call by its SHA, and with its full text to a server that does
-// not know it: on its way, or if that is nil on a connection of the client's. If
-// ctx has ended by then nothing is sent.
+// run sends one call by its SHA, and again with its text if the server does not know the script. It uses the flight w,
+// or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
 func (t *Transport) run(ctx context.Context, w *flight, c *Call) Result {
 	if !c.InFull {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
@@ -101,15 +100,15 @@ func (t *Transport) run(ctx context.Context, w *flight, c *Call) Result {
 type answer struct {
 	val  any
 	err  error
-	sent error // what sending it returned, alone or with others
+	sent error // the error of sending the command, or the pipeline that it was part of
 }
 
 func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
 
-// deliver sends a call, through the client's hooks if it has any.
+// deliver sends a call. If the client has no hooks, it need not build the command that they would see.
 func (t *Transport) deliver(ctx context.Context, w *flight, verb string, c *Call) answer {
-	if w != nil && t.own.hooks.none.Load() {
-		val, err := w.send(ctx, c.bare(verb))
+	if w != nil && t.source.hooks.none.Load() {
+		val, err := w.send(ctx, c.raw(verb))
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)
@@ -120,14 +119,13 @@ func (t *Transport) process(ctx context.Context, w *flight, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{way: w}
+	p := &passage{flight: w}
 	defer p.end()
-	return t.own.hooked.Process(ctx, &led{cmd, p})
+	return t.source.hooked.Process(ctx, &flightCmd{cmd, p})
 }
 
-// send sends a batch and hands out the results: each command's own, so that one
-// that fails fails alone. Each server has its own cache of scripts, so some calls
-// may be known and others not.
+// send sends a batch in one pipeline and gives each request its own result. A second pipeline sends the text of the
+// scripts that the server did not know. Their number varies, because each server has its own script cache.
 func (t *Transport) send(ctx context.Context, b *batch) {
 	if len(b.requests) == 1 {
 		r := b.requests[0]
@@ -138,21 +136,21 @@ func (t *Transport) send(ctx context.Context, b *batch) {
 	if len(cold) == 0 {
 		return
 	}
-	cold = t.remaining(cold)
+	cold = t.stillWanted(cold)
 	for _, r := range t.exec(ctx, eval, cold) {
-		r.answer(r.result) // it does not know what it was just told
+		r.answer(r.result) // NOSCRIPT even for EVAL: return that error
 	}
 }
 
-// remaining leaves out requests whose callers have gone: nothing more is sent for them.
-func (t *Transport) remaining(requests []*request) []*request {
+// stillWanted removes the requests whose callers have left: nothing more is sent for them.
+func (t *Transport) stillWanted(requests []*request) []*request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.DeleteFunc(requests, func(r *request) bool { return r.left })
+	return slices.DeleteFunc(requests, func(r *request) bool { return r.abandoned })
 }
 
-// exec sends requests in one pipeline, and answers all but those whose script
-// the server does not know.
+// exec sends requests in one pipeline. It answers all requests except those whose script the server does not know, and
+// returns these.
 func (t *Transport) exec(ctx context.Context, verb string, requests []*request) (cold []*request) {
 	if len(requests) == 0 {
 		return nil
@@ -163,7 +161,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 		cmds[i] = command(ctx, r.call.verb(verb), &r.call)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
-	// Its error is only for a command that has neither reply nor error of its own.
+	// The pipeline's error only counts for a command that has neither a reply nor an error.
 	_, err := p.Exec(ctx)
 	for i, r := range requests {
 		res := t.judge(&r.call, answerOf(cmds[i], err))
@@ -177,17 +175,17 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	return cold
 }
 
-// answer wakes the caller, whose the request is from then on.
+// answer wakes the caller, which owns the request from then on.
 func (r *request) answer(result Result) {
 	r.result = result
 	r.done <- struct{}{}
 }
 
-// judge is result, and notes that a Cluster client has found the way, and that a
-// server answers.
+// judge returns the result of a call. It also records that a server answers, and that a Cluster client has loaded its
+// slots.
 func (t *Transport) judge(c *Call, a answer) Result {
 	if a.sent == nil {
-		t.own.answered()
+		t.source.answered()
 	}
 	if t.many != nil && a.sent == nil && !t.routed.Load() {
 		t.routed.Store(true)
@@ -201,8 +199,7 @@ func result(c *Call, a answer) Result {
 		case []any:
 			return Result{Reply: v}
 		case nil:
-			// A connection that fails in its handshake leaves the commands
-			// of a pipeline without an error.
+			// If the handshake of a connection fails, go-redis sets no error on the commands of a pipeline.
 			a.err = a.sent
 		default:
 			return Result{Reply: []any{v}}
@@ -211,11 +208,11 @@ func result(c *Call, a answer) Result {
 	if a.err == nil {
 		a.err = errNothing
 	}
-	return Result{Err: named(c, ours(a.err))}
+	return Result{Err: inScript(c, forCaller(a.err))}
 }
 
-// named says in which script err happened.
-func named(c *Call, err error) error {
+// inScript adds the name of the call's script to err.
+func inScript(c *Call, err error) error {
 	return fmt.Errorf("script %s: %w", c.Script.Name, err)
 }
 

@@ -10,24 +10,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A decoder takes replies apart as they come. Of one whose rest is still on its way it
-// keeps what has come: who reads may have to leave between two parts of a reply, and
-// whoever reads next goes on where it was.
+// A decoder parses replies as their bytes arrive. It keeps its state between two parts of a reply: the caller that reads
+// may have to stop there, and the next reader goes on at the same byte.
 type decoder struct {
 	from io.Reader
-	buf  []byte // what has come
-	at   int    // so much of it has been taken apart
-	open []list // arrays whose elements are still to come, the outermost first
+	buf  []byte // the bytes received
+	at   int    // how many bytes of buf have been parsed
+	open []list // arrays that are not complete, the outermost first
 }
 
-// A list is an array of which so many elements are to come.
+// A list is an array that is not complete.
 type list struct {
 	vals []any
-	left int64
+	left int64 // elements still missing
 }
 
 const (
-	readSize = 32 << 10  // of what is read at once
+	readSize = 32 << 10  // the usual size of the buffer
 	maxReply = 512 << 20 // bytes of a string, by Redis' own limit
 	maxLine  = 64 << 10
 	maxDepth = 16
@@ -35,7 +34,7 @@ const (
 
 var errReply = errors.New("not a reply of redis")
 
-// An answerError is an error that Redis answered with.
+// An answerError is an error reply of Redis.
 type answerError string
 
 func (e answerError) Error() string { return string(e) }
@@ -46,11 +45,10 @@ func newDecoder(from io.Reader) *decoder {
 	return &decoder{from: from, buf: make([]byte, 0, readSize)}
 }
 
-// fill waits for more. An error that says nothing of the connection, as a deadline's, loses
-// nothing of what has come.
+// fill reads more bytes into the buffer, and waits for them. After a timeout no byte is lost: it can be called again.
 func (d *decoder) fill() error {
 	switch {
-	case d.at == len(d.buf) && cap(d.buf) > readSize: // it has been grown for a long string
+	case d.at == len(d.buf) && cap(d.buf) > readSize: // free a buffer that has grown for a long string
 		d.buf, d.at = make([]byte, 0, readSize), 0
 	case d.at > 0 && (d.at == len(d.buf) || len(d.buf) == cap(d.buf)):
 		d.buf, d.at = d.buf[:copy(d.buf, d.buf[d.at:])], 0
@@ -61,13 +59,12 @@ func (d *decoder) fill() error {
 	n, err := d.from.Read(d.buf[len(d.buf):cap(d.buf)])
 	d.buf = d.buf[:len(d.buf)+n]
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next Read returns err again
 	}
 	return err
 }
 
-// next returns the next reply, if all of it has come. Its error is of the connection, which
-// cannot be read any more.
+// next returns the next reply if it is complete. After an error the connection cannot be read any more.
 func (d *decoder) next() (r reply, whole bool, err error) {
 	for {
 		e, size, err := readElement(d.buf[d.at:])
@@ -88,7 +85,8 @@ func (d *decoder) next() (r reply, whole bool, err error) {
 	}
 }
 
-// close adds an element to the array that it is of, and that one, where it was the last, to its own.
+// close adds an element to the innermost open array. If that completes the array, it adds the array to the next outer
+// one, and so on. whole is true if r itself is now a complete reply.
 func (d *decoder) close(r reply) (_ reply, whole bool) {
 	for len(d.open) > 0 {
 		in := &d.open[len(d.open)-1]
@@ -110,11 +108,11 @@ func (d *decoder) close(r reply) (_ reply, whole bool) {
 // An element is a reply, or the beginning of an array.
 type element struct {
 	kind byte
-	text []byte // a part of the buffer
+	text []byte // a slice of the buffer
 	n    int64  // a number, or a length; -1: nil
 }
 
-// reply has errors as values of arrays too, and redis.Nil for what is nil.
+// reply returns an element that does not begin an array. A nil becomes the error redis.Nil.
 func (e element) reply() reply {
 	switch {
 	case e.kind == '-':
@@ -129,8 +127,7 @@ func (e element) reply() reply {
 	return reply{val: string(e.text)}
 }
 
-// readElement reads one element off the front of b, and returns how many bytes it has; 0: it
-// has not come in full.
+// readElement parses the first element of b and returns its size in bytes. The size is 0 if b does not hold all of it.
 func readElement(b []byte) (e element, size int, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 && len(b) < maxLine {

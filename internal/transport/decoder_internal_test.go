@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// chunks is read as it was sent: one piece at a time, then no more for now.
+// chunks is a reader that returns one piece at a time, and then errNoMore.
 type chunks [][]byte
 
 var errNoMore = errors.New("no more for now")
@@ -27,8 +27,7 @@ func (c *chunks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// decoded returns what comes in those pieces, and why nothing comes any more. Between two
-// pieces who reads leaves, and another goes on.
+// decoded returns the replies in these pieces, and the error at the end. Between two pieces the reader changes.
 func decoded(pieces ...[]byte) (all []reply, err error) {
 	from := &chunks{}
 	d := newDecoder(from)
@@ -66,7 +65,7 @@ var values = []reply{
 	{val: int64(-7)},
 }
 
-// Fails when what has come of a reply is lost where its rest comes later.
+// Fails when the first part of a reply is lost because the rest comes later.
 func TestRepliesAreTheSameInWhateverPiecesTheyCome(t *testing.T) {
 	text := []byte(replies)
 	for i := range len(text) {
@@ -79,7 +78,7 @@ func TestRepliesAreTheSameInWhateverPiecesTheyCome(t *testing.T) {
 	}
 }
 
-// Fails when what is left at the end of a full buffer is lost, or taken for what has been read.
+// Fails when unparsed bytes at the end of a full buffer are lost or overwritten.
 func TestMoreRepliesThanAreReadAtOnceAreAllTaken(t *testing.T) {
 	const times = 3 * readSize / len(replies)
 	all, err := decoded([]byte(strings.Repeat(replies, times)))
@@ -127,7 +126,7 @@ func TestTheEndOfAConnectionIsTold(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: pieces say what the whole says.
+// FuzzDecoder checks that replies in pieces are decoded like the whole.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte(replies), 3, 30)
 	f.Add([]byte("*2\r\n$3\r\nabc\r\n:x\r\n"), 1, 2)

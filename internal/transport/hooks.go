@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redirect is a hook behind all others. What they send by themselves goes to a
-// client without hooks: that of a hook is not for its own connection.
+// redirect is the last hook. It sends a call's command on the call's flight. Commands that the client's hooks send
+// themselves go to a client without hooks, because they are not part of a call and have no flight.
 type redirect struct {
 	others *redis.Client
 	found  *hooks
@@ -22,23 +22,23 @@ func (redirect) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if l, ok := cmd.(*led); ok {
-			r.found.look()
+		if l, ok := cmd.(*flightCmd); ok {
+			r.found.detect()
 			return l.process(ctx, l.once)
 		}
 		return r.others.Process(ctx, cmd)
 	}
 }
 
-// A passage is the way of one call through the hooks. One may use it twice at once, as a
-// hedge, or after it has returned.
+// A passage lets one call use its flight from behind the hooks. It is needed because a hook may send the command twice
+// at the same time, as a hedge, or after its call has returned.
 type passage struct {
-	way   *flight
-	using sync.Mutex // held while the way is used; protects the following field
-	over  bool       // the call has returned, and the way is another's
+	flight *flight
+	using  sync.Mutex // held while the command is in flight; guards over
+	over   bool       // the call has returned, and another call may have the flight
 }
 
-// errTwice is not known to mean that the command has not run: the first may have.
+// errTwice has the outcome Unknown: the command's first sending may have run.
 var errTwice = errors.New("a hook of the redis client has sent a command of relock once more that is under way, or over; relock repeats its commands itself")
 
 func (p *passage) process(ctx context.Context, cmd once) error {
@@ -49,10 +49,10 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	if p.over {
 		return errTwice
 	}
-	return p.way.process(ctx, cmd)
+	return p.flight.process(ctx, cmd)
 }
 
-// end waits for a use that its hook has not waited for: the way is another call's after this.
+// end waits for a sending that its hook has not waited for, because another call may get the flight after this.
 func (p *passage) end() {
 	p.using.Lock()
 	defer p.using.Unlock()
@@ -63,29 +63,29 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// process sends a command that has come through the hooks.
+// process sends a command that has passed the hooks.
 func (f *flight) process(ctx context.Context, cmd once) error {
-	val, err := f.send(ctx, bare{args: cmd.Args()})
+	val, err := f.send(ctx, rawCmd{args: cmd.Args()})
 	if err == nil {
 		cmd.SetVal(val)
 	}
 	return err
 }
 
-// hooks is whether the client has any that see commands. go-redis does not say. Where it
-// has none, the command that they would see need not be made.
+// hooks records whether the client has hooks that see commands, which go-redis does not tell. If it has none, the
+// go-redis command that they would see need not be built.
 type hooks struct{ known, none atomic.Bool }
 
 const goRedis = "github.com/redis/go-redis/v9."
 
-// look finds out, as the first command has come through the hooks: nobody but go-redis
-// stands on the stack between the Transport that sent it and the redirection.
-func (h *hooks) look() {
+// detect runs when the first command has passed the hooks. There are none if the stack between the Transport's call
+// and redirect has only frames of go-redis.
+func (h *hooks) detect() {
 	if h.known.Load() {
 		return
 	}
 	var stack [32]uintptr
-	frames := runtime.CallersFrames(stack[:runtime.Callers(3, stack[:])]) // above the redirection
+	frames := runtime.CallersFrames(stack[:runtime.Callers(3, stack[:])]) // above redirect
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, goRedis) {
@@ -99,5 +99,5 @@ func (h *hooks) look() {
 	h.known.Store(true)
 }
 
-// sender is who hands a command to the hooks.
+// sender is the function that hands a command to the hooks.
 const sender = "/internal/transport.(*Transport).process"

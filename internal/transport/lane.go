@@ -8,39 +8,36 @@ import (
 )
 
 const (
-	// leaders is how many batches of one server are on the wire at most, while
-	// they are answered in time. More leave less to each, and a batch costs the
-	// same few system calls whatever its size; with one the wire is idle while
-	// it hands out replies.
+	// leaders is how many goroutines at most send batches to one server while it answers in time. A batch costs the
+	// same few system calls whatever its size, so more leaders with smaller batches cost more. One leader alone would
+	// leave the server idle while it hands out replies.
 	leaders = 2
-	// patience is how long a queue is left without a leader before it gets one
-	// more, up to maxLeaders: they may be slow because the server hangs, or one
-	// connection, or because the way is long.
-	patience   = time.Millisecond
-	maxLeaders = 32
-	maxBatch   = 512
+	// reliefDelay is how long a queue may wait for a leader before one more is added, up to maxLeaders. The server may
+	// be slow or far away, or one connection may hang.
+	reliefDelay = time.Millisecond
+	maxLeaders  = 32
+	maxBatch    = 512
 )
 
-// A lane is the way to one server. A server that hangs holds up no call to
-// another one, since no pipeline holds both.
+// A lane queues the calls to one server, and sends them in batches: one pipeline each. A pipeline has calls to one
+// server only, so a server that hangs delays no call to another one. A leader is a goroutine that sends batches.
 type lane struct {
 	t      *Transport
 	server string
-	limit  int // leaders, or no limit where it is not known which server a key is on
+	limit  int // usual number of leaders; unlimited if the servers of keys are not known
 
 	// Guarded by Transport.mu:
 
-	active int        // leaders
-	queue  []*request // longest first, those whose callers have gone among them
-	gone   int        // how many in the queue
-	takes  int        // how often a leader has taken from the queue
-	seen   int        // takes when relief was called for
-	armed  bool       // relief is called for
-	relief *time.Timer
+	active         int        // leaders
+	queue          []*request // oldest first; includes requests whose callers have left
+	abandoned      int        // requests in queue whose callers have left
+	takesSoFar     int        // how often a leader has taken from the queue
+	takesWhenArmed int        // takesSoFar when relief was set
+	armed          bool       // relief is set
+	relief         *time.Timer
 }
 
-// server returns on which server the call's lock is, if that is known without
-// I/O. The name is the client's, which follows a failover.
+// server returns the name of the server that has the call's key, if the client knows it without I/O.
 func (t *Transport) server(c *Call) (name string, known bool) {
 	if t.many == nil {
 		return "", t.single != nil
@@ -55,9 +52,8 @@ func (t *Transport) server(c *Call) (name string, known bool) {
 	return node.Options().Addr, true
 }
 
-// Server names the server that has the key, by what a Cluster client knows of the
-// layout at this moment; "" where there is but one, or nothing is known yet. It
-// does no I/O.
+// Server names the server that has the key, as the Cluster client knows the layout now. It returns "" if there is only
+// one server, or if the layout is not known yet. It does no I/O.
 func (t *Transport) Server(key string) string {
 	if t.many == nil {
 		return ""
@@ -66,7 +62,7 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
-// lane needs t.mu.
+// lane returns the lane of a server, and makes it if needed. It needs t.mu.
 func (t *Transport) lane(server string, known bool) *lane {
 	l := t.lanes[server]
 	if l != nil {
@@ -85,7 +81,7 @@ func (t *Transport) lane(server string, known bool) *lane {
 	return l
 }
 
-// submit sends the request by a worker, or queues it behind the leaders.
+// submit starts a leader with the request, or queues the request if the lane has enough leaders.
 func (t *Transport) submit(r *request, server string, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,20 +95,20 @@ func (t *Transport) submit(r *request, server string, known bool) {
 		return
 	}
 	l.queue = append(l.queue, r)
-	l.callRelief()
+	l.armRelief()
 }
 
-// take returns the next batch, or nil if nobody waits. It needs t.mu.
-func (l *lane) take() *batch {
+// nextBatch takes a batch off the queue. It returns nil if the queue is empty. It needs t.mu.
+func (l *lane) nextBatch() *batch {
 	n := min(len(l.queue), maxBatch)
 	if n == 0 {
 		return nil
 	}
-	l.takes++
+	l.takesSoFar++
 	b := &batch{lane: l, requests: make([]*request, 0, n)}
 	for _, r := range l.queue[:n] {
-		if r.left {
-			l.gone--
+		if r.abandoned {
+			l.abandoned--
 			continue
 		}
 		b.add(r)
@@ -121,69 +117,68 @@ func (l *lane) take() *batch {
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
 	if len(b.requests) == 0 {
-		return l.take()
+		return l.nextBatch()
 	}
 	return b
 }
 
-// drop notes that one in the queue has left. It needs t.mu.
-func (l *lane) drop() {
-	if l.gone++; l.gone > 32 && l.gone > len(l.queue)/2 {
-		l.queue = slices.DeleteFunc(l.queue, func(r *request) bool { return r.left })
-		l.gone = 0
+// noteAbandoned counts a queued request whose caller has left, and removes such requests when they are many. It needs
+// t.mu.
+func (l *lane) noteAbandoned() {
+	if l.abandoned++; l.abandoned > 32 && l.abandoned > len(l.queue)/2 {
+		l.queue = slices.DeleteFunc(l.queue, func(r *request) bool { return r.abandoned })
+		l.abandoned = 0
 	}
 }
 
-// callRelief makes sure that a queue is not left alone. It needs t.mu.
-func (l *lane) callRelief() {
+// armRelief sets the timer that adds a leader, unless it is set. It needs t.mu.
+func (l *lane) armRelief() {
 	if l.armed {
 		return
 	}
-	l.armed, l.seen = true, l.takes
+	l.armed, l.takesWhenArmed = true, l.takesSoFar
 	if l.relief == nil {
-		l.relief = time.AfterFunc(patience, l.relieve)
+		l.relief = time.AfterFunc(reliefDelay, l.addLeader)
 	} else {
-		l.relief.Reset(patience)
+		l.relief.Reset(reliefDelay)
 	}
 }
 
-// relieve adds a leader if none has come for as long as patience lasts.
-func (l *lane) relieve() {
+// addLeader runs on a timer. It adds a leader if none has taken from the queue since the timer was set.
+func (l *lane) addLeader() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	l.armed = false
 	if len(l.queue) == 0 {
 		return
 	}
-	if l.seen == l.takes && l.active < maxLeaders {
-		if b := l.take(); b != nil {
+	if l.takesWhenArmed == l.takesSoFar && l.active < maxLeaders {
+		if b := l.nextBatch(); b != nil {
 			l.active++
 			l.t.start(b)
 		}
 	}
 	if len(l.queue) > 0 && l.active < maxLeaders {
-		l.callRelief()
+		l.armRelief()
 	}
 }
 
-// succeed returns what a leader sends next. Without it, the leader is none any
-// more. It needs t.mu.
-func (l *lane) succeed() *batch {
+// nextOrResign returns the next batch for a leader. If it returns nil, the caller is no longer a leader. It needs t.mu.
+func (l *lane) nextOrResign() *batch {
 	if l.active <= l.limit {
-		if b := l.take(); b != nil {
+		if b := l.nextBatch(); b != nil {
 			return b
 		}
 	} else if len(l.queue) > 0 {
-		l.callRelief() // one that came as relief goes, the others stay
+		l.armRelief() // this leader is above the limit and resigns, and the others may still be slow
 	}
 	l.active--
 	return nil
 }
 
-// Knows says that it is known which server has a key: that the client is one of
-// go-redis, or embeds one. Of any other all there is to go by is
-// [redis.UniversalClient], which sends a command to a server of its choice.
+// Knows reports whether the Transport can know which server has a key: the client is one of go-redis, or embeds one. Any
+// other [redis.UniversalClient] sends a command to a server of its choice.
 func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
 
-// OneServer says that a script may name the keys of any locks: they are all on one server.
+// OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
 func (t *Transport) OneServer() bool { return t.single != nil }

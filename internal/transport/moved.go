@@ -8,37 +8,36 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// After a failover an address can lead to the new primary, while connections that were made
-// before still lead to the old one. The old one answers READONLY if it has become a replica, and
-// NOREPLICAS if it was cut off and min-replicas-to-write is set. A new connection follows the
-// address. So connections to such a server are not used again.
+// After a failover an address can lead to the new primary, while older connections still lead to the old one. The old
+// primary answers READONLY if it has become a replica, and NOREPLICAS if it was cut off and min-replicas-to-write is
+// set. A new connection follows the address. So connections to such a server are not used again.
 //
-// go-redis closes a connection that has answered READONLY, but neither the others in its pool nor
-// one that has answered NOREPLICAS. Each of them would fail one more call.
+// go-redis closes a connection that has answered READONLY. It closes neither the others in its pool nor one that has
+// answered NOREPLICAS. Each of them would fail one more call.
 
-// movedAgain is how often connections are retired at most. A primary that has lost its replicas
-// answers NOREPLICAS as well, for as long as they are away, and new connections do not help then.
-const movedAgain = stall
+// retireInterval is the least time between two retirements. A primary that has lost its replicas also answers
+// NOREPLICAS while they are away, and then new connections do not help.
+const retireInterval = stall
 
-// takesNoWrites reports whether a server answered that it takes no writes at this time.
-func takesNoWrites(err error) bool { return ReadOnly(err) || says(err, "NOREPLICAS") }
+// takesNoWrites reports whether err is a server's answer that it accepts no writes now.
+func takesNoWrites(err error) bool { return ReadOnly(err) || hasCode(err, "NOREPLICAS") }
 
-// leads reports whether the connection still leads where the address does: it was made only now.
-func (s *stream) leads(err error) bool {
-	return !ReadOnly(err) && time.Since(s.made) < movedAgain
+// madeRecently reports whether the connection is so new that another one would lead to the same server. A replica is
+// never accepted.
+func (s *stream) madeRecently(err error) bool {
+	return !ReadOnly(err) && time.Since(s.made) < retireInterval
 }
 
-// errMoved has go-redis close the connection to which it would write.
+// errMoved makes go-redis close the connection to which it was about to write.
 var errMoved = errors.New("the connection may lead to a server that is no longer the primary")
 
-// A discard is an argument that cannot be written. go-redis closes a connection if writing to it
-// failed, and nothing was sent.
+// A discard is an argument that cannot be encoded: go-redis sends nothing and closes the connection.
 type discard struct{}
 
 func (discard) MarshalBinary() ([]byte, error) { return nil, errMoved }
 
-// retireIdle closes the idle connections to the server of a key, which has answered that it takes
-// no writes. It does not wait.
+// retireIdle closes the idle connections to the server of a key, after that server has answered that it accepts no
+// writes. It does not wait.
 func (t *Transport) retireIdle(key string) {
 	name, at, ok := t.nodeOf(key)
 	if !ok {
@@ -47,14 +46,14 @@ func (t *Transport) retireIdle(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if t.over || now.Sub(t.retired[name]) < movedAgain {
+	if t.closing || now.Sub(t.retired[name]) < retireInterval {
 		return
 	}
 	if t.retired == nil {
 		t.retired = make(map[string]time.Time)
 	}
 	for other, when := range t.retired { // servers come and go
-		if now.Sub(when) >= movedAgain {
+		if now.Sub(when) >= retireInterval {
 			delete(t.retired, other)
 		}
 	}
@@ -62,16 +61,16 @@ func (t *Transport) retireIdle(key string) {
 	t.workers++
 	t.running++
 	go func() {
-		defer t.depart()
+		defer t.goroutineEnded()
 		closeIdle(t.life, at)
 	}()
 }
 
-// closeIdle closes the connections that are idle now. It asks each time whether there is one: for
-// a client that has none go-redis would make one.
+// closeIdle closes the connections that are idle now. It checks before each command that there is one, because go-redis
+// dials a connection for a command if none is idle.
 func closeIdle(ctx context.Context, at server) {
 	if c, ok := at.(*redis.Client); ok {
-		at = c.WithTimeout(c.Options().ReadTimeout) // the same pool without hooks, which need not see this
+		at = c.WithTimeout(c.Options().ReadTimeout) // the same pool without the hooks, which must not see these commands
 	}
 	stats := at.PoolStats()
 	for range stats.IdleConns {
@@ -93,12 +92,11 @@ func closeIdle(ctx context.Context, at server) {
 	}
 }
 
-// nodeOf returns the client of the server that has a key, and the server's name, if both are known
-// without I/O.
+// nodeOf returns the name and the client of the server that has a key, if both are known without I/O.
 func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
 	switch {
 	case t.many != nil && !t.routed.Load():
-		return "", nil, false // the client would ask for the layout first, and wait for it
+		return "", nil, false // the client would first ask for the layout and wait for the answer
 	case t.many != nil:
 		master, err := t.many.MasterForKey(context.Background(), key)
 		if err != nil {

@@ -13,37 +13,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Connecting is not part of a call. A connection to a server that is far away costs many
-// round trips (TCP, TLS, the greeting), or the time that a provider takes for credentials.
-// If it ended with the call that needs it first, calls with a short timeout would never
-// have one. So a connection is made on a goroutine of its own, and is there for the next
-// call when the first has given up.
+// Connecting is not part of a call. A connection to a distant server costs many round trips (TCP, TLS, the handshake),
+// or waits for a provider of credentials. If a dial ended with the call that started it, calls with a short timeout
+// would never get a connection. So a goroutine of its own dials, and a later call finds the connection.
 
 const (
-	// openings is how many connections are made at a time: the first may hang.
-	openings = 3
-	// openingLimit ends the making of a connection whose timeouts do not.
+	// maxOpenings is how many dials may be in progress at a time, because the first may hang.
+	maxOpenings = 3
+	// openingLimit ends a dial that has no timeouts of its own.
 	openingLimit = 30 * time.Second
 )
 
-// errTaken stops go-redis where it would send the first command.
+// errTaken stops go-redis before it sends the first command.
 var errTaken = errors.New("the connection is used by relock itself")
 
-// An opening makes a connection for a stream. A go-redis client of one connection dials and
-// greets the server; OnConnect takes the connection from it then.
+// An opening is a dial in progress, for a stream. A go-redis client with one connection dials the server and does the
+// handshake. Then OnConnect takes the connection away from that client.
 type opening struct {
-	own   *own
-	began time.Time
-	end   context.CancelFunc
-	vain  atomic.Bool // a call has waited for it, and gave up
+	source   *streamSource
+	began    time.Time
+	end      context.CancelFunc
+	gaveUpOn atomic.Bool // a call has waited for this dial and given up
 
-	mu    sync.Mutex // protects following fields
-	conn  *holdable  // the latest
-	cut   bool       // it is to end
-	taken bool       // its connection is a stream's
+	mu        sync.Mutex // guards the following fields
+	conn      *holdable  // the latest
+	cancelled bool       // the dial must end
+	taken     bool       // conn belongs to the opening, and no longer to go-redis
 }
 
-// A holdable is a connection that go-redis no longer closes once it is taken.
+// A holdable is a connection that go-redis cannot close once the opening has taken it.
 type holdable struct {
 	net.Conn
 	p *opening
@@ -59,35 +57,34 @@ func (h *holdable) Close() error {
 	return h.Conn.Close()
 }
 
-// connect begins to make a connection, unless there is one, or the making of another began
-// less than that long ago.
-func (o *own) connect(again time.Duration) {
+// connect starts a dial, unless there is a stream, or another dial began less than again ago.
+func (o *streamSource) connect(again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
 	switch {
-	case o.closed || o.stream.Load() != nil || now.Before(o.rests):
+	case o.closed || o.stream.Load() != nil || now.Before(o.noDialBefore):
 		return
-	case len(o.opening) >= openings, len(o.opening) > 0 && now.Sub(o.opening[len(o.opening)-1].began) < again:
+	case len(o.opening) >= maxOpenings, len(o.opening) > 0 && now.Sub(o.opening[len(o.opening)-1].began) < again:
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
-	p := &opening{own: o, began: now, end: end}
+	p := &opening{source: o, began: now, end: end}
 	o.opening = append(o.opening, p)
 	if o.changed == nil {
 		o.changed = make(chan struct{})
 	}
-	o.makers.Go(func() { p.run(ctx) })
+	o.dialers.Go(func() { p.run(ctx) })
 }
 
-// run makes the connection.
+// run dials, and ends the opening.
 func (p *opening) run(ctx context.Context) {
 	defer p.end()
-	defer p.own.opened(p) // also if a callback of the client's user ends the goroutine
-	stop := context.AfterFunc(ctx, p.cutOff)
+	defer p.source.opened(p) // deferred, because a user's Dialer or OnConnect may call runtime.Goexit
+	stop := context.AfterFunc(ctx, p.cancel)
 	defer stop()
-	opt := *p.own.opt
-	opt.PoolSize = 2 // a pool of one would dial again by itself after a failure
+	opt := *p.source.opt
+	opt.PoolSize = 2 // after PoolSize failed dials go-redis would go on dialling in the background
 	dial, greet := opt.Dialer, opt.OnConnect
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -107,57 +104,58 @@ func (p *opening) run(ctx context.Context) {
 	}
 	rdb := redis.NewClient(&opt)
 	defer func() { _ = rdb.Close() }()
-	// What is asked is never sent. It would change nothing.
+	// OnConnect returns an error, so this command is never sent. If it were sent, it would change nothing.
 	_ = rdb.Process(ctx, once{redis.NewCmd(ctx, evalsha, noScript, 0)})
 }
 
-// dialled does not fail where the opening has ended: the client would dial again.
+// dialled wraps a new connection. It returns a closed connection, not an error, if the opening was cancelled: go-redis
+// would dial again after an error.
 func (p *opening) dialled(c net.Conn) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conn = &holdable{Conn: c, p: p}
-	if p.cut {
+	if p.cancelled {
 		_ = c.Close()
 	}
 	return p.conn
 }
 
-// take keeps the connection, unless the opening is to end.
+// take takes the connection from go-redis, unless the opening was cancelled.
 func (p *opening) take() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken = !p.cut
+	p.taken = !p.cancelled
 }
 
-// cutOff ends what is under way.
-func (p *opening) cutOff() {
+// cancel ends the dial, unless the connection has been taken.
+func (p *opening) cancel() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken || p.cut {
+	if p.taken || p.cancelled {
 		return
 	}
-	p.cut = true
+	p.cancelled = true
 	if p.conn != nil {
 		_ = p.conn.Conn.Close()
 	}
 }
 
-// opened ends an opening. A stream goes on with its connection, unless there is one by now.
-// After a failure none is made for a while, because each call would wait for it. If nothing can
-// interrupt it, as through an SSH tunnel, none is made at all: a call could not be ended.
-func (o *own) opened(p *opening) {
+// opened ends an opening. Its connection becomes the stream, unless there is one by now. After a failure there is no
+// dial for dialPause, because each call would wait for it. If reads cannot be interrupted, as through an SSH tunnel,
+// there is no stream at all: a call could not end before its reply.
+func (o *streamSource) opened(p *opening) {
 	p.mu.Lock()
-	taken, failed := p.taken, !p.taken && !p.cut
+	taken, failed := p.taken, !p.taken && !p.cancelled
 	p.mu.Unlock()
-	deaf := taken && p.conn.SetDeadline(time.Time{}) != nil // go-redis has set some
+	noDeadlines := taken && p.conn.SetDeadline(time.Time{}) != nil // also clears the deadlines that go-redis has set
 	o.mu.Lock()
-	o.closed = o.closed || deaf
+	o.closed = o.closed || noDeadlines
 	use := taken && !o.closed && o.stream.Load() == nil
 	if use {
 		o.stream.Store(newStream(o, p.conn.Conn))
 	}
 	if failed {
-		o.rests = time.Now().Add(rest)
+		o.noDialBefore = time.Now().Add(dialPause)
 	}
 	o.opening = slices.DeleteFunc(slices.Clone(o.opening), func(q *opening) bool { return q == p })
 	close(o.changed)
@@ -174,20 +172,19 @@ func (o *own) opened(p *opening) {
 	}
 }
 
-// connecting says that a connection is being made.
-func (o *own) connecting() bool {
+// connecting reports whether a dial is in progress.
+func (o *streamSource) connecting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.opening) > 0
 }
 
-// errConnecting is why a call was not sent that has waited for a connection for as long as it
-// waits for an answer. The connection is still being made: the next try may begin at once.
+// errConnecting is the error of a call that was not sent, because its whole timeout passed while it waited for a
+// connection. The dial goes on, so the next try may begin at once.
 var errConnecting = errors.New("a connection is being made")
 
-// await waits for a connection that is being made. It returns nil when there is one, and when the
-// call should use the client's connections instead.
-func (o *own) await(ctx context.Context, timeout time.Duration) error {
+// await waits for a dial. It returns nil when there is a stream, and when the call should use the client's pool instead.
+func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 	by := time.Now().Add(timeout)
 	for {
 		o.mu.Lock()
@@ -199,7 +196,7 @@ func (o *own) await(ctx context.Context, timeout time.Duration) error {
 		if first == nil || o.stream.Load() != nil {
 			return nil
 		}
-		until := first.began.Add(o.patience(first, timeout))
+		until := first.began.Add(o.dialWait(first, timeout))
 		late := timeout > 0 && !until.Before(by)
 		if late {
 			until = by
@@ -210,9 +207,9 @@ func (o *own) await(ctx context.Context, timeout time.Duration) error {
 			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
-			return leaving(ctx, false)
+			return leaveError(ctx, false)
 		case <-timer.C:
-			first.vain.Store(true)
+			first.gaveUpOn.Store(true)
 			if late {
 				return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
 			}
@@ -221,20 +218,20 @@ func (o *own) await(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// patience is for how long calls wait for a connection before they use those of the client,
-// which may work where this one hangs.
-func (o *own) patience(p *opening, timeout time.Duration) time.Duration {
+// dialWait is how long calls wait for a dial before they use the client's pool, whose connections may work while this
+// dial hangs.
+func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration {
 	rtt := time.Duration(o.rtt.Load())
 	switch {
-	case p.vain.Load() && o.rdb.PoolStats().IdleConns > 0:
+	case p.gaveUpOn.Load() && o.rdb.PoolStats().IdleConns > 0:
 		return 0
 	case rtt > 0:
-		return greeting*rtt + stall
+		return maxDialRTTs*rtt + stall
 	case timeout > 0:
-		return greeting * timeout / 2
+		return maxDialRTTs * timeout / 2
 	}
 	return openingLimit
 }
 
-// greeting is how many round trips a connection costs at most, unless its server hangs.
-const greeting = 8
+// maxDialRTTs is how many round trips a dial takes at most, unless the server hangs.
+const maxDialRTTs = 8

@@ -12,8 +12,8 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// noSentinel is what go-redis says of a dial for which no Sentinel could name the primary.
-// It has in it what they answered, which is no answer to the script.
+// noSentinel is the text of go-redis' error if no Sentinel could name the primary. That error wraps the answers of the
+// Sentinels, which are no answers to the script.
 const noSentinel = "all sentinels specified in configuration are unreachable"
 
 // ErrNoReply is the error of a call that was not answered within its timeout, or the client's own.
@@ -21,24 +21,24 @@ var ErrNoReply = errors.New("no reply from redis in time")
 
 var (
 	errNotSent = errors.New("not sent")
-	// errNothing is for a client, or a hook in it, that reports success and has no reply.
+	// errNothing is the error of a call for which the client, or a hook, returned neither a reply nor an error.
 	errNothing = errors.New("neither reply nor error")
-	// errBarred is for credentials that Redis refuses now, and accepted before: in a rotation of a
-	// password the server and its clients do not learn the new one at the same instant.
+	// errBarred marks refused credentials that Redis accepted earlier. While a password is rotated, the server and its
+	// clients do not learn the new one at the same instant.
 	errBarred = errors.New("redis refuses the credentials, though it accepted this client before")
-	// errWaited is for a script that ran, and whose WAIT failed.
+	// errWaited is the error of a script that ran, and whose WAIT failed.
 	errWaited = errors.New("it ran, but WAIT for replicas failed")
 )
 
-// Outcome says what the error of a call means for the script.
+// Outcome is what the error of a call says about its script.
 type Outcome int
 
 // The outcomes of a failed call.
 const (
-	Unknown     Outcome = iota // it may have run, or may yet run
-	NotExecuted                // it did not run, and did so for a passing reason
-	Refused                    // Redis answered with an error, and would do so again
-	Closed                     // the client is closed, no call will succeed
+	Unknown     Outcome = iota // the script may have run, or may still run
+	NotExecuted                // the script did not run, for a reason that passes
+	Refused                    // Redis answered with an error, and would give the same answer again
+	Closed                     // the client is closed, so no call can succeed
 )
 
 func (o Outcome) String() string {
@@ -53,8 +53,8 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Classify returns the outcome of a call from its error, which must not be
-// nil. What it does not know is Unknown: that costs a look, never a lock.
+// Classify returns the outcome of a call from its error, which must not be nil. An error that it does not recognise is
+// Unknown: then the caller must find out what happened, but never assumes too much.
 func Classify(err error) Outcome {
 	outcome := classify(err)
 	if outcome == NotExecuted && errors.Is(err, errWaited) {
@@ -69,7 +69,7 @@ func classify(err error) Outcome {
 	switch {
 	case ending.Is(err, errNotSent), ending.Is(err, errBarred):
 		return NotExecuted
-	case ending.In(err): // what its cause says is of something else
+	case ending.In(err): // the context's cause is about something else, so the checks below must not see it
 		return Unknown
 	case errors.Is(err, redis.ErrClosed):
 		return Closed
@@ -84,17 +84,17 @@ func classify(err error) Outcome {
 	return Unknown
 }
 
-// TryAgain reports whether a Cluster refused a call of several keys because
-// their slot is migrating. A call of one key would be served.
-func TryAgain(err error) bool { return says(err, "TRYAGAIN") }
+// TryAgain reports whether a Cluster refused a call with several keys because their slot is migrating. It would serve a
+// call with one key.
+func TryAgain(err error) bool { return hasCode(err, "TRYAGAIN") }
 
 // ReadOnly reports whether a server refused to write because it is a replica.
-func ReadOnly(err error) bool { return says(err, "READONLY") }
+func ReadOnly(err error) bool { return hasCode(err, "READONLY") }
 
-// OtherLayout returns what Redis keeps as the kind of a lock, if a script refused the lock because clients of
-// another layout use it.
+// OtherLayout returns the kind that Redis stores for a lock, if a script refused the lock because clients of another
+// layout use it.
 func OtherLayout(err error) (stored string, is bool) {
-	if !says(err, "LAYOUT") {
+	if !hasCode(err, "LAYOUT") {
 		return "", false
 	}
 	var answer redis.Error
@@ -102,55 +102,55 @@ func OtherLayout(err error) (stored string, is bool) {
 	return strings.CutPrefix(inner(answer.Error()), "LAYOUT ")
 }
 
-// hinted adds to the error of a call what may be the matter with a server that has not answered
-// any call: one that takes TLS only says nothing to a client without it, or hangs up.
+// hinted adds a likely reason to the error of a call if the server has not answered any call yet: a server that accepts
+// TLS only does not answer a client without TLS, or hangs up.
 func (t *Transport) hinted(err error) error {
-	if t.met.Load() {
+	if t.everAnswered.Load() {
 		return err
 	}
 	var answer redis.Error
 	switch {
 	case err == nil, errors.As(err, &answer):
-		t.met.Store(true)
+		t.everAnswered.Store(true)
 	case t.plain && !ending.In(err) && Classify(err) == Unknown:
 		return fmt.Errorf("%w (it has answered no command yet: if the server takes TLS only, set TLSConfig)", err)
 	}
 	return err
 }
 
-// barred makes a refusal of credentials one that may pass, unless Redis has never served this
-// client: then they are wrong, and the first call must say so.
+// barred turns a refusal of credentials into errBarred, which callers retry. It does not if no call of this client has
+// ever succeeded: then the credentials are wrong, and the first call must say so.
 func (t *Transport) barred(err error) error {
-	if err != nil && t.served.Load() && (says(err, "WRONGPASS") || says(err, "NOAUTH")) && !ending.Is(err, errBarred) {
+	if err != nil && t.everSucceeded.Load() && (hasCode(err, "WRONGPASS") || hasCode(err, "NOAUTH")) && !ending.Is(err, errBarred) {
 		return fmt.Errorf("%w: %w", errBarred, err)
 	}
 	return err
 }
 
-// Refuses reports whether err, of another connection of the same client, is a refusal that lasts.
+// Refuses reports whether err, which may come from another connection of the client, is a refusal that lasts.
 func (t *Transport) Refuses(err error) bool { return Classify(t.barred(err)) == Refused }
 
-// says reports whether err is one that Redis sent with this code.
-func says(err error, word string) bool {
+// hasCode reports whether err is an error reply of Redis with this code.
+func hasCode(err error, word string) bool {
 	if err == nil {
-		return false // before answer costs an allocation
+		return false // returns before answer is allocated
 	}
 	var answer redis.Error
 	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
 }
 
-// mayHaveRun reports whether err leaves open what became of the script.
+// mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// classifyAnswer is for errors that Redis sent, or a proxy in between. Those that pass come from checks before a
-// script's first write; a script that has written is not stopped by them.
+// classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. Redis makes the checks whose errors pass
+// before a script's first write, and none of them stops a script that has written.
 func classifyAnswer(text string) Outcome {
 	text = inner(text)
 	switch code(text) {
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF",
 		"MOVED", "ASK", "BUSY", "NOSCRIPT":
 		return NotExecuted
-	case "UNBLOCKED": // a WAIT whose primary is one no more: what it waited for has run
+	case "UNBLOCKED": // from WAIT on a primary that was demoted: the script before it has run
 		return Unknown
 	case "ERR":
 		// "reached", or in a cluster "+ cluster connections reached".
@@ -166,8 +166,8 @@ func classifyAnswer(text string) Outcome {
 	return Refused
 }
 
-// inner takes off what Redis before version 7 put before what a command in a script was answered with, as in "ERR Error
-// running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
+// inner returns the error of the command inside a script. Redis before version 7 puts a prefix before it, as in "ERR
+// Error running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
 func inner(text string) string {
 	if strings.HasPrefix(text, "ERR Error running script") {
 		if _, inner, ok := strings.Cut(text, ": -"); ok {
@@ -177,7 +177,7 @@ func inner(text string) string {
 	return text
 }
 
-// code returns the first word of an error that Redis sent.
+// code returns the first word of an error reply of Redis.
 func code(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word
@@ -188,9 +188,9 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }
 
-// ours is what the caller gets for an error that go-redis returned. It does not match a context's error: the caller's
-// context has not ended, the one that await made has, or a dialer's own.
-func ours(err error) error {
+// forCaller turns an error of go-redis into one for the caller. The result never matches a context's error, because the
+// context that ended was not the caller's: it was made by the Transport or by a dialer.
+func forCaller(err error) error {
 	own := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	switch outcome := Classify(err); {
 	case own && outcome == NotExecuted:

@@ -11,28 +11,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Acked is what one Call came to, and how many replicas have what it wrote.
+// Acked is the result of one Call, and how many replicas have what it wrote.
 type Acked struct {
 	Reply []any
 	Acks  int
 	Err   error
 }
 
-// DoAcked runs scripts, each at most once, and then waits until so many replicas
-// have acknowledged what they wrote, but no longer than wait. timeout bounds both.
+// DoAcked runs scripts, each at most once. Then it waits until the given number of replicas have acknowledged their
+// writes, but no longer than wait. timeout bounds both.
 //
-// WAIT speaks of its own connection's writes, so it goes out behind the scripts
-// in one pipeline: on another connection it would count replicas that have
-// something else. In a Cluster there is one pipeline for each primary. A WAIT
-// that fails is an error of every call before it, which have run.
+// WAIT counts the replicas that have the writes of its own connection. So it follows the scripts in the same pipeline. In
+// a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
+// script has run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Acked {
-	results, err := beside(t, ctx, timeout, func(ctx context.Context) []Acked {
+	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Acked {
 		return t.runAcked(ctx, acks{replicas, wait}, calls)
 	})
 	if err != nil {
 		results = make([]Acked, len(calls))
 		for i, c := range calls {
-			results[i].Err = named(&c, err)
+			results[i].Err = inScript(&c, err)
 		}
 	}
 	for i, c := range calls {
@@ -41,8 +40,8 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 	return results
 }
 
-// ReadTimeout returns how long the client waits for a reply, 0 where nothing
-// bounds that or it is not known. A WAIT must be shorter.
+// ReadTimeout returns how long the client waits for a reply, or 0 if that has no limit or is not known. A WAIT must be
+// shorter.
 func (t *Transport) ReadTimeout() time.Duration {
 	switch {
 	case t.single != nil:
@@ -53,24 +52,23 @@ func (t *Transport) ReadTimeout() time.Duration {
 	return 0
 }
 
-// beside returns what fn returns, or an error once ctx ends or timeout has passed;
-// fn then goes on alone, as long as the client's own timeouts let it. Its context
-// has ctx's values, but not its deadline, which would make some clients drop a
-// good connection; it ends with the call: what still waits for a connection then
-// is never sent.
-func beside[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
+// runDetached runs fn on a goroutine and returns its result, or an error once ctx ends or timeout has passed. Then fn goes
+// on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline of
+// ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
+// still waits for a connection is never sent.
+func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {
 		return v, notSent(ctx)
 	}
 	run, cancel := detach(ctx, timeout)
 	defer cancel()
-	reply := make(chan T, 1) // so that fn's goroutine ends when nobody listens
+	reply := make(chan T, 1) // fn's goroutine must end even if nobody receives
 	t.mu.Lock()
 	t.workers++
 	t.running++
 	t.mu.Unlock()
 	go func() {
-		defer t.depart()
+		defer t.goroutineEnded()
 		reply <- fn(run)
 	}()
 	select {
@@ -80,15 +78,14 @@ func beside[T any](t *Transport, ctx context.Context, timeout time.Duration, fn 
 	case <-run.Done():
 	}
 	select {
-	case v := <-reply: // both were ready: a known outcome is worth more
+	case v := <-reply: // select chose at random: a known outcome is worth more
 		return v, nil
 	default:
 	}
-	return v, leaving(ctx, true)
+	return v, leaveError(ctx, true)
 }
 
-// detach returns a context with ctx's values that ends after timeout, or when
-// cancelled.
+// detach returns a context with the values of ctx that ends after timeout or when cancelled.
 func detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	run := context.WithoutCancel(ctx)
 	if timeout <= 0 {
@@ -97,8 +94,8 @@ func detach(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return context.WithTimeout(run, timeout)
 }
 
-// depart notes that a goroutine has ended that was never a worker of a lane.
-func (t *Transport) depart() {
+// goroutineEnded records the end of a goroutine of the Transport that is not a worker.
+func (t *Transport) goroutineEnded() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
@@ -107,7 +104,7 @@ func (t *Transport) depart() {
 	}
 }
 
-// acks are what a WAIT asks for.
+// acks are the arguments of WAIT.
 type acks struct {
 	replicas int
 	wait     time.Duration
@@ -126,7 +123,7 @@ func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked 
 			own[n] = calls[i]
 		}
 		run := func() {
-			for n, r := range t.ackedAt(ctx, p.at, w, own) {
+			for n, r := range t.runAckedOn(ctx, p.at, w, own) {
 				results[p.calls[n]] = r
 			}
 		}
@@ -134,20 +131,19 @@ func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked 
 			run()
 			break
 		}
-		wg.Go(run) // one that waits for its replicas holds up no other's
+		wg.Go(run) // in parallel, because each waits for its replicas
 	}
 	wg.Wait()
 	return results
 }
 
-// A part is the calls whose keys one server has, by index.
+// A part is the calls for one server, by index.
 type part struct {
 	at    node
 	calls []int
 }
 
-// parts sorts calls by the server that has their keys. Where that cannot be
-// said, the result has the error.
+// parts groups calls by the server that has their keys. If that is not known for a call, its result gets the error.
 func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) map[string]*part {
 	parts := make(map[string]*part)
 	for i, c := range calls {
@@ -155,7 +151,7 @@ func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) ma
 		if t.many != nil {
 			master, err := t.many.MasterForKey(ctx, c.Keys[0])
 			if err != nil {
-				results[i].Err = named(&c, ours(fmt.Errorf("%w: %w", errNotSent, err)))
+				results[i].Err = inScript(&c, forCaller(fmt.Errorf("%w: %w", errNotSent, err)))
 				continue
 			}
 			name, at = master.Options().Addr, master
@@ -168,20 +164,20 @@ func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) ma
 	return parts
 }
 
-// ackedAt runs calls on one server, and follows where it sends them: a Cluster
-// client would do that for single commands, but then WAIT would stay behind.
-func (t *Transport) ackedAt(ctx context.Context, at node, w acks, calls []Call) []Acked {
-	results := warm(ctx, at, w, false, calls)
+// runAckedOn runs calls on one server, and follows its redirections together with WAIT. A Cluster client would follow
+// them for the scripts alone, and WAIT would not reach the other server.
+func (t *Transport) runAckedOn(ctx context.Context, at node, w acks, calls []Call) []Acked {
+	results := sendAcked(ctx, at, w, false, calls)
 	for i, r := range results {
 		if to, asking := t.redirected(ctx, r.Err); to != nil {
-			results[i] = warm(ctx, to, w, asking, calls[i:i+1])[0]
+			results[i] = sendAcked(ctx, to, w, asking, calls[i:i+1])[0]
 		}
 	}
 	return results
 }
 
-// warm sends calls by their SHA, and again in full those that the server does not know.
-func warm(ctx context.Context, at node, w acks, asking bool, calls []Call) []Acked {
+// sendAcked sends calls by SHA, and again with the text those whose script the server does not know.
+func sendAcked(ctx context.Context, at node, w acks, asking bool, calls []Call) []Acked {
 	results := exchange(ctx, at, w, asking, calls, false)
 	for i, r := range results {
 		if unknownScript(r.Err) {
@@ -191,7 +187,7 @@ func warm(ctx context.Context, at node, w acks, asking bool, calls []Call) []Ack
 	return results
 }
 
-// exchange makes one pipeline, and so one connection, of the calls and WAIT.
+// exchange sends the calls and WAIT in one pipeline, and so on one connection.
 func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, full bool) []Acked {
 	p := at.Pipeline()
 	cmds := make([]once, len(calls))
@@ -219,7 +215,7 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 		}
 		n, failed := wait.Int()
 		if failed != nil {
-			results[i] = Acked{Err: named(&c, fmt.Errorf("%w: %w", errWaited, ours(failed)))}
+			results[i] = Acked{Err: inScript(&c, fmt.Errorf("%w: %w", errWaited, forCaller(failed)))}
 			continue
 		}
 		results[i].Acks = n
@@ -227,9 +223,8 @@ func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, f
 	return results
 }
 
-// redirected returns the server that a Cluster has named in its answer, and
-// whether that has to be asked with ASKING. It is nil where none was named or
-// it is not known: the answer then says that nothing ran, to be tried again.
+// redirected returns the server that a Cluster names in a MOVED or ASK answer, and whether ASKING must come first. It
+// returns nil if the answer names no known server: then nothing has run, and the caller tries again.
 func (t *Transport) redirected(ctx context.Context, err error) (to node, asking bool) {
 	if t.many == nil || err == nil {
 		return nil, false

@@ -9,19 +9,19 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A request is a call that somebody waits for.
+// A request is a call whose caller waits while another goroutine sends it.
 type request struct {
-	ctx    context.Context // the caller's: its values are for hooks, its end is the caller's affair
+	ctx    context.Context // the caller's; only its values are used for sending, for hooks
 	call   Call
-	result Result        // before done
-	done   chan struct{} // cap 1: its sender waits for nobody
-	timer  *time.Timer   // made at the first need, then kept
+	result Result        // set before done
+	done   chan struct{} // cap 1, so that sending to it never blocks
+	timer  *time.Timer   // made on first use, then kept
 
 	// Guarded by Transport.mu:
 
-	batch *batch // that it is sent in; nil: in a queue
-	lane  *lane  // whose queue it is or was in
-	left  bool   // its caller has gone
+	batch     *batch // the batch that sends it; nil: it is in a queue
+	lane      *lane  // the lane whose queue it is or was in
+	abandoned bool   // its caller has left
 }
 
 func (t *Transport) request(ctx context.Context, c *Call) *request {
@@ -33,7 +33,7 @@ func (t *Transport) request(ctx context.Context, c *Call) *request {
 	return r
 }
 
-// recycle is for a request that was answered: nobody else has it any more.
+// recycle keeps an answered request for later use. Nobody else has it any more.
 func (t *Transport) recycle(r *request) {
 	*r = request{done: r.done, timer: r.timer}
 	t.free.Put(r)
@@ -42,7 +42,7 @@ func (t *Transport) recycle(r *request) {
 // await returns the request's result, or an error once ctx ends or timeout has passed.
 func (t *Transport) await(ctx context.Context, timeout time.Duration, r *request) Result {
 	if len(r.done) > 0 {
-		timeout = 0 // one of many that are answered by now
+		timeout = 0 // answered already: save the timer
 	}
 	var expired <-chan time.Time
 	if timeout > 0 {
@@ -65,7 +65,7 @@ func (t *Transport) await(ctx context.Context, timeout time.Duration, r *request
 	}
 	if !answered {
 		select {
-		case <-r.done: // both were ready: a known outcome is worth more
+		case <-r.done: // select chose at random: a known outcome is worth more
 			answered = true
 		default:
 		}
@@ -75,11 +75,11 @@ func (t *Transport) await(ctx context.Context, timeout time.Duration, r *request
 		t.recycle(r)
 		return result
 	}
-	return Result{Err: named(&r.call, leaving(ctx, t.leave(r)))}
+	return Result{Err: inScript(&r.call, leaveError(ctx, t.leave(r)))}
 }
 
-// leaving is the error of a caller that does not wait any longer.
-func leaving(ctx context.Context, sent bool) error {
+// leaveError returns the error of a call whose caller stops waiting.
+func leaveError(ctx context.Context, sent bool) error {
 	switch {
 	case ctx.Err() != nil && !sent:
 		return notSent(ctx)
@@ -91,31 +91,30 @@ func leaving(ctx context.Context, sent bool) error {
 	return ErrNoReply
 }
 
-// leave notes that the caller has gone, and reports whether the request may
-// have been sent. What is in the queue never will be.
+// leave records that the caller has left, and reports whether the request may have been sent. A request in the queue
+// will never be sent.
 func (t *Transport) leave(r *request) (sent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.left = true
+	r.abandoned = true
 	if r.batch == nil {
-		r.lane.drop()
+		r.lane.noteAbandoned()
 		return false
 	}
-	if r.batch.present--; r.batch.present == 0 {
+	if r.batch.callers--; r.batch.callers == 0 {
 		r.batch.ctx.end()
 	}
 	return true
 }
 
-// A runContext is what a batch is sent under. It has the values of the first
-// caller's context, but neither its deadline, which would make some clients drop
-// a good connection, nor its end, which is not the others'. It ends when all
-// callers have gone: what still waits for a connection then is never sent.
+// A runContext is the context of a batch. It has the values of the first caller's context. It does not have that
+// context's deadline, which would make some clients drop a good connection, nor its end, because others wait too. It
+// ends when all callers have left: then a batch that still waits for a connection is never sent.
 type runContext struct {
 	values context.Context
 
-	mu    sync.Mutex
-	done  chan struct{} // made when first asked for
+	mu    sync.Mutex    // guards the following fields
+	done  chan struct{} // made by the first Done
 	ended bool
 }
 

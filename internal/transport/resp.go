@@ -2,10 +2,7 @@ package transport
 
 import "strconv"
 
-// The second version of Redis' protocol, as far as scripts need it: what is sent. What comes
-// is in decoder.go.
-
-// encodable says that Redis has a form for each argument that go-redis would give it.
+// encodable reports whether appendArg can encode each argument, with the same bytes as go-redis.
 func encodable(args []any) bool {
 	for _, arg := range args {
 		switch arg.(type) {
@@ -17,17 +14,17 @@ func encodable(args []any) bool {
 	return true
 }
 
-// A bare command is what goes over the wire: the arguments, and where it has a verb, before
-// them the verb, the script and its keys. That saves making an argument of each.
-type bare struct {
+// A rawCmd is a command to be encoded in RESP2. If it has a verb, then verb, script, number of keys and keys come before
+// args. Keeping them apart saves an allocation for each.
+type rawCmd struct {
 	verb, script string
 	keys         []string
 	args         []any
-	usual        *Usual // how it can be made with others; may be nil
+	usual        *Usual // how to group the call with others; nil: it cannot be grouped
 }
 
-// appendCommand writes a command with arguments that are encodable.
-func appendCommand(b []byte, c bare) []byte {
+// appendCommand appends the encoding of c, whose arguments must be encodable.
+func appendCommand(b []byte, c rawCmd) []byte {
 	if c.verb == "" {
 		b = appendHead(b, '*', len(c.args))
 	} else {

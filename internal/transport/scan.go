@@ -11,13 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Primary is a server that has keys of its own.
+// A Primary is a server that has keys: the only one, or a primary of a Cluster.
 type Primary struct {
 	Addr string
 	rdb  redis.Cmdable
 }
 
-// Primaries returns all of them: of a Cluster as its client knows it now.
+// Primaries returns all primaries, as the client knows them now.
 func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Primary, error) {
 	if t.many == nil {
 		return []Primary{{"", t.rdb}}, nil
@@ -26,7 +26,7 @@ func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Pri
 		all []Primary
 		err error
 	}
-	of, err := beside(t, ctx, timeout, func(ctx context.Context) (f found) {
+	of, err := runDetached(t, ctx, timeout, func(ctx context.Context) (f found) {
 		var mu sync.Mutex
 		f.err = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
 			mu.Lock()
@@ -40,21 +40,21 @@ func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Pri
 		err = of.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("layout of the cluster: %w", ours(err))
+		return nil, fmt.Errorf("layout of the cluster: %w", forCaller(err))
 	}
 	slices.SortFunc(of.all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
 	return of.all, nil
 }
 
-// Scan returns some of a server's keys that match a pattern of Redis, and where to go on; 0: it
-// was through. A step looks at so many keys. What is there all the time comes at least once.
+// Scan makes one step of Redis' SCAN for keys that match a pattern. step is how many keys it looks at. It returns the
+// matching keys and the cursor of the next step, 0 at the end. A key that exists all the time is returned at least once.
 func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary, from uint64, pattern string, step int64) (keys []string, next uint64, err error) {
 	type page struct {
 		keys []string
 		next uint64
 		err  error
 	}
-	p, err := beside(t, ctx, timeout, func(ctx context.Context) (p page) {
+	p, err := runDetached(t, ctx, timeout, func(ctx context.Context) (p page) {
 		p.keys, p.next, p.err = at.rdb.Scan(ctx, from, pattern, step).Result()
 		return p
 	})
@@ -62,7 +62,7 @@ func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary,
 		err = p.err
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, ours(err))
+		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, forCaller(err))
 	}
 	return p.keys, p.next, nil
 }

@@ -10,26 +10,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Connections that lead over one firewall, or to one address that another machine
-// has taken over, fall silent together, and say nothing of it. The client would
-// hand them out one after the other, each for as long as one try is waited for:
-// a pool of twenty outlasts a lease. So when a call is not answered, all
-// connections that idle are asked something at once. They are in use then, until
-// they answer or the client's ReadTimeout closes them, and the next call dials.
+// All connections through one firewall, or to one address that another machine has taken over, can die at the same time
+// without an error. The client's pool would hand them out one after the other, and each would cost a call its timeout: a
+// pool of twenty outlasts a lease. So when a call is not answered, every idle connection is sent a probe at once. It
+// is in use until it answers or the client's ReadTimeout closes it, so the next call dials a new connection.
 
-// noScript is a digest that no script has. To say so needs no permission but that
-// of every call, changes nothing, and is an answer.
+// noScript is a digest that no script has. Running it needs no more permissions than every call, changes nothing, and
+// gets an answer: NOSCRIPT.
 var noScript = strings.Repeat("0", 40)
 
-// A probing is the question to the idle connections of one server.
+// A probing is the probing of one server's idle connections.
 type probing struct {
 	began    time.Time
 	answered chan struct{} // closed at the first answer, or at the end
 }
 
-// probe asks the idle connections to the server of a key of which a call was not answered,
-// unless that is under way. Where there is none it has the client make one: the call that gave up
-// may have ended before its connection was ready. It does not wait.
+// probe starts to probe the idle connections to the server of a key, after a call with that key was not answered. It
+// does nothing if the server is being probed. If no connection is idle, the client makes one: the call that gave up may
+// have ended before its connection was ready. probe does not wait.
 func (t *Transport) probe(key string) {
 	name, at, ok := t.nodeOf(key)
 	if !ok {
@@ -42,7 +40,7 @@ func (t *Transport) probe(key string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.probed[name] != nil || t.over {
+	if t.probed[name] != nil || t.closing {
 		return
 	}
 	p := &probing{began: time.Now(), answered: make(chan struct{})}
@@ -50,16 +48,16 @@ func (t *Transport) probe(key string) {
 	t.workers++
 	t.running++
 	go func() {
-		defer t.depart()
-		t.ask(p, at, key, max(alone, 1), piped)
+		defer t.goroutineEnded()
+		t.runProbe(p, at, key, max(alone, 1), piped)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.probed, name)
 	}()
 }
 
-// ask asks so many connections of the pool and so many of that for pipelines.
-func (t *Transport) ask(p *probing, at server, key string, alone, piped int) {
+// runProbe probes as many connections of the pool as alone says, and piped connections of the pool for pipelines.
+func (t *Transport) runProbe(p *probing, at server, key string, alone, piped int) {
 	ctx, cancel := context.WithTimeout(t.life, openingLimit)
 	defer cancel()
 	answered := sync.OnceFunc(func() { close(p.answered) })
@@ -83,10 +81,10 @@ func (t *Transport) ask(p *probing, at server, key string, alone, piped int) {
 	wg.Wait()
 }
 
-// asked waits for the first answer to such a question, if the client has no connection that is
-// idle: a new one may cost more than a call has time for. Where answers have come before, it waits
-// no longer than one takes. An error says that the call has no time left.
-func (t *Transport) asked(ctx context.Context, timeout time.Duration, server string, known bool) error {
+// awaitProbe waits for the first answer to a probe, if one is under way: until then no connection is idle, and a new one
+// may take longer than a call has time for. If the round trip time is known, it waits twice that from the probe's
+// begin. An error says that the call has no time left.
+func (t *Transport) awaitProbe(ctx context.Context, timeout time.Duration, server string, known bool) error {
 	if !known {
 		return nil
 	}
@@ -112,7 +110,7 @@ func (t *Transport) asked(ctx context.Context, timeout time.Duration, server str
 	select {
 	case <-p.answered:
 	case <-ctx.Done():
-		return leaving(ctx, false)
+		return leaveError(ctx, false)
 	case <-timer.C:
 		if rtt == 0 {
 			return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)

@@ -8,32 +8,31 @@ import (
 )
 
 const (
-	fewest = 2 // callers for which a spinner looks; below crowd
+	minSpinCalls = 2 // calls under way from which on a read spins, below manyCalls
 
-	// A look that finds nothing costs spinTime of a core. After so many in a row the server
-	// is too far away, or has no core, and only one read in so many looks again.
-	maxMisses = 8
-	unlooked  = 32
+	// A spin that finds nothing costs spinTime of a core. After maxMisses of them in a row the server is too far away,
+	// or has no core to itself. Then the next skippedReads reads do not spin.
+	maxMisses    = 8
+	skippedReads = 32
 )
 
-// A spinner reads from a stream's connection for all its callers. With a few of them under way
-// it first lets those run who have their replies, and then looks for the next ones for a while
-// before it sleeps, because waking its thread would cost more than most of these waits take.
-// It does not look for a single caller, who would pay with CPU for every call, nor for a crowd,
-// in which replies come all the time and the core is of more use to the callers.
+// A spinner reads from a stream's connection. With a few calls under way, a read first lets the callers run that have
+// their replies. Then it polls the socket for a while before it blocks, because waking a blocked thread costs more than
+// most of these waits take. It does not spin for a single call, which would pay with CPU each time. Nor does it spin
+// for many calls: then replies come all the time, and the callers need the core.
 type spinner struct {
 	conn net.Conn
-	raw  syscall.RawConn // of conn; nil: it cannot be looked at
+	raw  syscall.RawConn // of conn; nil: reads never spin
 	load *atomic.Int32   // calls under way
 
-	// Of who reads:
+	// Only for the caller that reads:
 
-	misses int // looks in a row that found nothing
-	skip   int // so many reads do not look
+	misses int // spins in a row that found nothing
+	skip   int // how many reads must not spin
 }
 
-// newSpinner looks at sockets alone. What has a socket inside may change what comes from it,
-// as TLS does.
+// newSpinner makes a spinner that spins on plain sockets only. A connection that wraps a socket, as TLS does, may change
+// the bytes that it reads from the socket.
 func newSpinner(conn net.Conn, load *atomic.Int32) *spinner {
 	p := &spinner{conn: conn, load: load}
 	switch c := conn.(type) {
@@ -45,9 +44,9 @@ func newSpinner(conn net.Conn, load *atomic.Int32) *spinner {
 	return p
 }
 
-// Read returns what has come, and waits for it.
+// Read reads at least one byte, and waits for it.
 func (p *spinner) Read(b []byte) (int, error) {
-	if n := p.load.Load(); p.raw == nil || n < fewest || n >= crowd {
+	if n := p.load.Load(); p.raw == nil || n < minSpinCalls || n >= manyCalls {
 		return p.conn.Read(b)
 	}
 	if p.skip > 0 {
@@ -55,12 +54,12 @@ func (p *spinner) Read(b []byte) (int, error) {
 		return p.conn.Read(b)
 	}
 	runtime.Gosched()
-	if n := look(p.raw, b); n > 0 {
+	if n := spinRead(p.raw, b); n > 0 {
 		p.misses = 0
 		return n, nil
 	}
 	if p.misses++; p.misses >= maxMisses {
-		p.misses, p.skip = maxMisses-1, unlooked
+		p.misses, p.skip = maxMisses-1, skippedReads
 	}
 	return p.conn.Read(b)
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A watched connection counts who sleeps, and its socket who looks.
+// A watched connection counts blocking reads. Its socket counts polls.
 type watched struct {
 	*net.TCPConn
 	sleeps  int
-	instead bool // a sleep returns at once, with a byte of nobody's
+	instead bool // a blocking read returns a byte at once that nobody sent
 }
 
 type socket struct {
@@ -40,7 +40,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return w.TCPConn.Read(b)
 }
 
-// spinning returns a spinner for so many callers, what it works on, and the server's end.
+// spinning returns a spinner with this number of calls under way, its connection and socket, and the server's end.
 func spinning(t *testing.T, callers int32) (*spinner, *watched, *socket, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func spinning(t *testing.T, callers int32) (*spinner, *watched, *socket, net.Con
 	return p, w, s, server
 }
 
-// arrive returns when something has come.
+// arrive returns when bytes have arrived.
 func arrive(w *watched) {
 	for quiet(w.TCPConn) {
 		runtime.Gosched()
@@ -73,7 +73,7 @@ func arrive(w *watched) {
 }
 
 func TestWhoReadsForAFewTakesWhatHasComeWithoutSleeping(t *testing.T) {
-	p, w, _, server := spinning(t, fewest)
+	p, w, _, server := spinning(t, minSpinCalls)
 	if _, err := server.Write([]byte("+OK")); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestWhoReadsForAFewTakesWhatHasComeWithoutSleeping(t *testing.T) {
 }
 
 func TestWhoReadsForOneOrForACrowdDoesNotLook(t *testing.T) {
-	for _, callers := range []int32{1, crowd} {
+	for _, callers := range []int32{1, manyCalls} {
 		p, w, s, _ := spinning(t, callers)
 		w.instead = true
 		if _, err := p.Read(make([]byte, 8)); err != nil || s.looks != 0 || w.sleeps != 1 {
@@ -95,9 +95,9 @@ func TestWhoReadsForOneOrForACrowdDoesNotLook(t *testing.T) {
 }
 
 func TestWhoFindsNothingSeldomLooks(t *testing.T) {
-	p, w, s, server := spinning(t, fewest)
+	p, w, s, server := spinning(t, minSpinCalls)
 	w.instead = true
-	for range maxMisses + 3*(unlooked+1) {
+	for range maxMisses + 3*(skippedReads+1) {
 		if _, err := p.Read(make([]byte, 8)); err != nil {
 			t.Fatal(err)
 		}
@@ -105,12 +105,12 @@ func TestWhoFindsNothingSeldomLooks(t *testing.T) {
 	if want := maxMisses + 3; s.looks != want {
 		t.Errorf("%d looks, want %d", s.looks, want)
 	}
-	if _, err := server.Write(make([]byte, unlooked+4)); err != nil {
+	if _, err := server.Write(make([]byte, skippedReads+4)); err != nil {
 		t.Fatal(err)
 	}
 	arrive(w)
 	s.looks = 0
-	for range unlooked + 4 { // the first look that finds something is followed by others
+	for range skippedReads + 4 { // after the first poll that finds something, each read polls again
 		if _, err := p.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestWhoFindsNothingSeldomLooks(t *testing.T) {
 }
 
 func TestALookSeesNeitherEndNorDeadline(t *testing.T) {
-	p, _, _, server := spinning(t, fewest)
+	p, _, _, server := spinning(t, minSpinCalls)
 	if err := p.conn.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +138,12 @@ func TestALookSeesNeitherEndNorDeadline(t *testing.T) {
 }
 
 func TestWhatHasASocketInsideIsNotLookedAt(t *testing.T) {
-	p, w, _, server := spinning(t, fewest)
+	p, w, _, server := spinning(t, minSpinCalls)
 	if _, err := server.Write([]byte("+OK")); err != nil {
 		t.Fatal(err)
 	}
 	arrive(w)
-	w.instead = true // it makes something else of what it reads
+	w.instead = true // as TLS does, it changes the bytes that it reads
 	var got [8]byte
 	if n, err := newSpinner(w, p.load).Read(got[:]); err != nil || string(got[:n]) != "-" {
 		t.Errorf("Read: %q, %v, want what the connection makes of it", got[:n], err)

@@ -4,4 +4,4 @@ package transport
 
 import "syscall"
 
-func look(syscall.RawConn, []byte) int { return 0 }
+func spinRead(syscall.RawConn, []byte) int { return 0 }

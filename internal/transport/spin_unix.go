@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// spinTime is how long who reads looks for a reply before it sleeps. A server beside us
-	// answers in less, and to wake a thread costs both sides more.
+	// spinTime is how long a read polls for a reply before it blocks. A server on the same machine answers in less
+	// time, and waking a thread costs both sides more.
 	spinTime = 50 * time.Microsecond
-	// maxLooks bounds that as well, where the clock stands still: in a test with virtual time.
+	// maxLooks bounds the polling in tests with virtual time, where the clock stands still.
 	maxLooks = 1000
 )
 
-// look reads what comes within spinTime. It returns 0 where nothing has, and where the
-// connection has ended or its deadline is over, which a read tells that waits.
-func look(raw syscall.RawConn, b []byte) (n int) {
+// spinRead reads what comes within spinTime. It returns 0 if nothing came. It also returns 0 if the connection has ended
+// or its deadline has passed: the blocking read that follows reports that.
+func spinRead(raw syscall.RawConn, b []byte) (n int) {
 	_ = raw.Read(func(fd uintptr) bool {
 		began := time.Now()
 		for range maxLooks {

@@ -9,100 +9,98 @@ import (
 	"time"
 )
 
-// A stream is a connection that calls share: commands leave in the order in which
-// they came, many at once, and their replies come in that order. It has no goroutine.
-// One of the callers writes what has come to be written, and one reads for all; either
-// passes that on, at the latest when its own call is over. So who is alone writes and reads by
-// itself, and wakes nobody.
+// A stream is a connection that calls share. Commands are written in the order of the queue, many at once, and replies
+// come in that order. A stream has no goroutine. One caller is the writer for all, and one is the reader for all. A
+// caller passes its role on, at the latest when its own call ends. So a single caller writes and reads itself, and wakes
+// nobody.
 //
-// A call that ends before its reply has come leaves it to be read and dropped. If
-// nothing at all has come since it was sent, no other call follows it on the stream.
+// If a call ends before its reply, the reader later reads and drops that reply. If the stream has received nothing since
+// the call was sent, no new call begins on the stream.
 type stream struct {
-	own   *own
-	conn  net.Conn
-	made  time.Time
-	in    *decoder // of who reads
-	got   []reply  // of who reads
-	out   []byte   // of who writes: what is left to be sent
-	group grouping
-	pace  pace
-	free  sync.Pool    // of *flight
-	load  atomic.Int32 // calls under way, at whose hooks as well: the last one closes what is over
-	over  atomic.Bool  // no call begins any more; written with mu
-	reads atomic.Int64 // how often something has come
+	source *streamSource
+	conn   net.Conn
+	made   time.Time
+	in     *decoder // only for the reader
+	got    []reply  // only for the reader
+	out    []byte   // only for the writer: bytes not sent yet
+	group  grouping
+	tuner  yieldTuner
+	free   sync.Pool    // of *flight
+	load   atomic.Int32 // calls on the stream, including time in hooks; the last call closes a retired stream
+	over   atomic.Bool  // retired: no call begins any more; written under mu
+	reads  atomic.Int64 // how often replies have been received
 
-	// As the latest call found it: whether the server is silent.
-	used  atomic.Int64 // when that was, in nanoseconds since made
-	heard atomic.Int64 // reads by then
+	// How long the server has been silent: set by each call that finds the stream idle, or finds new replies.
+	used      atomic.Int64 // when that call began, in nanoseconds since made
+	readsSeen atomic.Int64 // the value of reads then
 
-	mu      sync.Mutex // protects following fields
-	queue   []*flight  // to be written
-	batch   []*flight  // being written; read by who writes
-	flying  fifo       // written, and not answered
-	reader  *flight    // whose caller reads
-	writer  *flight    // whose caller writes
-	writing bool       // it has begun to
-	lets    bool       // it lets others come first, one of whom may take its place
-	sending bool       // it has a batch
-	dead    bool       // the connection cannot be used
-	mute    bool       // nothing can be written to it any more
-	dated   bool       // who reads is interrupted: the connection has a deadline that is over
-	late    bool       // the same for who writes
+	mu               sync.Mutex // guards the following fields
+	queue            []*flight  // not written yet
+	batch            []*flight  // being written; the writer reads it without mu
+	flying           fifo       // written or being written, and not answered
+	reader           *flight    // its caller has the reader's role
+	writer           *flight    // its caller has the writer's role
+	writerActive     bool       // the writer has taken up its role
+	yielding         bool       // the writer lets other callers run, and one of them may take over the role
+	batchTaken       bool       // batch is the writer's to send
+	dead             bool       // the connection cannot be used
+	writeDead        bool       // nothing can be written any more, but replies may still come
+	readInterrupted  bool       // the read deadline is in the past, to wake the reader
+	writeInterrupted bool       // the write deadline is in the past, to wake the writer
 
-	// One timer serves all calls: to set it for each of them would wake a
-	// thread each time.
-	alarm *time.Timer
-	rings time.Time // when, or zero
+	// One timer serves all calls, because setting a timer for each call would wake a thread each time.
+	alarm   *time.Timer
+	alarmAt time.Time // zero: not set
 }
 
-// A flight is one command under way.
+// A flight is one command on a stream, from the queue to its reply.
 type flight struct {
-	s      *stream
-	cmd    bare
-	until  time.Time     // when its call ends, or zero
-	within time.Duration // how long it waits for an answer, or zero
-	wake   chan struct{} // cap 1: it may have its reply, or something to do
-	done   atomic.Bool   // it has its reply
-	reply  reply         // before done
-	ends   int           // of who writes: where it ends in stream.out
-	again  bool          // before done: it failed when it was made with others, and must be made by itself
-	gone   error         // why it has had no reply; stays where it may have run
+	s       *stream
+	cmd     rawCmd
+	until   time.Time     // when the call ends; zero: never
+	timeout time.Duration // how long the call waits for an answer; 0: without limit
+	wake    chan struct{} // cap 1: tells the caller to look at done and at its roles
+	done    atomic.Bool   // the flight has its reply
+	reply   reply         // set before done
+	endsAt  int           // only for the writer: where the command ends in stream.out
+	resend  bool          // set before done: the group did nothing for this call, which must be sent alone
+	failure error         // why the call has no reply; kept if the command may have run
 
 	// Guarded by stream.mu:
 
-	group  int   // so many are made together, of which it is the first; 0: it is not
-	calls  int   // how many it has served
-	queued bool  // it has not been sent
-	left   bool  // its caller has gone
-	cut    bool  // its call is to end
-	lost   bool  // because what was written of it may have been received, or not
-	reads  int64 // those of the stream when it was sent
+	group     int   // number of flights in the group that begins here; 0: none begins here
+	uses      int   // how often the flight has been queued
+	queued    bool  // not taken for writing yet
+	abandoned bool  // the caller has left
+	cancelled bool  // the caller must leave
+	writeCut  bool  // the write broke off: the server may or may not have received the command
+	reads     int64 // stream.reads when the flight was taken for writing
 }
 
-// A reply is what Redis said to one command.
+// A reply is what Redis answered to one command.
 type reply struct {
 	val any
 	err error
 }
 
-// newStream goes on with a connection on which the server has been greeted.
-func newStream(o *own, conn net.Conn) *stream {
-	s := &stream{own: o, conn: conn, made: time.Now()}
+// newStream makes a stream of a connection whose handshake is done.
+func newStream(o *streamSource, conn net.Conn) *stream {
+	s := &stream{source: o, conn: conn, made: time.Now()}
 	s.in = newDecoder(newSpinner(conn, &s.load))
 	return s
 }
 
 // send sends a command, and waits for its reply until ctx or the call's time ends.
-func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
-	if mayHaveRun(f.gone) {
-		return nil, f.gone // a hook sends it again
+func (f *flight) send(ctx context.Context, cmd rawCmd) (any, error) {
+	if mayHaveRun(f.failure) {
+		return nil, f.failure // a hook sends it again, but it may have run
 	}
-	if !f.left {
-		f.gone = nil
+	if !f.abandoned {
+		f.failure = nil
 	}
 	if ctx.Err() != nil {
-		f.gone = notSent(ctx)
-		return nil, f.gone
+		f.failure = notSent(ctx)
+		return nil, f.failure
 	}
 	if !encodable(cmd.args) {
 		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
@@ -110,17 +108,17 @@ func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 	for ; ; cmd.usual = nil {
 		todo, err := f.s.enter(f, &cmd)
 		if err == nil {
-			err = f.s.fly(ctx, f, todo)
-			f.gone = err
+			err = f.s.roundTrip(ctx, f, todo)
+			f.failure = err
 		}
 		if err != nil {
 			return nil, err
 		}
-		r, again := f.reply, f.again
-		f.reply, f.again = reply{}, false
+		r, again := f.reply, f.resend
+		f.reply, f.resend = reply{}, false
 		f.done.Store(false)
 		if mayHaveRun(r.err) {
-			f.gone = r.err
+			f.failure = r.err
 		}
 		if !again {
 			return r.val, r.err
@@ -128,74 +126,73 @@ func (f *flight) send(ctx context.Context, cmd bare) (any, error) {
 	}
 }
 
-// What a caller has to do next.
+// A todo is what a caller does next.
 type todo int
 
 const (
-	waits todo = iota
-	gathers
+	waits    todo = iota // for a reply or a role
+	collects             // lets other callers queue their commands, then takes the queue
 	writes
 	reads
 	leaves // without a reply
 	returns
 )
 
-// enter queues a flight with its command, whose caller writes if nobody does. It also takes the place of one
-// who lets others come, once half of them have: the server works on these meanwhile.
-func (s *stream) enter(f *flight, cmd *bare) (todo, error) {
+// enter queues a flight with a command. The caller becomes the writer if there is none. It also takes over from a
+// yielding writer once half of the expected calls are queued: the server works on these while the others come.
+func (s *stream) enter(f *flight, cmd *rawCmd) (todo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.dead || s.mute:
+	case s.dead || s.writeDead:
 		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
-	case f.left: // a hook sends it again; what it sent before may be being written
+	case f.abandoned: // a hook sends it again, but the first command may still be in the writer's hands
 		return 0, fmt.Errorf("%w: the call has ended", errNotSent)
 	}
-	f.calls++
-	f.cmd, f.queued, f.cut, f.lost = *cmd, true, false, false
+	f.uses++
+	f.cmd, f.queued, f.cancelled, f.writeCut = *cmd, true, false, false
 	s.queue = append(s.queue, f)
 	switch {
-	case s.writer == nil && s.yields():
+	case s.writer == nil && s.shouldYield():
 		s.writer = f
-	case s.writer == nil, s.lets && len(s.queue) >= max(s.pace.half, few):
+	case s.writer == nil, s.yielding && len(s.queue) >= max(s.tuner.halfPeak, fewCalls):
 		s.writer = f
-		s.take()
+		s.takeBatch()
 	}
-	s.watch(f.until)
+	s.armAlarm(f.until)
 	return s.next(f), nil
 }
 
-// next says what the caller of f has to do. It needs s.mu.
+// next returns what the caller of f must do, and has it take up its role. It needs s.mu.
 func (s *stream) next(f *flight) todo {
 	switch {
 	case f.done.Load():
 		return returns
-	case f.cut:
+	case f.cancelled:
 		return leaves
 	case s.writer == f:
-		s.writing, s.lets = true, !s.sending && s.yields()
-		if s.sending {
+		s.writerActive, s.yielding = true, !s.batchTaken && s.shouldYield()
+		if s.batchTaken {
 			return writes
 		}
-		return gathers
+		return collects
 	case s.reader == f:
 		return reads
 	}
 	return waits
 }
 
-// fly does what there is to do for f and for others until f has its reply. Its error is
-// why it will have none.
-func (s *stream) fly(ctx context.Context, f *flight, do todo) error {
-	var stop func() bool // ends the watch of ctx, which who is at the connection needs
+// roundTrip fulfils the caller's roles until f has its reply. It returns an error if f will get none.
+func (s *stream) roundTrip(ctx context.Context, f *flight, do todo) error {
+	var stop func() bool // ends the watch of ctx: a caller with a role cannot select on ctx.Done
 	for {
-		if stop == nil && (do == gathers || do == writes || do == reads) && ctx.Done() != nil {
-			call := f.calls
+		if stop == nil && (do == collects || do == writes || do == reads) && ctx.Done() != nil {
+			call := f.uses
 			stop = context.AfterFunc(ctx, func() { s.interrupt(f, call) })
 		}
 		switch do {
-		case gathers:
-			do = s.gather(f)
+		case collects:
+			do = s.collect(f)
 		case writes:
 			do = s.write(f)
 		case reads:
@@ -214,7 +211,7 @@ func (s *stream) fly(ctx context.Context, f *flight, do todo) error {
 	}
 }
 
-// wait returns when there is something to do.
+// wait waits until the caller of f has something to do.
 func (s *stream) wait(ctx context.Context, f *flight) todo {
 	select {
 	case <-f.wake:
@@ -229,7 +226,7 @@ func (s *stream) wait(ctx context.Context, f *flight) todo {
 	return s.next(f)
 }
 
-// signal wakes the caller of f, or has it look again.
+// signal wakes the caller of f, so that it looks at done and at its roles.
 func (f *flight) signal() {
 	select {
 	case f.wake <- struct{}{}:
@@ -237,40 +234,40 @@ func (f *flight) signal() {
 	}
 }
 
-// finish gives f its reply. It needs s.mu; f's caller is to be woken after that.
+// finish gives f its reply. It needs s.mu. The caller of finish must then wake the caller of f.
 func (s *stream) finish(f *flight, r reply) {
 	f.reply = r
 	f.done.Store(true)
-	if !s.writing {
-		s.passWriter(f) // it was to send what another had left
+	if !s.writerActive {
+		s.passWriter(f) // f's caller returns now and will not take up the role
 	}
 }
 
-// passWriter has another write, if it was for f's caller. It needs s.mu.
+// passWriter gives the writer's role to another caller, if f has it and there is something to write. It needs s.mu.
 func (s *stream) passWriter(f *flight) {
 	if s.writer != f {
 		return
 	}
-	s.writer, s.writing, s.lets = nil, false, false
+	s.writer, s.writerActive, s.yielding = nil, false, false
 	if len(s.queue) > 0 {
 		s.writer = s.queue[0]
 	} else if len(s.out) > 0 {
-		s.writer = s.another(f, s.reader)
+		s.writer = s.otherWaiter(f, s.reader)
 	}
 	switch s.writer {
 	case nil:
-	case s.reader: // there is nobody else
+	case s.reader: // no other caller is left
 		s.wakeReader()
 	default:
 		s.writer.signal()
 	}
 }
 
-// another returns one whose caller waits for a reply: better not one that has something
-// else to do. It needs s.mu.
-func (s *stream) another(f, busy *flight) (g *flight) {
+// otherWaiter returns a flight whose caller waits for a reply, other than f. It returns busy, which has the other role,
+// only if there is no other. It needs s.mu.
+func (s *stream) otherWaiter(f, busy *flight) (g *flight) {
 	for _, h := range s.flying.all() {
-		if h.left || h.cut || h == f {
+		if h.abandoned || h.cancelled || h == f {
 			continue
 		}
 		if g = h; g != busy {
@@ -280,14 +277,14 @@ func (s *stream) another(f, busy *flight) (g *flight) {
 	return g
 }
 
-// passReader has another read, if it was for f's caller. It needs s.mu.
+// passReader gives the reader's role to another caller, if f has it. It needs s.mu.
 func (s *stream) passReader(f *flight) {
 	if s.reader != f {
 		return
 	}
-	g := s.another(f, s.writer)
+	g := s.otherWaiter(f, s.writer)
 	if g == nil && s.writer == f && !f.done.Load() {
-		return // it reads on when it has written
+		return // f is alone: it keeps the role, writes, and then reads on
 	}
 	if s.reader = g; g != nil {
 		g.signal()

@@ -11,16 +11,16 @@ import (
 
 var errLost = errors.New("the connection was lost")
 
-// interrupt ends a call whose context has ended, if it is still under way.
+// interrupt cancels a call whose context has ended. It does nothing if the flight now serves another call.
 func (s *stream) interrupt(f *flight, call int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.calls == call && !f.left && !f.done.Load() {
-		s.cutOff(f)
+	if f.uses == call && !f.abandoned && !f.done.Load() {
+		s.cancelCall(f)
 	}
 }
 
-// leave ends a call that has no reply; nil: it has one.
+// leave ends a call without a reply, and returns its error. It returns nil if the reply has come in the meantime.
 func (s *stream) leave(ctx context.Context, f *flight) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,38 +28,38 @@ func (s *stream) leave(ctx context.Context, f *flight) error {
 		return nil
 	}
 	sent := !f.queued
-	f.left = true
+	f.abandoned = true
 	switch {
 	case !sent:
 		s.unqueue(f)
-	case f.lost: // which says nothing of the server
+	case f.writeCut: // the connection was cut on this side: the server may well be fast
 	case s.reads.Load() == f.reads:
 		s.retire()
-		s.own.slow.Store(true)
+		s.source.slow.Store(true)
 	}
 	s.passWriter(f)
 	s.passReader(f)
-	if f.lost {
+	if f.writeCut {
 		return errLost
 	}
-	return leaving(ctx, sent)
+	return leaveError(ctx, sent)
 }
 
-// unqueue takes back what has not been sent. It needs s.mu.
+// unqueue removes a flight from the queue. It needs s.mu.
 func (s *stream) unqueue(f *flight) {
 	if i := slices.Index(s.queue, f); i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 	}
 }
 
-// past is a deadline that is over.
+// past is a deadline that ends reads and writes at once.
 var past = time.Unix(1, 0)
 
-// cutOff has the caller of f leave. It needs s.mu.
-func (s *stream) cutOff(f *flight) {
-	f.cut = true
-	if s.writer == f && s.sending {
-		s.late = true
+// cancelCall makes the caller of f leave. It interrupts the caller if it reads or writes. It needs s.mu.
+func (s *stream) cancelCall(f *flight) {
+	f.cancelled = true
+	if s.writer == f && s.batchTaken {
+		s.writeInterrupted = true
 		_ = s.conn.SetWriteDeadline(past)
 	}
 	if s.reader == f {
@@ -68,37 +68,37 @@ func (s *stream) cutOff(f *flight) {
 	f.signal()
 }
 
-// wakeReader has who reads look what there is to do. It needs s.mu.
+// wakeReader interrupts the reader, so that it looks what it must do. It needs s.mu.
 func (s *stream) wakeReader() {
-	s.dated = true
+	s.readInterrupted = true
 	_ = s.conn.SetReadDeadline(past)
 	s.reader.signal()
 }
 
-// watch sees to it that a call ends at its time. It needs s.mu.
-func (s *stream) watch(until time.Time) {
-	if until.IsZero() || !s.rings.IsZero() && !until.Before(s.rings) {
+// armAlarm sets the alarm to until, unless it goes off earlier. It needs s.mu.
+func (s *stream) armAlarm(until time.Time) {
+	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return
 	}
-	s.rings = until
+	s.alarmAt = until
 	if s.alarm == nil {
-		s.alarm = time.AfterFunc(time.Until(until), s.rang)
+		s.alarm = time.AfterFunc(time.Until(until), s.alarmFired)
 	} else {
 		s.alarm.Reset(time.Until(until))
 	}
 }
 
-// rang ends the calls whose time is over.
-func (s *stream) rang() {
+// alarmFired runs on a timer. It cancels the calls whose time is over, and sets the alarm for the next one.
+func (s *stream) alarmFired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rings = time.Time{}
+	s.alarmAt = time.Time{}
 	now, next := time.Now(), time.Time{}
 	look := func(f *flight) {
 		switch {
-		case f.left || f.until.IsZero():
+		case f.abandoned || f.until.IsZero():
 		case !now.Before(f.until):
-			s.cutOff(f)
+			s.cancelCall(f)
 		case next.IsZero() || f.until.Before(next):
 			next = f.until
 		}
@@ -109,10 +109,10 @@ func (s *stream) rang() {
 	for _, f := range s.queue {
 		look(f)
 	}
-	s.watch(next)
+	s.armAlarm(next)
 }
 
-// begin takes part in a stream, unless it is over.
+// begin counts a call on the stream. It returns false if the stream is retired.
 func (s *stream) begin() bool {
 	s.load.Add(1)
 	if s.over.Load() {
@@ -122,29 +122,29 @@ func (s *stream) begin() bool {
 	return true
 }
 
-// end is called once for each begin. The last one closes a stream that is over.
+// end must be called once for each begin. The last end closes a retired stream.
 func (s *stream) end() {
 	if s.load.Add(-1) == 0 && s.over.Load() {
 		s.close()
 	}
 }
 
-// close ends what nobody uses any more. Once more does nothing.
+// close closes the connection after the last call. It may be called twice.
 func (s *stream) close() {
 	s.mu.Lock()
-	broken := s.dead || s.mute
+	broken := s.dead || s.writeDead
 	s.dead = true
 	if s.alarm != nil {
 		s.alarm.Stop()
 	}
 	s.mu.Unlock()
 	if over, ok := s.conn.(interface{ NetConn() net.Conn }); ok && broken {
-		_ = over.NetConn().Close() // TLS would first take leave of a server that may not read, for up to 5 s
+		_ = over.NetConn().Close() // else TLS would send an alert first, and wait up to 5 s for a server that does not read
 	}
 	_ = s.conn.Close()
 }
 
-// giveUp lets no call begin any more, and those under way end.
+// giveUp retires the stream, and closes it if no call uses it. Calls under way go on.
 func (s *stream) giveUp() {
 	if !s.begin() {
 		return
@@ -155,41 +155,41 @@ func (s *stream) giveUp() {
 	s.end()
 }
 
-// retire lets no call begin any more. It needs s.mu.
+// retire makes sure that no new call begins on the stream. It needs s.mu.
 func (s *stream) retire() {
 	s.over.Store(true)
-	s.own.stream.CompareAndSwap(s, nil)
+	s.source.stream.CompareAndSwap(s, nil)
 }
 
-// interruptAll ends what is under way at the connection, which cannot be used any more: who
-// is in a system call there returns. It needs s.mu.
+// interruptAll marks the connection dead and interrupts the callers that read and write. It needs s.mu.
 func (s *stream) interruptAll() {
 	if !s.dead {
-		s.dead, s.dated, s.late = true, true, true
+		s.dead, s.readInterrupted, s.writeInterrupted = true, true, true
 		_ = s.conn.SetDeadline(past)
 	}
 }
 
-// fail ends all calls: nobody knows of those that were sent. It needs s.mu.
+// fail ends all calls with err, because the connection broke. Whether the commands that were sent have run is unknown. It
+// needs s.mu.
 func (s *stream) fail(err error) {
 	s.retire()
 	s.interruptAll()
 	if timedOut(err) {
-		s.own.slow.Store(true)
+		s.source.slow.Store(true)
 	}
 	for _, f := range s.flying.all() {
-		if !f.left {
+		if !f.abandoned {
 			s.finish(f, reply{err: err})
 			f.signal()
 		}
 	}
 	s.flying = fifo{}
-	s.refuse()
+	s.failQueued()
 	s.reader, s.writer = nil, nil
 }
 
-// refuse ends the calls that are queued, for which there is no connection. It needs s.mu.
-func (s *stream) refuse() {
+// failQueued ends the calls in the queue, which were not sent. It needs s.mu.
+func (s *stream) failQueued() {
 	for _, f := range s.queue {
 		s.finish(f, reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)})
 		f.signal()
@@ -197,18 +197,18 @@ func (s *stream) refuse() {
 	s.queue = nil
 }
 
-// hush is for a connection to which a write was cut short that cannot be gone on with. Nothing
-// more is written, and nobody knows of what is left of the batch. The replies to what was written
-// in full still come. It needs s.mu, and is for who writes.
-func (s *stream) hush() {
+// stopWriting ends all writing after a write that broke off and cannot be resumed. The server may or may not have received
+// the rest of the batch, so these calls end. Replies to the commands that were written in full still come. The writer
+// calls it. It needs s.mu.
+func (s *stream) stopWriting() {
 	s.retire()
-	s.mute = true
+	s.writeDead = true
 	s.out = s.out[:0]
-	s.refuse()
+	s.failQueued()
 	for _, f := range s.batch {
-		if !f.left && !f.cut && !f.done.Load() {
-			f.lost = true
-			s.cutOff(f)
+		if !f.abandoned && !f.cancelled && !f.done.Load() {
+			f.writeCut = true
+			s.cancelCall(f)
 		}
 	}
 }

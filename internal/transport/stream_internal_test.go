@@ -14,22 +14,22 @@ import (
 
 func aFlight(s *stream) *flight { return &flight{s: s, wake: make(chan struct{}, 1)} }
 
-// Of eight callers the first lets the others come, and the fourth writes for all four.
-// Fails when the server has to wait for all of them.
+// The first of eight callers yields. The fourth takes over and writes for all four.
+// Fails when the server has to wait for all eight.
 func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 	s := &stream{}
 	s.load.Store(8)
-	s.pace.yield.Store(true)
-	s.pace.half = 4
+	s.tuner.yield.Store(true)
+	s.tuner.halfPeak = 4
 	var crowd [8]*flight
 	come := func(i int, want todo) {
 		t.Helper()
 		crowd[i] = aFlight(s)
-		if do, err := s.enter(crowd[i], &bare{}); do != want || err != nil {
+		if do, err := s.enter(crowd[i], &rawCmd{}); do != want || err != nil {
 			t.Fatalf("call %d is to do %d, %v; want %d", i, do, err, want)
 		}
 	}
-	come(0, gathers)
+	come(0, collects)
 	come(1, waits)
 	come(2, waits)
 	come(3, writes)
@@ -37,25 +37,25 @@ func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
 		t.Errorf("%d calls are written, %d are left; want 4 and none", n, len(s.queue))
 	}
 	come(4, waits)
-	if do := s.gather(crowd[0]); do == writes || do == gathers || len(s.batch) != 4 {
+	if do := s.collect(crowd[0]); do == writes || do == collects || len(s.batch) != 4 {
 		t.Errorf("who has let others come is to do %d, and %d calls are written; want nothing and 4", do, len(s.batch))
 	}
 }
 
-// Fails when who has been cut short while it lets others come writes, or leaves nobody to write.
+// Fails when a writer that was cancelled while it yielded still writes, or leaves the stream without a writer.
 func TestWhoIsCutShortAsItGathersLeavesTheWritingToAnother(t *testing.T) {
 	s := &stream{}
 	s.load.Store(8)
-	s.pace.yield.Store(true)
-	s.pace.half = 8
+	s.tuner.yield.Store(true)
+	s.tuner.halfPeak = 8
 	first, second := aFlight(s), aFlight(s)
 	for _, f := range []*flight{first, second} {
-		if _, err := s.enter(f, &bare{}); err != nil {
+		if _, err := s.enter(f, &rawCmd{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.interrupt(first, first.calls)
-	if do := s.gather(first); do != leaves || len(s.batch) != 0 {
+	s.interrupt(first, first.uses)
+	if do := s.collect(first); do != leaves || len(s.batch) != 0 {
 		t.Fatalf("it is to do %d with %d calls taken, want to leave and none", do, len(s.batch))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,24 +68,24 @@ func TestWhoIsCutShortAsItGathersLeavesTheWritingToAnother(t *testing.T) {
 	}
 }
 
-// The connection is lost while one reads from it and one writes to it, and neither system call
-// ends by itself: TLS can be read when it can be written no more.
+// The connection is lost while one caller reads and one writes, and neither system call ends on its own: TLS can still
+// be read when it cannot be written.
 func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
 	for what, do := range map[string]todo{"reads": reads, "writes": writes} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := net.Pipe()
 				defer func() { _, _ = here.Close(), there.Close() }()
-				s := newStream(&own{}, here)
+				s := newStream(&streamSource{}, here)
 				f := aFlight(s)
 				s.flying.push(f)
 				if do == reads {
 					s.reader = f
 				} else {
-					s.writer, s.writing, s.sending, s.out = f, true, true, []byte("x")
+					s.writer, s.writerActive, s.batchTaken, s.out = f, true, true, []byte("x")
 				}
 				ended := make(chan error, 1)
-				go func() { ended <- s.fly(t.Context(), f, do) }()
+				go func() { ended <- s.roundTrip(t.Context(), f, do) }()
 				synctest.Wait()
 				s.mu.Lock()
 				s.fail(errLost)
@@ -104,13 +104,13 @@ func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
 	}
 }
 
-// Half of a reply has come when the context of its caller ends, who reads for all.
-// Fails when its other half, or the reply behind it, is lost to the other caller.
+// The reader has received half of its reply when its context ends.
+// Fails when the other caller loses the reply's other half, or the reply after it.
 func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer func() { _, _ = here.Close(), there.Close() }()
-		s := newStream(&own{}, here)
+		s := newStream(&streamSource{}, here)
 		first, second := aFlight(s), aFlight(s)
 		s.flying.push(first)
 		s.flying.push(second)
@@ -118,8 +118,8 @@ func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan error, 2)
-		go func() { ended <- s.fly(ctx, first, reads) }()
-		go func() { ended <- s.fly(t.Context(), second, waits) }()
+		go func() { ended <- s.roundTrip(ctx, first, reads) }()
+		go func() { ended <- s.roundTrip(t.Context(), second, waits) }()
 		say := func(text string) {
 			if _, err := there.Write([]byte(text)); err != nil {
 				t.Fatal(err)
@@ -139,8 +139,8 @@ func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 	})
 }
 
-// What another could not write is left to the only call that is under way, which reads.
-// Fails when nobody reads its reply once it has written.
+// A writer left unsent bytes, and the only remaining caller is the reader.
+// Fails when nobody reads that caller's reply after it has written the bytes.
 func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
 	s := &stream{}
 	f := aFlight(s)
@@ -157,13 +157,13 @@ func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
 	}
 }
 
-// Fails when a hook that sends a call again, whose first end was its context's, waits for a
-// reply that is dropped, or changes what is being written.
+// A hook sends a call again after the call's context has ended. Fails when it waits for a reply that will be dropped, or
+// changes a command that is being written.
 func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
 	s := &stream{}
 	f := aFlight(s)
-	f.cmd.verb, f.left = evalsha, true
-	if do, err := s.enter(f, &bare{verb: eval}); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
+	f.cmd.verb, f.abandoned = evalsha, true
+	if do, err := s.enter(f, &rawCmd{verb: eval}); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
 		t.Errorf("it is to do %d, %v, with %d queued; want that it is not sent", do, err, len(s.queue))
 	}
 	if f.cmd.verb != evalsha {
@@ -171,25 +171,24 @@ func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// Fails when a hook that sends a call again, whose time was over before it was sent, hides that
-// from the caller, or has the flight used for another call.
+// A hook sends a call again that had ended before it was sent. Fails when the caller gets no error, or when another call
+// gets the flight.
 func TestACallThatEndedUnsentStaysEnded(t *testing.T) {
 	f := aFlight(&stream{})
-	f.left, f.gone = true, leaving(t.Context(), false)
-	if _, err := f.send(t.Context(), bare{}); !errors.Is(err, errNotSent) || !errors.Is(f.gone, ErrNoReply) {
-		t.Errorf("the hook is told %v, and the caller %v; want that it was not sent in time", err, f.gone)
+	f.abandoned, f.failure = true, leaveError(t.Context(), false)
+	if _, err := f.send(t.Context(), rawCmd{}); !errors.Is(err, errNotSent) || !errors.Is(f.failure, ErrNoReply) {
+		t.Errorf("the hook is told %v, and the caller %v; want that it was not sent in time", err, f.failure)
 	}
 }
 
-// Fails when calls begin on a connection to a server that takes no writes, or when a reply that
-// it owes is lost.
+// Fails when new calls begin on a connection to a server that accepts no writes, or when a reply that it owes is lost.
 func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 	for what, group := range map[string]int{"alone": 0, "made together": 2} {
 		t.Run(what, func(t *testing.T) {
 			here, there := net.Pipe()
 			defer func() { _, _ = here.Close(), there.Close() }()
-			s := newStream(&own{}, here)
-			s.own.stream.Store(s)
+			s := newStream(&streamSource{}, here)
+			s.source.stream.Store(s)
 			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
 			for _, f := range flights {
 				s.flying.push(f)
@@ -200,7 +199,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 				s.got = append(s.got, reply{val: int64(7)})
 			}
 			s.deliver(flights[0])
-			if !s.over.Load() || s.own.stream.Load() != nil {
+			if !s.over.Load() || s.source.stream.Load() != nil {
 				t.Error("calls begin on it")
 			}
 			if last := flights[2]; !last.done.Load() || last.reply != (reply{val: int64(7)}) || s.dead {
@@ -210,23 +209,23 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 	}
 }
 
-// A hook has a reply of its own for a call that was left. Fails when the flight, which may be
-// on the wire still, is used for another call.
+// A hook makes a reply itself for a call that has ended. Fails when another call gets the flight, whose command may still
+// be on the wire.
 func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
 	defer func() { _ = rdb.Close() }()
 	here, there := net.Pipe()
 	defer func() { _, _ = here.Close(), there.Close() }()
 	var f *flight
-	rdb.AddHook(hookOf(func(cmd *led) {
-		f.gone = ErrNoReply
+	rdb.AddHook(hookOf(func(cmd *flightCmd) {
+		f.failure = ErrNoReply
 		cmd.SetVal(int64(1))
 	}))
 	tr := New(rdb)
-	s := newStream(tr.own, here)
+	s := newStream(tr.source, here)
 	s.load.Add(1)
 	f = aFlight(s)
-	r := tr.alone(t.Context(), 0, f, &Call{Script: &script.Script{}})
+	r := tr.doShared(t.Context(), 0, f, &Call{Script: &script.Script{}})
 	if r.Err != nil || r.Reply[0] != int64(1) {
 		t.Errorf("%v, want the hook's reply", r)
 	}
@@ -235,14 +234,14 @@ func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// hookOf is a hook that has a command's reply by itself.
-type hookOf func(cmd *led)
+// hookOf is a hook that makes the reply of a command itself.
+type hookOf func(cmd *flightCmd)
 
 func (f hookOf) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (f hookOf) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(_ context.Context, cmd redis.Cmder) error {
-		f(cmd.(*led))
+		f(cmd.(*flightCmd))
 		return nil
 	}
 }

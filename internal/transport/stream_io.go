@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// take moves what is queued to what is being written. It needs s.mu, and s.writer.
-func (s *stream) take() {
+// takeBatch moves flights from the queue to the batch. It needs s.mu, and a writer.
+func (s *stream) takeBatch() {
 	n := min(len(s.queue), maxBatch)
-	s.lets = false
-	s.pace.sent(n, int(s.load.Load()), time.Now)
+	s.yielding = false
+	s.tuner.sent(n, int(s.load.Load()), time.Now)
 	s.batch = s.group.arrange(s.batch, s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	for _, f := range s.batch {
 		f.queued, f.reads = false, s.reads.Load()
 		s.flying.push(f)
 	}
-	s.sending = true
+	s.batchTaken = true
 	if n == 0 || s.reader != nil && s.reader != s.writer {
 		return
 	}
-	// What is written may have to wait until somebody reads, who is not to write.
+	// If all socket buffers are full, a write blocks until somebody reads. So another caller than the writer must read.
 	for _, s.reader = range s.batch {
 		if s.reader != s.writer {
 			s.reader.signal()
@@ -33,51 +33,51 @@ func (s *stream) take() {
 	}
 }
 
-// gather lets others come first, and takes what is queued then, unless one of them writes
-// in the place of f by now.
-func (s *stream) gather(f *flight) todo {
-	if s.yields() {
+// collect lets other callers run and queue their commands. Then it takes the batch, unless one of them has taken over
+// as the writer.
+func (s *stream) collect(f *flight) todo {
+	if s.shouldYield() {
 		runtime.Gosched()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.writer != f:
-	case f.done.Load() || f.cut:
+	case f.done.Load() || f.cancelled:
 		s.passWriter(f)
 	default:
-		s.take()
+		s.takeBatch()
 	}
 	return s.next(f)
 }
 
-// write sends a batch. What has come since f writes as well, unless its call is over.
+// write sends the batch. The caller of f goes on as the writer if more is queued, unless its own call is over.
 func (s *stream) write(f *flight) todo {
 	err := s.send()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sending = false
+	s.batchTaken = false
 	switch {
 	case err == nil || s.dead:
-	case !s.late || !timedOut(err):
+	case !s.writeInterrupted || !timedOut(err):
 		s.fail(err)
-	case !goesOn(s.conn):
-		s.hush()
+	case !resumable(s.conn):
+		s.stopWriting()
 	}
 	clear(s.batch)
 	s.batch = s.batch[:0]
-	if s.late {
-		s.late = s.conn.SetWriteDeadline(time.Time{}) != nil
+	if s.writeInterrupted {
+		s.writeInterrupted = s.conn.SetWriteDeadline(time.Time{}) != nil
 	}
-	if len(s.queue)+len(s.out) == 0 || f.done.Load() || f.cut {
+	if len(s.queue)+len(s.out) == 0 || f.done.Load() || f.cancelled {
 		s.passWriter(f)
 	}
 	return s.next(f)
 }
 
-// goesOn says that a write to a connection that has timed out can be gone on with. With TLS all
-// further writes fail, and what else is in use may be TLS inside.
-func goesOn(conn net.Conn) bool {
+// resumable reports whether a write that timed out can go on at the next byte. With TLS all later writes fail, and other
+// types of connections may use TLS inside.
+func resumable(conn net.Conn) bool {
 	switch conn.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		return true
@@ -85,8 +85,8 @@ func goesOn(conn net.Conn) bool {
 	return false
 }
 
-// send writes the batch, behind what is left of those before. Where that fails, the batch is
-// what was not written in full.
+// send writes what is left of earlier batches, and then the batch. After an error it leaves in the batch the flights that
+// were not written in full.
 func (s *stream) send() error {
 	for i := 0; i < len(s.batch); {
 		made := s.batch[i : i+max(s.batch[i].group, 1)]
@@ -96,7 +96,7 @@ func (s *stream) send() error {
 			s.out = appendCommand(s.out, made[0].cmd)
 		}
 		for _, f := range made {
-			f.ends = len(s.out)
+			f.endsAt = len(s.out)
 		}
 		i += len(made)
 	}
@@ -105,13 +105,13 @@ func (s *stream) send() error {
 	}
 	n, err := s.conn.Write(s.out)
 	if err != nil {
-		s.batch = slices.DeleteFunc(s.batch, func(f *flight) bool { return f.ends <= n })
+		s.batch = slices.DeleteFunc(s.batch, func(f *flight) bool { return f.endsAt <= n })
 	}
 	s.out = append(s.out[:0], s.out[n:]...)
 	return err
 }
 
-// read hands out replies until f's call is over.
+// read reads replies for all calls until the caller of f has something else to do.
 func (s *stream) read(f *flight) todo {
 	for {
 		err := s.receive()
@@ -119,8 +119,8 @@ func (s *stream) read(f *flight) todo {
 		others := s.deliver(f)
 		switch {
 		case err == nil:
-		case s.dated && timedOut(err):
-			s.dated = s.conn.SetReadDeadline(time.Time{}) != nil
+		case s.readInterrupted && timedOut(err):
+			s.readInterrupted = s.conn.SetReadDeadline(time.Time{}) != nil
 		default:
 			s.fail(err)
 		}
@@ -138,11 +138,11 @@ func (s *stream) read(f *flight) todo {
 	}
 }
 
-// errOrder is for replies that are not those that were waited for.
+// errOrder is the error of a connection whose replies do not match the commands.
 var errOrder = errors.New("replies out of order")
 
-// receive waits for a reply, and takes all that have come in full. It may time out before
-// the first of them, also where a part of it has come.
+// receive waits for a reply and takes all complete ones into got. It may time out before the first one is complete: the
+// decoder then keeps the part that has come.
 func (s *stream) receive() error {
 	for {
 		r, whole, err := s.in.next()
@@ -164,8 +164,8 @@ func (s *stream) receive() error {
 	}
 }
 
-// deliver gives out what was received, and returns who is to be woken beside f's
-// caller. It needs s.mu.
+// deliver gives the received replies to their flights, and returns the flights other than f whose callers must be woken.
+// It needs s.mu.
 func (s *stream) deliver(f *flight) (others []*flight) {
 	if len(s.got) > 1 {
 		others = make([]*flight, 0, len(s.got))
@@ -176,14 +176,14 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 			s.fail(fmt.Errorf("%w: one that nobody waits for", errOrder))
 			break
 		}
-		if takesNoWrites(r.err) && !s.leads(r.err) {
-			s.retire() // the address may lead to another server by now
+		if takesNoWrites(r.err) && !s.madeRecently(r.err) {
+			s.retire() // after a failover the address may lead to another server
 		}
 		if g.group > 1 {
 			others = s.deliverGroup(g, r, f, others)
 			continue
 		}
-		if g.left {
+		if g.abandoned {
 			continue
 		}
 		s.finish(g, r)
@@ -199,7 +199,7 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 	return others
 }
 
-// A fifo keeps flights in their order.
+// A fifo is a queue of flights.
 type fifo struct {
 	list []*flight
 	head int

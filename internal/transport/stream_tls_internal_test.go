@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// overTLS returns a stream over TLS, and the server's end.
+// overTLS returns a stream over TLS, and the server's end of it.
 func overTLS(t *testing.T) (*stream, *tls.Conn) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -32,7 +32,7 @@ func overTLS(t *testing.T) (*stream, *tls.Conn) {
 	here, there := net.Pipe()
 	server := tls.Server(there, &tls.Config{
 		Certificates:           []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		SessionTicketsDisabled: true, // a pipe has no room for what nobody reads yet
+		SessionTicketsDisabled: true, // a pipe has no buffer: tickets would block until the client reads
 	})
 	client := tls.Client(here, &tls.Config{InsecureSkipVerify: true})
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
@@ -53,12 +53,12 @@ func overTLS(t *testing.T) (*stream, *tls.Conn) {
 	if err := errors.Join(rdb.Ping(t.Context()).Err(), client.SetDeadline(time.Time{})); err != nil { // it has the connection
 		t.Fatal(err)
 	}
-	s := newStream(&own{}, client)
-	s.own.stream.Store(s)
+	s := newStream(&streamSource{}, client)
+	s.source.stream.Store(s)
 	return s, server
 }
 
-// start has a goroutine run what a caller does.
+// start runs a caller on a goroutine of its own.
 func start(run func() error) (ended chan error) {
 	ended = make(chan error, 1)
 	go func() { ended <- run() }()
@@ -68,15 +68,14 @@ func start(run func() error) (ended chan error) {
 
 func sending(ctx context.Context, f *flight) func() error {
 	return func() error {
-		_, err := f.send(ctx, bare{verb: evalsha})
+		_, err := f.send(ctx, rawCmd{verb: evalsha})
 		return err
 	}
 }
 
-// One call waits for its reply and reads. Of two more, which are written at once to a server that
-// reads no further, one's context ends, which writes. Another has come meanwhile. With TLS nothing
-// can be written after that. Fails when anybody is told that no reply came in time, or when one is
-// lost that can still come.
+// One caller reads. The writer sends its own command and two others to a server that stops reading, and then the
+// writer's context ends. Another call is queued. With TLS nothing can be written after that. Fails when a call returns
+// ErrNoReply, or when a reply is lost that can still come.
 func TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, server := overTLS(t)
@@ -84,12 +83,12 @@ func TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers(t *testing.T) {
 		s.flying.push(reading)
 		s.reader = reading
 		written.queued, beside.queued = true, true
-		beside.cmd.args = []any{string(make([]byte, 4<<10))} // more than goes into one record of TLS
+		beside.cmd.args = []any{string(make([]byte, 4<<10))} // more than fits in one TLS record
 		s.queue = []*flight{written, beside}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		wait := func(f *flight, do todo) chan error {
-			return start(func() error { return s.fly(t.Context(), f, do) })
+			return start(func() error { return s.roundTrip(t.Context(), f, do) })
 		}
 		toReading, toWritten, toBeside := wait(reading, reads), wait(written, waits), wait(beside, waits)
 		toCut, toQueued := start(sending(ctx, cut)), start(sending(t.Context(), queued))
@@ -118,8 +117,8 @@ func TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers(t *testing.T) {
 	})
 }
 
-// Fails when a call goes to a connection to which nothing can be written, when none is made in
-// its place, or when who leaves it waits until TLS has taken leave of a server that does not read.
+// Fails when a call begins on a connection that cannot be written, when no other connection is made, or when the last
+// caller waits for the TLS close alert to a server that does not read.
 func TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := overTLS(t)
@@ -137,8 +136,8 @@ func TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends with %v, want its context's end", err)
 		}
-		if _, err := aFlight(s).send(t.Context(), bare{}); !errors.Is(err, errNotSent) || s.own.stream.Load() != nil {
-			t.Errorf("one that has begun ends with %v, want that it is not sent; others begin: %t", err, s.own.stream.Load() != nil)
+		if _, err := aFlight(s).send(t.Context(), rawCmd{}); !errors.Is(err, errNotSent) || s.source.stream.Load() != nil {
+			t.Errorf("one that has begun ends with %v, want that it is not sent; others begin: %t", err, s.source.stream.Load() != nil)
 		}
 		s.end()
 		if took := time.Since(began); took != 0 {

@@ -1,10 +1,12 @@
-// Package transport sends scripts to Redis so that nothing is sent twice
-// behind the caller's back, and so that a call ends when its context does.
-// Calls that come while others are on the wire go out together.
+// Package transport sends scripts to Redis. It never sends one twice on its own, and a call ends when its context ends.
+// Calls that arrive while others are on the wire are sent together.
 //
-// go-redis alone gives neither of the first two: by default it sends a command
-// whose reply was lost up to three times more, and a context that ends does not
-// interrupt a command that is on the wire.
+// go-redis alone does not do the first two: by default it retries a command whose reply was lost, and a context that
+// ends does not interrupt a command on the wire.
+//
+// A call takes one of three paths. Usually it goes out on a [stream], the Transport's own connection that calls share.
+// Else it uses a connection of the client's pool: on the caller's goroutine if no context needs to be watched, or in a
+// batch that a leader of a [lane] sends.
 package transport
 
 import (
@@ -22,51 +24,49 @@ import (
 // Transport sends scripts through a go-redis client, which stays the
 // caller's. It is safe for concurrent use.
 //
-// Two calls of one Transport have no order, unless one was made after the
-// other had returned.
+// Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {
 	rdb    redis.UniversalClient
-	single server  // rdb, if it is of one server
-	many   cluster // rdb, if it is of a Cluster
-	own    *own    // the way of who is alone; nil: there is none
-	// deadlines says that rdb itself ends a command at its context's
-	// deadline (ContextTimeoutEnabled).
-	deadlines bool
-	routed    atomic.Bool  // the Cluster client knows its slots
-	plain     bool         // rdb makes its connections without TLS
-	met       atomic.Bool  // a command has been answered
-	served    atomic.Bool  // a call has succeeded: Redis accepted the credentials
-	rtt       atomic.Int64 // the shortest time of a recent answer; 0: none has come
+	single server        // rdb, if it is a client of one server
+	many   cluster       // rdb, if it is a client of a Cluster
+	source *streamSource // nil: calls only use the client's pool
+	// deadlines: rdb itself ends a command at its context's deadline (ContextTimeoutEnabled).
+	deadlines     bool
+	routed        atomic.Bool  // the Cluster client knows its slots
+	plain         bool         // rdb makes its connections without TLS
+	everAnswered  atomic.Bool  // a command has been answered
+	everSucceeded atomic.Bool  // a call has succeeded, so Redis accepted the credentials
+	rtt           atomic.Int64 // the shortest time of a recent answer, in nanoseconds; 0: not known
 
-	life context.Context // of what nobody waits for: until Wait
+	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	free sync.Pool // of *request; not of the process: channels and timers of a synctest bubble stay in it
+	free sync.Pool // of *request; one for each Transport, because channels and timers must stay in their synctest bubble
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // guards the following fields
 	lanes   map[string]*lane
-	probed  map[string]*probing  // servers whose idle connections are being asked
-	retired map[string]time.Time // when the idle connections of a server were closed last
-	idlers  []*worker            // without a batch, the latest last
-	workers int                  // goroutines, idle ones among them
-	running int                  // batches that workers are sending
+	probed  map[string]*probing  // by server
+	retired map[string]time.Time // by server: when its idle connections were last closed
+	idlers  []*worker            // workers without a batch, the newest last
+	workers int                  // goroutines, including idle workers
+	running int                  // goroutines that are at work
 	waiting int                  // goroutines in Wait
-	over    bool                 // Wait has been called: nothing is asked any more that nobody waits for
-	idle    sync.Cond            // something ended that Wait waits for; its lock is mu
+	closing bool                 // Wait has been called: no background work begins any more
+	idle    sync.Cond            // workers has become 0; its lock is mu
 }
 
-// Call is one run of a script. Keys and Args must not change until Wait says
-// that the call has ended, which may be after Do returned.
+// Call is one run of a script. Keys and Args must not change until Wait has returned, because a command may still be on
+// its way after Do has returned.
 type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
-	Apart  bool   // Do does not send it on the connection that others share, which may fall silent
-	InFull bool   // Do sends the text even where the server knows it: both ways are to be permitted
-	Usual  *Usual // how it can be made with others, if it can; Do does so on the connection that they share
+	Apart  bool   // Do uses the client's pool and not the stream, whose connection may have died
+	InFull bool   // Do sends the text even if the server knows the script, to check that EVAL is permitted
+	Usual  *Usual // how to group the call with others on the stream; nil: it is not grouped
 }
 
-// Result is what one Call of a batch came to.
+// Result is the result of one Call.
 type Result struct {
 	Reply []any
 	Err   error
@@ -81,36 +81,33 @@ func New(rdb redis.UniversalClient) *Transport {
 	case cluster:
 		t.many, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	}
-	t.own = newOwn(rdb)
-	if t.own != nil {
-		t.own.rtt = &t.rtt
+	t.source = newStreamSource(rdb)
+	if t.source != nil {
+		t.source.rtt = &t.rtt
 	}
 	t.idle.L = &t.mu
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
 
-// Do runs one script, at most once, and returns its reply: integers as int64,
-// strings as string, a reply that is no array as its only element.
+// Do runs one script, at most once, and returns its reply: integers as int64, strings as string. A reply that is not an
+// array is returned as the only element.
 //
-// It returns when the reply is there, ctx ends, or timeout has passed (none
-// if timeout <= 0), whichever is first; a reply that is there wins. What is
-// on the wire by then is not recalled: Classify says of every error whether
-// the script may have run. The error matches ctx.Err() only if ctx ended, and
-// ErrNoReply if the timeout passed. A call for which a connection was made first has two thirds of
-// the timeout at least from then on: making one may take much longer than an answer.
+// Do returns when the reply has come, ctx has ended, or timeout has passed (none if timeout <= 0). If several are true,
+// the reply wins. A command on the wire cannot be recalled: Classify tells whether the script may have run. The error
+// matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed. If Do had to wait for a connection
+// first, at least two thirds of the timeout remain after that, because a dial may take much longer than an answer.
 //
-// Hooks of the redis client see the values of ctx; where calls go out in one
-// pipeline, which has one context, those of the call that came first.
+// Hooks of the redis client see the values of ctx. A pipeline has one context: that of its first call.
 func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]any, error) {
 	if ctx.Err() != nil {
-		return nil, named(&c, notSent(ctx))
+		return nil, inScript(&c, notSent(ctx))
 	}
 	r := t.do(ctx, timeout, &c)
 	return r.Reply, t.hinted(t.failed(&c, r.Err))
 }
 
-// Database is the database that the redis client selects.
+// Database returns the database that the redis client selects.
 func (t *Transport) Database() int {
 	if t.single == nil {
 		return 0 // a Cluster has no other
@@ -118,41 +115,42 @@ func (t *Transport) Database() int {
 	return t.single.Options().DB
 }
 
-// do sends a call in the way that costs least. It is handed on by its address: the stacks of
-// a thousand callers that wait are read by each collection of garbage.
+// do sends a call on the path that costs least. The call is passed as a pointer to keep stacks small: each garbage
+// collection scans the stacks of all callers that wait.
 func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Result {
-	if !c.Apart || t.busy() {
-		f, waited, err := t.own.take(ctx, timeout)
+	if !c.Apart || t.poolBusy() {
+		f, waited, err := t.source.join(ctx, timeout)
 		if err != nil {
-			return Result{Err: named(c, err)}
+			return Result{Err: inScript(c, err)}
 		}
 		if f != nil {
-			return t.alone(ctx, timeout, f, c)
+			return t.doShared(ctx, timeout, f, c)
 		}
-		timeout = less(timeout, waited)
+		timeout = timeLeft(timeout, waited)
 	}
 	return t.pooled(ctx, timeout, c)
 }
 
-// less is what is left of a timeout, if there is one.
-func less(timeout, spent time.Duration) time.Duration {
+// timeLeft returns what is left of a timeout. A timeout of 0 or less means none and stays.
+func timeLeft(timeout, spent time.Duration) time.Duration {
 	if timeout <= 0 {
 		return timeout
 	}
 	return max(timeout-spent, 1)
 }
 
-// pooled sends a call on a connection of the client's.
+// pooled sends a call on a connection of the client's pool.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) Result {
 	server, known := t.server(c)
 	began := time.Now()
-	if err := t.asked(ctx, timeout, server, known); err != nil {
-		return Result{Err: named(c, err)}
+	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
+		return Result{Err: inScript(c, err)}
 	}
-	timeout = less(timeout, time.Since(began))
-	if t.own.lacks() {
-		// The client may be connecting. So that the next try does not have to begin again:
-		ready := time.AfterFunc(stall, func() { t.own.connect(timeout) })
+	timeout = timeLeft(timeout, time.Since(began))
+	if t.source.missing() {
+		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
+		// that a later try finds a connection.
+		ready := time.AfterFunc(stall, func() { t.source.connect(timeout) })
 		defer ready.Stop()
 	}
 	began = time.Now()
@@ -163,25 +161,24 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) 
 		r = t.await(ctx, timeout, q)
 	}
 	if r.Err == nil {
-		t.measured(time.Since(began))
+		t.noteRTT(time.Since(began))
 	}
 	return r
 }
 
-// measured keeps the shortest time of a recent answer.
-func (t *Transport) measured(took time.Duration) {
+// noteRTT updates rtt with the time that an answer took.
+func (t *Transport) noteRTT(took time.Duration) {
 	best := t.rtt.Load()
 	if best == 0 || int64(took) < best {
 		t.rtt.Store(max(int64(took), 1))
 	} else if more := best + best/16; more < int64(took) {
-		t.rtt.Store(more) // the way may have become longer
+		t.rtt.Store(more) // grow slowly: the network path may have become longer
 	}
 }
 
-// DoAll runs scripts in one pipeline for each server, each script at most once,
-// and returns their results in the order of calls. One that fails does not fail
-// the others. It returns when Do would; those that are not answered by then have
-// an error each, and may have run.
+// DoAll runs scripts in one pipeline for each server, each script at most once, and returns their results in the order
+// of calls. A call that fails does not fail the others. DoAll returns when Do would. Then each call without an answer
+// has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	results := make([]Result, len(calls))
 	if len(calls) == 0 {
@@ -189,11 +186,11 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	}
 	if ctx.Err() != nil {
 		for i, c := range calls {
-			results[i].Err = named(&c, notSent(ctx))
+			results[i].Err = inScript(&c, notSent(ctx))
 		}
 		return results
 	}
-	if len(calls) == 1 || t.busy() {
+	if len(calls) == 1 || t.poolBusy() {
 		t.doEach(ctx, timeout, calls, results)
 		return results
 	}
@@ -216,17 +213,17 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	return results
 }
 
-// busy says that the client has no connection to spare, but the Transport one of its own: the
-// client's user may have them all in use for long, and a new one may cost more than a lease lasts.
-func (t *Transport) busy() bool {
-	if t.own == nil || t.own.slow.Load() || t.own.stream.Load() == nil {
+// poolBusy reports whether the client's pool has no idle connection while there is a stream. The client's owner may use
+// all connections for a long time, and dialling a new one may take longer than a lease lasts.
+func (t *Transport) poolBusy() bool {
+	if t.source == nil || t.source.slow.Load() || t.source.stream.Load() == nil {
 		return false
 	}
-	stats := t.own.rdb.PoolStats()
+	stats := t.source.rdb.PoolStats()
 	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
 }
 
-// doEach makes calls by themselves, all at once.
+// doEach sends each call separately, all at the same time.
 func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []Call, results []Result) {
 	one := func(i int) {
 		results[i] = t.do(ctx, timeout, &calls[i])
@@ -240,7 +237,7 @@ func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []C
 	wg.Wait()
 }
 
-// byServer makes a request of each call, and a batch of those of each server.
+// byServer makes a request for each call, and a batch for each server.
 func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map[string]*batch) {
 	requests := make([]*request, len(calls))
 	parts := make(map[string]*batch)
@@ -257,11 +254,10 @@ func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map
 	return requests, parts
 }
 
-// sendAll sends the only batch here where nobody has to watch it, and others on
-// goroutines of their own.
+// sendAll sends each batch on a worker. A single batch is sent on the caller's goroutine if no context needs watching.
 func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts map[string]*batch) {
 	if len(parts) == 1 {
-		if run, cancel, ok := t.unwatched(ctx, timeout); ok {
+		if run, cancel, ok := t.callerContext(ctx, timeout); ok {
 			defer cancel()
 			for _, b := range parts {
 				t.send(run, b)
@@ -276,14 +272,13 @@ func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts ma
 	}
 }
 
-// failed returns the error of a call as its caller gets it, and acts on it. It makes a Cluster
-// client ask for the layout again when a call may have met a primary that is gone: by itself the
-// client asks every ten seconds, and of failed commands only after those that it sends again. It
-// also sees to it that the next call does not use a connection that is as silent.
+// failed returns the error of a call for its caller, and acts on it. After a timeout it probes the idle connections, so
+// that the next call does not use a dead one. It also makes a Cluster client reload the layout, because the primary may
+// be gone. On its own that client reloads every ten seconds, and after commands that it retries: these are not.
 func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
-		if !t.served.Load() {
-			t.served.Store(true)
+		if !t.everSucceeded.Load() {
+			t.everSucceeded.Store(true)
 		}
 		return nil
 	}
@@ -301,23 +296,21 @@ func (t *Transport) failed(c *Call, err error) error {
 	return err
 }
 
-// Reload makes a Cluster client ask for the layout anew, and does not wait. Calls
-// that come close together are one.
+// Reload makes a Cluster client load the layout again. It does not wait. The client merges calls that come close together.
 func (t *Transport) Reload() {
 	if t.many != nil {
 		t.many.ReloadState(context.Background())
 	}
 }
 
-// Wait blocks until no call is on a goroutine of the Transport's: those that
-// their callers left have ended, too. That takes no longer than the client's own
-// timeouts, if no new calls are made.
+// Wait waits until all goroutines of the Transport have ended, including those whose callers have left. If no new calls
+// are made, that takes no longer than the client's own timeouts.
 func (t *Transport) Wait() {
-	t.own.close()
+	t.source.close()
 	t.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over = true
+	t.closing = true
 	t.waiting++
 	for _, w := range t.idlers {
 		w.next <- nil
@@ -329,7 +322,7 @@ func (t *Transport) Wait() {
 	t.waiting--
 }
 
-// Outstanding returns how many calls or pipelines Wait would wait for.
+// Outstanding returns how many goroutines at work Wait would wait for.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,48 +7,47 @@ import (
 	"github.com/relock-go/relock/internal/script"
 )
 
-// A Usual is how a call can be made together with others, by a script that does for many
-// what their own scripts do where nothing is unusual. Its reply has a value for each of
-// them, in their order: what the call's own script would have replied, or 0 where it has
-// done nothing for it. Then the call is made by itself.
+// A Usual says how to group a call with others: one script then does for all of them what their own scripts do in the
+// usual case. Its reply has one value for each call, in order: the reply of the call's own script, or 0 if it did nothing
+// for that call. Such a call is then sent alone.
 //
-// Its keys are the first of each call. It is told how many calls there are of those that
-// go first; their parts; what the others have in common; and the parts of those.
+// There are calls of two kinds, and those with First come before the others. The keys are the first key of each call.
+// The arguments are: the number of calls with First; their Parts; the Common arguments of the others; the others' Parts.
 type Usual struct {
 	Script *script.Script
-	First  bool  // it is of those that go first
-	Common []int // the arguments of a call that those made together with it have as well
-	Part   []int // those that are its own
+	First  bool
+	Common []int // indexes of the arguments that must be equal in all calls of this kind
+	Part   []int // indexes of the call's own arguments
 }
 
 const (
-	// maxGroup is how many calls are made by one script, which keeps the server from all others.
+	// maxGroup bounds the calls of one script, because Redis runs nothing else meanwhile.
 	maxGroup = 32
-	// apart is how many calls are made by themselves after some were made together in
-	// vain: that has cost a round trip. Locks are contended, or the server refuses several keys.
-	apart = 100
+	// soloCalls is how many calls are sent alone after a group did nothing for one of its calls. That wastes a round
+	// trip, and would happen again: locks are contended, or the server refuses scripts with several keys.
+	soloCalls = 100
 )
 
-// A grouping finds the calls of a stream that are made together.
+// A grouping decides which calls of a stream are sent as a group.
 type grouping struct {
 	// Guarded by stream.mu:
 
-	first, second []*flight // of arrange
-	apart         int       // so many calls are made by themselves
+	first, second []*flight // scratch space of arrange
+	solo          int       // how many calls must still be sent alone
 	cold          bool      // the server does not know the script
 
-	full bool // its text is to be sent; of who writes
+	sendText bool // send the script's text; the writer reads it without mu
 }
 
-// arrange appends flights to a batch, with those that are made together side by side.
-// They are calls of as many callers, so their order is free. It needs stream.mu.
+// arrange appends flights to a batch so that the flights of a group are adjacent. It may change their order, because
+// they belong to different callers. It needs stream.mu.
 func (g *grouping) arrange(batch, flights []*flight) []*flight {
 	for _, f := range flights {
 		switch u := f.cmd.usual; {
 		case u == nil:
 			batch = append(batch, f)
-		case g.apart > 0:
-			g.apart--
+		case g.solo > 0:
+			g.solo--
 			batch = append(batch, f)
 		case u.First:
 			g.first = append(g.first, f)
@@ -61,7 +60,7 @@ func (g *grouping) arrange(batch, flights []*flight) []*flight {
 	at := len(batch)
 	batch = append(append(batch, g.first...), g.second...)
 	if len(batch) > at {
-		g.full, g.cold = g.cold, false
+		g.sendText, g.cold = g.cold, false
 	}
 	clear(g.first)
 	clear(g.second)
@@ -72,8 +71,8 @@ func (g *grouping) arrange(batch, flights []*flight) []*flight {
 	return batch
 }
 
-// alike says that two calls can be made together.
-func alike(a, b bare) bool {
+// alike reports whether two calls can be in one group.
+func alike(a, b rawCmd) bool {
 	if a.usual != b.usual {
 		return false
 	}
@@ -85,7 +84,7 @@ func alike(a, b bare) bool {
 	return true
 }
 
-// appendTo writes the command by which calls are made together.
+// appendTo appends the encoded command of a group.
 func (g *grouping) appendTo(b []byte, flights []*flight) []byte {
 	first, args := 0, 1
 	for _, f := range flights {
@@ -99,7 +98,7 @@ func (g *grouping) appendTo(b []byte, flights []*flight) []byte {
 		args += len(last.Common)
 	}
 	b = appendHead(b, '*', 3+len(flights)+args)
-	if g.full {
+	if g.sendText {
 		b = appendText(appendText(b, eval), last.Script.Source)
 	} else {
 		b = appendText(appendText(b, evalsha), last.Script.SHA)
@@ -118,28 +117,27 @@ func (g *grouping) appendTo(b []byte, flights []*flight) []byte {
 	return b
 }
 
-func appendArgs(b []byte, cmd bare, which []int) []byte {
+func appendArgs(b []byte, cmd rawCmd, which []int) []byte {
 	for _, i := range which {
 		b = appendArg(b, cmd.args[i])
 	}
 	return b
 }
 
-// deliverGroup gives out the reply to calls that were made together, of which g is the
-// first. An error of the script says that none of them was run: it lets nothing fail that
-// it has begun. One of a proxy may leave that open. It appends to others who is to be
-// woken beside f's caller, and needs s.mu.
+// deliverGroup gives the reply of a group to its flights, of which g is the first. An error of the script means that it
+// did nothing for any call, because it never fails after its first write. After an error of a proxy that is unknown.
+// deliverGroup appends to others the flights other than f whose callers must be woken. It needs s.mu.
 func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) []*flight {
 	n := g.group
 	values, _ := r.val.([]any)
-	var lost error // why nobody knows what became of them
+	var lost error // why it is unknown what the script did
 	switch {
 	case unknownScript(r.err):
 		s.group.cold = true
 	case mayHaveRun(r.err):
-		lost, s.group.apart = r.err, apart
+		lost, s.group.solo = r.err, soloCalls
 	case r.err != nil:
-		s.group.apart = apart
+		s.group.solo = soloCalls
 	case len(values) != n:
 		lost = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), n)
 	}
@@ -152,13 +150,13 @@ func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) [
 		if !again && lost == nil {
 			own.val = values[i]
 			if again = own.val == int64(0); again {
-				s.group.apart = apart
+				s.group.solo = soloCalls
 			}
 		}
-		if g.left {
+		if g.abandoned {
 			continue
 		}
-		g.again = again
+		g.resend = again
 		s.finish(g, own)
 		if g != f {
 			others = append(others, g)

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// linger is how long a worker waits for its next batch. A new goroutine would
-// have to grow its stack for every call.
+// linger is how long a worker waits for its next batch. A new goroutine for each call would have to grow its stack.
 const linger = 100 * time.Millisecond
 
-// A batch is what one leader sends at once.
+// A batch is the requests that are sent in one pipeline.
 type batch struct {
 	requests []*request
-	one      [1]*request // the place of the only request of most batches
+	one      [1]*request // backs requests, because most batches have one request
 	ctx      *runContext
-	lane     *lane // whose leader sends it; nil: it takes no place
-	present  int   // callers that have not gone; guarded by Transport.mu
+	lane     *lane // the lane whose leader sends it; nil: DoAll made it, outside the limits of lanes
+	callers  int   // callers that have not left; guarded by Transport.mu
 }
 
-// add needs t.mu, unless the batch is new and nobody else has r.
+// add adds a request. It needs Transport.mu, unless the batch is new and nobody else has r.
 func (b *batch) add(r *request) {
 	if b.ctx == nil {
 		b.ctx = &runContext{values: r.ctx}
 		if r.ctx.Done() != nil {
-			// Else a context made from this one would find the caller's.
+			// Otherwise a context derived from this one would inherit the end of the caller's.
 			b.ctx.values = context.WithoutCancel(r.ctx)
 		}
 		if b.requests == nil {
@@ -31,13 +30,13 @@ func (b *batch) add(r *request) {
 		}
 	}
 	b.requests = append(b.requests, r)
-	b.present++
+	b.callers++
 	r.batch = b
 }
 
-// A worker sends batches for callers that have something to watch meanwhile.
+// A worker is a goroutine that sends batches, while the callers watch their contexts and timeouts.
 type worker struct {
-	next chan *batch // cap 1, filled when it is taken from the idlers; nil: no more
+	next chan *batch // cap 1, filled when the worker is taken from idlers; a nil batch ends the worker
 }
 
 // start gives the batch to a worker. It needs t.mu.
@@ -75,12 +74,12 @@ func (t *Transport) work(w *worker, b *batch) {
 	}
 }
 
-// finish ends a batch, and returns the next for this worker, or makes it idle.
+// finish ends a batch. It returns the worker's next batch, or makes the worker idle and returns nil.
 func (t *Transport) finish(w *worker, b *batch) *batch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if b.lane != nil {
-		if next := b.lane.succeed(); next != nil {
+		if next := b.lane.nextOrResign(); next != nil {
 			return next
 		}
 	}
@@ -93,7 +92,7 @@ func (t *Transport) finish(w *worker, b *batch) *batch {
 	return nil
 }
 
-// dismiss takes an idle worker off the list, unless it has just been given a batch.
+// dismiss takes a worker off the list of idle ones. If the worker was given a batch just before, it returns that.
 func (t *Transport) dismiss(w *worker) *batch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,10 +105,10 @@ func (t *Transport) dismiss(w *worker) *batch {
 	return <-w.next
 }
 
-// inline runs a call on its caller's goroutine, if it can be ended there and the
-// server has a place for a leader: a hand-off costs more than all else here.
+// inline runs a call on its caller's goroutine, because a hand-off to a worker costs more than everything else here. It
+// returns false if the call could not end in time there, or if its lane has enough leaders.
 func (t *Transport) inline(ctx context.Context, timeout time.Duration, c *Call, server string, known bool) (Result, bool) {
-	if !t.keeps(ctx, timeout) {
+	if !t.clientEnforces(ctx, timeout) {
 		return Result{}, false
 	}
 	lead := t.stepUp(server, known)
@@ -117,12 +116,12 @@ func (t *Transport) inline(ctx context.Context, timeout time.Duration, c *Call, 
 		return Result{}, false
 	}
 	defer t.stepDown(lead) // also when a hook panics
-	run, cancel, _ := t.unwatched(ctx, timeout)
+	run, cancel, _ := t.callerContext(ctx, timeout)
 	defer cancel()
 	return t.run(run, nil, c), true
 }
 
-// stepUp makes the caller a leader, if there is a place for one.
+// stepUp makes the caller a leader of the server's lane. It returns nil if the lane has enough leaders.
 func (t *Transport) stepUp(server string, known bool) *lane {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,29 +133,29 @@ func (t *Transport) stepUp(server string, known bool) *lane {
 	return l
 }
 
-// stepDown ends the lead of a caller, who does not send for others: a worker does.
+// stepDown ends the caller's time as a leader. If requests are queued, a worker becomes the leader.
 func (t *Transport) stepDown(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if next := l.succeed(); next != nil {
+	if next := l.nextOrResign(); next != nil {
 		t.start(next)
 	}
 }
 
-// KeepsTime says that a call is ended at its timeout on its caller's goroutine: one whose
-// context does not end needs no goroutine but its caller's.
-func (t *Transport) KeepsTime() bool { return t.deadlines || t.own != nil }
+// KeepsTime reports whether a call can end at its timeout on its caller's goroutine. Then a call whose context never
+// ends needs no other goroutine.
+func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil }
 
-// keeps says that nothing but the client has to be watched during a call.
-func (t *Transport) keeps(ctx context.Context, timeout time.Duration) bool {
+// clientEnforces reports whether the client itself ends a call at the end of ctx and timeout, so that nobody must watch
+// them.
+func (t *Transport) clientEnforces(ctx context.Context, timeout time.Duration) bool {
 	return ctx.Done() == nil && (timeout <= 0 || t.deadlines)
 }
 
-// unwatched returns what a call can run under on its caller's goroutine, if
-// the client alone keeps ctx and timeout.
-func (t *Transport) unwatched(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, bool) {
+// callerContext returns the context for a call on its caller's goroutine. It returns false if clientEnforces does.
+func (t *Transport) callerContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, bool) {
 	switch {
-	case !t.keeps(ctx, timeout):
+	case !t.clientEnforces(ctx, timeout):
 		return nil, nil, false
 	case timeout <= 0:
 		return ctx, func() {}, true

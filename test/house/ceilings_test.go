@@ -20,7 +20,7 @@ var ceilings = map[string]ceiling{
 	"mutexes that a lock and an unlock take":  {18, 1},
 	"lines of production Go":                  {21360, 200},
 	"lines of Lua":                            {2857, 25},
-	"lines of internal/transport":             {3920, 40},
+	"lines of internal/transport":             {3864, 40},
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {34, 0},
@@ -30,7 +30,7 @@ var ceilings = map[string]ceiling{
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
 var inFiles = map[string]int{
 	"transport.Transport": 11, "relock.Hold": 2,
-	"transport.stream": 7, "wire.Encoder": 6, "transport.flight": 3, "transport.Call": 2, "transport.own": 2, "transport.request": 2,
+	"transport.stream": 7, "wire.Encoder": 6, "transport.flight": 3, "transport.Call": 2, "transport.streamSource": 2, "transport.request": 2,
 }
 
 // held reports a figure that is over its ceiling, and a ceiling that must fall. Places are where it comes from.

@@ -159,7 +159,7 @@ var figures = []figure{
 		says: []string{`timeout to watch: # for each server`},
 	},
 	{
-		what: "the leaders of a slow server", file: "internal/transport/lane.go", source: `maxLeaders = (.+)`,
+		what: "the leaders of a slow server", file: "internal/transport/lane.go", source: `maxLeaders +?= (.+)`,
 		says: []string{`for each server, up to # while it is slow`},
 	},
 	{

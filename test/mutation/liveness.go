@@ -235,12 +235,12 @@ var Liveness = []Rule{
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{
-		"a command passes the client's hooks where it has any", "internal/transport hooks.look",
+		"a command passes the client's hooks where it has any", "internal/transport hooks.detect",
 		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "h.none.Store(strings.HasSuffix(sender, sender))",
 		[]string{"TestWhoIsAloneRunsTheCommandItself"},
 	},
 	{
-		"no command is made for hooks that are not there", "internal/transport hooks.look",
+		"no command is made for hooks that are not there", "internal/transport hooks.detect",
 		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "_ = strings.HasSuffix(frame.Function, sender)",
 		[]string{"TestALockAndUnlockAllocateLittle"},
 	},

@@ -44,7 +44,7 @@ var serverRules = []Rule{
 	},
 	{
 		"a server that has answered is not taken for one of TLS only", "internal/transport Transport.hinted",
-		"if t.met.Load() {", "if false {",
+		"if t.everAnswered.Load() {", "if false {",
 		[]string{"TestServerThatHasAnsweredIsNotTakenForOneOfTLS"},
 	},
 	{

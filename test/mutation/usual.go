@@ -55,7 +55,7 @@ var usualRules = []Rule{
 	},
 	{
 		"what was made together in vain is made by itself", "internal/transport stream.deliverGroup",
-		"g.again = again", "g.again = false",
+		"g.resend = again", "g.resend = false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
@@ -81,7 +81,7 @@ var usualRules = []Rule{
 	},
 	{
 		"after a call was made together in vain others are not", "internal/transport stream.deliverGroup",
-		"if again = own.val == int64(0); again { s.group.apart = apart", "if again = own.val == int64(0); again { s.group.apart = 0",
+		"if again = own.val == int64(0); again { s.group.solo = soloCalls", "if again = own.val == int64(0); again { s.group.solo = 0",
 		[]string{"TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
@@ -91,27 +91,27 @@ var usualRules = []Rule{
 	},
 	{
 		"half of a crowd is not kept waiting", "internal/transport stream.enter",
-		"len(s.queue) >= max(s.pace.half, few)", "len(s.queue) >= 2*max(s.pace.half, few)",
+		"len(s.queue) >= max(s.tuner.halfPeak, fewCalls)", "len(s.queue) >= 2*max(s.tuner.halfPeak, fewCalls)",
 		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
 	},
 	{
-		"who has let others come writes nothing that another writes", "internal/transport stream.gather",
+		"who has let others come writes nothing that another writes", "internal/transport stream.collect",
 		"case s.writer != f:", "case s.writer == nil:",
 		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
 	},
 	{
 		"who reads for a few looks before it sleeps", "internal/transport spinner.Read",
-		"if n := look(p.raw, b); n > 0 {", "if n := 0; n > 0 {",
+		"if n := spinRead(p.raw, b); n > 0 {", "if n := 0; n > 0 {",
 		[]string{"TestWhoReadsForAFewTakesWhatHasComeWithoutSleeping"},
 	},
 	{
 		"who finds nothing seldom looks", "internal/transport spinner.Read",
-		"p.misses, p.skip = maxMisses-1, unlooked", "p.misses = 0",
+		"p.misses, p.skip = maxMisses-1, skippedReads", "p.misses = 0",
 		[]string{"TestWhoFindsNothingSeldomLooks"},
 	},
 	{
 		"who reads for one or for a crowd does not look", "internal/transport spinner.Read",
-		"n < fewest || n >= crowd", "n < 0",
+		"n < minSpinCalls || n >= manyCalls", "n < 0",
 		[]string{"TestWhoReadsForOneOrForACrowdDoesNotLook"},
 	},
 	{
@@ -126,12 +126,12 @@ var usualRules = []Rule{
 	},
 	{
 		"TLS is not written to after a write that was cut short", "internal/transport stream.write",
-		"case !goesOn(s.conn):", "case false:",
+		"case !resumable(s.conn):", "case false:",
 		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers", "TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
 	},
 	{
 		"what was written in full is answered though the rest was cut short", "internal/transport stream.send",
-		"return f.ends <= n", "return f.ends < 0*n",
+		"return f.endsAt <= n", "return f.endsAt < 0*n",
 		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers"},
 	},
 	{
@@ -140,7 +140,7 @@ var usualRules = []Rule{
 		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
 	},
 	{
-		"what was not sent for want of a connection goes by the client's", "internal/transport Transport.alone",
+		"what was not sent for want of a connection goes by the client's", "internal/transport Transport.doShared",
 		"!errors.Is(r.Err, errLost) ||", "true || !errors.Is(r.Err, errLost) ||",
 		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
 	},
@@ -161,7 +161,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a call that has ended is not sent again", "internal/transport stream.enter",
-		"case f.left:", "case false:",
+		"case f.abandoned:", "case false:",
 		[]string{"TestACallThatHasEndedIsNotSentAgain"},
 	},
 	{
@@ -170,18 +170,18 @@ var usualRules = []Rule{
 		[]string{"TestACallThatHasEndedIsNotSentAgain"},
 	},
 	{
-		"the faster of two ways to write is taken", "internal/transport pace.measured",
+		"the faster of two ways to write is taken", "internal/transport yieldTuner.choose",
 		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
 		[]string{"TestPaceTakesTheFasterWay"},
 	},
 	{
 		"a connection to a server that takes no writes is left", "internal/transport stream.deliver",
-		"if takesNoWrites(r.err) && !s.leads(r.err) {", "if false {",
+		"if takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
 		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
 	},
 	{
 		"a connection to a primary that lacks its replicas is left", "internal/transport takesNoWrites",
-		"return ReadOnly(err) || says(err, \"NOREPLICAS\")", "return ReadOnly(err)",
+		"return ReadOnly(err) || hasCode(err, \"NOREPLICAS\")", "return ReadOnly(err)",
 		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
 	},
 	{
@@ -190,8 +190,8 @@ var usualRules = []Rule{
 		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
 	},
 	{
-		"a primary that lacks its replicas does not have a connection made by each call", "internal/transport stream.leads",
-		"return !ReadOnly(err) && time.Since(s.made) < movedAgain", "return false",
+		"a primary that lacks its replicas does not have a connection made by each call", "internal/transport stream.madeRecently",
+		"return !ReadOnly(err) && time.Since(s.made) < retireInterval", "return false",
 		[]string{"TestAPrimaryWithoutReplicasIsNotDialledByEachCall"},
 	},
 	{
@@ -201,7 +201,7 @@ var usualRules = []Rule{
 	},
 	{
 		"what may have run is not sent again for a hook", "internal/transport flight.send",
-		"if mayHaveRun(f.gone) {", "if false {",
+		"if mayHaveRun(f.failure) {", "if false {",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
@@ -210,27 +210,27 @@ var usualRules = []Rule{
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
-		"what may have run is told whatever a hook makes of it", "internal/transport Transport.shared",
-		"r.Err = named(c, f.why(ctx))", "_ = f.why(ctx)",
+		"what may have run is told whatever a hook makes of it", "internal/transport Transport.runShared",
+		"r.Err = inScript(c, f.why(ctx))", "_ = f.why(ctx)",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
 		"a call that ended unsent stays ended", "internal/transport flight.send",
-		"if !f.left {", "if true {",
+		"if !f.abandoned {", "if true {",
 		[]string{"TestACallThatEndedUnsentStaysEnded"},
 	},
 	{
-		"a flight that was left is not used again", "internal/transport Transport.shared",
-		"case r.Err == nil && f.gone != nil:", "case false:",
+		"a flight that was left is not used again", "internal/transport Transport.runShared",
+		"case r.Err == nil && f.failure != nil:", "case false:",
 		[]string{"TestAFlightThatWasLeftIsNotUsedAgain"},
 	},
 	{
 		"the end of a hook's context is not that of the caller's", "internal/transport flight.why",
-		"return ours(f.gone)", "return f.gone",
+		"return forCaller(f.failure)", "return f.failure",
 		[]string{"TestAHooksOwnDeadlineIsNotTheCallersContexts"},
 	},
 	{
-		"a connection that is busy ends with its lifetime", "internal/transport own.fly",
+		"a connection that is busy ends with its lifetime", "internal/transport streamSource.tryJoin",
 		"most > 0 && age >= most", "false && age >= most",
 		[]string{"TestAConnectionThatIsBusyEndsWithItsLifetime", "TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds"},
 	},
@@ -245,33 +245,33 @@ var usualRules = []Rule{
 		[]string{"TestCallThatIsToBeSentInFullIsSoInAPipelineToo"},
 	},
 	{
-		"connecting is not part of a try", "internal/transport own.connect",
+		"connecting is not part of a try", "internal/transport streamSource.connect",
 		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(again, openingLimit))",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
 		"a connection is made from the first call on that has to wait", "internal/transport Transport.pooled",
-		"func() { t.own.connect(timeout) }", "func() {}",
+		"func() { t.source.connect(timeout) }", "func() {}",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips"},
 	},
 	{
-		"a connection that cannot be made is left alone for a while", "internal/transport own.opened",
+		"a connection that cannot be made is left alone for a while", "internal/transport streamSource.opened",
 		"if failed {", "if false && failed {",
 		[]string{"TestCallsGoByTheClientWhereNoConnectionCanBeMade"},
 	},
 	{
-		"one call waits for a connection that hangs", "internal/transport own.await",
-		"first.vain.Store(true)", "_ = first",
+		"one call waits for a connection that hangs", "internal/transport streamSource.await",
+		"first.gaveUpOn.Store(true)", "_ = first",
 		[]string{"TestDialThatHangsIsNotTriedByEachCall"},
 	},
 	{
 		"holds are renewed though the client has no connection to spare", "internal/transport Transport.DoAll",
-		"if len(calls) == 1 || t.busy() {", "if false {",
+		"if len(calls) == 1 || t.poolBusy() {", "if false {",
 		[]string{"TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
-		"a connection that nothing interrupts is not shared", "internal/transport own.opened",
-		"o.closed = o.closed || deaf", "_ = deaf",
+		"a connection that nothing interrupts is not shared", "internal/transport streamSource.opened",
+		"o.closed = o.closed || noDeadlines", "_ = noDeadlines",
 		[]string{"TestCallEndsThoughConnectionsHaveNoDeadlines"},
 	},
 	{
@@ -281,7 +281,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a client that was served waits out refused credentials", "internal/transport Transport.barred",
-		"t.served.Load() &&", "false &&",
+		"t.everSucceeded.Load() &&", "false &&",
 		[]string{
 			"TestCallsWaitOutTheRotationOfAPassword", "TestACallThatEndsDuringARotationSaysWhatRedisRefused",
 			"TestCallsOfRedissonWaitOutTheRotationOfAPassword",
@@ -289,7 +289,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a client that was never served is told of wrong credentials", "internal/transport Transport.barred",
-		"t.served.Load() &&", "",
+		"t.everSucceeded.Load() &&", "",
 		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCall", "TestAWrongPasswordIsToldAtOnceByTheFirstCallOfRedisson"},
 	},
 }

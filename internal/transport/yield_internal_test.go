@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Fails when the slower of two ways is kept, or tried often, or when a change is not noticed.
+// Fails when the tuner stays with the slower way, tries it often, or does not notice a change.
 func TestPaceTakesTheFasterWay(t *testing.T) {
-	var p pace
+	var p yieldTuner
 	now := time.Unix(1, 0)
 	run := func(windows int, rates [2]time.Duration) (yielded int) {
 		for range windows {
@@ -15,7 +15,7 @@ func TestPaceTakesTheFasterWay(t *testing.T) {
 			if p.yield.Load() {
 				i, yielded = 1, yielded+1
 			}
-			for range paceWindow / 8 {
+			for range tunerWindow / 8 {
 				now = now.Add(8 * rates[i])
 				p.sent(8, 16, func() time.Time { return now })
 			}
