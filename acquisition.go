@@ -408,7 +408,7 @@ func (a *acquisition) note() replay.Release {
 // until returns the server time from which no late copy of a request can be executed. It is negative if a
 // signal is owed.
 func (a *acquisition) until() int64 {
-	if a.Owes() {
+	if a.OwesSignal() {
 		return -max(a.Doubt(), 1)
 	}
 	return a.Doubt()

@@ -329,7 +329,7 @@ func (h *Hold) end() error {
 		return h.endAbsent(&at)
 	}
 	if err != nil {
-		h.paid()
+		h.paidUnlock()
 		h.hold.End(&at)
 		defer h.stayOff()
 		k.end(&at) // a loss that is found here ends the contexts before the hooks run, as any loss does
@@ -381,7 +381,7 @@ func (h *Hold) endAbsent(at *room.Step) error {
 func (h *Hold) giveBack() {
 	k := h.keeper()
 	at := k.begin()
-	h.paid()
+	h.paidUnlock()
 	h.hold.GiveBack(&at)
 	k.end(&at)
 	h.stayOff()
@@ -396,21 +396,21 @@ func (h *Hold) leave() error {
 	return err
 }
 
-// owe counts the lost exclusive holds of a named owner: +1 at the loss, -1 at the Unlock. While the count is
+// oweUnlock counts the lost exclusive holds of a named owner: +1 at the loss, -1 at the Unlock. While the count is
 // positive, every handle reports the loss to that owner. Otherwise a nested call would get a new grant, and
-// nobody would notice that another owner may have held the lock in between. owe needs the keeper's mu.
-func (h *Hold) owe(n int) {
+// nobody would notice that another owner may have held the lock in between. oweUnlock needs the keeper's mu.
+func (h *Hold) oweUnlock(n int) {
 	a := h.acquisition()
 	if !a.Named() || h.hold.Read || h.hold.Terms.OneToken { // a quorum acquires a lost primary again by itself
 		return
 	}
-	a.keeper.c.registry.owe(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)
+	a.keeper.c.registry.oweUnlock(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)
 }
 
-// paid ends what owe began, for a hold that is about to end. It needs the keeper's mu.
-func (h *Hold) paid() {
+// paidUnlock ends what oweUnlock began, for a hold that is about to end. It needs the keeper's mu.
+func (h *Hold) paidUnlock() {
 	if h.hold.Lost() && !h.hold.Released() {
-		h.owe(-1)
+		h.oweUnlock(-1)
 	}
 }
 
@@ -672,7 +672,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	}
 	if err != nil {
 		if !h.hold.Released() && h.hold.Lost() { // it ends as with Release
-			h.paid()
+			h.paidUnlock()
 			h.hold.End(&at)
 			defer h.unlist()
 		}

@@ -84,7 +84,7 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
 		return nil, nil
 	}
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
-	h.owe(1)
+	h.oweUnlock(1)
 	if !h.told && k.c.cfg.hooks.Acquired != nil {
 		return h.lose(why), nil // Acquired has not been reported yet; acquiredHook reports Acquired and then Lost
 	}

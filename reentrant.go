@@ -357,7 +357,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 // gate waits while the handle has another owner's lost hold that is not unlocked yet. The Unlock of that hold
 // is still to come and must not end a later hold.
 func (l *Lock) gate(w *waiting) error {
-	if err := l.owes(w.owner); err != nil {
+	if err := l.owesUnlock(w.owner); err != nil {
 		return err
 	}
 	if l.holds.newest() == nil {
@@ -400,7 +400,7 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 	return l.keep(h, func() error {
 		if w.ticket == "" { // otherwise the hold was resumed from a ticket
 			// The loss may have been found while Redis was asked. A loss of h itself does not count here.
-			if err := l.owes(w.owner); err != nil && h.peek() == nil {
+			if err := l.owesUnlock(w.owner); err != nil && h.peek() == nil {
 				return err
 			}
 		}
@@ -520,14 +520,14 @@ func (l *Lock) oneOwner(owner string, unlock bool) error {
 	return nil
 }
 
-// owes returns ErrLost if the owner or an ancestor of it has lost a hold of the lock in this client and has not
+// owesUnlock returns ErrLost if the owner or an ancestor of it has lost a hold of the lock in this client and has not
 // unlocked it.
-func (l *Lock) owes(owner string) error {
+func (l *Lock) owesUnlock(owner string) error {
 	if owner == "" {
 		return nil
 	}
 	for _, name := range room.Lineage(owner) { // a branch relies on what its ancestors hold
-		if l.c.registry.owes(ownerOf{l.kind, l.hash, name}) {
+		if l.c.registry.owesUnlock(ownerOf{l.kind, l.hash, name}) {
 			return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, name)
 		}
 	}

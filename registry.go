@@ -121,8 +121,8 @@ func (r *registry) known() []*acquisition {
 	return slices.AppendSeq(make([]*acquisition, 0, len(r.sessions)), maps.Values(r.sessions))
 }
 
-// owe adds n to the owner's holds that are lost and not unlocked.
-func (r *registry) owe(o ownerOf, n int) {
+// oweUnlock adds n to the owner's holds that are lost and not unlocked.
+func (r *registry) oweUnlock(o ownerOf, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost[o] += n; r.lost[o] == 0 {
@@ -130,8 +130,8 @@ func (r *registry) owe(o ownerOf, n int) {
 	}
 }
 
-// owes says whether the owner has lost a hold that it has not unlocked.
-func (r *registry) owes(o ownerOf) bool {
+// owesUnlock says whether the owner has lost a hold that it has not unlocked.
+func (r *registry) owesUnlock(o ownerOf) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost[o] > 0

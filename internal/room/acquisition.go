@@ -113,7 +113,7 @@ func (a *Acquisition) keepDoubt(notAfter int64) {
 
 // settled records how a request ended. f is nil if it was answered.
 func (a *Acquisition) settled(f *Failure) {
-	a.paid(f)
+	a.noteSilence(f)
 	a.copies--
 	if f != nil && f.Unknown {
 		a.unanswered = true
@@ -208,7 +208,7 @@ func (a *Acquisition) end(at *Step) {
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
 
 // Owes reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
-func (a *Acquisition) Owes() bool {
+func (a *Acquisition) OwesSignal() bool {
 	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.lost != nil
 }
 
@@ -234,17 +234,17 @@ func (a *Acquisition) line() *line {
 	return a.Room.lineOf(a.flow())
 }
 
-// paid records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still owes the
+// noteSilence records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still owes the
 // answer.
-func (a *Acquisition) paid(f *Failure) {
+func (a *Acquisition) noteSilence(f *Failure) {
 	if f != nil && f.Left {
 		return
 	}
 	if a.Entry != nil {
-		a.Entry.owes.ended(f)
+		a.Entry.silence.ended(f)
 	}
 	if line := a.line(); line != nil {
-		line.owes.ended(f)
+		line.silence.ended(f)
 	}
 }
 

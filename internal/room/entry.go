@@ -31,7 +31,7 @@ type Entry struct {
 	answered  int64         // op of the last request that was answered "queued"
 	heartbeat clock.Instant // when the next heartbeat is due
 	expires   clock.Instant // when the holder's lease ends: a heartbeat is due then too
-	owes      silence
+	silence   silence
 	given     *Acquisition // the acquisition whose grant its call uses; the entry itself is over then
 }
 
@@ -127,10 +127,10 @@ func (e *Entry) Shake(at *Step) {
 
 // Silent returns for how long Redis has owed the entry an answer.
 func (e *Entry) Silent(now clock.Instant) time.Duration {
-	if e.owes.since.IsZero() {
+	if e.silence.since.IsZero() {
 		return 0
 	}
-	return now.Sub(e.owes.since)
+	return now.Sub(e.silence.since)
 }
 
 // Block returns how many tokens a grant reserves: one for each hold that may follow within the process.
@@ -164,9 +164,9 @@ func (e *Entry) Send(at *Step) Request {
 	}
 	q := Request{e, e.op, at.Now, at.Server + LateAfter.Milliseconds()}
 	e.doubts(q.NotAfter)
-	e.owes.asked(at.Now)
+	e.silence.asked(at.Now)
 	if line := e.line(); line != nil {
-		line.owes.asked(at.Now)
+		line.silence.asked(at.Now)
 	}
 	return q
 }
@@ -229,7 +229,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
 	e.Room.word(e.Acquisition, at.Now)
-	e.paid(nil)
+	e.noteSilence(nil)
 	switch {
 	case e.front && e.Named():
 		e.Room.admit(s, at)

@@ -21,8 +21,8 @@ type Flow struct {
 type line struct {
 	list.List // of *Follower, in order of arrival
 
-	said clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
-	owes silence       // whether Redis owes the call in front an answer
+	said    clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
+	silence silence       // whether Redis owes the call in front an answer
 }
 
 func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }

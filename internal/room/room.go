@@ -289,7 +289,7 @@ func (r *Room) word(a *Acquisition, now clock.Instant) {
 // noWord forgets what Redis has said to the line, because it is out of date.
 func (r *Room) noWord(of Flow) {
 	if line := r.lineOf(of); line != nil {
-		line.said, line.owes = clock.Instant{}, silence{}
+		line.said, line.silence = clock.Instant{}, silence{}
 	}
 }
 
@@ -300,7 +300,7 @@ func (r *Room) noWord(of Flow) {
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.front {
 		if a.Entry != nil {
-			t = a.Entry.owes.trouble(now)
+			t = a.Entry.silence.trouble(now)
 		}
 		return false, t
 	}
@@ -317,6 +317,6 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 	if line == nil {
 		return false, Trouble{}
 	}
-	t = line.owes.trouble(now)
+	t = line.silence.trouble(now)
 	return !line.said.IsZero() && (!t.Is() || began.Until(line.said) >= 0), t
 }

@@ -63,7 +63,7 @@ var branchRules = []Rule{
 		[]string{"TestBranchEntersWhatItsAncestorsHold"},
 	},
 	{
-		"a branch of an owner that has lost the lock is told so", ". Lock.owes",
+		"a branch of an owner that has lost the lock is told so", ". Lock.owesUnlock",
 		"room.Lineage(owner)", "[]string{owner}",
 		[]string{"TestBranchOfAnOwnerThatHasLostTheLockIsToldSo"},
 	},

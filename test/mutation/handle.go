@@ -113,8 +113,8 @@ var handleRules = []Rule{
 		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
 	},
 	{
-		"a lost hold that has ended holds up its owner no more", ". Hold.paid",
-		"h.owe(-1)", "",
+		"a lost hold that has ended holds up its owner no more", ". Hold.paidUnlock",
+		"h.oweUnlock(-1)", "",
 		[]string{"TestAnOwnerLocksAgainOnceItsLostHoldHasEnded"},
 	},
 	{
