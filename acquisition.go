@@ -117,7 +117,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		}
 	}()
 	if _, err = a.tell(w.ctx, x, w.once); ending.Is(err, errTurn) {
-		err = w.overOr(errTurn)
+		err = w.orContextEnded(errTurn)
 	}
 	return nil, err
 }
@@ -128,7 +128,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 func (a *acquisition) confirm(w *waiting) error {
 	err := a.prove(w.ctx, w.once)
 	if ending.Is(err, errTurn) {
-		err = w.overOr(errTurn)
+		err = w.orContextEnded(errTurn)
 	}
 	if err != nil {
 		a.giveUp()
@@ -298,12 +298,12 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	case room.Short:
 		err = tooFew(a.Session.Need(), acks)
 	}
-	return more, a.keeper.endFirst(&at), err
+	return more, a.keeper.endWithoutHooks(&at), err
 }
 
-// tellApart sends statements in the background. It stops after patience: by then the lease has ended, and
+// tellLater sends statements in the background. It stops after patience: by then the lease has ended, and
 // with it everything that the statements were about.
-func (a *acquisition) tellApart() {
+func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // the statement may be that nothing is held any more
 	spawned := a.keeper.c.background(a.patience(), func(ctx context.Context) {
 		defer left()
@@ -348,7 +348,7 @@ func (a *acquisition) lower() error {
 	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
 		err = nil
 	}
-	a.tellApart()
+	a.tellLater()
 	return c.unconfirmed(err)
 }
 
@@ -400,14 +400,14 @@ func (a *acquisition) wasGone() error {
 func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return replay.Release{
-		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.until(),
+		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.lateUntil(),
 		Until: c.clock.Now().Add(a.Lasts()), Server: c.transport.Server(keys.Hash), Epoch: c.registry.journal.Epoch(),
 	}
 }
 
-// until returns the server time from which no late copy of a request can be executed. It is negative if a
+// lateUntil returns the server time from which no late copy of a request can be executed. It is negative if a
 // signal is owed.
-func (a *acquisition) until() int64 {
+func (a *acquisition) lateUntil() int64 {
 	if a.OwesSignal() {
 		return -max(a.Doubt(), 1)
 	}

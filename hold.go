@@ -35,8 +35,8 @@ type Hold struct {
 
 	unlock bool // made by Lock or TryLock and ended by Unlock; never changes
 
-	told    bool // Hooks.Acquired was called or is about to be; guarded by the keeper's mu
-	*extras      // nil until one of them is needed; guarded by the keeper's mu
+	reported bool // Hooks.Acquired was called or is about to be; guarded by the keeper's mu
+	*extras       // nil until one of them is needed; guarded by the keeper's mu
 }
 
 // extras are the fields that few holds need.
@@ -498,7 +498,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: the hold is a read hold now, which the next renewal tells redis: %w", ErrUnconfirmed, err)
 	}
-	a.tellApart()
+	a.tellLater()
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
@@ -604,9 +604,9 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. From h.told on a
-// loss is reported at once; one that came before is reported here, so that Lost never precedes Acquired. If the hook
-// panics, Released is called, because the hold is given back.
+// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. Once h.reported is
+// set, a loss is reported at once. A loss that came before is reported here, so that Lost never precedes Acquired. If
+// the hook panics, Released is called, because the hold is given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {
@@ -614,7 +614,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	}
 	k := h.keeper()
 	k.mu.Lock()
-	h.told = true
+	h.reported = true
 	since, lost := h.hold.Acquired, h.hold.Lost()
 	why := lostFor(h.hold.Why())
 	k.mu.Unlock()

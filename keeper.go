@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/room"
@@ -41,12 +40,11 @@ func (k *keeper) begin() room.Step {
 }
 
 // end unlocks mu and carries out the effects of the step.
-func (k *keeper) end(at *room.Step) { runAll(k.endFirst(at)) }
+func (k *keeper) end(at *room.Step) { runAll(k.endWithoutHooks(at)) }
 
-// endFirst gives mu back and does what has followed, except for calling hooks and the logger: it returns that, because
-// the caller may have more to note first. Contexts of lost holds have ended when it returns, so a hook that blocks
-// keeps no context open, whatever lock it is of.
-func (k *keeper) endFirst(at *room.Step) (tell []func()) {
+// endWithoutHooks unlocks mu and carries out all effects but hooks and logging. The caller runs those when it has
+// finished. The contexts of lost holds end here, so a hook that blocks keeps no context open.
+func (k *keeper) endWithoutHooks(at *room.Step) (tell []func()) {
 	n := at.Len()
 	if n == 0 {
 		k.mu.Unlock()
@@ -85,7 +83,7 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
 	}
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	h.oweUnlock(1)
-	if !h.told && k.c.cfg.hooks.Acquired != nil {
+	if !h.reported && k.c.cfg.hooks.Acquired != nil {
 		return h.lose(why), nil // Acquired has not been reported yet; acquiredHook reports Acquired and then Lost
 	}
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
@@ -99,14 +97,14 @@ func (k *keeper) follow(e *room.Effect) {
 	case room.Release:
 		acquired(e.Of).releaseLater()
 	case room.Tell:
-		acquired(e.Of).tellApart()
+		acquired(e.Of).tellLater()
 	case room.Disown:
 		k.c.disown(e.Nonce, k, e.At)
 	}
 }
 
-// newEntry makes an acquisition with an entry. It needs k.mu. If first is set, the entry carries the claim of its flow.
-func (k *keeper) newEntry(owner string, l *Lock, first bool) *acquisition {
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. If first is set, the entry carries the claim of its flow.
+func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
@@ -145,13 +143,4 @@ func runAll(todo []func()) {
 	}
 	defer runAll(todo[1:])
 	todo[0]()
-}
-
-// heldBeside reports whether this client has held the lock for a third of the TTL of the call's wait. Another goroutine
-// may hold it as well as an outer call, so the error says it and the log does not.
-func (k *keeper) heldBeside(w *waiting) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	since := k.room.HeldSince()
-	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
 }

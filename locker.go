@@ -545,7 +545,7 @@ func (c *Client) loseAll() {
 		if a.Held() || a.Away() {
 			a.Session.Close(lostFor(ErrClosed), &at)
 		}
-		todo = append(todo, a.keeper.endFirst(&at)...)
+		todo = append(todo, a.keeper.endWithoutHooks(&at)...)
 	}
 	runAll(todo)
 }
@@ -553,7 +553,8 @@ func (c *Client) loseAll() {
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
 func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) { return c.tracker.Go(fn) }
 
-// beside runs fn as spawn does, or on the goroutine of its caller if the client is closed. fn must be over quickly then.
+// beside runs fn as spawn does, or on its caller's goroutine once Close lets no goroutine begin. If fn blocks there, it
+// only holds up Close, as fn on a goroutine of its own would. Close loses all holds, so no timer and no message matters.
 func (c *Client) beside(fn func()) {
 	if !c.spawn(func(context.Context) { fn() }) {
 		fn()
@@ -569,9 +570,9 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 	})
 }
 
-// tellApart calls hooks and the logger for the watchdog and the inbox: one that blocks,
-// or ends its goroutine, stops neither.
-func (c *Client) tellApart(todo ...func()) {
+// hooksApart calls hooks and the logger for the watchdog and the inbox. A hook that blocks, or ends its goroutine, stops
+// neither.
+func (c *Client) hooksApart(todo ...func()) {
 	if len(todo) > 0 {
 		c.beside(func() { runAll(todo) })
 	}
@@ -633,7 +634,7 @@ func (c *Client) deliver(payload string) {
 	case m.Verb == "wanted":
 		a.Urged(&at)
 	}
-	c.tellApart(a.keeper.endFirst(&at)...)
+	c.hooksApart(a.keeper.endWithoutHooks(&at)...)
 }
 
 // behind returns the acquisitions that a grant names as next in the queue, up to the first that has ended here.

@@ -23,19 +23,19 @@ type waiting struct {
 	keeper *keeper
 	owner  string // "": an anonymous call
 	manner
-	began    clock.Instant
-	told     bool        // the Waiting hook was called
-	hint     string      // if the caller's own handle is in the way: what to do about it
-	gone     int         // grants that ended before the call could use them
-	said     room.Answer // Redis' answer to the latest request
-	hold     *Hold       // made under the mutex that takes the answer; nil: not made yet
-	taken    bool        // the call knows that the lock was taken, from Redis or from a hold of this client
-	occupied bool        // the wait ended because a lost hold of the handle is in the way
-	ticket   string      // of a hold that was handed over; "": the call wants the lock itself
-	leave    func()      // undoes listen; nil: not listening
+	began          clock.Instant
+	reported       bool        // the Waiting hook was called
+	hint           string      // if the caller's own handle is in the way: what to do about it
+	goneGrants     int         // grants that ended before the call could use them
+	said           room.Answer // Redis' answer to the latest request
+	hold           *Hold       // made under the mutex that takes the answer; nil: not made yet
+	wasTaken       bool        // the call knows that the lock was taken, from Redis or from a hold of this client
+	handleOccupied bool        // the wait ended because a lost hold of the handle is in the way
+	ticket         string      // of a hold that was handed over; "": the call wants the lock itself
+	stopListening  func()      // undoes listen; nil: not listening
 }
 
-// errGone: a grant ended before the call had a hold of it.
+// errGone says that a grant ended before the call had a hold of it.
 var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
@@ -75,7 +75,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		return acquired(s.Acquisition).reenter(w, true)
 	case room.Behind:
 		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
-		w.taken = w.taken || taken
+		w.wasTaken = w.wasTaken || taken
 		given := make(chan struct{})
 		p.Who = given
 		k.end(&at)
@@ -89,12 +89,12 @@ func (w *waiting) acquire() (*Hold, error) {
 			a, err = w.await(acquired(got.Acquisition))
 		default:
 			k.mu.Lock()
-			a = k.newEntry(w.owner, w.lock, true)
+			a = k.newAcquisition(w.owner, w.lock, true)
 			k.mu.Unlock()
 			a, err = w.contend(a, got.Ticket)
 		}
 	default:
-		a = k.newEntry(w.owner, w.lock, way == room.First)
+		a = k.newAcquisition(w.owner, w.lock, way == room.First)
 		k.end(&at)
 		a, err = w.contend(a, room.PlaceNew)
 	}
@@ -159,7 +159,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 	for deaf := false; !listener.Up(); deaf = true {
 		err := w.request(a, room.PlaceNone, asked)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return w.overOr(&requestError{listener.Subscribing(listener.Down())})
+			return w.orContextEnded(&requestError{listener.Subscribing(listener.Down())})
 		}
 		if err != nil || w.said.Code != room.Busy {
 			return err
@@ -196,7 +196,7 @@ func (w *waiting) reachable(limit time.Duration) error {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.overOr(&requestError{e.Subscribing(e.Down())})
+		return w.orContextEnded(&requestError{e.Subscribing(e.Down())})
 	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
@@ -242,14 +242,14 @@ func (w *waiting) request(a *acquisition, ticket int64, asked clock.Instant) err
 	}
 	switch {
 	case err == nil:
-		w.taken = w.taken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
+		w.wasTaken = w.wasTaken || w.said.Code != room.OfKind && w.said.Code != room.Upgrade
 		return nil
 	case ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed
 	}
-	return w.overOr(trouble)
+	return w.orContextEnded(trouble)
 }
 
 // askingAgain logs that Redis does not answer. One line stands for all calls of the client.
@@ -409,9 +409,9 @@ func (w *waiting) inTime(h *Hold) error {
 	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {
 		return nil // a single attempt has no wait that could have ended
 	}
-	w.taken = true // as far as the caller can tell
+	w.wasTaken = true // as far as the caller can tell
 	h.giveBack()
-	return w.overOr(nil)
+	return w.orContextEnded(nil)
 }
 
 // stand waits in line until the room hands something over to p.
@@ -459,7 +459,7 @@ func (w *waiting) sleep(done <-chan struct{}, a *acquisition) error {
 		case <-hint.C:
 			w.noteSelf(hint)
 		case <-w.ctx.Done():
-			return w.over(a)
+			return w.contextEnded(a)
 		case <-w.keeper.c.closing:
 			return ErrClosed
 		}
@@ -489,21 +489,22 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 
 // listen has messages about the lock heard until unlisten.
 func (w *waiting) listen() {
-	if w.keeper.listener.Inbox == nil && w.leave == nil {
-		w.leave = w.keeper.listener.Join()
+	if w.keeper.listener.Inbox == nil && w.stopListening == nil {
+		w.stopListening = w.keeper.listener.Join()
 	}
 }
 
 func (w *waiting) unlisten() {
-	if w.leave != nil {
-		w.leave()
-		w.leave = nil
+	if w.stopListening != nil {
+		w.stopListening()
+		w.stopListening = nil
 	}
 }
 
-// restart says whether the call starts again after an error. If grants keep ending too soon, it pauses first. told is the
+// restart reports whether the call starts again after an error. If grants keep ending too soon, it pauses first. final is
+// the
 // error of a call that does not start again.
-func (w *waiting) restart(err error) (again bool, told error) {
+func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
 		return false, ErrClosed // which is why it is gone
@@ -516,15 +517,15 @@ func (w *waiting) restart(err error) (again bool, told error) {
 	case !ending.Is(err, errGone):
 		return false, err
 	}
-	w.gone++
-	if w.gone == 1 {
+	w.goneGrants++
+	if w.goneGrants == 1 {
 		return true, nil // after a pause, say
 	}
-	if w.gone == manyWasted {
+	if w.goneGrants == manyWasted {
 		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
 	}
 	switch {
-	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.gone)):
+	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.goneGrants)):
 		return true, nil
 	case w.ctx.Err() != nil:
 		return false, ending.Of(w.ctx)
@@ -540,7 +541,7 @@ func (w *waiting) noteWasted(a *acquisition) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	if a.Entry != nil {
-		w.gone += a.Entry.Wasted()
+		w.goneGrants += a.Entry.Wasted()
 	}
 }
 
@@ -560,9 +561,9 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	return errGone
 }
 
-// over returns the error of a call whose context ended while it stood in line (a is nil) or waited in the queue. It says
+// contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the queue. It says
 // what was the matter with Redis, if anything was.
-func (w *waiting) over(a *acquisition) error {
+func (w *waiting) contextEnded(a *acquisition) error {
 	k := w.keeper
 	var of *room.Acquisition
 	if a != nil {
@@ -572,20 +573,20 @@ func (w *waiting) over(a *acquisition) error {
 	now := k.c.clock.Now()
 	taken, trouble := k.room.Hears(room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}, of, w.began, now)
 	k.mu.Unlock()
-	w.taken = w.taken || taken
+	w.wasTaken = w.wasTaken || taken
 	switch {
 	case trouble.Err != nil:
-		return w.overOr(trouble.Err)
+		return w.orContextEnded(trouble.Err)
 	case trouble.Is():
-		return w.overOr(unanswered(trouble.Silent))
-	case !w.taken:
-		return w.overOr(unanswered(now.Sub(w.began)))
+		return w.orContextEnded(unanswered(trouble.Silent))
+	case !w.wasTaken:
+		return w.orContextEnded(unanswered(now.Sub(w.began)))
 	}
-	return w.overOr(nil)
+	return w.orContextEnded(nil)
 }
 
-// overOr returns err, or if the context has ended, the context's error with err as the trouble until then.
-func (w *waiting) overOr(err error) error {
+// orContextEnded returns err, or if the context has ended, the context's error with err as the trouble until then.
+func (w *waiting) orContextEnded(err error) error {
 	switch {
 	case err == nil:
 		return ending.Of(w.ctx)
@@ -602,11 +603,11 @@ func (w *waiting) endOfTry(err error) error {
 	switch {
 	case !bounded || !errors.Is(err, wait):
 		return err
-	case w.occupied:
+	case w.handleOccupied:
 		return errOccupied
-	case w.taken && wait > 0:
+	case w.wasTaken && wait > 0:
 		return fmt.Errorf("%w within %v", ErrNotAcquired, time.Duration(wait))
-	case w.taken:
+	case w.wasTaken:
 		return ErrNotAcquired
 	}
 	if trouble, is := errors.AsType[*requestError](err); is {
@@ -618,18 +619,18 @@ func (w *waiting) endOfTry(err error) error {
 // explain adds what else is known about the wait to its error.
 func (w *waiting) explain(err error) error {
 	err = w.endOfTry(err)
-	if w.gone > 1 {
+	if w.goneGrants > 1 {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
-			w.gone, w.lock.terms.TTL)}
+			w.goneGrants, w.lock.terms.TTL)}
 	}
-	if w.hint == "" && w.taken && w.keeper.heldBeside(w) {
+	if w.hint == "" && w.wasTaken && w.heldBeside() {
 		w.hint = hintBeside
 	}
 	if w.hint != "" {
 		err = &hintError{err, w.hint}
 	}
 	taken := ending.Is(err, ErrNotAcquired)
-	if w.keeper.c.cfg.whoHolds && w.taken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
+	if w.keeper.c.cfg.whoHolds && w.wasTaken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
 		if who := w.whoHolds(); who != "" {
 			err = &hintError{err, who}
 		}
@@ -709,6 +710,16 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
+// heldBeside reports whether this client has held the lock for a third of the TTL of the call's wait. We cannot tell an
+// outer call from another goroutine. So the error has a hint, and the log has no line.
+func (w *waiting) heldBeside() bool {
+	k := w.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	since := k.room.HeldSince()
+	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
+}
+
 // onSelf returns how long the call has waited for a hold of its own handle.
 func (w *waiting) onSelf() time.Duration {
 	if w.lock.judge() == 0 {
@@ -723,8 +734,8 @@ func (w *waiting) onSelf() time.Duration {
 	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.since()))
 }
 
-// used explains why a ticket gave no hold.
-func (w *waiting) used(err error) error {
+// deadTicket explains why a ticket gave no hold.
+func (w *waiting) deadTicket(err error) error {
 	switch {
 	case !ending.Is(err, errGone):
 		return err
@@ -744,30 +755,30 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		return nil, &requestError{err}
 	}
 	k.mu.Lock()
-	a := k.newEntry(owner, w.lock, false)
+	a := k.newAcquisition(owner, w.lock, false)
 	k.mu.Unlock()
 	err := w.request(a, room.PlaceNone, w.began)
 	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
 		if w.hold, err = w.confirmed(a); err != nil { // it has been given up
-			return nil, w.used(err)
+			return nil, w.deadTicket(err)
 		}
 	}
 	if err != nil || w.hold == nil {
 		a.giveUp()
-		return nil, cmp.Or(err, w.used(errGone))
+		return nil, cmp.Or(err, w.deadTicket(errGone))
 	}
 	if w.lock.hand(w, w.hold) != nil {
-		return nil, w.used(errGone)
+		return nil, w.deadTicket(errGone)
 	}
 	return w.hold, nil
 }
 
 // waitingHook calls Hooks.Waiting, once for each call.
 func (w *waiting) waitingHook() {
-	if w.told {
+	if w.reported {
 		return
 	}
-	w.told = true
+	w.reported = true
 	if hook := w.keeper.c.cfg.hooks.Waiting; hook != nil {
 		hook(w.ctx, w.event(nil))
 	}

@@ -282,7 +282,7 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 }
 
 func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
-	owner, err := l.enter(ctx)
+	owner, err := l.check(ctx)
 	if err == nil {
 		var h *Hold
 		if l.terms.Local && owner != "" {
@@ -298,8 +298,8 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	return nil, lockError(l.Name(), err)
 }
 
-// enter makes all checks that need no Redis, and returns the owner that the call locks as.
-func (l *Lock) enter(ctx context.Context) (owner string, err error) {
+// check makes all checks that need no Redis, and returns the owner that the call locks as.
+func (l *Lock) check(ctx context.Context) (owner string, err error) {
 	if err := l.bad(); err != nil {
 		return "", err
 	}
@@ -384,7 +384,7 @@ func (l *Lock) gate(w *waiting) error {
 		case <-hint.C:
 			w.noteLost()
 		case <-w.ctx.Done():
-			w.occupied = true
+			w.handleOccupied = true
 			return ending.Of(w.ctx)
 		case <-w.keeper.c.closing:
 			return ErrClosed

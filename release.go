@@ -22,8 +22,8 @@ type releasing struct {
 	call transport.Call
 	// was says that the lock was held until the release, as far as can be known. If a first try was
 	// unanswered and a second one finds nothing, the first one may have released the lock.
-	was  bool
-	lost bool // an earlier try went unanswered
+	was        bool
+	unanswered bool // an earlier try went unanswered
 	// end is the outcome for other calls whose holds this release ends; nil if there are none.
 	end *outcome
 }
@@ -143,7 +143,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 		case transport.Closed, transport.Refused:
 			return true, err
 		case transport.Unknown:
-			r.lost = true
+			r.unanswered = true
 		}
 		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
 			r.call.Keys = r.call.Keys[:1]
@@ -159,7 +159,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	a.keeper.sample(now)
 	if state != room.QueueKey && !more {
 		r.forget(true)
-		r.was = r.was || r.lost || state == wire.WasHeld
+		r.was = r.was || r.unanswered || state == wire.WasHeld
 		return true, nil
 	}
 	// If more is set, the lock is released, but the queue needs further calls to move on.

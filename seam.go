@@ -188,7 +188,7 @@ func askAgainWhenLost(ctx context.Context, l *Lock) error {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
 	at := k.begin()
-	a := k.newEntry("", l, false)
+	a := k.newAcquisition("", l, false)
 	a.GiveUp(&at)
 	k.end(&at)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}

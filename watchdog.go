@@ -94,7 +94,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 	}
 	r.send()
 	c.labels.Keep(0, r.now)
-	c.tellApart(tells...)
+	c.hooksApart(tells...)
 }
 
 // A round is what is due at one time, sorted by what goes out together.
@@ -132,7 +132,7 @@ func (r *round) add(a *acquisition) (tells []func()) {
 			r.renew(renewal, a)
 		}
 	}
-	return k.endFirst(&at)
+	return k.endWithoutHooks(&at)
 }
 
 // renew adds a session that is due. It needs the keeper's mu.
@@ -312,7 +312,7 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 		at := k.begin()
 		at.Now = now
 		extended := st.Renewed(waiting[i], &at)
-		tells = append(tells, k.endFirst(&at)...)
+		tells = append(tells, k.endWithoutHooks(&at)...)
 		if extended {
 			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 		}
@@ -328,7 +328,7 @@ func (w *watchdog) notRenewed(batch []room.Statement, err error) (tells []func()
 		k := keeperOf(st)
 		at := k.begin()
 		again := st.Session.UnrenewedWith(&soon, &at)
-		if tells = append(tells, k.endFirst(&at)...); again {
+		if tells = append(tells, k.endWithoutHooks(&at)...); again {
 			tells = append(tells, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 		}
 	}
@@ -345,7 +345,7 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (tells []func()) {
 	}
 	at := k.begin()
 	again := st.Session.Unrenewed(short, &at)
-	if tells = k.endFirst(&at); again {
+	if tells = k.endWithoutHooks(&at); again {
 		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
 		tells = append(tells, func() {
 			log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))

@@ -35,7 +35,7 @@ var handleRules = []Rule{
 		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
 	},
 	{
-		"contexts end before any hook is called", ". keeper.endFirst",
+		"contexts end before any hook is called", ". keeper.endWithoutHooks",
 		"runAll(cancels)", "tell = append(cancels, tell...)",
 		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
 	},
@@ -46,7 +46,7 @@ var handleRules = []Rule{
 	},
 	{
 		"the watchdog calls no hook", ". watchdog.runDue",
-		"c.tellApart(tells...)", "runAll(tells)",
+		"c.hooksApart(tells...)", "runAll(tells)",
 		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
 	},
 	{
@@ -179,7 +179,7 @@ var handleRules = []Rule{
 	},
 	{
 		"the loss of a hold of which nobody was told is not told", ". keeper.lose",
-		"if !h.told && k.c.cfg.hooks.Acquired != nil {", "if false {",
+		"if !h.reported && k.c.cfg.hooks.Acquired != nil {", "if false {",
 		[]string{"TestTheLossOfAHoldThatNoCallHadIsNotTold", "TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat"},
 	},
 	{

@@ -63,7 +63,7 @@ var handoverRules = []Rule{
 		[]string{"TestDetachThatIsCutShortReleases", "TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
-		"a resumption that meets Close says so", ". waiting.used",
+		"a resumption that meets Close says so", ". waiting.deadTicket",
 		"return ErrClosed", "break",
 		[]string{"TestAResumptionThatMeetsCloseSaysSo"},
 	},
@@ -89,7 +89,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a resumption that is not confirmed is given up once", ". waiting.resume",
-		"err != nil { return nil, w.used(err)", "err != nil { a.giveUp(); return nil, w.used(err)",
+		"err != nil { return nil, w.deadTicket(err)", "err != nil { a.giveUp(); return nil, w.deadTicket(err)",
 		[]string{"TestAResumptionThatIsNotConfirmedIsGivenUpOnce"},
 	},
 	{

@@ -139,7 +139,7 @@ var labelRules = []Rule{
 	},
 	{
 		"who has not asked who holds pays nothing", ". waiting.explain",
-		"w.keeper.c.cfg.whoHolds && w.taken", "w.taken",
+		"w.keeper.c.cfg.whoHolds && w.wasTaken", "w.wasTaken",
 		[]string{"TestWhoHoldsCostsNobodyElse"},
 	},
 	{

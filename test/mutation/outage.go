@@ -35,7 +35,7 @@ var outageRules = []Rule{
 	},
 	{
 		"a wait without an answer is no contention", ". waiting.endOfTry",
-		"case w.taken && wait > 0:", "case wait > 0:",
+		"case w.wasTaken && wait > 0:", "case wait > 0:",
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
@@ -70,7 +70,7 @@ var outageRules = []Rule{
 	},
 	{
 		"a lost hold in the way is no contention", ". waiting.endOfTry",
-		"case w.occupied:", "case false:",
+		"case w.handleOccupied:", "case false:",
 		[]string{"TestLostHoldOfTheHandleIsNoContention"},
 	},
 	{

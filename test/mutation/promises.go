@@ -4,7 +4,7 @@ package mutation
 var promiseRules = []Rule{
 	{
 		"a wait for another handle of the client is hinted at", ". waiting.explain",
-		`w.hint == "" && w.taken && w.keeper.heldBeside(w)`, `w.hint == "?" && w.keeper.heldBeside(w)`,
+		`w.hint == "" && w.wasTaken && w.heldBeside()`, `w.hint == "?" && w.heldBeside()`,
 		[]string{"TestACallThatWaitsForAnotherHandleOfItsClientIsToldOfOwners"},
 	},
 	{

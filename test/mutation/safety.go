@@ -216,12 +216,12 @@ var Safety = []Rule{
 	},
 	{
 		"an unanswered release may have worked", ". releasing.try",
-		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = r.was || state == wire.WasHeld",
+		"r.was = r.was || r.unanswered || state == wire.WasHeld", "r.was = r.was || state == wire.WasHeld",
 		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
 	},
 	{
 		"an answered release says what it found", ". releasing.try",
-		"r.was = r.was || r.lost || state == wire.WasHeld", "r.was = true",
+		"r.was = r.was || r.unanswered || state == wire.WasHeld", "r.was = true",
 		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
 	},
 	{
