@@ -124,7 +124,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	}
 	for _, h := range w.holds { // the handle is free for others
 		h := h.Of.(*Hold)
-		h.lock.part(h)
+		h.lock.moveToAbsent(h)
 	}
 	return w.enqueue(bounded, e)
 }

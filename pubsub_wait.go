@@ -502,8 +502,7 @@ func (w *waiting) unlisten() {
 }
 
 // restart reports whether the call starts again after an error. If grants keep ending too soon, it pauses first. final is
-// the
-// error of a call that does not start again.
+// the error of a call that does not start again.
 func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
@@ -767,7 +766,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		a.giveUp()
 		return nil, cmp.Or(err, w.deadTicket(errGone))
 	}
-	if w.lock.hand(w, w.hold) != nil {
+	if w.lock.putOnHandle(w, w.hold) != nil {
 		return nil, w.deadTicket(errGone)
 	}
 	return w.hold, nil

@@ -287,7 +287,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 		var h *Hold
 		if l.terms.Local && owner != "" {
 			if h = l.nest(owner, m.unlock); h != nil {
-				err = l.keep(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
+				err = l.giveBackUnless(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
 				return h, err
 			}
 		}
@@ -340,7 +340,7 @@ func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error
 				err = w.inTime(h)
 			}
 			if err == nil {
-				err = l.hand(w, h)
+				err = l.putOnHandle(w, h)
 			}
 			if err == nil {
 				return h, nil
@@ -395,9 +395,9 @@ func (l *Lock) gate(w *waiting) error {
 // errOccupied is returned by a call that does not wait for the Unlock of a lost hold.
 var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
 
-// hand adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
-func (l *Lock) hand(w *waiting, h *Hold) error {
-	return l.keep(h, func() error {
+// putOnHandle adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
+func (l *Lock) putOnHandle(w *waiting, h *Hold) error {
+	return l.giveBackUnless(h, func() error {
 		if w.ticket == "" { // otherwise the hold was resumed from a ticket
 			// The loss may have been found while Redis was asked. A loss of h itself does not count here.
 			if err := l.owesUnlock(w.owner); err != nil && h.peek() == nil {
@@ -416,9 +416,9 @@ func (l *Lock) hand(w *waiting, h *Hold) error {
 	})
 }
 
-// keep leaves the hold to its call if fn returns nil. Otherwise the hold is given back, also if a hook panics
-// or ends its goroutine: nobody would ever unlock it.
-func (l *Lock) keep(h *Hold, fn func() error) (err error) {
+// giveBackUnless gives the hold back unless fn returns nil. It also does so if a hook panics or ends its goroutine:
+// nobody would ever unlock the hold.
+func (l *Lock) giveBackUnless(h *Hold, fn func() error) (err error) {
 	kept := false
 	h.use(1)
 	defer func() {
@@ -657,8 +657,8 @@ func (l *Lock) remove(h *Hold) bool {
 	return found
 }
 
-// part moves a hold from the list to the absent ones: its owner is about to wait on a condition.
-func (l *Lock) part(h *Hold) {
+// moveToAbsent moves a hold from the list to the absent ones: its owner is about to wait on a condition.
+func (l *Lock) moveToAbsent(h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.remove(h) {

@@ -203,7 +203,7 @@ func acquireAround(ctx context.Context, l *Lock, owner string, between func()) (
 	h, err := w.acquire()
 	if err == nil {
 		between()
-		err = l.hand(w, h)
+		err = l.putOnHandle(w, h)
 	}
 	return h, err
 }

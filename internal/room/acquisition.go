@@ -36,9 +36,9 @@ type Acquisition struct {
 	op         int64
 	Entry      *Entry
 	Session    *Session
-	// lost is why it is over, unless it was unlocked. While it holds, lost is why the latest renewal extended nothing
-	// though Redis still has it.
-	lost error
+	// why it is over; nil: it was unlocked. While it holds: why the latest renewal extended nothing though Redis still
+	// has it.
+	why error
 }
 
 // Named reports whether its owner has a name. Then other calls of the owner may enter what it holds.
@@ -61,7 +61,7 @@ func (a *Acquisition) Why() error {
 	if !a.over {
 		return nil
 	}
-	return a.lost
+	return a.why
 }
 
 // Lasts returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because a
@@ -197,7 +197,7 @@ func (a *Acquisition) end(at *Step) {
 	if a.Session == nil {
 		ticket = a.Entry.ticket
 	} else {
-		a.lost = nil
+		a.why = nil
 		r.sessions.remove(a.Session)
 		r.word(a, at.Now) // the lock was taken until now
 	}
@@ -209,7 +209,7 @@ func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil &&
 
 // Owes reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
 func (a *Acquisition) OwesSignal() bool {
-	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.lost != nil
+	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.why != nil
 }
 
 // flow returns the flow whose claim it may carry.

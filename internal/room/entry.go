@@ -20,19 +20,19 @@ type Entry struct {
 	OneKey bool   // the slot is migrating: requests name only the hash
 	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
 
-	queued    bool
-	busy      bool // a heartbeat is in flight
-	again     bool // another heartbeat must follow the one in flight
-	fails     int32
-	wasted    int           // grants that had ended when this client heard of them
-	ticket    int64         // its place in the queue
-	sent      []stamp       // sending times of the last answered request and those after it
-	one       [1]stamp      // memory for the first of sent
-	answered  int64         // op of the last request that was answered "queued"
-	heartbeat clock.Instant // when the next heartbeat is due
-	expires   clock.Instant // when the holder's lease ends: a heartbeat is due then too
-	silence   silence
-	given     *Acquisition // the acquisition whose grant its call uses; the entry itself is over then
+	queued     bool
+	busy       bool // a heartbeat is in flight
+	again      bool // another heartbeat must follow the one in flight
+	fails      int32
+	wasted     int           // grants that had ended when this client heard of them
+	ticket     int64         // its place in the queue
+	sent       []stamp       // sending times of the last answered request and those after it
+	one        [1]stamp      // memory for the first of sent
+	queuedOp   int64         // op of the last request that was answered "queued"
+	heartbeat  clock.Instant // when the next heartbeat is due
+	holderEnds clock.Instant // when the holder's lease ends: a heartbeat is due then too
+	silence    silence
+	given      *Acquisition // the acquisition whose grant its call uses; the entry itself is over then
 }
 
 // A stamp says when a request was sent.
@@ -184,10 +184,10 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 // queue records that the request op was answered "queued".
 func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
-	if !e.Waits() || op < e.answered || !ok {
+	if !e.Waits() || op < e.queuedOp || !ok {
 		return
 	}
-	e.queued, e.ticket, e.answered, e.fails = true, said.Ticket, op, 0
+	e.queued, e.ticket, e.queuedOp, e.fails = true, said.Ticket, op, 0
 	e.Room.gather() // the line keeps what Redis says, for calls that stand in it later
 	e.Room.word(e.Acquisition, at.Now)
 	for e.sent[0].op < op { // later answers cannot be to these
@@ -198,12 +198,12 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	if e.again && !e.busy {
 		e.again, e.heartbeat = false, at.Now
 	}
-	e.expires = at.Now.Add(max(said.Wait, minPoll))
+	e.holderEnds = at.Now.Add(max(said.Wait, minPoll))
 	if said.Code == Awaits {
-		e.expires = at.Now.Add(e.Terms.TTL) // it waits for a signal, not for the holder's lease
+		e.holderEnds = at.Now.Add(e.Terms.TTL) // it waits for a signal, not for the holder's lease
 	} else if !said.First {
 		// The head of the queue asks first. The others ask only if the head does not.
-		e.expires = e.expires.Add(followDelay)
+		e.holderEnds = e.holderEnds.Add(followDelay)
 	}
 	e.schedule(at)
 }
@@ -247,7 +247,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
-	if !known || op < e.answered || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
+	if !known || op < e.queuedOp || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
 		e.Kick(at)
 		return
 	}
@@ -271,8 +271,8 @@ func (e *Entry) schedule(at *Step) {
 		return
 	}
 	due := e.heartbeat
-	if e.expires.Until(due) > 0 {
-		due = e.expires
+	if e.holderEnds.Until(due) > 0 {
+		due = e.holderEnds
 	}
 	at.timer(e.Acquisition, due, 0)
 }
@@ -304,7 +304,7 @@ func (e *Entry) Fail(why error, at *Step) {
 		e.Session.Lose(why, at)
 		return
 	}
-	e.lost = why
+	e.why = why
 	e.end(at)
 	e.finished(at)
 	at.do(Effect{Do: Forget, Of: e.Acquisition})

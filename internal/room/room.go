@@ -22,8 +22,8 @@ import (
 const (
 	// A free lock is passed on within the process so often and for so long at most. Then the queue in Redis gets its
 	// turn.
-	maxPasses = 128
-	maxTurn   = 10 * time.Millisecond
+	maxPasses   = 128
+	maxPassTime = 10 * time.Millisecond
 )
 
 // A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner, form a
@@ -210,7 +210,7 @@ func (r *Room) passOn(of Flow, ticket int64, at *Step) {
 func (r *Room) passHold(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
-		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxTurn {
+		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxPassTime {
 		return false
 	}
 	r.passes++

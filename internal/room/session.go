@@ -197,7 +197,7 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	}
 	s.trust.Extend(until)
 	s.renewed = clock.Max(s.renewed, sent)
-	s.unproven, s.lost = false, nil
+	s.unproven, s.why = false, nil
 	return true
 }
 
@@ -220,8 +220,8 @@ func (s *Session) Check(at *Step) {
 
 // expired returns why a session is lost that was not renewed in time.
 func (s *Session) expired() error {
-	if s.lost != nil {
-		return &expired{s.lost}
+	if s.why != nil {
+		return &expired{s.why}
 	}
 	return ErrExpired
 }
@@ -299,7 +299,7 @@ func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 		return false
 	}
 	if short != nil {
-		s.lost = short
+		s.why = short
 	}
 	s.retry(at)
 	return true
@@ -631,7 +631,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 // wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted
 // before Resume.
 func (s *Session) wake(a *Await, token int64, at *Step) {
-	s.busy, s.several, s.handed, s.fails, s.lost = false, false, false, 0, nil
+	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
 	s.since, s.waking = a.Op, true
 	s.Ledger.Resume(ledger.Counts{Writes: a.Writes}, a.Op)
 	for _, h := range s.holds.all() {
@@ -701,7 +701,7 @@ func (s *Session) Lose(why error, at *Step) {
 		return
 	}
 	r := s.Room
-	s.over, s.lost = true, why
+	s.over, s.why = true, why
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	r.sessions.remove(s)
 	r.noWord(s.flow())

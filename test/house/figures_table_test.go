@@ -55,7 +55,7 @@ var figures = []figure{
 		says: []string{`within the process, # of a fair lock`, `which is # of a fair lock`, `grant's block \(# are asked for\)`},
 	},
 	{
-		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxTurn += (.+)`,
+		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxPassTime += (.+)`,
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},
 	{

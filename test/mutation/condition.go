@@ -219,7 +219,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: the handle is free while its owner waits", ". awaiting.part",
-		"h.lock.part(h)", "_ = h",
+		"h.lock.moveToAbsent(h)", "_ = h",
 		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
 	},
 	{

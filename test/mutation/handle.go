@@ -4,7 +4,7 @@ package mutation
 // nobody else.
 var handleRules = []Rule{
 	{
-		"a grant for an occupied handle is given back", ". Lock.hand",
+		"a grant for an occupied handle is given back", ". Lock.putOnHandle",
 		"case freed != nil: return errOccupied", "case freed != nil: for { if freed, _ = l.attach(w, h); freed == nil { break }; <-freed }",
 		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext", "TestHoldThatWasLostBehindItsHandleIsNotReturned"},
 	},
@@ -14,7 +14,7 @@ var handleRules = []Rule{
 		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult"},
 	},
 	{
-		"a hold whose hook does not return is given back", ". Lock.keep",
+		"a hold whose hook does not return is given back", ". Lock.giveBackUnless",
 		"if !kept {", "if !kept && err != nil {",
 		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
 	},
@@ -108,7 +108,7 @@ var handleRules = []Rule{
 		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
-		"a loss that its owner's re-entry finds is told by any handle", ". Lock.hand",
+		"a loss that its owner's re-entry finds is told by any handle", ". Lock.putOnHandle",
 		"err != nil && h.peek() == nil {", "false && err != nil && h.peek() == nil {",
 		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
 	},

@@ -34,8 +34,8 @@ var holdRules = []Rule{
 		[]string{"TestALockIsPassedOn128TimesAtMost"},
 	},
 	{
-		"a lock is passed on for 10 ms at most", "internal/room maxTurn",
-		"maxTurn = 10 * time.Millisecond", "maxTurn = 10 * time.Second",
+		"a lock is passed on for 10 ms at most", "internal/room maxPassTime",
+		"maxPassTime = 10 * time.Millisecond", "maxPassTime = 10 * time.Second",
 		[]string{"TestALockIsPassedOnFor10MsAtMost"},
 	},
 	{
@@ -160,7 +160,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a loss names what is so at its time", "internal/room Session.extend",
-		"s.unproven, s.lost = false, nil", "s.unproven = false",
+		"s.unproven, s.why = false, nil", "s.unproven = false",
 		[]string{"TestLossNamesReplicasOnlyWhereTheyWereTheReason"},
 	},
 	{

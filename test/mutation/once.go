@@ -81,12 +81,12 @@ var onceRules = []Rule{
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"a hold that a call had is not in vain", ". Lock.keep",
+		"a hold that a call had is not in vain", ". Lock.giveBackUnless",
 		"h.use(1)", "",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
-		"a hold that a call could not return is in vain", ". Lock.keep",
+		"a hold that a call could not return is in vain", ". Lock.giveBackUnless",
 		"h.use(-1)", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},

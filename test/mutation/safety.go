@@ -110,7 +110,7 @@ var Safety = []Rule{
 	},
 	{
 		"a later answer overrules a grant", "internal/room Entry.Granted",
-		"sent, known := e.sentAt(op); if !known || op < e.answered ||", "sent := at.Now; if",
+		"sent, known := e.sentAt(op); if !known || op < e.queuedOp ||", "sent := at.Now; if",
 		[]string{"TestF04GrantThatALaterAnswerOverruledIsNotBelieved"},
 	},
 	{
