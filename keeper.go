@@ -103,7 +103,8 @@ func (k *keeper) follow(e *room.Effect) {
 	}
 }
 
-// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. If first is set, the entry carries the claim of its flow.
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. If first is set, the entry carries the
+// claim of its flow.
 func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a

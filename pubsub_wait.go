@@ -98,11 +98,8 @@ func (w *waiting) acquire() (*Hold, error) {
 		k.end(&at)
 		a, err = w.contend(a, room.PlaceNew)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case w.hold != nil: // made with the answer
-		return w.hold, nil
 	}
 	return w.confirmed(a)
 }
@@ -148,7 +145,7 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 	if listener.Inbox != nil && !listener.Up() {
 		listener.Inbox.Start()
 	}
-	asked := c.clock.Now() // also where what precedes the request takes all the time that the call has
+	asked := c.clock.Now() // taken before permit, which may use up the whole wait
 	if err := c.permit(w); err != nil {
 		return &requestError{err}
 	}
@@ -360,16 +357,20 @@ func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
 	case short:
 		return tooFew(need, acks)
 	case w.said.Code == room.Held && !q.Session.ToConfirm():
-		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at) // where it has none, acquire says why
+		// If the grant is over, there is no hold: confirmed returns the reason.
+		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at)
 	case w.said.Code == room.Queued && echo != wire.Quiet:
 		k.c.listeners.Expect(k.listener, q.Sent)
 	}
 	return nil
 }
 
-// confirmed makes the hold of a grant. If the terms promise more than the grant shows, such as replicas that
-// acknowledge it, it states the hold first.
+// confirmed returns the hold of a grant, and makes it unless that was done with the answer. If the terms promise more
+// than the grant shows, such as replicas that acknowledge it, it states the hold first.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
+	if w.hold != nil {
+		return w.hold, nil
+	}
 	k := w.keeper
 	at := k.begin()
 	if a.Session.ToConfirm() {
@@ -501,8 +502,8 @@ func (w *waiting) unlisten() {
 	}
 }
 
-// restart reports whether the call starts again after an error. If grants keep ending too soon, it pauses first. final is
-// the error of a call that does not start again.
+// restart reports whether the call starts again after an error. If grants keep ending too soon, it pauses first. final
+// is the error of a call that does not start again.
 func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
@@ -560,8 +561,8 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	return errGone
 }
 
-// contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the queue. It says
-// what was the matter with Redis, if anything was.
+// contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the
+// queue. It says what was the matter with Redis, if anything was.
 func (w *waiting) contextEnded(a *acquisition) error {
 	k := w.keeper
 	var of *room.Acquisition
@@ -695,8 +696,8 @@ func (w *waiting) noteLost() {
 	}
 }
 
-// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. If it has not, noteSelf
-// sets the timer to look again.
+// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. If it has not,
+// noteSelf sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
 	if left := third - w.onSelf(); left > 0 {
@@ -756,20 +757,18 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	k.mu.Lock()
 	a := k.newAcquisition(owner, w.lock, false)
 	k.mu.Unlock()
-	err := w.request(a, room.PlaceNone, w.began)
-	if err == nil && w.hold == nil && w.said.Code == room.Held { // to a request that was sent again
-		if w.hold, err = w.confirmed(a); err != nil { // it has been given up
-			return nil, w.deadTicket(err)
-		}
-	}
-	if err != nil || w.hold == nil {
+	if err := w.request(a, room.PlaceNone, w.began); err != nil || w.said.Code != room.Held {
 		a.giveUp()
 		return nil, cmp.Or(err, w.deadTicket(errGone))
 	}
-	if w.lock.putOnHandle(w, w.hold) != nil {
+	h, err := w.confirmed(a)
+	if err != nil { // it has been given up
+		return nil, w.deadTicket(err)
+	}
+	if w.lock.putOnHandle(w, h) != nil {
 		return nil, w.deadTicket(errGone)
 	}
-	return w.hold, nil
+	return h, nil
 }
 
 // waitingHook calls Hooks.Waiting, once for each call.

@@ -392,7 +392,7 @@ func (l *Lock) gate(w *waiting) error {
 	}
 }
 
-// errOccupied is returned by a call that does not wait for the Unlock of a lost hold.
+// errOccupied says that an earlier lost hold blocks the handle. A call that may wait starts again then.
 var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
 
 // putOnHandle adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
@@ -449,8 +449,8 @@ func (l *Lock) newHold(unlock bool) *Hold {
 	return h
 }
 
-// attach adds h to the handle. If a lost hold of another owner is in the way, it returns a channel that is closed when a
-// hold has been unlocked.
+// attach adds h to the handle. If a lost hold of another owner is in the way, it returns a channel that is closed when
+// a hold has been unlocked.
 func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	l.mu.Lock()
 	for l.holds.newest() != nil {
@@ -505,8 +505,8 @@ func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct
 	return nil, nil
 }
 
-// oneOwner returns ErrOwnerMismatch if a new hold would let Unlock choose between holds of two owners. On a reading side
-// any Unlock may end any hold. On a semaphore that is so for holds of Lock and TryLock. oneOwner needs l.mu.
+// oneOwner returns ErrOwnerMismatch if a new hold would let Unlock choose between holds of two owners. On a reading
+// side any Unlock may end any hold. On a semaphore that is so for holds of Lock and TryLock. oneOwner needs l.mu.
 func (l *Lock) oneOwner(owner string, unlock bool) error {
 	for h := range l.holds.all() {
 		if l.kind == wire.KindSemaphore && (!unlock || !h.unlock) {

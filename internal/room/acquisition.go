@@ -234,8 +234,8 @@ func (a *Acquisition) line() *line {
 	return a.Room.lineOf(a.flow())
 }
 
-// noteSilence records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still owes the
-// answer.
+// noteSilence records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still
+// owes the answer.
 func (a *Acquisition) noteSilence(f *Failure) {
 	if f != nil && f.Left {
 		return

@@ -241,9 +241,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	return true
 }
 
-// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed
-// once, and only if no later request was answered "queued", since that means the grant has ended. wanted: others wait
-// for its end. behind are the acquisitions of this client right behind it in the queue.
+// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed once,
+// unless a later request was answered "queued": that proves that the grant is over. wanted: others wait for its end.
+// behind are the acquisitions of this client right behind it in the queue.
 func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
@@ -310,8 +310,8 @@ func (e *Entry) Fail(why error, at *Step) {
 	at.do(Effect{Do: Forget, Of: e.Acquisition})
 }
 
-// refuse is Fail because of Redis' answer. A late copy of an earlier request could still be granted, to nobody. So
-// Redis is told to end its nonce.
+// refuse is Fail because of Redis' answer. A late copy of an earlier request could take the lock with no caller left.
+// So Redis is told to end its nonce.
 func (e *Entry) refuse(said Answer, at *Step) {
 	e.Fail(&Refusal{said}, at)
 	if e.Session == nil && e.doubt != 0 {

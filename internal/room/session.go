@@ -728,8 +728,8 @@ func (s *Session) LoseHeld(why error, at *Step) {
 	s.Lose(why, at)
 }
 
-// Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could still be
-// granted, to nobody. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
+// Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could take the lock
+// with no caller left. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
 // but Redis keeps it in the way of others until it hears that the branch knows.
 func (s *Session) Gone(why error, at *Step) {
 	over := s.over

@@ -84,7 +84,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a fixed lease is resumed by a request that was sent again", ". waiting.resume",
-		"if w.hold, err = w.confirmed(a); err != nil {", "if err = errGone; true {",
+		"h, err := w.confirmed(a)", "h, err := w.hold, error(nil); if h == nil { err = errGone }",
 		[]string{"TestAFixedLeaseIsResumedThoughTheReplyIsLost"},
 	},
 	{
