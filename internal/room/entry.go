@@ -41,26 +41,6 @@ type stamp struct {
 	at clock.Instant
 }
 
-// An Await is how an entry waits on a condition. A session that waits becomes an entry again, under the same nonce. It
-// keeps its holds, which are not trusted until it is granted the lock again.
-type Await struct {
-	Op     int64  // of the statement that gave up its holds; all its copies have this op
-	Writes uint32 // the number of holds that it gets back
-	Token  int64  // of these holds before the wait
-	Shaken any    // woken when the server may have lost a signal; nil: no call waits, or it was woken
-}
-
-// A Parting is Redis' answer about a session that wants to wait on a condition.
-type Parting int64
-
-// The partings.
-const (
-	OwnerElsewhere Parting = iota - 2 // refused: its owner also holds in another session
-	OwnerReads                        // refused: its owner also reads
-	NotHeld                           // refused: the session does not hold
-	Parted                            // it waits, or has waited in the meantime
-)
-
 // Waits reports whether its acquisition waits by this entry.
 func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
 
@@ -75,55 +55,6 @@ func (e *Entry) Wasted() int { return e.wasted }
 
 // Given returns the acquisition whose grant its call uses, or nil.
 func (e *Entry) Given() *Acquisition { return e.given }
-
-// Beat returns the heartbeat of an entry. due is false if a heartbeat is in flight already. It is also false if its
-// session is about to wait on a condition: Redis still has that session as holding, so a heartbeat would be answered
-// with a grant.
-func (e *Entry) Beat(at *Step) (q Request, due bool) {
-	if e.busy || !e.queued {
-		return q, false
-	}
-	e.busy, e.again = true, false
-	return e.Send(at), true
-}
-
-// Rejoin undoes a Part that Redis has not executed.
-func (e *Entry) Rejoin(at *Step) {
-	s := e.Session
-	if !e.Waits() {
-		return
-	}
-	s.Acquisition.Entry = nil
-	s.Room.sessions.add(s)
-	if s.isWanted() { // somebody may have come in the meantime
-		s.want(at)
-	}
-	s.busy = false // a renewal that was in flight does not count any more
-	s.schedule(at)
-	s.Check(at)
-	s.CatchUp(at) // a hold may have ended in the meantime
-}
-
-// Parted records that the session waits in Redis. doubted: ask at once what has become of it since.
-func (e *Entry) Parted(doubted bool, at *Step) {
-	if !e.Waits() {
-		return // it holds again
-	}
-	e.Room.handClaim(e.Acquisition, PlaceNew, at)
-	e.queue(e.Await.Op, &Answer{Code: Awaits}, at)
-	if doubted {
-		e.Kick(at)
-	}
-}
-
-// Shake wakes a waiter on a condition when its server may be another one, which may have lost a signal. A wake-up
-// without a signal does no harm.
-func (e *Entry) Shake(at *Step) {
-	if e.Await != nil && e.Await.Shaken != nil {
-		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
-		e.Await.Shaken = nil
-	}
-}
 
 // Silent returns for how long Redis has owed the entry an answer.
 func (e *Entry) Silent(now clock.Instant) time.Duration {
@@ -208,6 +139,66 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	e.schedule(at)
 }
 
+// schedule sets when the next heartbeat is due.
+func (e *Entry) schedule(at *Step) {
+	if !e.queued || e.busy || !e.Waits() {
+		return
+	}
+	due := e.heartbeat
+	if e.holderEnds.Until(due) > 0 {
+		due = e.holderEnds
+	}
+	at.timer(e.Acquisition, due, 0)
+}
+
+// Beat returns the heartbeat of an entry. due is false if a heartbeat is in flight already. It is also false if its
+// session is about to wait on a condition: Redis still has that session as holding, so a heartbeat would be answered
+// with a grant.
+func (e *Entry) Beat(at *Step) (q Request, due bool) {
+	if e.busy || !e.queued {
+		return q, false
+	}
+	e.busy, e.again = true, false
+	return e.Send(at), true
+}
+
+// Kick makes a waiter ask Redis now, because what it knows may be out of date.
+func (e *Entry) Kick(at *Step) {
+	if !e.Waits() {
+		return
+	}
+	if e.busy || !e.queued {
+		e.again = true // the request in flight may have been answered before this
+		return
+	}
+	e.heartbeat = at.Now
+	e.schedule(at)
+}
+
+// retry schedules another heartbeat after one that failed, came too late, or brought a grant that had ended. The pause
+// grows up to most.
+func (e *Entry) retry(most time.Duration, at *Step) {
+	e.fails++
+	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))
+	at.timer(e.Acquisition, e.heartbeat, 0)
+}
+
+// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed once,
+// unless a later request was answered "queued": that proves that the grant is over. wanted: others wait for its end.
+// behind are the acquisitions of this client right behind it in the queue.
+func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
+	a := e.Acquisition
+	sent, known := e.sentAt(op)
+	if !known || op < e.queuedOp || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
+		e.Kick(at)
+		return
+	}
+	a.Session.handed = true
+	a.Session.follow(behind)
+	a.news = false // it was about an earlier grant
+	a.waited(wanted, at)
+}
+
 // grant turns the entry into a session. sent is when the granted request was sent, and acks is how many replicas have
 // acknowledged it. grant returns false if the lease has run out already, for example during a pause of the process.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
@@ -241,61 +232,12 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	return true
 }
 
-// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed once,
-// unless a later request was answered "queued": that proves that the grant is over. wanted: others wait for its end.
-// behind are the acquisitions of this client right behind it in the queue.
-func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
-	a := e.Acquisition
-	sent, known := e.sentAt(op)
-	if !known || op < e.queuedOp || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
-		e.Kick(at)
-		return
-	}
-	a.Session.handed = true
-	a.Session.follow(behind)
-	a.news = false // it was about an earlier grant
-	a.waited(wanted, at)
-}
-
 // finished wakes the call that waits for the entry.
 func (e *Entry) finished(at *Step) {
 	if e.Waiter != nil {
 		at.do(Effect{Do: Wake, Who: e.Waiter})
 		e.Waiter = nil
 	}
-}
-
-// schedule sets when the next heartbeat is due.
-func (e *Entry) schedule(at *Step) {
-	if !e.queued || e.busy || !e.Waits() {
-		return
-	}
-	due := e.heartbeat
-	if e.holderEnds.Until(due) > 0 {
-		due = e.holderEnds
-	}
-	at.timer(e.Acquisition, due, 0)
-}
-
-// Kick makes a waiter ask Redis now, because what it knows may be out of date.
-func (e *Entry) Kick(at *Step) {
-	if !e.Waits() {
-		return
-	}
-	if e.busy || !e.queued {
-		e.again = true // the request in flight may have been answered before this
-		return
-	}
-	e.heartbeat = at.Now
-	e.schedule(at)
-}
-
-// retry schedules another heartbeat after one that failed, came too late, or brought a grant that had ended. The pause
-// grows up to most.
-func (e *Entry) retry(most time.Duration, at *Step) {
-	e.fails++
-	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))
-	at.timer(e.Acquisition, e.heartbeat, 0)
 }
 
 // Fail ends an entry that will not be granted.
@@ -330,3 +272,61 @@ const (
 	// followDelay is how much later than the head the other waiters ask about a dead holder.
 	followDelay = 100 * time.Millisecond
 )
+
+// An Await is how an entry waits on a condition. A session that waits becomes an entry again, under the same nonce. It
+// keeps its holds, which are not trusted until it is granted the lock again.
+type Await struct {
+	Op     int64  // of the statement that gave up its holds; all its copies have this op
+	Writes uint32 // the number of holds that it gets back
+	Token  int64  // of these holds before the wait
+	Shaken any    // woken when the server may have lost a signal; nil: no call waits, or it was woken
+}
+
+// A Parting is Redis' answer about a session that wants to wait on a condition.
+type Parting int64
+
+// The partings.
+const (
+	OwnerElsewhere Parting = iota - 2 // refused: its owner also holds in another session
+	OwnerReads                        // refused: its owner also reads
+	NotHeld                           // refused: the session does not hold
+	Parted                            // it waits, or has waited in the meantime
+)
+
+// Parted records that the session waits in Redis. doubted: ask at once what has become of it since.
+func (e *Entry) Parted(doubted bool, at *Step) {
+	if !e.Waits() {
+		return // it holds again
+	}
+	e.Room.handClaim(e.Acquisition, PlaceNew, at)
+	e.queue(e.Await.Op, &Answer{Code: Awaits}, at)
+	if doubted {
+		e.Kick(at)
+	}
+}
+
+// Rejoin undoes a Part that Redis has not executed.
+func (e *Entry) Rejoin(at *Step) {
+	s := e.Session
+	if !e.Waits() {
+		return
+	}
+	s.Acquisition.Entry = nil
+	s.Room.sessions.add(s)
+	if s.isWanted() { // somebody may have come in the meantime
+		s.want(at)
+	}
+	s.busy = false // a renewal that was in flight does not count any more
+	s.schedule(at)
+	s.Check(at)
+	s.CatchUp(at) // a hold may have ended in the meantime
+}
+
+// Shake wakes a waiter on a condition when its server may be another one, which may have lost a signal. A wake-up
+// without a signal does no harm.
+func (e *Entry) Shake(at *Step) {
+	if e.Await != nil && e.Await.Shaken != nil {
+		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
+		e.Await.Shaken = nil
+	}
+}
