@@ -256,8 +256,8 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 	if err != nil {
 		return false, err
 	}
-	more, todo, err := a.stated(st, raw, acks)
-	runAll(todo)
+	more, hooks, err := a.stated(st, raw, acks)
+	runAll(hooks)
 	if more || err != nil && !ending.Is(err, ErrReplicas) {
 		return more, err
 	}
@@ -278,8 +278,8 @@ func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 
 // stated processes the reply to a statement that acks replicas have acknowledged. more says that another
 // statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
-// trust does not grow. The caller runs todo after its own work: it calls hooks.
-func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, todo []func(), err error) {
+// trust does not grow. The caller calls the hooks after its own work.
+func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, hooks []func(), err error) {
 	decode := wire.DecodeHold
 	if st.Said.Opens {
 		decode = wire.DecodeDowngrade

@@ -44,7 +44,7 @@ func (k *keeper) end(at *room.Step) { runAll(k.endWithoutHooks(at)) }
 
 // endWithoutHooks unlocks mu and carries out all effects but hooks and logging. The caller runs those when it has
 // finished. The contexts of lost holds end here, so a hook that blocks keeps no context open.
-func (k *keeper) endWithoutHooks(at *room.Step) (tell []func()) {
+func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 	n := at.Len()
 	if n == 0 {
 		k.mu.Unlock()
@@ -60,8 +60,8 @@ func (k *keeper) endWithoutHooks(at *room.Step) (tell []func()) {
 		case room.Forget:
 			k.c.registry.unregister(acquired(e.Of))
 		case room.Lose:
-			cancel, told := k.lose(e, at.Now)
-			cancels, tell = append(cancels, cancel...), append(tell, told...)
+			cancel, after := k.lose(e, at.Now)
+			cancels, hooks = append(cancels, cancel...), append(hooks, after...)
 		case room.Urge:
 			e.Hold.Of.(*Hold).want()
 		}
@@ -71,12 +71,12 @@ func (k *keeper) endWithoutHooks(at *room.Step) (tell []func()) {
 	for i := range n {
 		k.follow(at.Effect(i))
 	}
-	return tell
+	return hooks
 }
 
-// lose applies a loss to the hold. It needs mu. Both results must run without mu, cancel first: it calls no
-// hook, tell does.
-func (k *keeper) lose(e *room.Effect, now instant) (cancel, tell []func()) {
+// lose applies a loss to the hold. It needs mu. The caller runs the results without mu: first cancel, which calls no
+// hook, and then hooks.
+func (k *keeper) lose(e *room.Effect, now instant) (cancel, hooks []func()) {
 	if e.Hold == nil {
 		k.c.losses.Add(1)
 		return nil, nil

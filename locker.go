@@ -539,15 +539,15 @@ func (c *Client) Close() error {
 
 // loseAll ends what is held.
 func (c *Client) loseAll() {
-	var todo []func()
+	var hooks []func()
 	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
 			a.Session.Close(lostFor(ErrClosed), &at)
 		}
-		todo = append(todo, a.keeper.endWithoutHooks(&at)...)
+		hooks = append(hooks, a.keeper.endWithoutHooks(&at)...)
 	}
-	runAll(todo)
+	runAll(hooks)
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
@@ -572,9 +572,9 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 
 // hooksApart calls hooks and the logger for the watchdog and the inbox. A hook that blocks, or ends its goroutine, stops
 // neither.
-func (c *Client) hooksApart(todo ...func()) {
-	if len(todo) > 0 {
-		c.beside(func() { runAll(todo) })
+func (c *Client) hooksApart(hooks ...func()) {
+	if len(hooks) > 0 {
+		c.beside(func() { runAll(hooks) })
 	}
 }
 

@@ -76,14 +76,14 @@ func (w *watchdog) setTimer(e *room.Effect) {
 func (w *watchdog) runDue(due []*renewal.Task) {
 	c := w.c
 	r := round{w: w, now: c.clock.Now()}
-	var tells []func()
+	var hooks []func()
 	for i, t := range due {
 		if i%maxPipeline == 0 {
 			r.now = c.clock.Now()
 		}
 		switch of := t.Of.(type) {
 		case *acquisition:
-			tells = append(tells, r.add(of)...)
+			hooks = append(hooks, r.add(of)...)
 		case *listener.Listener:
 			c.listeners.Check(of)
 		default:
@@ -94,7 +94,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 	}
 	r.send()
 	c.labels.Keep(0, r.now)
-	c.hooksApart(tells...)
+	c.hooksApart(hooks...)
 }
 
 // A round is what is due at one time, sorted by what goes out together.
@@ -113,7 +113,7 @@ type renewing struct {
 }
 
 // add takes up one acquisition. The caller runs what it returns, once nothing of the round is left to do.
-func (r *round) add(a *acquisition) (tells []func()) {
+func (r *round) add(a *acquisition) (hooks []func()) {
 	k := a.keeper
 	at := k.begin()
 	at.Now = r.now
@@ -205,7 +205,7 @@ func (r *round) send() {
 // renewTogether renews many sessions by one command. Redis answers which of them are not as usual: those are asked
 // for one by one, and so are all if the command did not run. A server that refuses the command may keep its keys in
 // several places, and is not sent another one.
-func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (tells []func()) {
+func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (hooks []func()) {
 	call, batch := w.renewCall(renewal, all)
 	if len(batch) == 0 {
 		return nil
@@ -233,16 +233,16 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 			left[i] = i
 		}
 	}
-	tells = w.renewed(batch, left, waiting)
+	hooks = w.renewed(batch, left, waiting)
 	rest := round{w: w, now: w.c.clock.Now()}
 	for _, i := range left {
 		rest.restate(renewal, batch[i])
 	}
 	renewal.Plain = false
 	for part := range slices.Chunk(rest.statements[renewal], maxPipeline) {
-		tells = append(tells, w.renewEach(ctx, renewal, part)...)
+		hooks = append(hooks, w.renewEach(ctx, renewal, part)...)
 	}
-	return tells
+	return hooks
 }
 
 // renewCall makes one call of the sessions that are still held, and returns their statements.
@@ -266,7 +266,7 @@ func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.
 // renewEach renews sessions by a command each, all sent together. They are alike in how long the reply may take, so
 // no lock waits for the replicas of another. A renewal that fails is tried again until the trust ends, and holds up
 // no other. The caller runs what it returns when nothing else of its round is left to do, because a hook may block.
-func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []room.Statement) (tells []func()) {
+func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []room.Statement) (hooks []func()) {
 	calls := make([]transport.Call, len(batch))
 	for i := range batch {
 		calls[i] = acquired(batch[i].Session.Acquisition).statementCall(&batch[i])
@@ -280,28 +280,28 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 			st.Session.Tried()
 			k.mu.Unlock()
 			var more bool
-			var told []func()
-			more, told, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
-			tells = append(tells, told...)
+			var after []func()
+			more, after, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
+			hooks = append(hooks, after...)
 			if more { // it has turned out to be one of several sessions of its owner
 				rest.restate(renewal, st)
 				continue
 			}
 		}
 		if err == nil {
-			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))
+			hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 		} else {
-			tells = append(tells, w.unrenewed(st, err)...)
+			hooks = append(hooks, w.unrenewed(st, err)...)
 		}
 	}
 	if again := rest.statements[renewal]; len(again) > 0 {
-		tells = append(tells, w.renewEach(ctx, renewal, again)...)
+		hooks = append(hooks, w.renewEach(ctx, renewal, again)...)
 	}
-	return tells
+	return hooks
 }
 
 // renewed notes that all sessions were renewed except those left, whose places are in order, and how many wait for each.
-func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (tells []func()) {
+func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
 	now := w.c.clock.Now()
 	for i, st := range batch {
 		if len(left) > 0 && left[0] == i {
@@ -312,32 +312,32 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 		at := k.begin()
 		at.Now = now
 		extended := st.Renewed(waiting[i], &at)
-		tells = append(tells, k.endWithoutHooks(&at)...)
+		hooks = append(hooks, k.endWithoutHooks(&at)...)
 		if extended {
-			tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))
+			hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 		}
 	}
-	return tells
+	return hooks
 }
 
 // notRenewed schedules another try for sessions whose common command was not answered. They stay together: a server
 // that is too slow for one command would be sent one for each of them.
-func (w *watchdog) notRenewed(batch []room.Statement, err error) (tells []func()) {
+func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()) {
 	var soon instant
 	for _, st := range batch {
 		k := keeperOf(st)
 		at := k.begin()
 		again := st.Session.UnrenewedWith(&soon, &at)
-		if tells = append(tells, k.endWithoutHooks(&at)...); again {
-			tells = append(tells, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
+		if hooks = append(hooks, k.endWithoutHooks(&at)...); again {
+			hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 		}
 	}
 	w.c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
-	return tells
+	return hooks
 }
 
 // unrenewed schedules another try for one session.
-func (w *watchdog) unrenewed(st room.Statement, err error) (tells []func()) {
+func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 	k := keeperOf(st)
 	var short error
 	if errors.Is(err, ErrReplicas) {
@@ -345,13 +345,13 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (tells []func()) {
 	}
 	at := k.begin()
 	again := st.Session.Unrenewed(short, &at)
-	if tells = k.endWithoutHooks(&at); again {
+	if hooks = k.endWithoutHooks(&at); again {
 		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
-		tells = append(tells, func() {
+		hooks = append(hooks, func() {
 			log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
 		}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 	}
-	return tells
+	return hooks
 }
 
 func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }

@@ -36,7 +36,7 @@ var handleRules = []Rule{
 	},
 	{
 		"contexts end before any hook is called", ". keeper.endWithoutHooks",
-		"runAll(cancels)", "tell = append(cancels, tell...)",
+		"runAll(cancels)", "hooks = append(cancels, hooks...)",
 		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
 	},
 	{
@@ -46,12 +46,12 @@ var handleRules = []Rule{
 	},
 	{
 		"the watchdog calls no hook", ". watchdog.runDue",
-		"c.hooksApart(tells...)", "runAll(tells)",
+		"c.hooksApart(hooks...)", "runAll(hooks)",
 		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
 	},
 	{
 		"answers are noted before hooks are called", ". watchdog.renewed, watchdog.renewEach",
-		"tells = append(tells, newestHook(w.c.cfg.hooks.Renewed, st, nil))", "runAll([]func(){newestHook(w.c.cfg.hooks.Renewed, st, nil)})",
+		"hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))", "runAll([]func(){newestHook(w.c.cfg.hooks.Renewed, st, nil)})",
 		[]string{"TestRenewedHookThatBlocksLosesNoOtherLock"},
 	},
 	{

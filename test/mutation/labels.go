@@ -129,7 +129,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a renewal of many that failed is told of", ". watchdog.notRenewed",
-		"tells = append(tells, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = again",
+		"hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = again",
 		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
 	},
 	{
