@@ -27,7 +27,7 @@ var figures = []figure{
 		says: []string{`to at most # holds at a time`, `an owner has # at most of one lock`},
 	},
 	{
-		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses = (.+)`,
+		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses += (.+)`,
 		says: []string{`pass(?:ed)?\b[^.|]{0,120}? # times`, `local passing, # times`, `terms, number \(#\)`},
 	},
 	{
@@ -39,7 +39,7 @@ var figures = []figure{
 		says: []string{`[Dd]igits up to #`},
 	},
 	{
-		what: "the largest block of tokens", file: "internal/room/room.go", source: `maxPasses = (.+)`, add: 1,
+		what: "the largest block of tokens", file: "internal/room/room.go", source: `maxPasses += (.+)`, add: 1,
 		says: []string{`up to # where it may be passed on`},
 	},
 	{
@@ -55,7 +55,7 @@ var figures = []figure{
 		says: []string{`within the process, # of a fair lock`, `which is # of a fair lock`, `grant's block \(# are asked for\)`},
 	},
 	{
-		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxPassTime += (.+)`,
+		what: "the time for which a lock is passed on", file: "internal/room/room.go", source: `maxPassTime = (.+)`,
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},
 	{
