@@ -7,7 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// clocks are the three of a machine.
+// clocks are the three clocks of a machine.
 type clocks struct {
 	mono, boot, wall time.Duration
 	pause            time.Duration // between the readings of a measurement
@@ -31,7 +31,7 @@ func newClocks() *clocks {
 	return &clocks{mono: time.Hour, boot: 2 * time.Hour, wall: 400_000 * time.Hour}
 }
 
-// Fails when a measurement is never noted, or known without one.
+// Fails when a measurement is not cached, or when the cache has an answer without one.
 func TestTheSecondClockIsReadOnceInAWhile(t *testing.T) {
 	c := newClocks()
 	l := c.lead()
@@ -46,7 +46,7 @@ func TestTheSecondClockIsReadOnceInAWhile(t *testing.T) {
 	}
 }
 
-// Fails when the wall clock is not looked at.
+// Fails when a jump of the wall clock does not lead to a new measurement.
 func TestASuspensionIsSeenAtOnce(t *testing.T) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, 8 * time.Hour} {
 		c := newClocks()
@@ -60,7 +60,7 @@ func TestASuspensionIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// Fails when measurements stay fresh for ever.
+// Fails when a measurement stays valid for ever.
 func TestASuspensionThatTheWallClockHidesIsSeenSoon(t *testing.T) {
 	c := newClocks()
 	l := c.lead()
@@ -73,7 +73,7 @@ func TestASuspensionThatTheWallClockHidesIsSeenSoon(t *testing.T) {
 	}
 }
 
-// Fails when an interrupted measurement is noted.
+// Fails when an interrupted measurement is cached.
 func TestAWallClockThatIsSetAndAnInterruptedMeasurementDoNoHarm(t *testing.T) {
 	c := newClocks()
 	l := c.lead()

@@ -28,13 +28,13 @@ func sinceBoot(l *lead, t time.Time) time.Duration {
 		return wall()
 	}
 	mono, wall := t.Sub(origin), time.Duration(t.UnixNano())
-	if ahead, ok := l.known(mono, wall); ok {
+	if ahead, ok := l.cached(mono, wall); ok {
 		return mono + ahead
 	}
 	return l.boot(mono, wall, measure)
 }
 
-// boottime makes the raw call. It never blocks, so the scheduler need not know.
+// boottime makes a raw system call. The call never blocks, so Go's scheduler need not know of it.
 func boottime() (time.Duration, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)

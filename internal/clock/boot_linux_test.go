@@ -10,8 +10,8 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// /proc/uptime is CLOCK_BOOTTIME in hundredths of a second. A container may
-// show an uptime of its own there; its difference is the same.
+// /proc/uptime shows CLOCK_BOOTTIME in hundredths of a second. A container may show its own uptime there, but a
+// difference of two readings is the same.
 func TestSecondClockRunsWithUptime(t *testing.T) {
 	before, ok := uptime()
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// Every bubble begins at the same virtual instant, and real time passes between two of them. Fails when a clock goes by
-// what one in an earlier bubble has measured: a lease in a test ends then for no reason.
+// Every bubble begins at the same virtual instant, but real time passes between two bubbles. Fails when a clock uses a
+// measurement from an earlier bubble: then a lease in a test ends for no reason.
 func TestAClockKnowsNothingOfAnotherOnesMeasurements(t *testing.T) {
 	var took time.Duration
 	for range 5 { // a busy machine may stop the test between two readings

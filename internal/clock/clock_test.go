@@ -8,7 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// machine is a computer whose lid can be closed.
+// A machine is a computer that can be suspended.
 type machine struct {
 	mono time.Time
 	boot time.Duration
@@ -142,7 +142,7 @@ func TestSystemAdvances(t *testing.T) {
 	}
 }
 
-// In a bubble time.Now is fake and the clock of the kernel is not.
+// In a bubble time.Now is fake, but the kernel's clock is real.
 func TestBubble(t *testing.T) {
 	for name, build := range map[string]func() *clock.Clock{
 		"system":          clock.System,
@@ -173,7 +173,7 @@ func TestNeverSuspendedIsExactInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.New(time.Now, nil)
 		deadline := c.Now().Add(time.Second)
-		for range 1000 { // real time passes, fake time does not
+		for range 1000 { // real time passes, but fake time does not
 			if got, want := c.Now().Until(deadline), time.Second; got != want {
 				t.Fatalf("Until = %v, want %v", got, want)
 			}

@@ -5,7 +5,7 @@ import "time"
 // SinceBoot reads the second clock of the system.
 func SinceBoot() time.Duration { return sinceBoot(new(lead), time.Now()) }
 
-// A Lead is a lead on clocks that a test sets.
+// A Lead is a lead whose clocks a test sets.
 type Lead struct {
 	lead
 	measure func() (before, boot, after time.Duration)
@@ -17,7 +17,7 @@ func NewLead(measure func() (before, boot, after time.Duration)) *Lead {
 
 // Boot reads the second clock.
 func (l *Lead) Boot(mono, wall time.Duration) time.Duration {
-	if ahead, ok := l.known(mono, wall); ok {
+	if ahead, ok := l.cached(mono, wall); ok {
 		return mono + ahead
 	}
 	return l.boot(mono, wall, l.measure)

@@ -1,6 +1,6 @@
-// Package ending makes the error of a call whose context has ended: the context's error and its cause. The
-// cause comes from the context's owner, and is often the error of another call, as with an errgroup. It is
-// for people to read, and must never be taken for what happened to this call.
+// Package ending makes the error of a call whose context has ended: the context's error and its cause. The cause comes
+// from the context's owner. Often it is the error of another call, as with an errgroup. It is only there for people to
+// read: no code may take it for what happened to this call.
 package ending
 
 import (
@@ -15,8 +15,8 @@ type over struct{ err, cause error }
 func (o *over) Error() string   { return o.err.Error() + ": " + o.cause.Error() }
 func (o *over) Unwrap() []error { return []error{o.err, o.cause} }
 
-// Of returns the error of a context that is done: ctx.Err(), with the cause if that says more. It returns nil
-// if ctx is not done.
+// Of returns the error of a context that is done: ctx.Err(), with the cause if that says more. It returns nil if ctx is
+// not done.
 func Of(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || cause == nil || errors.Is(err, cause) {
@@ -28,8 +28,8 @@ func Of(ctx context.Context) error {
 // patience bounds the wait for the Done of a context whose deadline has passed.
 const patience = time.Second
 
-// Passed reports whether a context has ended, or its deadline has passed while its timer is late. In that
-// case it waits until the timer has fired, so that ctx.Err says so too.
+// Passed reports whether a context has ended. If the deadline has passed but the context's timer is late, Passed waits
+// until the timer has fired, so that ctx.Err agrees.
 func Passed(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
@@ -42,7 +42,7 @@ func Passed(ctx context.Context) bool {
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-	case <-late.C: // the context has a deadline and does not obey it
+	case <-late.C: // a foreign context that does not end at its deadline
 	}
 	return ctx.Err() != nil
 }
@@ -53,7 +53,7 @@ func In(err error) bool {
 	return errors.As(err, &o)
 }
 
-// Is is [errors.Is], but ignores the causes of contexts: decisions must rest on what happened to this call.
+// Is is [errors.Is] without the causes of contexts, because decisions must rest on what happened to this call.
 func Is(err, target error) bool {
 	if err == nil || err == target { //nolint:errorlint // this function walks the chain itself
 		return err != nil

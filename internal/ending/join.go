@@ -4,8 +4,8 @@ import "strings"
 
 type joined []error
 
-// Join is errors.Join, but its text is one line, in which no error repeats what another one says: the error of a
-// function that ended with a lost lock is often the loss itself.
+// Join is errors.Join, but its text is one line and leaves out errors whose text is contained in another's. A function
+// that fails because the lock was lost often returns that loss as its own error.
 func Join(errs ...error) error {
 	var all joined
 	for _, err := range errs {

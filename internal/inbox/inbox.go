@@ -1,10 +1,9 @@
-// Package inbox keeps one client subscribed: to one channel for life ([Inbox]),
-// or to sharded channels while each of them is wanted ([Shards]).
+// Package inbox keeps one client subscribed: to one channel for life ([Inbox]), or to sharded channels while each of them
+// is wanted ([Shards]).
 //
-// Pub/sub loses what is published while a link is down, and nobody is told. An
-// Inbox promises the two facts that make up for it: once [Inbox.Ready] has
-// returned nil, every later message is either delivered or followed by a call
-// of Linked, which says that some may have been missed.
+// Pub/sub silently loses messages that are published while a link is down. An Inbox makes up for that: after
+// [Inbox.Ready] has returned nil, every later message is delivered, or Linked is called after it. That call says that
+// messages may have been missed.
 //
 // A link that is silent may be idle or dead, and an Inbox cannot tell which. Its owner can: it publishes to
 // the channel itself, checks that [Inbox.Heard] moves, and calls [Inbox.Suspect] if it does not.
@@ -25,24 +24,23 @@ import (
 // ErrClosed is returned by [Inbox.Ready] after [Inbox.Close].
 var ErrClosed = errors.New("inbox closed")
 
-// Config says what to subscribe to and whom to tell.
+// Config says which channel to subscribe to and which functions to call.
 //
-// Deliver and Linked are called one at a time, in the order of the link, on the
-// goroutine that reads it. They must not block, and must not call Close.
+// Deliver and Linked are called one at a time, in the order of the frames, on the goroutine that reads the link. They
+// must not block, and must not call Close.
 type Config struct {
 	// Subscribe is the method of a redis client.
 	Subscribe func(ctx context.Context, channels ...string) *redis.PubSub
 	Channel   string
 	// Deliver is handed every message.
 	Deliver func(payload string)
-	// Linked is called at every acknowledged subscription, the first one
-	// included, before any message that follows it and before Up and Ready
-	// say so: messages may have been missed until now.
+	// Linked is called at every acknowledged subscription, including the first: messages before it may have been missed.
+	// The call comes before Deliver of any later message, and before Up and Ready report the subscription.
 	Linked func()
-	// Refused reports whether an error of Redis would come again. If Refused is nil, none would.
+	// Refused reports whether an error of Redis lasts. If Refused is nil, no error does.
 	Refused func(err error) bool
-	// Failed, if not nil, is called when an attempt has failed, or a link that was only just made. It is
-	// called for the first failure of an outage, and then in intervals that double up to an hour.
+	// Failed, if not nil, is called when an attempt, or a link that was only just made, has failed. It is called for the
+	// first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
 	// Spread returns a duration from 0 up to the given one. If Spread is nil, it is random.
 	Spread func(time.Duration) time.Duration
@@ -54,17 +52,17 @@ type Inbox struct {
 	open func(ctx context.Context) feed // a new one for each link
 	base time.Time                      // the reference point of heard
 
-	wg    sync.WaitGroup
-	links chan struct{}        // has a token for each link that is not closed yet
-	turn  chan struct{}        // has a token while Deliver, Linked or a change of cur runs
-	cur   atomic.Pointer[link] // the acknowledged link; nil while there is none
-	heard atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
+	wg        sync.WaitGroup
+	links     chan struct{}        // a semaphore: one token for each link that is not closed yet
+	callbacks chan struct{}        // a mutex, held during Deliver and Linked and while cur and link.retired change
+	cur       atomic.Pointer[link] // the acknowledged link; nil while there is none
+	heard     atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
 
-	mu      sync.Mutex         // protects following fields
+	mu      sync.Mutex         // guards the following fields
 	cancel  context.CancelFunc // ends the goroutines; nil until started
 	closed  bool
-	refusal error         // why the last attempt failed, if waiting does not help
-	last    error         // why the last attempt failed
+	refusal error         // the last attempt's error if it lasts; else nil
+	last    error         // the last attempt's error
 	changed chan struct{} // closed and replaced when Ready must look again
 }
 
@@ -74,11 +72,11 @@ func New(cfg Config) *Inbox {
 		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
 	}
 	b := &Inbox{
-		cfg:     cfg,
-		base:    time.Now(),
-		links:   make(chan struct{}, maxLinks),
-		turn:    make(chan struct{}, 1),
-		changed: make(chan struct{}),
+		cfg:       cfg,
+		base:      time.Now(),
+		links:     make(chan struct{}, maxLinks),
+		callbacks: make(chan struct{}, 1),
+		changed:   make(chan struct{}),
 	}
 	b.open = func(ctx context.Context) feed {
 		return cfg.Subscribe(ctx) // without a channel: no I/O yet, and no error swallowed
@@ -86,12 +84,11 @@ func New(cfg Config) *Inbox {
 	return b
 }
 
-// Ready waits until the subscription is acknowledged, and starts it on first
-// use. It returns nil at once while [Inbox.Up]. ctx bounds the wait only.
+// Ready waits until the subscription is acknowledged. The first call starts the subscription. If [Inbox.Up] is true,
+// Ready returns nil at once. ctx bounds the wait, not the subscription.
 //
-// It returns an error without waiting if the last attempt failed for a reason that waiting does not cure: the
-// redis client is closed, or Redis refuses the credentials, the command or the channel. Refusals are tried
-// again every few seconds.
+// Ready returns an error without waiting if the last attempt's error lasts: the redis client is closed, or Redis refuses
+// the credentials, the command or the channel. After a refusal the Inbox tries again every few seconds.
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -100,12 +97,12 @@ func (b *Inbox) Ready(ctx context.Context) error {
 		if b.Up() {
 			return nil
 		}
-		changed, err := b.watch()
+		changed, err := b.startAndWatch()
 		if err != nil {
 			return err
 		}
-		// An acknowledgement stores cur before it closes changed. So one that came before watch is seen here,
-		// and a later one wakes the select.
+		// An acknowledgement stores cur before it closes changed. So this check sees one that came before
+		// startAndWatch, and a later one wakes the select.
 		if b.Up() {
 			return nil
 		}
@@ -127,9 +124,8 @@ func (b *Inbox) gaveUp(err error) error {
 	return fmt.Errorf("waiting for the inbox: %w (last attempt: %v)", err, last)
 }
 
-// watch starts the subscription if nobody has, and returns the channel that is
-// closed when its state changes.
-func (b *Inbox) watch() (<-chan struct{}, error) {
+// startAndWatch starts the subscription on the first call. It returns the channel that is closed when the state changes.
+func (b *Inbox) startAndWatch() (<-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -145,19 +141,18 @@ func (b *Inbox) watch() (<-chan struct{}, error) {
 	return b.changed, nil
 }
 
-// Down returns why the last attempt to subscribe failed. If none has ended, it says that.
+// Down returns why the last attempt to subscribe failed, or errNoAnswer if none has failed yet.
 func (b *Inbox) Down() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.last == nil {
 		return errNoAnswer
 	}
-	// Not wrapped: a dial that timed out must not look like the end of the caller's context.
+	// Not wrapped, because a dial that timed out must not look like the end of the caller's context.
 	return fmt.Errorf("last attempt: %v", b.last)
 }
 
-// Up reports whether the subscription is acknowledged and not known to be
-// broken. It does not wait.
+// Up reports whether the subscription is acknowledged and not known to be broken. It does not wait.
 func (b *Inbox) Up() bool { return b.cur.Load() != nil }
 
 // Heard returns when the last message or acknowledgement came in, with a
@@ -169,10 +164,9 @@ func (b *Inbox) Heard() time.Time {
 	return time.Time{}
 }
 
-// Suspect abandons the current link and makes a new one: the caller has
-// evidence that it is dead. It does not wait. The new link is dialled at once,
-// or after a pause if the old one was only just made. Without a link Suspect
-// does nothing, since one is being made already.
+// Suspect abandons the current link, because the caller has evidence that it is dead, and has a new one made. The new
+// link is dialled at once, or after a pause if the old one was only just made. Without a link Suspect does nothing,
+// because one is being made already. It does not wait.
 func (b *Inbox) Suspect() {
 	if l := b.cur.Load(); l != nil {
 		select {
@@ -182,15 +176,14 @@ func (b *Inbox) Suspect() {
 	}
 }
 
-// Close ends the subscription and returns when all its goroutines have. One
-// that is dialling ends with its attempt, within the timeouts of the redis
-// client.
+// Close ends the subscription and returns when all its goroutines have ended. A dial ends within the timeouts of the
+// redis client.
 func (b *Inbox) Close() {
 	b.mu.Lock()
 	if !b.closed {
 		b.closed = true
 		close(b.changed)
-		b.changed = nil // nothing waits for it: watch returns ErrClosed
+		b.changed = nil // from now on startAndWatch returns ErrClosed
 	}
 	cancel := b.cancel
 	b.mu.Unlock()
@@ -214,7 +207,7 @@ func (b *Inbox) run(ctx context.Context) {
 		if lasted {
 			pause, told = minPause, outage{}
 		}
-		final, refused := errors.Is(err, redis.ErrClosed), b.refuses(err)
+		final, refused := errors.Is(err, redis.ErrClosed), b.isRefusal(err)
 		b.failed(err, final || refused)
 		if !lasted && !final && told.due(time.Now()) && b.cfg.Failed != nil {
 			b.cfg.Failed(err)
@@ -226,7 +219,7 @@ func (b *Inbox) run(ctx context.Context) {
 		case refused:
 			wait = b.jitter(refusePause)
 		case lasted && errors.Is(err, errSuspected):
-			wait = 0 // the caller that suspects it has waited long enough
+			wait = 0 // the caller of Suspect has already waited for an echo
 		default:
 			pause = min(2*pause, maxPause)
 		}
@@ -236,9 +229,9 @@ func (b *Inbox) run(ctx context.Context) {
 	}
 }
 
-// refuses reports whether Redis has answered with an error that it would give again.
-func (b *Inbox) refuses(err error) bool {
-	// go-redis subscribed to several slots in one command after a reconnect of its own
+// isRefusal reports whether err is an error of Redis that lasts.
+func (b *Inbox) isRefusal(err error) bool {
+	// CROSSSLOT does not last: go-redis reconnected by itself and subscribed to several slots in one command.
 	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
 }
 
@@ -274,18 +267,17 @@ func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	}
 }
 
-// retire returns when l makes no more callbacks, so that the callbacks of the next link come after them.
+// retire waits for a running callback of l, and prevents further ones. So all callbacks of the next link come later.
 func (b *Inbox) retire(l *link) {
-	b.turn <- struct{}{}
+	b.callbacks <- struct{}{}
 	l.retired = true
 	b.cur.CompareAndSwap(l, nil)
-	<-b.turn
+	<-b.callbacks
 }
 
-// read subscribes and hands on what comes in until the link breaks.
+// read subscribes, and handles frames until the link breaks.
 //
-// ctx has no deadline: a read that times out inside a frame loses the rest of
-// the stream.
+// ctx has no deadline, because a read that times out inside a frame loses the rest of the stream.
 func (b *Inbox) read(ctx context.Context, l *link) error {
 	err := l.ps.Subscribe(ctx, b.cfg.Channel)
 	close(l.dialled)
@@ -297,18 +289,18 @@ func (b *Inbox) read(ctx context.Context, l *link) error {
 		if err != nil {
 			return err
 		}
-		if err := b.take(l, v); err != nil {
+		if err := b.handle(l, v); err != nil {
 			return err
 		}
 	}
 }
 
-// take acts on one inbound frame of l.
-func (b *Inbox) take(l *link, frame any) error {
-	b.turn <- struct{}{}
-	defer func() { <-b.turn }()
+// handle acts on one inbound frame of l.
+func (b *Inbox) handle(l *link, frame any) error {
+	b.callbacks <- struct{}{}
+	defer func() { <-b.callbacks }()
 	if l.retired {
-		return nil // the next Linked makes up for a message that is dropped here
+		return nil // a message is dropped here, and the next link's Linked says so
 	}
 	b.heard.Store(max(1, int64(time.Since(b.base))))
 	switch v := frame.(type) {
@@ -325,8 +317,8 @@ func (b *Inbox) take(l *link, frame any) error {
 	return nil
 }
 
-// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected by
-// itself. The caller holds the turn.
+// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected by itself. It
+// needs b.callbacks.
 func (b *Inbox) linked(l *link) {
 	b.cfg.Linked()
 	if b.cur.Swap(l) == l {
@@ -339,7 +331,7 @@ func (b *Inbox) linked(l *link) {
 	b.mu.Unlock()
 }
 
-// failed records why an attempt failed. Ready returns it if it was a refusal.
+// failed records the error of an attempt. Ready returns it if it lasts.
 func (b *Inbox) failed(err error, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -350,7 +342,7 @@ func (b *Inbox) failed(err error, refused bool) {
 	}
 }
 
-// wake makes every Ready look again. Caller holds b.mu.
+// wake makes every waiting Ready look again. It needs b.mu.
 func (b *Inbox) wake() {
 	if b.closed {
 		return
@@ -359,9 +351,8 @@ func (b *Inbox) wake() {
 	b.changed = make(chan struct{})
 }
 
-// jitter returns between half of d and d: the clients of a server that comes
-// back do not all come at once.
+// jitter returns a time from half of d to d, so that clients do not all come back to a restarted server at once.
 func (b *Inbox) jitter(d time.Duration) time.Duration { return d/2 + b.cfg.Spread(d/2+1) }
 
-// Start starts the subscription if nobody has. It does not wait.
-func (b *Inbox) Start() { _, _ = b.watch() }
+// Start starts the subscription unless it runs. It does not wait.
+func (b *Inbox) Start() { _, _ = b.startAndWatch() }

@@ -8,10 +8,10 @@ import (
 
 const (
 	minPause    = 20 * time.Millisecond // after the first failure
-	maxPause    = time.Second           // also: a link that lived this long was a good one
+	maxPause    = time.Second           // also the lifetime after which a link counts as a good one
 	refusePause = 5 * time.Second       // after a refusal, which only an operator can end
-	dialTimeout = 10 * time.Second      // from the start of an attempt to its subscription
-	ackTimeout  = 2 * time.Second       // from then to the acknowledgement; waiters stand still that long
+	dialTimeout = 10 * time.Second      // from the start of an attempt until the command is sent
+	ackTimeout  = 2 * time.Second       // from then to the acknowledgement; waiters get no messages during that time
 	// maxLinks includes links that are being closed: a dial without a timeout to a server that hangs keeps its link.
 	maxLinks = 3
 )
@@ -23,29 +23,28 @@ var (
 	errUnsubscribed = errors.New("unsubscribed by the server")
 )
 
-// A feed is what a link reads from: a connection of its own, or a part in one.
+// A feed is where a link reads from: its own connection, or its channel's part of a sharedConn.
 type feed interface {
 	Subscribe(ctx context.Context, channels ...string) error
 	Receive(ctx context.Context) (any, error)
 	Close() error
 }
 
-// link is one connection, from its dial to its end. A link that breaks is never
-// mended: what go-redis reconnects and resubscribes by itself is dropped with
-// the rest, so that no gap goes unseen.
+// A link is one connection, from its dial to its end. A link that breaks is never repaired. If go-redis reconnects it by
+// itself, the link is dropped all the same, so that every gap leads to a call of Linked.
 type link struct {
 	ps      feed
 	dialled chan struct{} // closed by the reader when Subscribe has returned
 	acked   chan struct{} // closed by the reader at the first acknowledgement
-	ended   chan error    // the reader's last word; room for one, so that it never waits
-	suspect chan struct{} // room for one: Suspect never waits
-	retired bool          // no more callbacks; guarded by the inbox's turn
+	ended   chan error    // the reader's final error; capacity one, so that the reader never waits
+	suspect chan struct{} // capacity one, so that Suspect never waits
+	retired bool          // no more callbacks; guarded by Inbox.callbacks
 }
 
 // maxQuiet is the longest time between two reports of the same outage.
 const maxQuiet = time.Hour
 
-// An outage says when the next failure in a row is reported.
+// An outage decides when the next failure in a row is reported.
 type outage struct {
 	next  time.Time
 	quiet time.Duration
@@ -61,9 +60,8 @@ func (o *outage) due(now time.Time) bool {
 	return true
 }
 
-// close ends the reader. It may take as long as the timeouts of the redis client:
-// go-redis holds the mutex that Close waits for while it dials, and shakes hands
-// without looking at a context. The next link does not wait for that.
+// close closes the connection, which ends the reader. It may take as long as the timeouts of the redis client: during a
+// dial go-redis holds the mutex that its Close needs, and its handshake ignores the context. The next link does not wait.
 func (l *link) close() {
 	<-l.dialled
 	_ = l.ps.Close()
@@ -93,7 +91,7 @@ func (l *link) wait(ctx context.Context) error {
 	}
 }
 
-// sleep reports whether d passed before ctx ended.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

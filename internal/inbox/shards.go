@@ -9,29 +9,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ShardsConfig says where sharded channels are served, and whom to tell.
+// ShardsConfig says which servers serve sharded channels, and which functions to call.
 //
-// Deliver and Linked are called one at a time for one channel, and at the same
-// time for several. They must not block, and must not call Close.
+// Deliver and Linked are called one at a time for each channel, but at the same time for different channels. They must
+// not block, and must not call Close.
 type ShardsConfig struct {
-	// Node returns a client of the server that serves the channel, and a name
-	// that tells it from others: "" if there is only one.
+	// Node returns a client of the server that serves the channel, and the server's name: "" if there is only one.
 	Node func(ctx context.Context, channel string) (name string, node Node, err error)
-	// Serves, if it is not nil, is asked after each acknowledgement, and returns an error
-	// if the node does not serve the channel after all. A primary that has just become
-	// a replica takes subscriptions, too, and hears nothing of what its successor
-	// publishes before the two have met.
+	// Serves, if not nil, is called after each acknowledgement. It returns an error if the node does not serve the
+	// channel. A primary that has just become a replica still accepts subscriptions, but receives no messages from the
+	// new primary until it replicates from it.
 	Serves func(ctx context.Context, node Node, channel string) error
-	// Moved is called when a channel may be served by another server than
-	// Node said.
+	// Moved is called when a server other than Node's may serve a channel.
 	Moved func()
 	// Plain: the channels are ordinary ones, for servers without sharded pub/sub.
 	Plain bool
 	// Deliver is handed every message.
 	Deliver func(channel, payload string)
-	// Linked is called at every acknowledged subscription of a channel, before
-	// any message that follows it: messages may have been missed until now.
-	// first says that it has not been subscribed since it was joined.
+	// Linked is called at every acknowledged subscription of a channel, before Deliver of any later message: messages
+	// may have been missed until then. first: it is the first subscription since the channel was joined.
 	Linked func(channel string, first bool)
 	// Refused and Failed are as in [Config]. Failed may be called for several channels at the same time.
 	Refused func(err error) bool
@@ -55,13 +51,13 @@ func Serves(ctx context.Context, node Node, channel string) error {
 	err := node.HDel(ctx, channel, "-").Err()
 	var answer redis.Error
 	if _, moved := redis.IsMovedError(err); !moved && !redis.IsReadOnlyError(err) && errors.As(err, &answer) {
-		return nil // another error is no reason not to listen
+		return nil // other errors of Redis say nothing about who serves the channel
 	}
 	return err
 }
 
-// Shards keeps a client subscribed to each channel while somebody wants it. The channels are sharded ones
-// unless Plain is set. Every channel is an [Inbox]. The channels of one server share a connection.
+// Shards keeps a client subscribed to each channel while it is joined. The channels are sharded ones unless Plain is
+// set. Every channel has an [Inbox]. The channels of one server share a connection.
 //
 // go-redis does not maintain such subscriptions: it does not follow a slot that moves, and it subscribes to
 // channels of several slots in one command, which Redis refuses. So each connection is used until its first
@@ -72,30 +68,30 @@ type Shards struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines except those of the inboxes
 
-	mu     sync.Mutex // protects following fields
-	closed bool
-	boxes  map[string]*box
-	wires  map[string]*wire // by server, for new subscriptions
-	gone   map[string]Node  // by server: its client when that was found closed
+	mu            sync.Mutex // guards the following fields
+	closed        bool
+	boxes         map[string]*box        // by channel
+	conns         map[string]*sharedConn // by server, for new subscriptions
+	closedClients map[string]Node        // by server: a client that was found closed
 }
 
-// box is one channel that is wanted or lingers.
+// A box is the inbox of one channel that is joined, or lingers after that.
 type box struct {
 	*Inbox
-	users  int         // guarded by Shards.mu
-	linger *time.Timer // guarded by Shards.mu; nil while it is wanted
-	linked bool        // has been subscribed; for Linked, one call at a time
-	last   *tap        // guarded by Shards.mu; the latest link that found its server
+	users    int          // guarded by Shards.mu
+	linger   *time.Timer  // guarded by Shards.mu; nil while there are users
+	linked   bool         // the channel has been subscribed; only Linked uses it, one call at a time
+	lastFeed *channelFeed // guarded by Shards.mu; the feed of the latest link that found its server
 }
 
 // NewShards returns a Shards. It starts nothing: the first [Channel.Join] does.
 func NewShards(cfg ShardsConfig) *Shards {
-	s := &Shards{cfg: cfg, boxes: make(map[string]*box), wires: make(map[string]*wire), gone: make(map[string]Node)}
+	s := &Shards{cfg: cfg, boxes: make(map[string]*box), conns: make(map[string]*sharedConn), closedClients: make(map[string]Node)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// A Channel is a handle on one sharded channel. It costs nothing by itself.
+// A Channel is a handle on one sharded channel. It holds no resources.
 type Channel struct {
 	s    *Shards
 	name string
@@ -104,8 +100,7 @@ type Channel struct {
 // Channel returns a handle on the channel of that name.
 func (s *Shards) Channel(name string) *Channel { return &Channel{s, name} }
 
-// Close ends all subscriptions and returns when their goroutines have ended,
-// within the timeouts of the redis client.
+// Close ends all subscriptions and returns when their goroutines have ended, within the timeouts of the redis client.
 func (s *Shards) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -140,7 +135,7 @@ func (s *Shards) newBox(channel string) *box {
 		Spread: s.cfg.Spread,
 	})
 	b.open = func(context.Context) feed {
-		return &tap{s: s, box: b, channel: channel, news: make(chan struct{}, 1)}
+		return &channelFeed{s: s, box: b, channel: channel, wakeup: make(chan struct{}, 1)}
 	}
 	return b
 }
@@ -166,41 +161,41 @@ func (s *Shards) expire(channel string, b *box) {
 	s.mu.Unlock()
 }
 
-// doubted returns the wire of the last link if the inbox gave up that link, because it heard nothing when it
-// should have.
-func (s *Shards) doubted(b *box) *wire {
+// suspectedConn returns the connection of the last link if the inbox gave that link up, because it did not receive an
+// acknowledgement or an echo. The next link must not use that connection.
+func (s *Shards) suspectedConn(b *box) *sharedConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.last == nil {
+	if b.lastFeed == nil {
 		return nil
 	}
-	b.last.mu.Lock()
-	defer b.last.mu.Unlock()
-	if b.last.err != nil {
-		return nil // the wire has ended it: moved, refused or broken
+	b.lastFeed.mu.Lock()
+	defer b.lastFeed.mu.Unlock()
+	if b.lastFeed.err != nil {
+		return nil // the link ended for another reason: its channel moved or was refused, or the connection broke
 	}
-	return b.last.wire
+	return b.lastFeed.conn
 }
 
-// newWire makes a wire to the node. It needs s.mu.
-func (s *Shards) newWire(name string, node Node) *wire {
-	w := &wire{s: s, name: name, node: node, work: make(chan struct{}, 1), taps: make(map[string]*tap)}
-	w.ctx, w.cancel = context.WithCancel(s.ctx)
-	w.ps = node.SSubscribe(w.ctx) // without a channel: no I/O yet
-	s.wg.Go(w.write)
-	return w
+// newConn makes a connection to the node. It needs s.mu.
+func (s *Shards) newConn(name string, node Node) *sharedConn {
+	c := &sharedConn{s: s, name: name, node: node, work: make(chan struct{}, 1), feeds: make(map[string]*channelFeed)}
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
+	c.ps = node.SSubscribe(c.ctx) // without a channel: no I/O yet
+	s.wg.Go(c.write)
+	return c
 }
 
-// retire makes sure that no new tap uses w.
-func (s *Shards) retire(w *wire) {
+// retire makes sure that no new feed uses c.
+func (s *Shards) retire(c *sharedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wires[w.name] == w {
-		delete(s.wires, w.name)
+	if s.conns[c.name] == c {
+		delete(s.conns, c.name)
 	}
 }
 
-// Join keeps the channel subscribed until leave is called, plus the time it lingers. It does not wait.
+// Join keeps the channel subscribed until leave is called, and for the Linger time after that. It does not wait.
 func (c *Channel) Join() (leave func()) {
 	s := c.s
 	s.mu.Lock()

@@ -1,6 +1,6 @@
-// Package leaving makes a client's attempts wait for what its earlier calls leave behind. A call that ends without
-// the lock does not wait until Redis has removed its queue entry or its grant. A later attempt of the same client
-// does wait. Otherwise it would meet the remains of its own client and report a free lock as taken.
+// Package leaving makes a client's attempts wait until Redis has removed what the client's earlier calls left there. A
+// call that ends without the lock does not wait until its queue entry or its grant is removed. A later attempt of the
+// same client does. Otherwise it would find that entry or grant and report a free lock as taken.
 package leaving
 
 import (
@@ -12,12 +12,13 @@ import (
 
 // A Book lists the removals in progress, by the lock's key. Its zero value is empty.
 type Book struct {
-	n    atomic.Int32 // removals in progress
-	mu   sync.Mutex
+	n    atomic.Int32 // removals in progress, read without mu
+	mu   sync.Mutex   // guards keys
 	keys map[string]map[chan struct{}]struct{}
 }
 
-// Begin records that a removal has begun. The caller must call end when the removal has ended; more calls do nothing.
+// Begin records that a removal has begun. The caller must call end when the removal has ended. Further calls of end do
+// nothing.
 func (b *Book) Begin(key string) (end func()) {
 	done := make(chan struct{})
 	b.n.Add(1)
@@ -41,7 +42,7 @@ func (b *Book) Begin(key string) (end func()) {
 	})
 }
 
-// Await waits for the removals that began before it, until ctx ends or limit has passed.
+// Await waits for the removals in progress, until ctx ends or limit has passed. It does not wait for later ones.
 func (b *Book) Await(ctx context.Context, key string, limit time.Duration) {
 	if b.n.Load() == 0 {
 		return

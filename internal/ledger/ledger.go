@@ -1,9 +1,8 @@
-// Package ledger decides what to tell Redis about the holds that share one grant. It makes what Redis knows
-// equal to what the holds need, one statement at a time. Each statement covers all of them, so a lost, late
-// or repeated statement needs no special case.
+// Package ledger decides which statements Redis gets about the holds that share one grant. Each statement says
+// everything about all of them, so a lost, late or repeated statement needs no special case.
 //
-// The package has no clock, context, goroutine or mutex: its caller acts and reports the results. A Ledger is
-// not safe for concurrent use.
+// The package has no clock, context, goroutine or mutex. Its caller sends the statements and reports the answers. A
+// Ledger is not safe for concurrent use.
 package ledger
 
 import (
@@ -28,30 +27,30 @@ func (n Counts) Total() int { return int(n.Writes) + int(n.Reads) }
 // And returns the sum of n and m.
 func (n Counts) And(m Counts) Counts { return Counts{n.Writes + m.Writes, n.Reads + m.Reads} }
 
-// Less returns n without m, which must be part of n.
+// Less returns n minus m. No count of m may be larger than that of n.
 func (n Counts) Less(m Counts) Counts { return Counts{n.Writes - m.Writes, n.Reads - m.Reads} }
 
-// A Wish is what one call wants Redis to know.
+// A Wish is what one call wants the next statement to say.
 type Wish struct {
-	More Counts // the holds that the call adds to those of the others
+	More Counts // the holds that the call adds
 
-	// What a statement with this wish asks for. Without a lease, the call gives up holds, or only waits until
-	// others are given up. That needs no acknowledgement by replicas.
+	// The terms that the call needs. A wish without a lease gives up holds, or waits until others have done so. That
+	// needs no acknowledgement by replicas.
 	Lease    time.Duration
 	Replicas int
 	Timeout  time.Duration
-	// Kept: the lease may stay as it is if it is renewed in time anyway.
+	// Kept: the lease may stay as it is, because it is renewed in time anyway.
 	Kept bool
 
-	op int64 // of the first statement that includes it; 0: none
+	op int64 // of the first statement that includes the wish; 0: none
 }
 
-// A Ledger is what Redis must know and what it does know. Its zero value has no holds.
+// A Ledger compares what Redis must know with what Redis knows. Its zero value has no holds.
 type Ledger struct {
-	// Reserved are holds that were granted, and that their calls have not made yet.
+	// Reserved are holds that Redis has granted, but whose calls have not made them yet.
 	Reserved Counts
 
-	outer, local Counts // holds that Redis must know of, and the others
+	outer, local Counts // the holds that Redis must know of, and the others
 	wishes       []*Wish
 	coming       Counts // the holds that the wishes add
 	meant        Counts // the counts of the newest statement
@@ -64,8 +63,8 @@ type Ledger struct {
 // Granted records that Redis has granted the reserved holds.
 func (l *Ledger) Granted() { l.meant, l.told = l.Reserved, l.Reserved }
 
-// Add records holds that were made. A local hold stands behind an outer one of the same mode. Redis is not
-// told of it while the outer one lasts.
+// Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it
+// while the outer one lasts.
 func (l *Ledger) Add(n Counts, local bool) {
 	if local {
 		l.local = l.local.And(n)
@@ -83,13 +82,13 @@ func (l *Ledger) Drop(n Counts, local bool) {
 	}
 }
 
-// Wish adds a call that needs Redis to know something, until Withdraw.
+// Wish adds w to the following statements, until Withdraw.
 func (l *Ledger) Wish(w *Wish) {
 	l.wishes = append(l.wishes, w)
 	l.coming = l.coming.And(w.More)
 }
 
-// Withdraw removes a wish that was fulfilled or has failed.
+// Withdraw removes a wish that was fulfilled or that failed.
 func (l *Ledger) Withdraw(w *Wish) {
 	l.wishes = slices.DeleteFunc(l.wishes, func(other *Wish) bool { return other == w })
 	l.coming = l.coming.Less(w.More)
@@ -103,8 +102,8 @@ func (l *Ledger) Strictest() (replicas int, timeout time.Duration) {
 	return replicas, timeout
 }
 
-// Needs returns the counts that Redis must know: the holds that exist and those about to be made. Local holds
-// count as one if the hold that they stood behind has ended.
+// Needs returns the counts that Redis must know: the holds that exist and those about to be made. If the outer hold has
+// ended, all local holds together count as one.
 func (l *Ledger) Needs() Counts {
 	n := l.Reserved.And(l.outer).And(l.coming)
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
@@ -112,7 +111,7 @@ func (l *Ledger) Needs() Counts {
 	return n
 }
 
-// Expects reports whether a call is about to make a hold.
+// Expects reports whether any call is about to make a hold.
 func (l *Ledger) Expects() bool { return l.Reserved.And(l.coming) != Counts{} }
 
 // Kept returns the counts of the existing holds that Redis must know.
@@ -135,9 +134,8 @@ func (l *Ledger) Meant() Counts { return l.meant }
 // Told returns the counts of the newest answered statement.
 func (l *Ledger) Told() Counts { return l.told }
 
-// Settled reports whether Redis has answered the newest statement, so that no other one can take effect. It
-// is not enough that an older answered one has the same counts: a statement between the two may still be on
-// its way.
+// Settled reports whether Redis has answered the newest statement, so that no earlier one can still take effect. An
+// answered older statement with the same counts is not enough: a statement between the two may still be on its way.
 func (l *Ledger) Settled() bool { return l.answered == l.stated }
 
 // Knows reports whether Redis knows exactly what it must know.
@@ -148,17 +146,17 @@ type Step int
 
 // The steps.
 const (
-	Nothing Step = iota // Redis knows it already
+	Nothing Step = iota // Redis already knows what it must know
 	Say                 // send a statement
 	End                 // nothing is needed any more: release the grant
 )
 
-// Next returns what to do so that Redis knows w, or everything if w is nil. A call with a wish never ends the
-// grant: the call that ended the last hold does.
+// Next returns what to do so that w is fulfilled, or, if w is nil, so that Redis knows everything. A call with a wish
+// never ends the grant, because the call that ended the last hold does.
 func (l *Ledger) Next(w *Wish) Step {
 	switch {
 	case w != nil && w.op != 0 && w.op <= l.proven:
-		return Nothing // another call's statement included it
+		return Nothing // another call's statement included w
 	case (w == nil || w.Lease == 0) && l.Knows():
 		return Nothing
 	case l.Needs() != Counts{}:
@@ -169,14 +167,14 @@ func (l *Ledger) Next(w *Wish) Step {
 	return Nothing
 }
 
-// A Statement is what Redis is told.
+// A Statement tells Redis what a session holds from now on.
 type Statement struct {
 	Op int64 // Redis ignores a statement whose op is not larger than the last one it has seen
 	Counts
-	Lease time.Duration // the least lease; 0: the lease does not change
-	Least time.Duration // the shortest lease that a wish in it asks for; 0: none does
-	Kept  bool          // the lease may stay as it is if it is renewed in time anyway
-	// Opens: the last write hold has ended and read holds go on, so that others may read too.
+	Lease time.Duration // the longest lease that a wish asks for; 0: the lease does not change
+	Least time.Duration // the shortest lease that a wish asks for; 0: none asks for one
+	Kept  bool          // the lease may stay as it is, because it is renewed in time anyway
+	// Opens: the last write hold has ended and read holds go on, so other readers may now hold too.
 	Opens bool
 }
 
@@ -199,10 +197,10 @@ func (l *Ledger) State(op int64) Statement {
 	return st
 }
 
-// Answered records that Redis has a statement. proven: as many replicas have it as any wish asks for.
+// Answered records that Redis has answered a statement. proven: as many replicas as any wish asks for have it.
 func (l *Ledger) Answered(st Statement, proven bool) {
 	if st.Op < l.answered {
-		return // an older answer says nothing new
+		return // a newer statement has been answered already
 	}
 	l.answered, l.told = st.Op, st.Counts
 	if proven {

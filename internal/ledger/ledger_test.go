@@ -13,7 +13,7 @@ var one = ledger.One(false)
 
 func wish() *ledger.Wish { return &ledger.Wish{More: one, Lease: time.Second} }
 
-// holding returns a ledger of one write hold, of which Redis knows.
+// holding returns a ledger with one write hold that Redis knows.
 func holding() *ledger.Ledger {
 	l := &ledger.Ledger{Reserved: one}
 	l.Granted()
@@ -110,14 +110,14 @@ func TestOthersAreLetInWhenTheLastWriteEnds(t *testing.T) {
 	want(t, "again, unanswered", l.State(3).Opens, true)
 }
 
-// A world is a ledger, a Redis that ignores what is old, and a net between them that
-// loses, doubles and delays.
+// A world is a ledger, a Redis that ignores old statements, and a network between them that loses, duplicates and delays
+// statements.
 type world struct {
 	ledger  *ledger.Ledger
 	rand    *rand.Rand
 	op      int64
 	redis   ledger.Statement
-	ways    []ledger.Statement // copies on their way
+	ways    []ledger.Statement // copies in the network
 	answers []ledger.Statement
 	calls   []*ledger.Wish
 	holds   uint32
@@ -130,7 +130,7 @@ func (w *world) step() {
 		w.ledger.Wish(call)
 		w.calls = append(w.calls, call)
 	case 1:
-		if call, ok := take(w, &w.calls); ok { // its context ends
+		if call, ok := take(w, &w.calls); ok { // the call's context ends
 			w.ledger.Withdraw(call)
 		}
 	case 2:
@@ -154,7 +154,7 @@ func (w *world) step() {
 	w.admit()
 }
 
-// tell makes the statement that one of those who wait for one would make.
+// tell makes the statement that one of the waiting calls would make.
 func (w *world) tell() {
 	var call *ledger.Wish
 	if n := len(w.calls); n > 0 && w.rand.IntN(2) == 0 {
@@ -174,7 +174,7 @@ func (w *world) arrive(st ledger.Statement) {
 	w.answers = append(w.answers, st)
 }
 
-// admit lets those hold of whom Redis is said to know.
+// admit turns calls into holds if the ledger says that Redis knows of them.
 func (w *world) admit() {
 	for i := 0; i < len(w.calls); i++ {
 		if w.ledger.Next(w.calls[i]) != ledger.Nothing {
@@ -198,10 +198,9 @@ func take[E any](w *world, list *[]E) (e E, ok bool) {
 	return e, true
 }
 
-// Whatever is lost, doubled or late: nobody holds of whom Redis does not know, and in
-// the end it knows exactly what it is to know.
-// Fails when a wish is true before its statement has arrived, when an older answer
-// overrules a newer one, and when what nobody has answered is not stated again.
+// No matter which statements are lost, duplicated or late: Redis knows every hold, and in the end it knows exactly what
+// it must know. Fails when a wish is fulfilled before its statement has arrived, when an older answer overrules a newer
+// one, or when a statement without an answer is not repeated.
 func TestRedisKnowsWhatIsHeld(t *testing.T) {
 	for seed := range uint64(20_000) {
 		w := &world{ledger: holding(), rand: rand.New(rand.NewPCG(seed, 0)), holds: 1, redis: ledger.Statement{Counts: one}}
@@ -216,7 +215,8 @@ func TestRedisKnowsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// finish lets everything arrive, has no answer to that, and tells what is left.
+// finish delivers every statement but loses the answers. Then it makes the missing statements, and returns an error if
+// Redis does not know the holds after that.
 func (w *world) finish() error {
 	for _, st := range w.ways {
 		w.arrive(st)

@@ -18,10 +18,10 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// system is one clock for all readings of a test: what a clock has measured is its own.
+// system is the one clock for all readings of a test, because each clock has measurements of its own.
 var system = clock.System()
 
-// A link is a subscription that hears what a test says.
+// A link is a subscription whose state a test sets.
 type link struct {
 	up, deaf bool
 	suspects int
@@ -46,8 +46,8 @@ func (k *link) Heard() time.Time {
 }
 func (k *link) Suspect() { k.suspects++ }
 
-// newTestListeners returns the listeners of a client that connects to nothing: no test asks one
-// to hear. checks are the instants at which an echo is to be looked for.
+// newTestListeners returns the listeners of a client that never connects. checks receives the instants for which checks
+// of an echo are scheduled.
 func newTestListeners(t *testing.T, sharded bool) (ls *Listeners, checks *[]time.Duration, log *bytes.Buffer) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -103,9 +103,9 @@ func TestEchoesAreAskedForUntilTheClientIsSeenAndWhereItIsSilent(t *testing.T) {
 	want(true, wire.Prove)
 	ls.Echoed(wire.Unseen)
 	want(false, wire.Vouch)
-	k.up = false // it would vouch for what is not there
+	k.up = false // without a subscription there is nothing to vouch for
 	want(false, wire.Prove)
-	ls.linkedAs("c", false)
+	ls.relinked("c", false)
 	k.up = true
 	want(false, wire.Prove)
 }
@@ -130,7 +130,7 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 		time.Sleep(time.Minute)
 		ls.Expect(l, system.Now())
 		time.Sleep(time.Second / 2)
-		ls.Expect(l, system.Now()) // does not put the verdict off
+		ls.Expect(l, system.Now()) // must not postpone the check
 		if len(*checks) != 1 || (*checks)[0] != time.Second {
 			t.Errorf("looks after %v, want once, a second after the first", *checks)
 		}
@@ -152,7 +152,7 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 	})
 }
 
-// An echo on another channel, or of an earlier request, is no proof.
+// An echo on another channel, or of an earlier request, does not count.
 func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls, _, _ := newTestListeners(t, false)
@@ -164,7 +164,7 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 			err = ls.HearEcho(ctx, l, func() error {
 				published++
 				go func() {
-					ls.Echoed(wire.Unknown) // another channel's
+					ls.Echoed(wire.Unknown) // an echo on another channel
 					time.Sleep(time.Second / 2)
 					if !k.deaf {
 						k.hears()

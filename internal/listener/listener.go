@@ -13,7 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// A Subscription is a connection to a channel that may be up or still coming up.
+// A Subscription is the part of [inbox.Inbox] and [inbox.Channel] that a listener uses.
 type Subscription interface {
 	Ready(ctx context.Context) error
 	Up() bool
@@ -30,7 +30,7 @@ type Listener struct {
 
 	shard *inbox.Channel
 	echo  renewal.Task  // checks whether an echo has come
-	since clock.Instant // guarded by Listeners.mu: when the oldest awaited echo was asked for
+	since clock.Instant // guarded by Listeners.mu; when the oldest missing echo was requested; zero: none is missing
 }
 
 func newListener(channel string, s Subscription) *Listener {
@@ -39,8 +39,8 @@ func newListener(channel string, s Subscription) *Listener {
 	return l
 }
 
-// Join keeps the listener's channel subscribed until leave is called. A sharded channel is only subscribed
-// while calls wait or holds listen for those who do. The inbox is always subscribed.
+// Join keeps the listener's channel subscribed until leave is called. A sharded channel is only subscribed while calls
+// wait for the lock or holds listen for waiters. The inbox is always subscribed.
 func (l *Listener) Join() (leave func()) {
 	if l.shard == nil {
 		return func() {}
@@ -59,7 +59,7 @@ func (l *Listener) Needs() string {
 	return "ssubscribe, sunsubscribe"
 }
 
-// Subscribing adds to err, the end of a wait for the subscription, which channel was waited for.
+// Subscribing adds the channel to err, the error of a wait for the subscription.
 func (l *Listener) Subscribing(err error) error {
 	return fmt.Errorf("subscribing to the inbox %s: %w", l.Channel, err)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Config says whose listeners they are, and which functions they call.
+// Config says which client the listeners belong to, and which functions they call.
 type Config struct {
 	Prefix  string // of the keys
 	Client  string
@@ -26,11 +26,10 @@ type Config struct {
 
 	// Deliver and Linked run on goroutines of a link, and must not block.
 	Deliver func(payload string)
-	// Linked says that messages of a channel may have been missed. first: the channel is subscribed for the
-	// first time.
+	// Linked is called when messages of a channel may have been missed. first: it is the channel's first subscription.
 	Linked  func(channel string, first bool)
 	Refused func(err error) bool
-	// Reload has the redis client read its layout again: a link may have broken because its server is gone.
+	// Reload makes the redis client load the Cluster's layout again: a link may have broken because its server is gone.
 	Reload func()
 	Spread func(time.Duration) time.Duration
 
@@ -48,7 +47,7 @@ type Listeners struct {
 	sight  atomic.Int32  // a wire.Sight: whether scripts see the client's subscription
 
 	mu     sync.Mutex    // guards since of each listener, and echoes
-	echoes chan struct{} // closed by the next echo; nil: nobody waits for one
+	echoes chan struct{} // closed by the next echo; nil: no HearEcho waits for one
 }
 
 // New returns the listeners of a client. It does no I/O.
@@ -62,7 +61,7 @@ func New(cfg Config) *Listeners {
 		},
 		Channel: channel,
 		Deliver: cfg.Deliver,
-		Linked:  func() { ls.linkedAs(channel, !ls.linked.Swap(true)) },
+		Linked:  func() { ls.relinked(channel, !ls.linked.Swap(true)) },
 		Refused: cfg.Refused,
 		Failed:  func(err error) { ls.failed(channel, err) },
 		Spread:  cfg.Spread,
@@ -75,8 +74,8 @@ func New(cfg Config) *Listeners {
 	return ls
 }
 
-// Echo returns what echo a request should ask for. silent says that the listener has been silent for long. A
-// client that scripts do not see vouches with each request, because what the scripts note of it expires.
+// Echo returns which echo a request must ask for. silent: the listener has been silent for long. If scripts do not see
+// the client's subscription, each request vouches for it, because the scripts' note of that expires.
 func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 	switch sight := wire.Sight(ls.sight.Load()); {
 	case sight == wire.Unseen && l.Up():
@@ -87,8 +86,8 @@ func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 	return wire.Quiet
 }
 
-// Echoed records an echo. It returns true for the first echo that says that scripts do not see the client.
-// Then all waiters must ask again: their next requests vouch for the client.
+// Echoed records an echo. It returns true for the first echo that says that scripts do not see the client's
+// subscription. Then all waiters must ask again, because their next requests vouch for it.
 func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 	ls.mu.Lock()
 	if ls.echoes != nil {
@@ -96,16 +95,15 @@ func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 		ls.echoes = nil
 	}
 	ls.mu.Unlock()
-	if sight == wire.Unknown { // an echo of the permission check
+	if sight == wire.Unknown { // the echo of a permission check
 		return false
 	}
 	before := ls.sight.Swap(int32(sight))
 	return sight == wire.Unseen && before != int32(sight)
 }
 
-// linkedAs is called when a channel has a new connection. Its server may be another one, so the sight is
-// unknown again.
-func (ls *Listeners) linkedAs(channel string, first bool) {
+// relinked is called when a channel has a new connection. That may lead to another server, so the sight is unknown again.
+func (ls *Listeners) relinked(channel string, first bool) {
 	ls.sight.Store(int32(wire.Unknown))
 	ls.cfg.Linked(channel, first)
 }
@@ -128,14 +126,14 @@ func (ls *Listeners) HearEcho(ctx context.Context, l *Listener, publish func() e
 		case <-ctx.Done():
 			return l.Subscribing(errDeaf)
 		}
-		next = ls.nextEcho()                // before the look, so that no echo falls between
-		if !l.Heard().Before(sent.Time()) { // else the echo was heard on another channel
+		next = ls.nextEcho()                // before the check, so that no echo is missed in between
+		if !l.Heard().Before(sent.Time()) { // otherwise the echo came on another channel
 			return nil
 		}
 	}
 }
 
-// nextEcho returns what the next echo closes, on whichever channel.
+// nextEcho returns a channel that the next echo closes, no matter which listener hears it.
 func (ls *Listeners) nextEcho() <-chan struct{} {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -150,8 +148,7 @@ func (ls *Listeners) Expect(l *Listener, sent clock.Instant) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if l.since.IsZero() {
-		// Only the oldest request counts. Otherwise heartbeats in close succession would put the check off
-		// for ever.
+		// Only the oldest request counts. Otherwise frequent heartbeats would postpone the check for ever.
 		l.since = sent
 		ls.cfg.Set(&l.echo, ls.cfg.Now().Add(echoGrace))
 	}
@@ -176,7 +173,7 @@ func (ls *Listeners) newShards() *inbox.Shards {
 		Serves:  inbox.Serves,
 		Moved:   ls.cfg.Reload,
 		Deliver: func(_, payload string) { ls.cfg.Deliver(payload) },
-		Linked:  ls.linkedAs,
+		Linked:  ls.relinked,
 		Refused: ls.cfg.Refused,
 		Failed:  ls.failed,
 		Linger:  shardLinger,
@@ -200,8 +197,7 @@ func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.No
 	return node.Options().Addr, node, nil
 }
 
-// Inbox returns the inbox for all locks. It starts with the first lock, unless the locks have sharded
-// channels.
+// Inbox returns the inbox for all locks. The first lock starts it, unless the locks have sharded channels.
 func (ls *Listeners) Inbox() *inbox.Inbox { return ls.all.Inbox }
 
 // Of returns the listener for the lock with this hash.
@@ -216,7 +212,7 @@ func (ls *Listeners) Of(hash string) *Listener {
 	return l
 }
 
-// failed is called when a channel cannot be subscribed: the first time at once, then in growing intervals.
+// failed logs that a channel cannot be subscribed. It is called for the first failure and then in growing intervals.
 func (ls *Listeners) failed(channel string, err error) {
 	ls.cfg.Log.Warn("inbox cannot be subscribed, trying again", slog.String("channel", channel), slog.Any("err", err))
 }
@@ -235,6 +231,6 @@ const echoGrace = time.Second
 // errDeaf is the error of a link that did not hear an echo in time.
 var errDeaf = errors.New("a message that this client published to itself was not heard")
 
-// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than
-// an echo takes, and than a hand-over within the process.
+// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than an echo or
+// a hand-over within the process takes.
 const shardLinger = 5 * time.Second

@@ -9,11 +9,9 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// A suspension parts the two clocks of an instant, and instants from before and
-// after it have no order of their own: "early" is earlier than "later" on one
-// clock and after it on the other. In a heap of such instants "early" stood
-// behind "later", and ran ten minutes late.
-// Fails without the fix: the schedule orders its tasks on one clock of its own.
+// A suspension moves the two clocks of an instant apart, so instants from before and after it have no common order:
+// "early" is before "later" on one clock and after it on the other. In a heap of such instants "early" stood behind
+// "later", and ran ten minutes late. Fails unless the schedule orders its tasks on one clock of its own.
 func TestTasksFromBeforeAndAfterASuspensionRunInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asleep := make(chan time.Duration, 1)
@@ -42,7 +40,7 @@ func TestTasksFromBeforeAndAfterASuspensionRunInTheirOrder(t *testing.T) {
 			until time.Duration
 		}{
 			{"first", 2 * time.Second},
-			{"early", 4401 * time.Second}, // 8000 s less the hour
+			{"early", 4401 * time.Second}, // 8000 s minus the hour
 			{"later", 5002 * time.Second},
 		} {
 			if task, when := <-ran, <-at; task != want.task || when > want.until {

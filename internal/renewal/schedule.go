@@ -10,8 +10,8 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// tick bounds how long the schedule sleeps. Go's timers stand still while the
-// machine is suspended; the tick is how soon after that a deadline is noticed.
+// tick bounds how long the schedule sleeps. Go's timers stop while the machine is suspended. So a deadline that passed
+// meanwhile is noticed at the latest one tick after the machine resumes.
 const tick = 50 * time.Millisecond
 
 // A Task is due at one instant or is idle. Its zero value, with Of set, is idle.
@@ -20,20 +20,20 @@ type Task struct {
 
 	// Guarded by the schedule's mu:
 
-	at  *moment // when it is due; nil: idle
+	at  *moment // when the task is due; nil: idle
 	pos int     // index in the moment's tasks
 }
 
-// A moment is everything that is due at one time. Often that is many renewals, which then share one place in
-// the heap.
+// A moment is all tasks that are due at one time. They share one entry in the heap, because many renewals often fall
+// together.
 type moment struct {
 	due   time.Duration // on the schedule's own clock
 	tasks []*Task
 	pos   int // index in the heap
 }
 
-// A Schedule hands tasks that are due to its run function, each once for each
-// Set. Its goroutine starts with the first task, and ends a tick after none is left.
+// A Schedule passes tasks that are due to its run function, once for each Set. Its goroutine starts with the first task,
+// and ends one tick after the last.
 type Schedule struct {
 	clock *clock.Clock
 	run   func(due []*Task)
@@ -42,36 +42,36 @@ type Schedule struct {
 	mu      sync.Mutex // guards the following fields and every task's at and pos
 	moments moments
 	byDue   map[time.Duration]*moment
-	spare   []*moment
-	waiting int           // tasks
-	base    clock.Instant // the clock at the first look
-	slept   time.Duration // sum of the suspensions since then
-	elapsed time.Duration // the schedule's own clock at the last look
-	wakeAt  time.Duration // on that clock: a task that is due later need not wake the goroutine
-	running bool
-	idle    bool // the goroutine has found nothing to wait for once
+	spare   []*moment     // for reuse
+	waiting int           // number of tasks
+	base    clock.Instant // when advance was first called
+	slept   time.Duration // sum of the suspensions since base
+	elapsed time.Duration // the schedule's own clock, set by advance
+	wakeAt  time.Duration // when the goroutine wakes up, on that clock; a task due later need not wake it
+	running bool          // the goroutine runs
+	idle    bool          // there was no task when the goroutine last looked: it ends at the next look
 	closed  bool
-	kick    chan struct{} // capacity one: an earlier task has come, or the schedule closes
+	wakeup  chan struct{} // capacity one: a task is due before wakeAt, or the schedule closes
 }
 
 // New returns a schedule without tasks. run is called on the schedule's goroutine, one call at a time. It
 // must not block, because tasks that become due in the meantime wait for it.
 func New(c *clock.Clock, run func(due []*Task)) *Schedule {
-	return &Schedule{clock: c, run: run, byDue: make(map[time.Duration]*moment), kick: make(chan struct{}, 1)}
+	return &Schedule{clock: c, run: run, byDue: make(map[time.Duration]*moment), wakeup: make(chan struct{}, 1)}
 }
 
 // Set makes t due at the given instant and at no other.
 func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
 
-// SetAbout is Set for a task that may run earlier, by less than grain. Tasks that are due at about the same
-// time then run together, at little more than the cost of one.
+// SetAbout is Set for a task that may run earlier, by less than grain. Then tasks that are due at about the same time run
+// together, at little more than the cost of one.
 func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	now := s.look()
+	now := s.advance()
 	left := due.Awake(now)
 	if less := now.Until(due); left-less > tick {
 		left = less // the machine was suspended after due was made
@@ -94,7 +94,7 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	}
 }
 
-// insert adds t to the moment of that time. It needs s.mu.
+// insert makes t due at that time. It needs s.mu.
 func (s *Schedule) insert(t *Task, due time.Duration) {
 	m := s.byDue[due]
 	if m == nil {
@@ -126,22 +126,22 @@ func (s *Schedule) remove(t *Task) {
 	s.waiting--
 	if len(m.tasks) == 0 {
 		heap.Remove(&s.moments, m.pos)
-		s.drop(m)
+		s.recycle(m)
 	}
 }
 
-// drop keeps a small moment that has left the heap, so that it can be used again. It needs s.mu.
-func (s *Schedule) drop(m *moment) {
+// recycle takes in a moment that has left the heap. It keeps a few small ones for reuse. It needs s.mu.
+func (s *Schedule) recycle(m *moment) {
 	delete(s.byDue, m.due)
 	if len(s.spare) < 16 && cap(m.tasks) <= 64 {
 		s.spare = append(s.spare, m)
 	}
 }
 
-// look advances the schedule's own clock: the monotonic clock plus all suspensions of more than a tick. A
-// suspension moves the two clocks of an instant apart, so instants from before and after it have no common
-// order. This single number orders them. look needs s.mu.
-func (s *Schedule) look() clock.Instant {
+// advance advances the schedule's own clock: the monotonic clock plus all suspensions of more than a tick. A suspension
+// moves the two clocks of an instant apart, so instants from before and after it have no common order. This single number
+// orders them. advance needs s.mu.
+func (s *Schedule) advance() clock.Instant {
 	now := s.clock.Now()
 	if s.base.IsZero() {
 		s.base = now
@@ -186,8 +186,8 @@ func (s *Schedule) Close() {
 // wake wakes the goroutine. It needs s.mu.
 func (s *Schedule) wake() {
 	select {
-	case s.kick <- struct{}{}:
-	default: // a wake-up is already pending and will see this change too
+	case s.wakeup <- struct{}{}:
+	default: // a wake-up is pending, and the goroutine will see this change too
 	}
 }
 
@@ -195,7 +195,7 @@ func (s *Schedule) loop() {
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for {
-		due, sleep, ok := s.take()
+		due, sleep, ok := s.nextDue()
 		if !ok {
 			return
 		}
@@ -206,16 +206,16 @@ func (s *Schedule) loop() {
 		timer.Reset(sleep)
 		select {
 		case <-timer.C:
-		case <-s.kick:
+		case <-s.wakeup:
 		}
 	}
 }
 
-// take returns the tasks that are due, or how long to sleep. ok is false if the goroutine must end.
-func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
+// nextDue returns the tasks that are due, or how long to sleep. ok is false if the goroutine must end.
+func (s *Schedule) nextDue() (due []*Task, sleep time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look()
+	s.advance()
 	for len(s.moments) > 0 && s.moments[0].due <= s.elapsed {
 		m := heap.Pop(&s.moments).(*moment)
 		for i, t := range m.tasks {
@@ -225,18 +225,18 @@ func (s *Schedule) take() (due []*Task, sleep time.Duration, ok bool) {
 		}
 		s.waiting -= len(m.tasks)
 		m.tasks = m.tasks[:0]
-		s.drop(m)
+		s.recycle(m)
 	}
 	if len(due) > 0 {
 		return due, 0, true
 	}
 	if len(s.moments) == 0 {
 		if s.idle || s.closed {
-			// Set starts a new goroutine. It holds s.mu too, so no task is missed.
+			// A later Set starts a new goroutine. It also holds s.mu, so no task is missed.
 			s.running = false
 			return nil, 0, false
 		}
-		// Stay for one more tick: a lock that is taken again and again would start a goroutine each time.
+		// Stay for one more tick. Otherwise a lock that is taken again and again would start a goroutine each time.
 		s.idle = true
 		s.wakeAt = s.elapsed + tick
 		return nil, tick, true

@@ -10,7 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/renewal"
 )
 
-// record returns a schedule that notes what it runs, and when.
+// record returns a schedule that records which tasks it runs, and when.
 func record() (s *renewal.Schedule, ran func() []string) {
 	start := time.Now()
 	got := make(chan string, 100)
@@ -73,7 +73,7 @@ func TestADroppedTaskDoesNotRun(t *testing.T) {
 		s.Set(gone, in(time.Second))
 		s.Set(stays, in(2*time.Second))
 		s.Drop(gone)
-		s.Drop(gone) // idle already
+		s.Drop(gone) // already idle
 		time.Sleep(time.Minute)
 		if got, want := ran(), []string{"stays 2s"}; !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
@@ -81,7 +81,7 @@ func TestADroppedTaskDoesNotRun(t *testing.T) {
 	})
 }
 
-// The bubble's deadlock detection fails the test if the goroutine stays.
+// The deadlock detection of the bubble fails the test if the goroutine does not end.
 func TestTheGoroutineEndsWithTheLastTaskAndStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ran := record()
@@ -126,7 +126,7 @@ func TestRunMaySetTheTaskItWasHanded(t *testing.T) {
 	})
 }
 
-// A suspended machine's timers stand still while its boot clock goes on.
+// While a machine is suspended, its timers stand still and its boot clock goes on.
 func TestATaskThatBecameDueInASuspensionRunsWithinATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asleep := make(chan time.Duration, 1)

@@ -6,11 +6,10 @@ import (
 	"runtime"
 )
 
-// Start starts cmd so that the kernel kills it when this program ends, however it
-// does, where the kernel can; exited is closed when it is gone and has been waited for.
+// Start starts cmd. On Linux the kernel kills the child when this program ends, for whatever reason. exited is closed
+// when the child has ended and has been waited for.
 //
-// The kernel kills a child when the thread that forked it ends: so that thread is
-// kept for as long as the child lives.
+// The kernel kills a child when the thread that forked it ends. So Start keeps that thread while the child lives.
 func Start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 	dieWithParent(cmd)
 	started, gone := make(chan error, 1), make(chan struct{})

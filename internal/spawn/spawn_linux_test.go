@@ -12,7 +12,7 @@ import (
 
 const parentEnv = "RELOCK_TEST_SPAWN_PARENT"
 
-// TestMain, started with parentEnv, is a program with a child that has its output.
+// TestMain becomes, if parentEnv is set, the parent: a program that starts a child with the same standard output.
 func TestMain(m *testing.M) {
 	if os.Getenv(parentEnv) == "" {
 		os.Exit(m.Run())
@@ -51,7 +51,7 @@ func TestChildDiesWithAParentThatIsKilled(t *testing.T) {
 	}
 	_ = parent.Process.Kill()
 	<-exited
-	if _, err := io.ReadAll(out); err != nil { // it ends when nobody has its other end
+	if _, err := io.ReadAll(out); err != nil { // EOF comes when no process has the other end open
 		t.Errorf("the child lives on: %v", err)
 	}
 }

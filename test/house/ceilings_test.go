@@ -24,7 +24,7 @@ var ceilings = map[string]ceiling{
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {34, 0},
-	"method names of more than four types":    {13, 0},
+	"method names of more than four types":    {12, 0},
 }
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.

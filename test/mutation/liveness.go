@@ -190,18 +190,18 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"a sharded channel that was taken away is subscribed anew", "internal/inbox wire.unsubscribed",
-		"left := w.drop(t); t.end(errUnsubscribed)", "left := false",
+		"a sharded channel that was taken away is subscribed anew", "internal/inbox sharedConn.unsubscribed",
+		"left := c.remove(f); f.end(errUnsubscribed)", "left := false",
 		[]string{"TestShardedGrantThatWasMissedIsFoundAfterTheNewSubscription"},
 	},
 	{
-		"a sharded channel is up only where its server serves it", "internal/inbox tap.Receive",
-		"!acknowledged || t.s.cfg.Serves == nil", "true || !acknowledged",
+		"a sharded channel is up only where its server serves it", "internal/inbox channelFeed.Receive",
+		"!acknowledged || f.s.cfg.Serves == nil", "true || !acknowledged",
 		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
 	},
 	{
-		"a sharded channel that a server does not serve casts no doubt on the connection", "internal/inbox tap.Receive",
-		"t.end(err)", "_ = err",
+		"a sharded channel that a server does not serve casts no doubt on the connection", "internal/inbox channelFeed.Receive",
+		"f.end(err)", "_ = err",
 		[]string{"TestShardIsNotUpOnAServerThatServesItNoMore"},
 	},
 	{

@@ -109,7 +109,7 @@ var outageRules = []Rule{
 		[]string{"TestAServerThatHangsKeepsFewLinksThoughNothingTimesOut"},
 	},
 	{
-		"a refused subscription is told", "internal/inbox Inbox.refuses",
+		"a refused subscription is told", "internal/inbox Inbox.isRefusal",
 		`&& b.cfg.Refused(err)`, `&& false`,
 		[]string{"TestRefusedSubscriptionIsToldAtOnce"},
 	},
