@@ -8,7 +8,15 @@ var figures = []figure{
 	},
 	{
 		what: "how many locks the dashboard reads", file: "relockweb/listing.go", source: `mostLocks = (.+)`,
-		says: []string{`The list has # locks at most`},
+		says: []string{`The list has # locks at most`, `A list has at most # locks`},
+	},
+	{
+		what: "how many locks a page of the dashboard shows", file: "relockweb/page.go", source: `mostRows = (.+)`,
+		says: []string{`locks, and a page #`},
+	},
+	{
+		what: "how many holders and waiters the page of a lock shows", file: "relockweb/listing.go", source: `mostOf += (.+)`,
+		says: []string{`has at most # holders`, `holders and # waiters`},
 	},
 	{
 		what: "how late a waiter in Redisson's layout notices an unlock that it does not hear of", file: "redisson/waiting.go", source: `const pulse = (.+)`,
@@ -16,7 +24,7 @@ var figures = []figure{
 	},
 	{
 		what: "how long one try of a call that reads may take", file: "inspect.go", source: `inspectTimeout = (.+)`,
-		says: []string{`tried three times, for up to @ each`},
+		says: []string{`tried three times, for up to @ each`, `asked up to three times, for up to @ each`},
 	},
 	{
 		what: "how long an assertion of relocktest waits", file: "relocktest/assert.go", source: `patience = (.+)`,

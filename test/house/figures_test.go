@@ -31,6 +31,7 @@ var (
 	// boundless are bounds that no constant of the code sets.
 	boundless = []string{
 		"up to 1 %", "does not dial for up to a second", "at most 72 characters", "13 s at most", "no more than 10 ms at a time", "up to three times", "up to four times", "up to 2^53",
+		"at most 512 bytes",
 	}
 )
 
