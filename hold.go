@@ -182,7 +182,7 @@ func (h *Hold) Release() error {
 
 // Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of the ticket, in this
 // process or another, holds under the same token. Nobody can get the lock in between. Until then nobody renews the
-// hold, and it ends after keep, which is from 1 ms to 24 h.
+// hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
 // be one of these contexts. A Do whose function detached its hold returns nil for it. If Redis does not answer before
