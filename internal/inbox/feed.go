@@ -40,8 +40,8 @@ func (f *channelFeed) Subscribe(ctx context.Context, _ ...string) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // Node took so long that the next link has begun, perhaps on this connection
 	}
-	// A Cluster client closes the clients of nodes that are gone. A client whose node still serves was closed
-	// by its owner, for good.
+	// A Cluster client closes the clients of nodes that have left, and makes a new one if a node comes back. If the
+	// same client comes again, its owner has closed it.
 	if old, ok := s.closedClients[name]; ok {
 		if name == "" || old == node {
 			return redis.ErrClosed

@@ -274,7 +274,7 @@ func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts ma
 
 // failed returns the error of a call for its caller, and acts on it. After a timeout it probes the idle connections, so
 // that the next call does not use a dead one. It also makes a Cluster client reload the layout, because the primary may
-// be gone. On its own that client reloads every ten seconds, and after commands that it retries: these are not.
+// be gone. That client only reloads by itself every ten seconds and after commands that it retries. This is neither.
 func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
 		if !t.everSucceeded.Load() {

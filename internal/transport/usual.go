@@ -16,7 +16,7 @@ import (
 type Usual struct {
 	Script *script.Script
 	First  bool
-	Common []int // indexes of the arguments that must be equal in all calls of this kind
+	Common []int // indexes of the arguments that must be equal in all calls without First
 	Part   []int // indexes of the call's own arguments
 }
 

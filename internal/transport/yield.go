@@ -24,7 +24,7 @@ func (s *stream) shouldYield() bool {
 
 const (
 	tunerWindow = 512 // commands in a window
-	tunerProbe  = 32  // one window in so many tries the slower way
+	tunerProbe  = 32  // every 32nd window tries the slower way
 	tunerWeight = 0.3 // weight of the latest window in a rate
 )
 
