@@ -53,6 +53,9 @@ type Holder struct {
 	Weight int
 	// Detached reports that a ticket has the hold: Detach made the ticket, and nobody has resumed it yet.
 	Detached bool
+	// Sticky reports that the client may keep the grant between its holds (see the option Sticky). Only that client knows
+	// whether one of its calls holds now. It gives the grant back when somebody waits.
+	Sticky bool
 }
 
 // A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock share one entry. While
@@ -129,7 +132,7 @@ func firstPage(name string, page wire.InfoReply) Info {
 
 // holderOf returns a holder with its client's ID as label.
 func holderOf(h wire.Holder) Holder {
-	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight, Detached: h.Client == wire.NoClient}
+	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight, Detached: h.Client == wire.NoClient, Sticky: h.Sticky}
 }
 
 // clients appends pointers to the labels, which are client IDs, so that they can be replaced.

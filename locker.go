@@ -124,6 +124,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		ended:     make(chan struct{}),
 		registry: registry{
 			keepers:  make(map[string]map[string]*keeper),
+			heard:    make(map[*keeper]func()),
 			sessions: make(map[wire.Nonce]*acquisition),
 			lost:     make(map[ownerOf]int),
 		},
@@ -267,7 +268,7 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 		s.err = s.terms.weightless()
 	}
 	if s.err == nil {
-		s.err = s.terms.rests(plain)
+		s.err = cmp.Or(s.terms.rests(plain), s.terms.sticks(plain))
 	}
 	if s.err == nil {
 		s.err = s.terms.suits(c.transport)
@@ -468,10 +469,21 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("relock: %w", errNoContext)
 	}
-	if c.tracker.Drain(); !c.tracker.Quiet(ctx) {
+	c.tracker.Drain()
+	c.giveBack()
+	if !c.tracker.Quiet(ctx) {
 		return fmt.Errorf("relock: shutdown: %w; %s", ending.Of(ctx), c.leftover())
 	}
 	return c.Close()
+}
+
+// giveBack releases the grants that the client keeps, because no calls come for them any more.
+func (c *Client) giveBack() {
+	for _, a := range c.registry.known() {
+		at := a.keeper.begin()
+		a.keeper.room.GiveBack(&at)
+		a.keeper.end(&at)
+	}
 }
 
 // leftover says for which holds a Shutdown still waits.

@@ -41,6 +41,8 @@ func forOnce(l *Lock, every time.Duration, runs bool) error {
 		return fmt.Errorf("%w: Once takes no Owner: no call may enter the run of another", ErrInvalidOption)
 	case s.terms.Rest.For > 0:
 		return fmt.Errorf("%w: Once takes no AtLeast: its interval says for how long the name is taken", ErrInvalidOption)
+	case s.terms.Sticky > 0:
+		return fmt.Errorf("%w: Once takes no Sticky: its interval says for how long the name is taken", ErrInvalidOption)
 	default:
 		s.anonymous, s.terms.Rest = true, room.Rest{For: every, Even: true}
 		l.spec = &s

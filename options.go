@@ -115,13 +115,33 @@ func (t terms) rests(kind string) error {
 	return nil
 }
 
-// restless refuses AtLeast in Defaults. No handle could unset it, and every call on a kind of lock that
-// cannot rest would fail.
-func (t terms) restless() error {
-	if t.Rest.For == 0 {
+// sticks refuses Sticky where a grant cannot be kept.
+func (t terms) sticks(kind string) error {
+	switch {
+	case t.Sticky == 0:
 		return nil
+	case kind != wire.KindPlain, t.OneToken:
+		return fmt.Errorf("%w: Sticky is for locks of NewLock only", ErrInvalidOption)
+	case t.Fixed:
+		return fmt.Errorf("%w: Sticky with NoWatchdog; leave one of them out", ErrInvalidOption)
+	case t.Rest.For > 0:
+		return fmt.Errorf("%w: Sticky with AtLeast; leave one of them out", ErrInvalidOption)
+	case t.Sticky > t.TTL/3:
+		return fmt.Errorf("%w: Sticky of %v with a TTL of %v; it may be a third of the TTL at most", ErrInvalidOption, t.Sticky, t.TTL)
 	}
-	return fmt.Errorf("%w: AtLeast of %v is for locks of NewLock only", ErrInvalidOption, t.Rest.For)
+	return nil
+}
+
+// forAllKinds refuses AtLeast and Sticky in Defaults. No handle could unset them, and every call on a kind of lock that
+// they are not for would fail.
+func (t terms) forAllKinds() error {
+	switch {
+	case t.Rest.For > 0:
+		return fmt.Errorf("%w: AtLeast of %v is for locks of NewLock only", ErrInvalidOption, t.Rest.For)
+	case t.Sticky > 0:
+		return fmt.Errorf("%w: Sticky of %v is for locks of NewLock only", ErrInvalidOption, t.Sticky)
+	}
+	return nil
 }
 
 const (
@@ -229,7 +249,7 @@ func between(what string, d, least, most time.Duration) error {
 
 // Defaults sets options for every lock of the client. Several Defaults add up. An option that a handle sets itself
 // replaces that of the Defaults, but no option switches another off. New returns ErrInvalidOption if one is bad, or if
-// Owner, Weight or AtLeast is among them. One owner for a whole process would switch exclusion off within it, and the
+// Owner, Weight, AtLeast or Sticky is among them. One owner for a whole process would switch exclusion off within it, and the
 // others are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
@@ -240,7 +260,7 @@ func Defaults(opts ...LockOption) Option {
 		if t.owner != "" {
 			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
 		}
-		if err := cmp.Or(t.weightless(), t.restless()); err != nil {
+		if err := cmp.Or(t.weightless(), t.forAllKinds()); err != nil {
 			return fmt.Errorf("%w; Defaults are of all kinds", err)
 		}
 		c.terms = t

@@ -40,7 +40,7 @@ var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
 //
-//  1. A named owner enters what it holds in this client already.
+//  1. A named owner enters what it holds in this client already. A grant that was kept (Sticky) becomes the hold.
 //  2. The room says who asks Redis: this call, or another call of this client that asks for both. Then this one stands
 //     in line behind it.
 //  3. contend asks Redis. If the lock is taken, the call waits in the queue there.
@@ -70,6 +70,9 @@ func (w *waiting) acquire() (*Hold, error) {
 	at := k.begin()
 	want := room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
 	switch way, p, s := k.room.Want(want, &at); way {
+	case room.Retake:
+		defer k.end(&at)
+		return w.firstHold(acquired(s.Acquisition), &at)
 	case room.Join:
 		k.end(&at)
 		return acquired(s.Acquisition).reenter(w, true)

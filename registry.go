@@ -17,6 +17,7 @@ type registry struct {
 	keepers  map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
 	sessions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
 	lost     map[ownerOf]int               // exclusive holds of named owners that are lost and not unlocked
+	heard    map[*keeper]func()            // those whose sharded channel is kept subscribed, for Sticky; each ends that
 
 	journal *replay.Journal   // what was released lately
 	tracker *shutdown.Tracker // counts the acquisitions with mu held
@@ -40,6 +41,9 @@ func (r *registry) enter(l *Lock) *keeper {
 		keepers[l.hash] = k
 	}
 	k.refs++
+	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // that a kept grant is wanted comes by message
+		r.heard[k] = k.listener.Join()
+	}
 	return k
 }
 
@@ -55,6 +59,10 @@ func (r *registry) left(k *keeper) {
 	k.refs--
 	if k.refs == 0 {
 		delete(r.keepers[k.kind], k.hash)
+		if deafen := r.heard[k]; deafen != nil {
+			delete(r.heard, k)
+			deafen()
+		}
 	}
 }
 

@@ -48,8 +48,15 @@ func (l lock) Marks() (marks []string) {
 	return marks
 }
 
-// Fading reports whether more than half of the lease has passed. A watchdog renews it each third.
-func (h holder) Fading() bool { return 2*h.LeaseMS < h.longest }
+// Fading reports whether more than half of the lease has passed. A watchdog renews it each third. A grant that is kept
+// between holds is not renewed, until a third of the lease is left at most.
+func (h holder) Fading() bool {
+	part := int64(2)
+	if h.Sticky {
+		part = 4
+	}
+	return part*h.LeaseMS < h.longest
+}
 
 // leaseLeft returns the shortest lease of the lock's known holders, in ms.
 func (l lock) leaseLeft() int64 {

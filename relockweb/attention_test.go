@@ -98,3 +98,20 @@ func TestNamesThatDifferLookDifferent(t *testing.T) {
 			"<bdi>two words</bdi>", `<bdi>&#34;two ␣words&#34;</bdi>`, `<bdi>&#34;two\u00a0words&#34;</bdi>`)
 	})
 }
+
+// A grant that its client keeps is not renewed, and that is as it should be.
+func TestAStickyHolderIsShownAsOne(t *testing.T) {
+	run(t, func(b *board) {
+		lock := b.client("keeper").NewLock("kept", relock.TTL(30*time.Second), relock.Sticky(10*time.Second))
+		rig.End(b, rig.MustAcquire(b, lock)) // the first grant of a name is not kept
+		time.Sleep(20 * time.Millisecond)
+		rig.End(b, rig.MustAcquire(b, lock))
+		b.get("/", http.StatusOK)
+		time.Sleep(9 * time.Second)
+		rig.End(b, rig.MustAcquire(b, lock))
+		time.Sleep(9 * time.Second)
+		list := b.get("/", http.StatusOK)
+		b.has(list, "keeper (held or kept: sticky)")
+		b.lacks(list, "lease not renewed")
+	})
+}

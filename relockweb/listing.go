@@ -52,6 +52,7 @@ type holder struct {
 	Token   int64  `json:"token"`
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
+	Sticky  bool   `json:"sticky,omitempty"` // its client may keep it between holds
 
 	longest int64 // the longest lease seen of this grant, in ms
 }
@@ -145,7 +146,10 @@ func lockOf(info relock.Info, some int) lock {
 		if h.Detached {
 			h.Label = "a ticket, not resumed yet"
 		}
-		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds()})
+		if h.Sticky {
+			h.Label = strings.TrimSpace(h.Label + " (held or kept: sticky)")
+		}
+		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds(), Sticky: h.Sticky})
 	}
 	return l
 }

@@ -75,8 +75,11 @@ func describe(kind string, h relock.Holder) string {
 
 // whose returns " by ..." for the holder, or "" if that is unknown.
 func whose(h relock.Holder) string {
-	if h.Detached {
+	switch {
+	case h.Detached:
 		return " by a ticket that nobody has resumed"
+	case h.Sticky:
+		return by(h.Label) + ", held or kept (sticky)"
 	}
 	return by(h.Label)
 }

@@ -121,6 +121,9 @@ func holding(info relock.Info) string {
 	if h.Detached {
 		who = "a ticket"
 	}
+	if h.Sticky {
+		who += " (sticky)"
+	}
 	if more := len(info.Holders) - 1; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}

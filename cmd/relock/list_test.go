@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/relock-go/relock"
 )
 
 func TestLsShowsTheLocksOfAPrefix(t *testing.T) {
@@ -83,5 +85,24 @@ func TestATicketIsShownAsOne(t *testing.T) {
 	}
 	if err := h.Release(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheCommandShowsAStickyHolderAsOne(t *testing.T) {
+	w := newWorld(t)
+	lock := w.locks.NewLock("x", relock.Sticky(10*time.Second))
+	for range 2 { // the first grant of a name is not kept
+		if err := lock.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, out, _ := w.relock("info", "x"); !strings.Contains(out, ", held or kept (sticky)") {
+		t.Errorf("info says %q", out)
+	}
+	if _, out, _ := w.relock("ls"); !strings.Contains(out, " (sticky)  ") {
+		t.Errorf("ls says %q", out)
 	}
 }

@@ -137,8 +137,11 @@ func (a *Acquisition) isWanted() bool {
 	return a.wanted || run != nil && run.waiting() > 0 || a.front && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
-// want marks its holds as wanted, each once.
+// want marks its holds as wanted, each once. A grant that is kept is given back.
 func (a *Acquisition) want(at *Step) {
+	if a.Room.kept.is(a.Session) {
+		a.Room.GiveBack(at)
+	}
 	for _, h := range a.Session.holds.all() {
 		if !h.Wanted {
 			h.Wanted = true

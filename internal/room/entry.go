@@ -67,6 +67,8 @@ func (e *Entry) Silent(now clock.Instant) time.Duration {
 // Block returns how many tokens a grant reserves: one for each hold that may follow within the process.
 func (e *Entry) Block() int {
 	switch {
+	case e.Terms.Sticky > 0:
+		return stickyTokens
 	case !e.passable():
 		return 1
 	case e.front:
@@ -217,6 +219,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	}
 	s.trust, s.renewed, s.token, s.left = trusted, sent, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < s.Need().N
+	if s.Terms.Sticky > 0 && Keepable(low, high) {
+		e.Room.kept = &kept{of: s, last: high}
+	}
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
 	e.Room.word(e.Acquisition, at.Now)

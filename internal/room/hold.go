@@ -29,7 +29,7 @@ type Ending int
 
 // The endings.
 const (
-	Silent  Ending = iota // nothing to send: the next call in line holds, or Redis never knew of the hold
+	Silent  Ending = iota // nothing to send: the next call in line holds, the grant is kept, or Redis never knew of the hold
 	Fewer                 // tell Redis the new number of holds
 	Last                  // release the session
 	WasLost               // it had ended before
@@ -61,7 +61,7 @@ func (h *Hold) End(at *Step) Ending {
 		return WasLost
 	}
 	s.drop(h)
-	if h.local && s.Ledger.Knows() {
+	if h.local && s.Ledger.Knows() || s.Room.kept != nil && s.Room.kept.keep(s, at) {
 		return Silent
 	}
 	return s.finish(at)

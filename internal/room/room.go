@@ -38,6 +38,7 @@ type Room struct {
 	passes   uint8         // how often the lock was passed on since the grant
 	since    clock.Instant // the grant
 	sessions lone[Session] // those that hold
+	kept     *kept         // nil until a grant may be kept
 	*waiters               // nil until a call waits
 }
 
@@ -89,8 +90,16 @@ func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.waiters == nil || r.line.Len() == 0 && len(r.flows) == 0)
 }
 
-// Want decides how a call for the lock goes on. Behind comes with a Follower, and Join with a Session.
+// GiveBack releases a grant that is kept.
+func (r *Room) GiveBack(at *Step) { r.kept.giveBack(at) }
+
+// Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
+	if r.kept != nil {
+		if s := r.kept.take(w, at); s != nil {
+			return Retake, nil, s
+		}
+	}
 	if w.Owner != "" && !w.Once {
 		return r.follow(w, at)
 	}
@@ -139,7 +148,7 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 // only reads and wants to write gets nil: Redis decides about that.
 func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != owner || s.over || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
+		if s.Name != owner || s.over || r.kept.is(s) || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
 			continue
 		}
 		if s.Check(at); s.over {

@@ -249,6 +249,9 @@ func (s *Session) schedule(at *Step) {
 	if s.over || s.Away() {
 		return
 	}
+	if s.Room.kept != nil && s.Room.kept.schedule(s, at) {
+		return
+	}
 	end := s.firstEnd()
 	due, grain, renew := s.due(at.Now)
 	s.ends = !renew || s.busy || due.Until(end) <= 0
@@ -263,7 +266,7 @@ func (s *Session) schedule(at *Step) {
 func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	s.Check(at)
 	lease, renew := s.renewal(at.Now)
-	if s.over || s.Away() {
+	if s.over || s.Away() || s.Room.kept.fired(s, at) {
 		return r, false
 	}
 	if due = renew && !s.busy; due {
@@ -338,6 +341,7 @@ func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	if end := s.firstEnd(); soon.Reached(end) {
 		soon = end
 	}
+	s.Room.kept.forgetTimer(s)
 	at.timer(s.Acquisition, soon, 0)
 }
 

@@ -16,6 +16,7 @@ type Terms struct {
 	MaxHold  time.Duration // 0: no limit
 	Replicas Replicas      // that must acknowledge it; 0: none
 	Rest     Rest          // of the name after the hold
+	Sticky   time.Duration // how long the client may keep the grant after the last hold; 0: not at all
 	Permits  Permits       // of a semaphore
 	OneToken bool          // its grant has one token, and is never passed on to another call
 }

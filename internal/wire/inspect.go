@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -94,6 +95,7 @@ type Holder struct {
 	Held   time.Duration // since its grant
 	Client string        // ID of the client with this lease
 	Weight int           // permits of a semaphore; else 0
+	Sticky bool          // its client may keep the grant
 }
 
 // DecodeInfo reads the answer to Info.
@@ -111,6 +113,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		// had stepped back before.
 		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
+		h.Sticky = room.Keepable(low, high)
 		h.Weight = int(cur.Within("weight", 0, maxCount))
 		info.Holders = append(info.Holders, h)
 	}

@@ -3,6 +3,7 @@ package cost_test
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,6 +58,26 @@ func BenchmarkPair(b *testing.B) {
 				benchPair(b, l, context.Background())
 			}
 		})
+	})
+}
+
+// A pair of a lock that its client keeps in between, beside a mutex.
+func BenchmarkStickyPair(b *testing.B) {
+	c := benchClient(b)
+	b.Run("sticky", func(b *testing.B) {
+		l := c.NewLock("kept", relock.Sticky(10*time.Second))
+		benchPair(b, l, context.Background()) // the first grant of a name is not kept
+		b.ReportAllocs()
+		for b.Loop() {
+			benchPair(b, l, context.Background())
+		}
+	})
+	b.Run("mutex", func(b *testing.B) {
+		var mu sync.Mutex
+		for b.Loop() {
+			mu.Lock()
+			mu.Unlock() //nolint:staticcheck // measured
+		}
 	})
 }
 

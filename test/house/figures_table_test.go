@@ -3,6 +3,10 @@ package house_test
 // figures are the constants that users, operators and readers of the protocol are told.
 var figures = []figure{
 	{
+		what: "for how many holds a grant is kept", file: "internal/room/kept.go", source: `stickyTokens = (.+)`,
+		says: []string{`is kept for # holds at most`},
+	},
+	{
 		what: "how often a page of the dashboard renews itself", file: "relockweb/handler.go", source: `defaultEvery = (.+)`,
 		says: []string{`page renews itself: @ by default`},
 	},

@@ -117,7 +117,7 @@ var onceRules = []Rule{
 	},
 	{
 		"not every lock of a client rests", ". Defaults",
-		", t.restless()); err != nil {", "); err != nil {",
+		", t.forAllKinds()); err != nil {", "); err != nil {",
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{

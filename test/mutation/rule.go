@@ -35,7 +35,7 @@ type Rule struct {
 var All = slices.Concat(
 	Safety, Liveness, rwlockRules,
 	outageRules, serverRules, runRules,
-	holdRules, branchRules, wantedRules,
+	holdRules, branchRules, wantedRules, stickyRules,
 	wireRules,
 	handleRules,
 	recordRules, severalRules, usualRules, unseenRules,

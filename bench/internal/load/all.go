@@ -66,6 +66,7 @@ func (b *Bench) tasks() []task {
 			all = append(all, task{"hot " + h.Case(), func(ctx context.Context) error { return b.HotLock(ctx, h) }})
 		}
 	}
+	all = append(all, task{"hot 2 x 1, sticky", b.Alternate})
 	h := Hot{Clients: 4, Each: 16}
 	all = append(all, task{"redisson pair", b.RedissonPairs},
 		task{"redisson hot " + h.Case(), func(ctx context.Context) error { return b.RedissonHot(ctx, h) }},

@@ -33,7 +33,7 @@ var sections = []section{
 		workload: "pair", title: "Uncontended pair",
 		text: "`Lock`, `Unlock` of a name that nobody else wants, by so many goroutines of one client, each with a name of its own. " +
 			"`server us/pair` is the time in commands by the server's own statistics, without its reading and writing of sockets; client CPU is that of the program (getrusage).",
-		metrics: []string{"pairs/s", "p50 us", "p99 us", "client CPU us/pair", "server us/pair", "commands/pair", "bytes/pair"},
+		metrics: []string{"pairs/s", "mean ns", "p50 us", "p99 us", "client CPU us/pair", "server us/pair", "commands/pair", "bytes/pair"},
 		plots:   []string{"pairs.svg"},
 	},
 	{

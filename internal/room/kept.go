@@ -1,0 +1,125 @@
+package room
+
+import (
+	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ledger"
+)
+
+// stickyTokens is how many tokens a grant asks for if it may be kept: each call that gets it needs one. A block ends at
+// the server's clock, in us, so it reaches 10 ms into the past. A server that loses its last grants in a crash is not
+// back sooner than that, so the tokens of its next grants are larger.
+const stickyTokens = 10_000
+
+// Keepable reports whether a grant of these tokens may be kept: it has more than any other grant asks for.
+func Keepable(low, high int64) bool { return high-low > maxPasses }
+
+// A kept is a grant that its client may keep after the last hold (Terms.Sticky). While it is kept, its session has no
+// hold. One is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed. It is
+// given back when others want the lock, or when its time is over.
+type kept struct {
+	of    *Session      // may be over
+	last  int64         // its last token
+	now   bool          // it is kept
+	late  bool          // a call took it after a renewal was due: it is renewed even if it is kept again
+	until clock.Instant // when it is given back, if it is kept
+	timer clock.Instant // when its timer fires, if it was set while the grant was kept; else zero
+}
+
+// is reports whether the session is kept.
+func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
+
+// keep keeps the grant after the last hold of the session, unless others want it. There must be a token left, a third of
+// the lease must be left at the end of the time, and Redis must know of one hold and nothing else.
+func (k *kept) keep(s *Session, at *Step) bool {
+	if k == nil || k.of != s || s.over || at.Closing || s.token >= k.last || s.several || s.unproven || s.run != nil || s.isWanted() {
+		return false
+	}
+	if l := &s.Ledger; l.Needs() != (ledger.Counts{}) || !l.Settled() || l.Told() != ledger.One(false) {
+		return false
+	}
+	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trust.Until.Add(-s.Terms.TTL/3))
+	if at.Now.Reached(until) {
+		return false
+	}
+	s.token++
+	s.left = uint8(min(int64(s.left), k.last-s.token))
+	s.reserve()
+	k.now, k.until = true, until
+	// A timer that fires sooner sets itself again. So the calls that use the lock all the time set none.
+	if !k.late && (k.timer.IsZero() || until.Until(k.timer) > 0) {
+		k.schedule(s, at)
+	}
+	return true
+}
+
+// take returns the kept session for a call that may have it. For any other call the grant is given back: the call asks
+// Redis.
+func (k *kept) take(w Want, at *Step) *Session {
+	if k == nil || !k.is(k.of) {
+		return nil
+	}
+	s := k.of
+	mine := w.Owner == "" && !s.Named() || w.Owner != "" && w.Owner == s.Name
+	if !mine || w.Read || *w.Terms != *s.Terms || at.Now.Reached(k.until) {
+		k.giveBack(at)
+		return nil
+	}
+	k.now = false
+	if due, _, _ := s.due(at.Now); at.Now.Reached(due) && !s.busy && !k.late {
+		s.schedule(at)
+		k.late = true
+	}
+	return s
+}
+
+// giveBack releases the grant if it is kept.
+func (k *kept) giveBack(at *Step) {
+	if k == nil || !k.is(k.of) {
+		return
+	}
+	k.now = false
+	k.of.unreserve()
+	k.of.end(at)
+	at.do(Effect{Do: Release, Of: k.of.Acquisition})
+}
+
+// schedule sets the timer of a session that is kept. It fires when a renewal is due too, to be right for the next hold.
+func (k *kept) schedule(s *Session, at *Step) bool {
+	if k.forgetTimer(s); !k.is(s) {
+		return false
+	}
+	k.timer, s.ends = k.until, false
+	if due, _, _ := s.due(at.Now); !at.Now.Reached(due) {
+		k.timer = clock.Min(k.until, due)
+	}
+	at.timer(s.Acquisition, k.timer, 0)
+	return true
+}
+
+// forgetTimer records that the session's timer is set for another reason, or has fired.
+func (k *kept) forgetTimer(s *Session) {
+	if k != nil && k.of == s {
+		k.timer = clock.Instant{}
+	}
+}
+
+// fired takes the timer of a session. It returns false if a renewal is due.
+func (k *kept) fired(s *Session, at *Step) bool {
+	if k == nil || k.of != s {
+		return false
+	}
+	k.forgetTimer(s)
+	due, grain, renew := s.due(at.Now)
+	switch {
+	case k.now && at.Now.Reached(k.until):
+		k.giveBack(at)
+	case k.late:
+		k.late = false
+		return false
+	case k.now, renew && at.Now.Until(due) > grain: // the timer was set while the grant was kept
+		s.schedule(at)
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,525 @@
+package contract_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+const stickyIdle = 2 * time.Second
+
+// A stickyLock is a handle of the lock "l" that may be kept, and how to call it.
+type stickyLock struct {
+	lock *relock.Lock
+	ctx  context.Context
+	opts []relock.LockOption // of the lock, without Sticky
+}
+
+func (l stickyLock) take(t *testing.T) *relock.Hold {
+	t.Helper()
+	h, err := l.lock.Acquire(l.ctx)
+	rig.Must(t, err)
+	return h
+}
+
+// kept takes and releases the lock twice: a name's first grant has one token, and is not kept.
+func (l stickyLock) kept(t *testing.T) (token int64) {
+	t.Helper()
+	for range 2 {
+		h := l.take(t)
+		token = h.Token()
+		rig.End(t, h)
+		time.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
+		synctest.Wait()
+	}
+	return token
+}
+
+// eachSticky runs f for each way to take a lock that may be kept. a has the lock, b is another process.
+func eachSticky(t *testing.T, f func(t *testing.T, s *rig.Lab, a, b *rig.Actor, l stickyLock, other *relock.Lock), opts ...relock.Option) {
+	t.Helper()
+	for kind, how := range map[string]struct {
+		owner string
+		opts  []relock.LockOption
+	}{
+		"plain": {}, "fair": {opts: []relock.LockOption{relock.Fair()}}, "named": {owner: "o"},
+		"named and fair": {"o", []relock.LockOption{relock.Fair()}}, "local": {"o", []relock.LockOption{relock.LocalReentry()}},
+		"bounded": {opts: []relock.LockOption{relock.MaxHold(time.Hour)}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, s *rig.Lab) {
+				if len(opts) > 0 {
+					s.Server.Shard()
+				}
+				a, b := s.Actor(opts...), s.Actor(opts...)
+				s.WaitOnce(b)
+				ctx := t.Context()
+				if how.owner != "" {
+					ctx = relock.WithOwner(ctx, how.owner)
+				}
+				l := stickyLock{a.NewLock("l", append([]relock.LockOption{relock.Sticky(stickyIdle)}, how.opts...)...), ctx, how.opts}
+				f(t, s, a, b, l, b.NewLock("l", how.opts...))
+			})
+		})
+	}
+}
+
+// commandsOf counts what a process has sent about the lock.
+func commandsOf(a *rig.Actor) (n int) {
+	for _, args := range a.Link.Log() {
+		if slices.Contains(args, "relock:h:{l}") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAKeptLockIsTakenAgainWithoutACommand(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		last := l.kept(t)
+		before := commandsOf(a)
+		for i := range 100 {
+			h := l.take(t)
+			rig.WantLater(t, last, h.Token())
+			last = h.Token()
+			rig.Must(t, h.Err())
+			if i%10 == 0 {
+				rig.RefusesAny(s, other)
+			}
+			rig.End(t, h)
+			rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+			rig.RefusesAny(s, other)
+		}
+		if n := commandsOf(a) - before; n != 0 {
+			t.Errorf("%d commands for 100 holds", n)
+		}
+		info, err := other.Info(t.Context())
+		rig.Must(t, err)
+		if len(info.Holders) != 1 || !info.Holders[0].Sticky {
+			t.Errorf("Info = %+v, want a holder that is sticky", info)
+		}
+	})
+}
+
+func TestAKeptLockIsFreeWhenItsTimeIsOver(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		l.kept(t)
+		rig.End(t, l.take(t))
+		before := commandsOf(a)
+		s.Until(s.Now() + stickyIdle - time.Millisecond)
+		rig.RefusesAny(s, other)
+		if n := commandsOf(a) - before; n != 0 {
+			t.Errorf("%d commands while the lock was kept", n)
+		}
+		s.Until(s.Now() + time.Millisecond)
+		got, err := other.TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Error("taken after its time")
+		}
+		rig.Must(t, other.Unlock())
+		if n := rig.Sessions(a.Client); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// No virtual time passes.
+func TestAKeptLockGoesToWhoWaits(t *testing.T) {
+	for name, opts := range map[string][]relock.Option{"inbox": nil, "sharded": {relock.ShardedPubSub()}} {
+		t.Run(name, func(t *testing.T) {
+			eachSticky(t, func(t *testing.T, s *rig.Lab, _, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+				token, began := l.kept(t), s.Now()
+				h := s.Begin(other).Returns()
+				rig.WantLater(t, token, h.Token())
+				if took := s.Now() - began; took > 0 {
+					t.Errorf("the waiter got the lock after %v", took)
+				}
+				rig.End(t, h)
+			}, opts...)
+		})
+	}
+}
+
+func TestAHoldThatIsWantedIsNotKept(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, _, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		l.kept(t)
+		h := l.take(t)
+		waiter := s.Begin(other)
+		waiter.Waits()
+		began := s.Now()
+		rig.End(t, h)
+		rig.End(t, waiter.Returns())
+		if took := s.Now() - began; took > 0 {
+			t.Errorf("the waiter got the lock after %v", took)
+		}
+	})
+}
+
+// The waiter's entry would be found only by the end of the time: that bounds its wait.
+func TestALostMessageCostsAWaiterTheTimeOfTheKeptLockAtMost(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		l.kept(t)
+		rig.End(t, l.take(t))
+		a.Link.HoleSubscribers()
+		waiter, began := s.Begin(other), s.Now()
+		waiter.Waits()
+		h := waiter.Returns()
+		if took := s.Now() - began; took > stickyIdle {
+			t.Errorf("the waiter got the lock after %v", took)
+		}
+		rig.End(t, h)
+	})
+}
+
+// A lock that is in use is renewed, and kept again after each renewal.
+func TestAStickyLockIsRenewedWhileItIsUsed(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		last := l.kept(t)
+		before := commandsOf(a)
+		for range 600 { // a minute, twice the TTL
+			h := l.take(t)
+			rig.WantLater(t, last, h.Token())
+			last = h.Token()
+			rig.Must(t, h.Err())
+			rig.End(t, h)
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			rig.RefusesAny(s, other)
+		}
+		if n := commandsOf(a) - before; n != 5 {
+			t.Errorf("%d commands in a minute, want 5 renewals", n)
+		}
+	})
+}
+
+// A hold is renewed on time, also if it takes a lock that is kept for longer than until then.
+func TestAHoldOfAKeptGrantIsRenewedOnTime(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		l := stickyLock{lock: s.Actor().NewLock("l", relock.Sticky(10*time.Second)), ctx: t.Context()}
+		rig.End(t, l.take(t))
+		s.Until(s.Now() + 20*time.Millisecond)
+		h := l.take(t)
+		s.Until(s.Now() + 8*time.Second)
+		rig.End(t, h) // kept for 8 s longer than until the renewal is due
+		s.Until(s.Now() + time.Second)
+		h = l.take(t)
+		for range 60 {
+			s.Until(s.Now() + time.Second)
+			if left := time.Until(h.TrustedUntil()); left < 18*time.Second {
+				t.Fatalf("%v are left of the lease", left)
+			}
+		}
+		rig.End(t, h)
+	})
+}
+
+// The machine sleeps while the lock is kept, for longer than the lease. No timer has fired when the next call comes.
+func TestAKeptLockIsNotTrustedAfterAPause(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+		last := l.kept(t)
+		before := commandsOf(a)
+		s.Suspend(time.Minute)
+		got, err := l.lock.TryLock(l.ctx, 0)
+		if rig.Must(t, err); !got {
+			t.Error("not granted again")
+		}
+		rig.WantLater(t, last, l.lock.Token())
+		if n := commandsOf(a) - before; n == 0 {
+			t.Error("Redis was not asked")
+		}
+		rig.Must(t, l.lock.Unlock())
+	})
+}
+
+func TestAKeptLockEndsWithItsClient(t *testing.T) {
+	for name, end := range map[string]func(c *relock.Client) error{
+		"Shutdown": func(c *relock.Client) error { return c.Shutdown(context.Background()) },
+		"Close":    (*relock.Client).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+				l.kept(t)
+				rig.End(t, l.take(t))
+				began := s.Now()
+				rig.Must(t, end(a.Client))
+				if took := s.Now() - began; took > 0 {
+					t.Errorf("took %v", took)
+				}
+				got, err := other.TryLock(t.Context(), 0)
+				if rig.Must(t, err); !got {
+					t.Error("still taken")
+				}
+				rig.Must(t, other.Unlock())
+				rig.WantIs(t, l.lock.Lock(l.ctx), relock.ErrClosed)
+			})
+		})
+	}
+}
+
+// A hold that ends during a Shutdown is released.
+func TestAHoldIsNotKeptByAClientThatShutsDown(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		l.kept(t)
+		h := l.take(t)
+		down := rig.Beside(func() error { return a.Shutdown(context.Background()) })
+		down.Pending(t, "Shutdown")
+		rig.End(t, h)
+		rig.Must(t, rig.Returned(t, down))
+		got, err := other.TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Error("still taken")
+		}
+		rig.Must(t, other.Unlock())
+	})
+}
+
+// Nobody but the same owner gets a kept lock without Redis, and nobody of the same client waits for it.
+func TestAKeptLockIsGivenBackForAnotherOwnerOfItsClient(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		token, began := l.kept(t), s.Now()
+		next := stickyLock{lock: l.lock, ctx: relock.WithOwner(t.Context(), "another")}.take(t)
+		rig.WantLater(t, token, next.Token())
+		if next.Owner() != "another" {
+			t.Errorf("owner %q", next.Owner())
+		}
+		rig.RefusesAny(s, other)
+		rig.End(t, next)
+		l.kept(t)
+		began = s.Now()
+		before := commandsOf(a)
+		rig.End(t, stickyLock{lock: a.NewLock("l", l.opts...), ctx: l.ctx}.take(t)) // on other terms
+		if commandsOf(a) == before {
+			t.Error("a call on other terms did not ask Redis")
+		}
+		if took := s.Now() - began; took > 0 {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// A nested hold of the same owner goes into the hold, with its token, and the lock is kept after the last of them.
+func TestALockIsKeptAfterTheLastOfItsOwnersHolds(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: s.By("o")}
+		l.kept(t)
+		outer := l.take(t)
+		inner := l.take(t)
+		if inner.Token() != outer.Token() {
+			t.Errorf("tokens %d and %d", outer.Token(), inner.Token())
+		}
+		rig.End(t, outer)
+		rig.Must(t, inner.Err())
+		rig.End(t, inner)
+		before := commandsOf(a)
+		again := l.take(t)
+		rig.WantLater(t, inner.Token(), again.Token())
+		rig.End(t, again)
+		if n := commandsOf(a) - before; n != 0 {
+			t.Errorf("%d commands", n)
+		}
+		rig.RefusesAny(s, b.NewLock("l"))
+	})
+}
+
+func TestAForcedUnlockEndsAKeptLock(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, _, b *rig.Actor, l stickyLock, other *relock.Lock) {
+		token := l.kept(t)
+		forced, err := other.ForceUnlock(t.Context())
+		if rig.Must(t, err); !forced {
+			t.Error("nothing was held")
+		}
+		synctest.Wait()
+		got, err := other.TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Fatal("taken after ForceUnlock")
+		}
+		rig.Must(t, other.Unlock())
+		h := l.take(t)
+		rig.WantLater(t, token, h.Token())
+		rig.End(t, h)
+	})
+}
+
+// The hook panics, so the call does not return its hold.
+func TestACallThatReturnsNoHoldKeepsNothing(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		upset := false
+		a, b := s.Actor(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) {
+			if upset {
+				panic("upset")
+			}
+		}})), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		l.kept(t)
+		upset = true
+		func() {
+			defer func() { _ = recover() }()
+			_ = l.lock.Lock(l.ctx)
+		}()
+		synctest.Wait()
+		got, err := b.NewLock("l").TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Error("taken after the call")
+		}
+	})
+}
+
+// Signals move a waiter to the queue: the signaller's lock is wanted then.
+func TestAKeptLockGoesToASignalledWaiter(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		theirs := b.NewLock("l")
+		h := s.Take(theirs)
+		wait := rig.Beside(func() error { return theirs.NewCond("c").Wait(t.Context()) })
+		wait.Pending(t, "Wait")
+		l.kept(t)
+		rig.Must(t, l.lock.Lock(l.ctx))
+		rig.Must(t, l.lock.NewCond("c").Signal(l.ctx))
+		began := s.Now()
+		rig.Must(t, l.lock.Unlock())
+		rig.Must(t, rig.Returned(t, wait))
+		if took := s.Now() - began; took > 0 {
+			t.Errorf("took %v", took)
+		}
+		rig.End(t, h)
+	})
+}
+
+func TestStickyIsRefusedWhereAGrantCannotBeKept(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		c, ctx := s.Client(), t.Context()
+		sticky := relock.Sticky(time.Second)
+		for what, err := range map[string]error{
+			"0":         c.NewLock("l", relock.Sticky(0)).Lock(ctx),
+			"a ns":      c.NewLock("l", relock.Sticky(1)).Lock(ctx),
+			"too long":  c.NewLock("l", relock.Sticky(10*time.Second+time.Millisecond)).Lock(ctx),
+			"a TTL":     c.NewLock("l", sticky, relock.TTL(time.Second)).Lock(ctx),
+			"fixed":     c.NewLock("l", sticky, relock.NoWatchdog()).Lock(ctx),
+			"rest":      c.NewLock("l", sticky, relock.AtLeast(time.Second)).Lock(ctx),
+			"writer":    c.NewRWLock("l", sticky).Lock(ctx),
+			"reader":    c.NewRWLock("l", sticky).RLock(ctx),
+			"semaphore": c.NewSemaphore("l", 2, sticky).Lock(ctx),
+			"election":  c.NewElection("l", sticky).Run(ctx, func(context.Context, relock.Term) error { return nil }),
+			"once": func() error {
+				_, err := c.Once(ctx, "l", time.Minute, func(context.Context) error { return nil }, sticky)
+				return err
+			}(),
+			"defaults": func() error { _, err := relock.New(s.Redis, relock.Defaults(sticky)); return err }(),
+		} {
+			if rig.WantIs(t, err, relock.ErrInvalidOption); err == nil {
+				t.Error(what)
+			}
+		}
+		rig.Must(t, c.NewLock("l", relock.Sticky(10*time.Second)).Lock(ctx))
+	})
+}
+
+// Two processes take turns. Each unlocks before the other asks, so the lock is kept and then wanted.
+func TestTwoProcessesAlternateWithAStickyLock(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		s.WaitOnce(a, b)
+		var last int64
+		for i := range 50 {
+			l := []*rig.Actor{a, b}[i%2].NewLock("l", relock.Sticky(stickyIdle))
+			began := s.Now()
+			h := s.Begin(l).Returns()
+			if took := s.Now() - began; took > 0 {
+				t.Errorf("round %d took %v", i, took)
+			}
+			rig.WantLater(t, last, h.Token())
+			last = h.Token()
+			rig.End(t, h)
+			time.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
+		}
+	})
+}
+
+// A grant has 10,000 tokens. The next one has as many again, because as many us have passed.
+func TestAKeptGrantEndsWithItsTokens(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		last := l.kept(t)
+		before := commandsOf(a)
+		for i := range 30_000 {
+			h := l.take(t)
+			rig.WantLater(t, last, h.Token())
+			last = h.Token()
+			rig.End(t, h)
+			if i%10_000 == 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		if n := commandsOf(a) - before; n != 6 {
+			t.Errorf("%d commands for 30,000 holds, want 6", n)
+		}
+		s.Until(s.Now() + stickyIdle)
+		h := s.Take(b.NewLock("l"))
+		rig.WantLater(t, last, h.Token())
+		rig.End(t, h)
+	})
+}
+
+// The renewal is due while the lock is kept.
+func TestAKeptGrantIsNotRenewed(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+		l.kept(t)
+		for range 9 {
+			rig.End(t, l.take(t))
+			s.Until(s.Now() + time.Second)
+		}
+		before := commandsOf(a)
+		s.Until(s.Now() + stickyIdle - time.Second - time.Millisecond)
+		if n := commandsOf(a) - before; n != 0 {
+			t.Errorf("%d commands while the lock was kept", n)
+		}
+		rig.End(t, l.take(t))
+		s.Until(s.Now() + stickyIdle - time.Millisecond)
+		if n := commandsOf(a) - before; n != 1 {
+			t.Errorf("%d commands, want the renewal of the last hold", n)
+		}
+	})
+}
+
+// Renewals have failed. Whoever takes the kept lock again must have time for a renewal.
+func TestAKeptGrantLeavesAThirdOfItsLease(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+		l.kept(t)
+		h := l.take(t)
+		heal := a.Link.Cut()
+		for h.Err() == nil && time.Until(h.TrustedUntil()) > 11*time.Second {
+			s.Until(s.Now() + 100*time.Millisecond)
+		}
+		rig.Must(t, h.Err())
+		rig.Must(t, h.Release())
+		s.Until(s.Now() + 1500*time.Millisecond)
+		heal()
+		h = l.take(t)
+		if left := time.Until(h.TrustedUntil()); left < 10*time.Second {
+			t.Errorf("%v are left of the lease", left)
+		}
+		rig.End(t, h)
+	})
+}
+
+func TestAStickyLockLeavesItsShardedChannel(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+		l.kept(t)
+		before := a.Link.Conns()
+		s.Until(s.Now() + stickyIdle + time.Minute)
+		if left := rig.Remains(a.Client); left != "" {
+			t.Errorf("left: %s", left)
+		}
+		if a.Link.Conns() >= before { // the channel's connection is closed with it
+			t.Error("the channel is still subscribed")
+		}
+	}, relock.ShardedPubSub())
+}

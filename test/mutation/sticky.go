@@ -1,0 +1,105 @@
+package mutation
+
+// stickyRules are those of a grant that its client keeps between holds.
+var stickyRules = []Rule{
+	{
+		"a kept grant is not used when its time is over", "internal/room kept.take",
+		" || at.Now.Reached(k.until)", "",
+		[]string{"TestAKeptLockIsNotTrustedAfterAPause"},
+	},
+	{
+		"a kept grant is given back in time", "internal/room kept.fired",
+		"case k.now && at.Now.Reached(k.until):", "case false:",
+		[]string{"TestAKeptLockIsFreeWhenItsTimeIsOver"},
+	},
+	{
+		"a kept grant is given back when it is wanted", "internal/room Acquisition.want",
+		"a.Room.GiveBack(at)", "",
+		[]string{"TestAKeptLockGoesToWhoWaits", "TestTwoProcessesAlternateWithAStickyLock"},
+	},
+	{
+		"each hold of a kept grant has a token of its own", "internal/room kept.keep",
+		"s.token++", "",
+		[]string{"TestAKeptLockIsTakenAgainWithoutACommand"},
+	},
+	{
+		"a kept grant has no more holds than tokens", "internal/room kept.keep",
+		" || s.token >= k.last", "",
+		[]string{"TestAKeptGrantEndsWithItsTokens"},
+	},
+	{
+		"a client that shuts down gives kept grants back", ". Client.Shutdown",
+		"c.giveBack()", "",
+		[]string{"TestAKeptLockEndsWithItsClient"},
+	},
+	{
+		"a client that shuts down keeps nothing", "internal/room kept.keep",
+		" || at.Closing", "",
+		[]string{"TestAHoldIsNotKeptByAClientThatShutsDown"},
+	},
+	{
+		"nothing is kept while others wait", "internal/room kept.keep",
+		" || s.isWanted()", "",
+		[]string{"TestAHoldThatIsWantedIsNotKept"},
+	},
+	{
+		"another owner does not get a kept grant", "internal/room kept.take",
+		"if !mine || w.Read", "if w.Read && !mine",
+		[]string{"TestAKeptLockIsGivenBackForAnotherOwnerOfItsClient"},
+	},
+	{
+		"other terms do not get a kept grant", "internal/room kept.take",
+		" || *w.Terms != *s.Terms", "",
+		[]string{"TestAKeptLockIsGivenBackForAnotherOwnerOfItsClient"},
+	},
+	{
+		"a call does not nest into a kept grant", "internal/room Room.HeldBy",
+		" || r.kept.is(s)", "",
+		[]string{"TestAKeptLockIsTakenAgainWithoutACommand", "TestALockIsKeptAfterTheLastOfItsOwnersHolds"},
+	},
+	{
+		"a lock that is used is renewed although it is kept now", "internal/room kept.take",
+		"k.late = true", "",
+		[]string{"TestAStickyLockIsRenewedWhileItIsUsed"},
+	},
+	{
+		"a hold of a kept grant is renewed in time", "internal/room kept.schedule",
+		"k.timer = clock.Min(k.until, due)", "",
+		[]string{"TestAHoldOfAKeptGrantIsRenewedOnTime"},
+	},
+	{
+		"a kept grant is not renewed", "internal/room kept.fired",
+		"case k.now, renew", "case renew",
+		[]string{"TestAKeptGrantIsNotRenewed"},
+	},
+	{
+		"a third of the lease is left at the end of a kept grant", "internal/room kept.keep",
+		"s.trust.Until.Add(-s.Terms.TTL / 3)", "s.trust.Until",
+		[]string{"TestAKeptGrantLeavesAThirdOfItsLease"},
+	},
+	{
+		"a sharded channel stays subscribed for a kept grant", ". waiting.ask",
+		"c.registry.hear(w.keeper)", "",
+		[]string{"TestAKeptLockGoesToWhoWaits"},
+	},
+	{
+		"a call that returns no hold keeps nothing", "internal/room Session.finishApart",
+		"switch s.finish(at) {", "if s.Room.kept.keep(s, at) { return }; switch s.finish(at) {",
+		[]string{"TestACallThatReturnsNoHoldKeepsNothing"},
+	},
+	{
+		"a sharded channel is left with the lock", ". registry.left",
+		"deafen()", "",
+		[]string{"TestAStickyLockLeavesItsShardedChannel"},
+	},
+	{
+		"Sticky is a third of the TTL at most", ". terms.sticks",
+		"case t.Sticky > t.TTL/3:", "case false:",
+		[]string{"TestStickyIsRefusedWhereAGrantCannotBeKept"},
+	},
+	{
+		"a sticky holder is not marked too soon", "relockweb holder.Fading",
+		"part = 4", "part = 2",
+		[]string{"TestAStickyHolderIsShownAsOne"},
+	},
+}
