@@ -52,7 +52,9 @@ func MaxHold(d time.Duration) LockOption {
 // the client, or on other terms, gives the grant back first, and so do Shutdown and Close.
 //
 // The first grant of a name is not kept, nor one that comes within 130 us of the last. A grant is kept for 10,000 holds
-// at most. For other processes, Holder.Sticky says that the lock may be kept.
+// at most. For other processes, Holder.Sticky says that the lock may be kept. Do not use Sticky for an owner that holds
+// the lock from several processes at a time: a process that enters the kept grant gets its first token, although holds
+// with larger ones have ended.
 //
 // idle is from 1 ms to a third of the TTL. Sticky is for locks of NewLock, Fair or not. With NoWatchdog or AtLeast, for
 // other kinds of lock, elections, quorums and Once, and in Defaults, it is ErrInvalidOption.

@@ -210,7 +210,7 @@ func (a *Acquisition) end(at *Step) {
 // Away reports whether a session waits on a condition, or for the lock after its wait.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
 
-// Owes reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
+// OwesSignal reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
 func (a *Acquisition) OwesSignal() bool {
 	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.why != nil
 }

@@ -52,10 +52,21 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	return true
 }
 
+// entered notes that a session of the same owner has entered the grant: neither of the two is kept. Its holds have no
+// smaller token than those before them.
+func (k *kept) entered(s *Session, high int64, at *Step) {
+	if k == nil || k.of.over || k.of.Name != s.Name || k.last != high {
+		return
+	}
+	s.token = max(s.token, k.of.token)
+	k.giveBack(at)
+	s.Room.kept = nil
+}
+
 // take returns the kept session for a call that may have it. For any other call the grant is given back: the call asks
 // Redis.
 func (k *kept) take(w Want, at *Step) *Session {
-	if k == nil || !k.is(k.of) {
+	if k == nil || !k.is(k.of) || at.Closing {
 		return nil
 	}
 	s := k.of

@@ -93,6 +93,9 @@ func (r *Room) Empty() bool {
 // GiveBack releases a grant that is kept.
 func (r *Room) GiveBack(at *Step) { r.kept.giveBack(at) }
 
+// Retake returns the session of a kept grant for a call that may have it, or nil. The call makes its First hold.
+func (r *Room) Retake(w Want, at *Step) *Session { return r.kept.take(w, at) }
+
 // Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if r.kept != nil {

@@ -82,6 +82,11 @@ func (c *roomCall) begin() {
 	case room.Join:
 		m.done(at)
 		c.reenter(s, true)
+	case room.Retake:
+		m.hall.seen["kept grants that were taken again"]++
+		c.acq = s.Of.(*roomAcq)
+		c.hold(c.acq, at)
+		m.done(at)
 	default:
 		c.acq = m.newAcq(c, way == room.First)
 		m.done(at)

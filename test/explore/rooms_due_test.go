@@ -98,7 +98,9 @@ func (m *member) decode(reply []any, block int, ttl time.Duration) room.Answer {
 		return room.Answer{Code: room.Late}
 	}
 	m.skew = got.Now - m.hall.now.Milliseconds()
-	return got.Answers[0]
+	a := got.Answers[0]
+	a.Fresh = a.Code == room.Held && a.High/1000 >= got.Now // the model has no short answer
+	return a
 }
 
 // behind are the acquisitions of a run.

@@ -53,6 +53,10 @@ func (h *hall) call(m *member) {
 	if m.dead || open > 3 {
 		return
 	}
+	if h.setup.sticky && h.dice.IntN(8) > 0 && (m != h.members[0] || open > 0 || h.heldBy(m)) {
+		h.unlock(m) // a lock that somebody waits for is never kept
+		return
+	}
 	c := &roomCall{m: m, began: h.now, want: room.Want{Once: h.dice.IntN(6) == 0, Terms: h.terms()}}
 	if h.dice.IntN(3) == 0 {
 		c.want.Owner = fmt.Sprintf("owner %d", h.dice.IntN(2))
@@ -71,6 +75,7 @@ var (
 	fixedTerms = room.Terms{TTL: time.Second, Fixed: true}
 	longTerms  = room.Terms{TTL: 2 * time.Second}
 	localTerms = room.Terms{TTL: time.Second, Local: true}
+	keptTerms  = room.Terms{TTL: time.Second, Sticky: 300 * time.Millisecond}
 )
 
 func (h *hall) terms() *room.Terms {
@@ -80,7 +85,15 @@ func (h *hall) terms() *room.Terms {
 	case 1:
 		return &longTerms
 	}
+	if h.setup.sticky {
+		return &keptTerms
+	}
 	return &usualTerms
+}
+
+// heldBy reports whether a client has a hold.
+func (h *hall) heldBy(m *member) bool {
+	return slices.ContainsFunc(h.holds, func(x *roomHold) bool { return !x.Released() && x.c.m == m })
 }
 
 func (h *hall) unlock(m *member) {
@@ -106,6 +119,10 @@ func (h *hall) cancel(m *member) {
 }
 
 func (h *hall) arrive() {
+	if len(h.air) == 0 && h.setup.sticky && h.dice.IntN(2) == 0 {
+		h.call(h.members[0]) // before the time of a kept grant is over
+		return
+	}
 	if len(h.air) == 0 {
 		h.pass()
 		return

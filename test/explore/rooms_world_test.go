@@ -41,11 +41,12 @@ type hallSetup struct {
 	ttl     time.Duration
 	risky   bool    // messages are lost, late and repeated, clients stand still and die
 	rate    float64 // of the server's clock
+	sticky  bool    // most calls ask for a grant that their client may keep
 	steps   int
 }
 
 func (s hallSetup) String() string {
-	return fmt.Sprintf("%s lock, %d clients, TTL %v, risky %v, server's clock at %.3f, %d steps", s.kind, s.members, s.ttl, s.risky, s.rate, s.steps)
+	return fmt.Sprintf("%s lock, %d clients, TTL %v, risky %v, server's clock at %.3f, sticky %v, %d steps", s.kind, s.members, s.ttl, s.risky, s.rate, s.sticky, s.steps)
 }
 
 // A roomFlight is something under way to the server, or from it to a client.
@@ -73,6 +74,7 @@ func newHall(seed uint64, steps int) *hall {
 		kind: kinds[h.dice.IntN(len(kinds))], members: 2 + h.dice.IntN(2), ttl: time.Second, risky: h.dice.IntN(4) > 0,
 		rate: []float64{0.992, 1, 1.008}[h.dice.IntN(3)], steps: 16 + h.dice.IntN(50),
 	}
+	h.setup.sticky = seed%4 == 0 && h.setup.kind != "rw"
 	if steps > 0 {
 		h.setup.steps = steps
 	}

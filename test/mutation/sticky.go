@@ -58,6 +58,11 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptLockIsTakenAgainWithoutACommand", "TestALockIsKeptAfterTheLastOfItsOwnersHolds"},
 	},
 	{
+		"a grant that its owner has entered twice is not kept", "internal/room Entry.mayKeep",
+		"r.kept.entered(e.Session, high, at); return", "",
+		[]string{"TestAGrantThatItsOwnerHasEnteredTwiceIsNotKept"},
+	},
+	{
 		"a lock that is used is renewed although it is kept now", "internal/room kept.take",
 		"k.late = true", "",
 		[]string{"TestAStickyLockIsRenewedWhileItIsUsed"},
@@ -78,8 +83,8 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptGrantLeavesAThirdOfItsLease"},
 	},
 	{
-		"a sharded channel stays subscribed for a kept grant", ". waiting.ask",
-		"c.registry.hear(w.keeper)", "",
+		"a sharded channel stays subscribed for a kept grant", ". registry.enter",
+		"r.heard[k] = k.listener.Join()", "_ = k.listener",
 		[]string{"TestAKeptLockGoesToWhoWaits"},
 	},
 	{

@@ -115,7 +115,7 @@ func (l *list) alone() {
 	l.add("uncontended pair: p50 of 1 goroutine / by hand", "≤ 1.25", atMost(1.25), p50, both...)
 	l.add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
 	l.add("uncontended pair of a semaphore: p50 / that of a lock", "≤ 1.3", atMost(1.3), ratio(of("pair", "1", semaphore, "p50 us"), of("pair", "1", plain, "p50 us")), both...)
-	l.add("pair with Sticky(): mean, ns", "≤ 1000", atMost(1000), of("pair", "1", sticky, "mean ns"), both...)
+	l.add("pair with Sticky(): p50, µs", "≤ 1.0", atMost(1), of("pair", "1", sticky, "p50 us"), both...)
 	l.add("pair with Sticky(): commands", "0", func(v float64) bool { return v < 0.001 }, of("pair", "1", sticky, "commands/pair"), both...)
 	l.add("two processes that take turns: gap with Sticky() / without", "≤ 1.5", atMost(1.5),
 		ratio(of("hot", "2 x 1, tight", sticky, "gap p50 us"), of("hot", "2 x 1, tight", plain, "gap p50 us")), both...)
