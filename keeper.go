@@ -120,10 +120,10 @@ func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition 
 }
 
 // retake makes the next hold of a lock that is kept, or returns nil. It calls no hook: nobody has a hold of what is kept.
-func (k *keeper) retake(l *Lock, owner string, unlock bool) (h *Hold) {
+func (k *keeper) retake(l *Lock, unlock bool) (h *Hold) {
 	at := k.begin()
 	defer k.end(&at)
-	if s := k.room.Retake(room.Want{Owner: owner, Terms: &l.terms.Terms}, &at); s != nil {
+	if s := k.room.Retake(room.Want{Terms: &l.terms.Terms}, &at); s != nil {
 		h = l.newHold(unlock)
 		s.First(&h.hold, &at)
 	}

@@ -728,8 +728,8 @@ func (l *Lock) only() *acquisition {
 func (l *Lock) nest(owner string, unlock bool) (h *Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holds.newest() == nil && l.latest != nil && l.owesUnlock(owner) == nil {
-		h = l.latest.keeper.retake(l, owner, unlock)
+	if l.holds.newest() == nil && l.latest != nil && owner == "" {
+		h = l.latest.keeper.retake(l, unlock)
 	} else if a := l.only(); a != nil && a.owner() == owner {
 		at := a.keeper.begin()
 		h = l.join(a.Session, unlock, &at)

@@ -43,18 +43,18 @@ func MaxHold(d time.Duration) LockOption {
 // and again, such as one lock for each entity behind sticky routing.
 //
 // The grant goes back as soon as the client hears that somebody waits: a waiter has the lock one message later than
-// after an ordinary Unlock. If that message is lost, the waiter has it when idle is over. A TryLock of another client
+// after an ordinary Unlock. If that message is lost, the waiter has it when idle is over. A lock that is used
+// all the time is never idle: then the next renewal tells, after a third of the TTL. A TryLock of another client
 // with a wait of zero does not count as waiting: to it, a kept lock is taken. With Fair, a call of the client may
 // overtake a waiter of which the client has not heard yet.
 //
 // A kept grant is not renewed. If the process dies, others wait for the rest of the lease, as after the death of a
-// holder. A call that comes after idle asks Redis, so a pause of the process does no harm. A call of another owner of
-// the client, or on other terms, gives the grant back first, and so do Shutdown and Close.
+// holder. A call that comes after idle asks Redis, so a pause of the process does no harm. A call of a named owner of the
+// client, or on other terms, gives the grant back first, and so do Shutdown and Close.
 //
-// The first grant of a name is not kept, nor one that comes within 130 us of the last. A grant is kept for 10,000 holds
-// at most. For other processes, Holder.Sticky says that the lock may be kept. Do not use Sticky for an owner that holds
-// the lock from several processes at a time: a process that enters the kept grant gets its first token, although holds
-// with larger ones have ended.
+// Holds of named owners and holds with MaxHold are not kept: such a lock is an ordinary one. Nor is the first grant of a
+// name kept, nor one that comes within 130 us of the last. A grant is kept for 10,000 holds at most. For other
+// processes, Holder.Sticky says that the lock may be kept.
 //
 // idle is from 1 ms to a third of the TTL. Sticky is for locks of NewLock, Fair or not. With NoWatchdog or AtLeast, for
 // other kinds of lock, elections, quorums and Once, and in Defaults, it is ErrInvalidOption.

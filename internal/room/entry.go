@@ -67,10 +67,10 @@ func (e *Entry) Silent(now clock.Instant) time.Duration {
 // Block returns how many tokens a grant reserves: one for each hold that may follow within the process.
 func (e *Entry) Block() int {
 	switch {
-	case e.Terms.Sticky > 0:
-		return stickyTokens
 	case !e.passable():
 		return 1
+	case e.Terms.Sticky > 0:
+		return stickyTokens
 	case e.front:
 		return 1 + maxPasses
 	case e.Room.Runs:
@@ -197,9 +197,6 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 	}
 	a.Session.handed = true
 	a.Session.follow(behind)
-	if e.Terms.Sticky > 0 {
-		e.mayKeep(low, high, true, at)
-	}
 	a.news = false // it was about an earlier grant
 	a.waited(wanted, at)
 }
@@ -222,6 +219,10 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	}
 	s.trust, s.renewed, s.token, s.left = trusted, sent, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < s.Need().N
+	if e.Terms.Sticky > 0 && Keepable(low, high) {
+		e.Room.kept.giveBack(at)
+		e.Room.kept = &kept{of: s, last: high}
+	}
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
 	e.Room.word(e.Acquisition, at.Now)
@@ -235,20 +236,6 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	e.finished(at)
 	s.schedule(at)
 	return true
-}
-
-// mayKeep notes whether the client may keep the grant after its last hold. fresh: nobody held before, so its tokens are
-// nobody else's. A session that has entered an earlier grant of its owner shares them.
-func (e *Entry) mayKeep(low, high int64, fresh bool, at *Step) {
-	r := e.Room
-	if !fresh {
-		r.kept.entered(e.Session, high, at)
-		return
-	}
-	r.kept.giveBack(at)
-	if r.kept = nil; e.Terms.Sticky > 0 && Keepable(low, high) {
-		r.kept = &kept{of: e.Session, last: high}
-	}
 }
 
 // finished wakes the call that waits for the entry.

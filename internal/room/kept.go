@@ -1,9 +1,6 @@
 package room
 
-import (
-	"github.com/relock-go/relock/internal/clock"
-	"github.com/relock-go/relock/internal/ledger"
-)
+import "github.com/relock-go/relock/internal/clock"
 
 // stickyTokens is how many tokens a grant asks for if it may be kept: each call that gets it needs one. A block ends at
 // the server's clock, in us, so it reaches 10 ms into the past. A server that loses its last grants in a crash is not
@@ -13,9 +10,10 @@ const stickyTokens = 10_000
 // Keepable reports whether a grant of these tokens may be kept: it has more than any other grant asks for.
 func Keepable(low, high int64) bool { return high-low > maxPasses }
 
-// A kept is a grant that its client may keep after the last hold (Terms.Sticky). While it is kept, its session has no
-// hold. One is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed. It is
-// given back when others want the lock, or when its time is over.
+// A kept is a grant that its client may keep after its hold (Terms.Sticky). While it is kept, its session has no hold.
+// One is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed. It is given
+// back when others want the lock, or when its time is over. Only anonymous calls have such grants: nobody can enter
+// them, so nobody else has their tokens.
 type kept struct {
 	of    *Session      // may be over
 	last  int64         // its last token
@@ -28,16 +26,13 @@ type kept struct {
 // is reports whether the session is kept.
 func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
 
-// keep keeps the grant after the last hold of the session, unless others want it. There must be a token left, a third of
-// the lease must be left at the end of the time, and Redis must know of one hold and nothing else.
+// keep keeps the grant after the hold of the session has ended, unless others want it. There must be a token left, and a
+// third of the lease at the end of the time.
 func (k *kept) keep(s *Session, at *Step) bool {
-	if k == nil || k.of != s || s.over || at.Closing || s.token >= k.last || s.several || s.unproven || s.run != nil || s.isWanted() {
+	if k == nil || k.of != s || s.over || s.Away() || at.Closing || s.token >= k.last || s.several || s.unproven || s.run != nil || s.isWanted() {
 		return false
 	}
-	if l := &s.Ledger; l.Needs() != (ledger.Counts{}) || !l.Settled() || l.Told() != ledger.One(false) {
-		return false
-	}
-	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trust.Until.Add(-s.Terms.TTL/3))
+	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.until(s.Terms, clock.Instant{}).Add(-s.Terms.TTL/3))
 	if at.Now.Reached(until) {
 		return false
 	}
@@ -52,26 +47,14 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	return true
 }
 
-// entered notes that a session of the same owner has entered the grant: neither of the two is kept. Its holds have no
-// smaller token than those before them.
-func (k *kept) entered(s *Session, high int64, at *Step) {
-	if k == nil || k.of.over || k.of.Name != s.Name || k.last != high {
-		return
-	}
-	s.token = max(s.token, k.of.token)
-	k.giveBack(at)
-	s.Room.kept = nil
-}
-
 // take returns the kept session for a call that may have it. For any other call the grant is given back: the call asks
 // Redis.
 func (k *kept) take(w Want, at *Step) *Session {
-	if k == nil || !k.is(k.of) || at.Closing {
+	if k == nil || !k.is(k.of) {
 		return nil
 	}
 	s := k.of
-	mine := w.Owner == "" && !s.Named() || w.Owner != "" && w.Owner == s.Name
-	if !mine || w.Read || *w.Terms != *s.Terms || at.Now.Reached(k.until) {
+	if w.Owner != "" || *w.Terms != *s.Terms || at.Now.Reached(k.until) || at.Closing {
 		k.giveBack(at)
 		return nil
 	}
@@ -96,7 +79,10 @@ func (k *kept) giveBack(at *Step) {
 
 // schedule sets the timer of a session that is kept. It fires when a renewal is due too, to be right for the next hold.
 func (k *kept) schedule(s *Session, at *Step) bool {
-	if k.forgetTimer(s); !k.is(s) {
+	if k.of == s {
+		k.timer = clock.Instant{} // whatever it was set for
+	}
+	if !k.is(s) {
 		return false
 	}
 	k.timer, s.ends = k.until, false
@@ -107,19 +93,12 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	return true
 }
 
-// forgetTimer records that the session's timer is set for another reason, or has fired.
-func (k *kept) forgetTimer(s *Session) {
-	if k != nil && k.of == s {
-		k.timer = clock.Instant{}
-	}
-}
-
 // fired takes the timer of a session. It returns false if a renewal is due.
 func (k *kept) fired(s *Session, at *Step) bool {
 	if k == nil || k.of != s {
 		return false
 	}
-	k.forgetTimer(s)
+	k.timer = clock.Instant{}
 	due, grain, renew := s.due(at.Now)
 	switch {
 	case k.now && at.Now.Reached(k.until):

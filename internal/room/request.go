@@ -71,9 +71,6 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
 			a.Session.handed = said.Remaining < a.Terms.TTL
 			a.waited(said.Wanted, at)
-			if e.Terms.Sticky > 0 || a.Room.kept != nil {
-				e.mayKeep(said.Low, said.High, said.Fresh, at)
-			}
 		}
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.queue(q.Op, said, at)
@@ -141,7 +138,6 @@ type Answer struct {
 	Low, High int64         // held: the tokens
 	Remaining time.Duration // held: what is left of the lease
 	Wanted    bool          // held: others wait for its end
-	Fresh     bool          // held: nobody held before, as far as the answer tells
 	Ticket    int64         // queued
 	Wait      time.Duration // queued or busy: until the holder's lease ends
 	First     bool          // queued: at the head

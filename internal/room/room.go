@@ -151,7 +151,7 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 // only reads and wants to write gets nil: Redis decides about that.
 func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != owner || s.over || r.kept.is(s) || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
+		if s.Name != owner || s.over || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
 			continue
 		}
 		if s.Check(at); s.over {

@@ -50,9 +50,7 @@ func (e *expired) Unwrap() []error { return []error{loss.Replicas, ErrExpired, e
 func (s *Session) Until() clock.Instant { return s.trust.Until }
 
 // Newest returns its newest hold, or nil.
-func (s *Session) Newest() *Hold {
-	return s.holds.last()
-}
+func (s *Session) Newest() *Hold { return s.holds.last() }
 
 // Live returns how many holds are not unlocked.
 func (s *Session) Live() int { return s.holds.len() }
@@ -341,7 +339,9 @@ func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	if end := s.firstEnd(); soon.Reached(end) {
 		soon = end
 	}
-	s.Room.kept.forgetTimer(s)
+	if s.Room.kept != nil && s.Room.kept.schedule(s, at) {
+		return // it is not renewed while it is kept
+	}
 	at.timer(s.Acquisition, soon, 0)
 }
 

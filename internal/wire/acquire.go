@@ -146,6 +146,6 @@ func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (now int64, h
 	if err := cur.End(); err != nil {
 		return 0, held, err
 	}
-	held = room.Answer{Code: room.Held, Fresh: true, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
+	held = room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
 	return high / 1000, held, nil
 }

@@ -28,13 +28,18 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptGrantEndsWithItsTokens"},
 	},
 	{
+		"a named owner's hold is not kept", "internal/room Entry.Block",
+		"case !e.passable(): return 1; case e.Terms.Sticky > 0:", "case e.Terms.Sticky > 0:",
+		[]string{"TestAHoldThatOthersMayEnterIsNotKept"},
+	},
+	{
 		"a client that shuts down gives kept grants back", ". Client.Shutdown",
 		"c.giveBack()", "",
 		[]string{"TestAKeptLockEndsWithItsClient"},
 	},
 	{
 		"a client that shuts down keeps nothing", "internal/room kept.keep",
-		" || at.Closing", "",
+		"at.Closing || s.token", "s.token",
 		[]string{"TestAHoldIsNotKeptByAClientThatShutsDown"},
 	},
 	{
@@ -44,23 +49,13 @@ var stickyRules = []Rule{
 	},
 	{
 		"another owner does not get a kept grant", "internal/room kept.take",
-		"if !mine || w.Read", "if w.Read && !mine",
+		"w.Owner != \"\" || *w.Terms", "*w.Terms",
 		[]string{"TestAKeptLockIsGivenBackForAnotherOwnerOfItsClient"},
 	},
 	{
 		"other terms do not get a kept grant", "internal/room kept.take",
 		" || *w.Terms != *s.Terms", "",
 		[]string{"TestAKeptLockIsGivenBackForAnotherOwnerOfItsClient"},
-	},
-	{
-		"a call does not nest into a kept grant", "internal/room Room.HeldBy",
-		" || r.kept.is(s)", "",
-		[]string{"TestAKeptLockIsTakenAgainWithoutACommand", "TestALockIsKeptAfterTheLastOfItsOwnersHolds"},
-	},
-	{
-		"a grant that its owner has entered twice is not kept", "internal/room Entry.mayKeep",
-		"r.kept.entered(e.Session, high, at); return", "",
-		[]string{"TestAGrantThatItsOwnerHasEnteredTwiceIsNotKept"},
 	},
 	{
 		"a lock that is used is renewed although it is kept now", "internal/room kept.take",
@@ -79,7 +74,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a third of the lease is left at the end of a kept grant", "internal/room kept.keep",
-		"s.trust.Until.Add(-s.Terms.TTL / 3)", "s.trust.Until",
+		"s.until(s.Terms, clock.Instant{}).Add(-s.Terms.TTL / 3)", "s.until(s.Terms, clock.Instant{})",
 		[]string{"TestAKeptGrantLeavesAThirdOfItsLease"},
 	},
 	{

@@ -113,7 +113,7 @@ func (a *actor) handle(l Lock) (string, *handles) {
 		opts = append(opts, relock.Fair())
 	}
 	if l.Kind == "plain" && a.index%2 == 1 { // the others share its client, and ask on other terms
-		opts = append(opts, relock.Sticky(l.TTL/3))
+		opts = append(opts, relock.Sticky((l.TTL / 3).Truncate(time.Millisecond)))
 	}
 	h := &handles{ttl: l.TTL, kind: l.Kind}
 	if l.Kind == "rw" || l.Kind == "fair rw" {
