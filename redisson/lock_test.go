@@ -154,3 +154,27 @@ func TestACallThatEndsLeavesNothing(t *testing.T) {
 		rig.Must(t, l.Unlock())
 	})
 }
+
+func TestASingleAttemptDoesNotWaitForTheUnlockOfALostHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other := client(t, x).NewLock("a"), client(t, x).NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		if ok, err := other.ForceUnlock(t.Context()); !ok || err != nil {
+			t.Fatalf("ForceUnlock = %v, %v", ok, err)
+		}
+		for l.HoldCount() > 0 { // it hears of that with its next renewal
+			time.Sleep(time.Second)
+		}
+		began := x.Now()
+		got, err := l.TryLock(t.Context(), 0)
+		if rig.WantIs(t, err, relock.ErrLost); got {
+			t.Error("held")
+		}
+		if took := x.Now() - began; took > 0 {
+			t.Errorf("took %v", took)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+	})
+}

@@ -258,12 +258,15 @@ func (w *waiting) request() (said answer, err error) {
 	return said, err
 }
 
-// gate waits while a lost hold that is not yet unlocked occupies the handle.
+// gate waits while a lost hold that is not yet unlocked occupies the handle. A single attempt does not wait.
 func (w *waiting) gate() error {
 	for {
 		freed, err := w.lock.occupied(w.owner)
 		if freed == nil {
 			return err
+		}
+		if w.once {
+			return fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", relock.ErrLost)
 		}
 		select {
 		case <-freed:

@@ -268,6 +268,11 @@ var redissonRules = []Rule{
 		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused"},
 	},
 	{
+		"redisson: a single attempt does not wait for an Unlock", "redisson waiting.gate",
+		"if w.once {", "if false {",
+		[]string{"TestASingleAttemptDoesNotWaitForTheUnlockOfALostHold"},
+	},
+	{
 		"redisson: who waits for a lost hold hears that the client is closed", "redisson waiting.gate",
 		"case <-w.lock.c.open.Done(): return relock.ErrClosed", "",
 		[]string{"TestAClosedClientLetsNobodyWaitForALostHold"},
