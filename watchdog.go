@@ -52,6 +52,8 @@ func MaxHold(d time.Duration) LockOption {
 // holder. A call that comes after idle asks Redis, so a pause of the process does no harm. A call of a named owner of the
 // client, or on other terms, gives the grant back first, and so do Shutdown and Close.
 //
+// While a grant is kept, the name is in use as its kind: a call for another kind gets ErrKind.
+//
 // Holds of named owners and holds with MaxHold are not kept: such a lock is an ordinary one. Nor is the first grant of a
 // name kept, nor one that comes within 130 us of the last. A grant is kept for 10,000 holds at most. For other
 // processes, Holder.Sticky says that the lock may be kept.

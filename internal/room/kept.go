@@ -27,9 +27,9 @@ type kept struct {
 func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
 
 // keep keeps the grant after the hold of the session has ended, unless others want it. There must be a token left, and a
-// third of the lease at the end of the time.
+// third of the lease at the end of the time. If renewals fail it is not kept: each call that took it would renew it.
 func (k *kept) keep(s *Session, at *Step) bool {
-	if k == nil || k.of != s || s.over || s.Away() || at.Closing || s.token >= k.last || s.several || s.unproven || s.run != nil || s.isWanted() {
+	if k == nil || k.of != s || s.over || s.Away() || at.Closing || s.token >= k.last || s.several || s.unproven || s.fails > 0 || s.run != nil || s.isWanted() {
 		return false
 	}
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.until(s.Terms, clock.Instant{}).Add(-s.Terms.TTL/3))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -503,24 +504,49 @@ func TestAKeptGrantIsNotRenewed(t *testing.T) {
 	})
 }
 
-// Renewals have failed. Whoever takes the kept lock again must have time for a renewal.
+// A renewal is not answered. Whoever takes the kept lock again must have time for another one.
 func TestAKeptGrantLeavesAThirdOfItsLease(t *testing.T) {
-	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a := s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(10*time.Second)), ctx: t.Context()}
 		l.kept(t)
+		granted := s.Now()
 		h := l.take(t)
-		heal := a.Link.Cut()
-		for h.Err() == nil && time.Until(h.TrustedUntil()) > 11*time.Second {
-			s.Until(s.Now() + 100*time.Millisecond)
-		}
-		rig.Must(t, h.Err())
+		s.Until(granted + 9900*time.Millisecond)
+		heal := a.Link.Hole()
+		s.Until(granted + 11500*time.Millisecond)
 		rig.Must(t, h.Release())
-		s.Until(s.Now() + 1500*time.Millisecond)
 		heal()
+		s.Until(granted + 20500*time.Millisecond)
 		h = l.take(t)
 		if left := time.Until(h.TrustedUntil()); left < 10*time.Second {
 			t.Errorf("%v are left of the lease", left)
 		}
 		rig.End(t, h)
+	})
+}
+
+// Each call that took such a lock would renew it, without the pauses between tries.
+func TestALockWhoseRenewalsFailIsNotKept(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(10*time.Second)), ctx: t.Context()}
+		l.kept(t)
+		granted := s.Now()
+		h := l.take(t)
+		s.Until(granted + 9900*time.Millisecond)
+		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.ScriptSent(cmd.Args) == "hold" {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		s.Until(granted + 12500*time.Millisecond) // a try takes 2 s
+		rig.Must(t, h.Release())
+		got, err := b.NewLock("l").TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Error("still taken")
+		}
 	})
 }
 

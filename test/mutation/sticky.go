@@ -78,6 +78,11 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptGrantLeavesAThirdOfItsLease"},
 	},
 	{
+		"a lock whose renewals fail is not kept", "internal/room kept.keep",
+		" || s.fails > 0", "",
+		[]string{"TestALockWhoseRenewalsFailIsNotKept"},
+	},
+	{
 		"a sharded channel stays subscribed for a kept grant", ". registry.enter",
 		"r.heard[k] = k.listener.Join()", "_ = k.listener",
 		[]string{"TestAKeptLockGoesToWhoWaits"},
