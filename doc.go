@@ -122,6 +122,7 @@
 //   - [Client.Once] for a job that many processes start, and one must run in each
 //     interval. [AtLeast] for a name that must stay taken for a while after a
 //     short hold.
+//   - [Sticky] for a lock that one process takes again and again.
 //   - [Hold.Detach] and [Client.Resume] to take a lock in one process and use it in
 //     another.
 //   - [Lock.NewCond] to wait under a lock until somebody else has changed what it

@@ -52,7 +52,8 @@ type extras struct {
 
 // Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its release, and
 // during a Cond.Wait of its owner. It is judged by the clock at the call, and does no I/O. A nil is true at that
-// instant. Only the fencing token protects work that takes time after it.
+// instant. Only the fencing token protects work that takes time after it. ErrLost matches ErrNotHeld too: test for
+// ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)

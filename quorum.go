@@ -44,8 +44,8 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 }
 
 // NewLock returns a handle on the exclusive lock of that name, on a majority of the primaries. It does no I/O. On each
-// primary the lock is a fair one. The options are those of Client.NewLock: with a bad name or option every call returns
-// ErrInvalidName or ErrInvalidOption.
+// primary the lock is a fair one. The options are those of Client.NewLock except Sticky: with a bad name or option every call
+// returns ErrInvalidName or ErrInvalidOption.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name, quorum: q}
 	if q == nil || len(q.clients) == 0 {
@@ -347,8 +347,9 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
 // as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
-// unless Lock.ForceUnlock has ended the hold there. Forcing a majority of the primaries ends the hold. Its methods may
-// be called from any goroutine.
+// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and in the last TTL before MaxHold, none is.
+// Forcing a majority of the primaries ends the hold. It ends with Release, which it needs also after a loss. Its methods
+// may be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority

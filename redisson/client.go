@@ -253,8 +253,8 @@ func (c *Client) settle() {
 
 // Close ends the client now, and returns nil. Holds are lost, with ErrLost and ErrClosed, and their leases in Redis run
 // out by themselves. Waiters and new calls get ErrClosed. For at most a quarter of a second Close still tells Redis
-// which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. It may be
-// called again.
+// which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. One that
+// waits for a silent server ends by the redis client's own timeouts. Close may be called again.
 func (c *Client) Close() error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
@@ -320,8 +320,9 @@ func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load(
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
 // getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and braces only as a hash tag. With a bad name or
-// option every call on the handle returns ErrInvalidName or ErrInvalidOption. A name must be used for one kind of lock
-// only: another one returns ErrKind.
+// option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one kind of lock only. A
+// read/write lock and the other kinds refuse each other with ErrKind while the name is held. Plain, fair and fenced locks
+// of one name exclude each other without an error, but a plain or fenced one passes the fair queue.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }

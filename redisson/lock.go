@@ -220,6 +220,10 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // Redis compares the owner as it takes the lock away. The layout does not tell two grants of one owner apart: if the
 // owner has released the lock and taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
 // The other errors are those of Info; with one, the holder may have lost the lock.
+//
+// For a read/write lock, call it on the side of h.Read (RLocker or WLocker): on the other side it returns false although
+// that holder still holds. A writer that is removed loses its read holds too. If Redis did not answer the first request,
+// the result is true even if the holder had let go by itself.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

@@ -33,6 +33,7 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
 // ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, waiting readers can join it.
+// Each success needs exactly one Unlock, also after a loss. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
