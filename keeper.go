@@ -119,17 +119,6 @@ func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition 
 	return a
 }
 
-// retake makes the next hold of a lock that is kept, or returns nil. It calls no hook: nobody has a hold of what is kept.
-func (k *keeper) retake(l *Lock, unlock bool) (h *Hold) {
-	at := k.begin()
-	defer k.end(&at)
-	if s := k.room.Retake(room.Want{Terms: &l.terms.Terms}, &at); s != nil {
-		h = l.newHold(unlock)
-		s.First(&h.hold, &at)
-	}
-	return h
-}
-
 // keys builds the key names on demand: a held lock rarely needs one.
 func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
 

@@ -123,10 +123,10 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		clock:     clock.System(),
 		ended:     make(chan struct{}),
 		registry: registry{
-			keepers:  make(map[string]map[string]*keeper),
-			heard:    make(map[*keeper]func()),
-			sessions: make(map[wire.Nonce]*acquisition),
-			lost:     make(map[ownerOf]int),
+			keepers:      make(map[string]map[string]*keeper),
+			heard:        make(map[*keeper]func()),
+			acquisitions: make(map[wire.Nonce]*acquisition),
+			lost:         make(map[ownerOf]int),
 		},
 	}
 	if to := cfg.log.Handler(); to != slog.DiscardHandler {
@@ -137,7 +137,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.sessions) })
+	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) })
 	c.registry.tracker = c.tracker
 	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog.start(c)
@@ -154,7 +154,7 @@ func (c *Client) newJournal() {
 		Now:     func() instant { return c.clock.Now() },
 		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
 		Spawn:   c.spawn,
-		Busy:    func(n wire.Nonce) bool { return c.registry.sessions[n] != nil },
+		Busy:    func(n wire.Nonce) bool { return c.registry.acquisitions[n] != nil },
 		Servers: c.transport,
 		Wire:    c.wire,
 		Inbox:   c.listeners.Inbox(),
@@ -699,7 +699,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	now := c.clock.Now()
 	r := &c.registry
 	r.mu.Lock()
-	if ours && r.sessions[id] != nil {
+	if ours && r.acquisitions[id] != nil {
 		r.mu.Unlock()
 		return
 	}

@@ -26,9 +26,8 @@ type Lock struct {
 	*spec
 	hash string // its key, of which the name and the other key are made; a bad name as it is
 
-	mu     sync.Mutex   // guards the following fields; taken before a keeper's mu
-	holds  holdList     // not yet unlocked
-	latest *acquisition // of the latest hold that Redis granted; its client may have kept it (Sticky)
+	mu    sync.Mutex // guards the following fields; taken before a keeper's mu
+	holds holdList   // not yet unlocked
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
@@ -286,7 +285,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	owner, err := l.check(ctx)
 	if err == nil {
 		var h *Hold
-		if l.terms.Local && owner != "" || l.terms.Sticky > 0 {
+		if l.terms.Local && owner != "" {
 			if h = l.nest(owner, m.unlock); h != nil {
 				err = l.giveBackUnless(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
 				return h, err
@@ -474,9 +473,6 @@ func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
 	// A wait of its owner may have listed h already, and an Unlock may have taken it off again.
 	if err == nil && freed == nil && !h.listed {
 		l.holds.add(h)
-		if l.terms.Sticky > 0 {
-			l.latest = h.acquisition()
-		}
 	}
 	return freed, err
 }
@@ -723,18 +719,18 @@ func (l *Lock) only() *acquisition {
 	return acquired(s.Acquisition)
 }
 
-// nest acquires a hold without a command: a nested one if this handle has the outer hold (LocalReentry), or the next hold
-// of a lock that is kept after one of this handle (Sticky). It returns nil if that is not possible.
-func (l *Lock) nest(owner string, unlock bool) (h *Hold) {
+// nest acquires a nested hold without a command if this handle has the outer hold. It returns nil if that is
+// not possible.
+func (l *Lock) nest(owner string, unlock bool) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holds.newest() == nil && l.latest != nil && owner == "" {
-		h = l.latest.keeper.retake(l, unlock)
-	} else if a := l.only(); a != nil && a.owner() == owner {
-		at := a.keeper.begin()
-		h = l.join(a.Session, unlock, &at)
-		a.keeper.end(&at) // making a hold calls no hook
+	a := l.only()
+	if a == nil || a.owner() != owner {
+		return nil
 	}
+	at := a.keeper.begin()
+	h := l.join(a.Session, unlock, &at)
+	a.keeper.end(&at) // making a hold calls no hook
 	if h != nil {
 		l.holds.add(h)
 	}

@@ -13,11 +13,11 @@ import (
 // A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message
 // from Redis names a nonce, so this is where its waiter is found.
 type registry struct {
-	mu       sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
-	keepers  map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
-	sessions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
-	lost     map[ownerOf]int               // exclusive holds of named owners that are lost and not unlocked
-	heard    map[*keeper]func()            // those whose sharded channel is kept subscribed, for Sticky; each ends that
+	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
+	keepers      map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
+	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
+	lost         map[ownerOf]int               // exclusive holds of named owners that are lost and not unlocked
+	heard        map[*keeper]func()            // those whose sharded channel is kept subscribed, for Sticky; each ends that
 
 	journal *replay.Journal   // what was released lately
 	tracker *shutdown.Tracker // counts the acquisitions with mu held
@@ -72,12 +72,12 @@ func (r *registry) register(a *acquisition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.sessions[a.nonce] != nil:
+	case r.acquisitions[a.nonce] != nil:
 		return nil
 	case r.tracker.Draining():
 		return ErrClosed
 	}
-	r.sessions[a.nonce] = a
+	r.acquisitions[a.nonce] = a
 	a.keeper.refs++
 	return nil
 }
@@ -91,8 +91,8 @@ func (r *registry) unregister(a *acquisition) {
 
 // removed is unregister for a caller that has r.mu.
 func (r *registry) removed(a *acquisition) {
-	if r.sessions[a.nonce] == a {
-		delete(r.sessions, a.nonce)
+	if r.acquisitions[a.nonce] == a {
+		delete(r.acquisitions, a.nonce)
 		r.left(a.keeper)
 		r.tracker.Ended()
 	}
@@ -119,14 +119,14 @@ func (r *registry) lookup(name string) *acquisition {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sessions[n]
+	return r.acquisitions[n]
 }
 
 // known returns all acquisitions that are registered now.
 func (r *registry) known() []*acquisition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.AppendSeq(make([]*acquisition, 0, len(r.sessions)), maps.Values(r.sessions))
+	return slices.AppendSeq(make([]*acquisition, 0, len(r.acquisitions)), maps.Values(r.acquisitions))
 }
 
 // oweUnlock adds n to the owner's holds that are lost and not unlocked.

@@ -108,7 +108,7 @@ func kept(c *Client) (sessions, rooms, tasks, calls int) {
 	for _, of := range r.keepers {
 		rooms += len(of)
 	}
-	return len(r.sessions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
+	return len(r.acquisitions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 }
 
 // remembers reports whether c still watches over releases, which needs a timer.

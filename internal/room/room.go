@@ -93,9 +93,6 @@ func (r *Room) Empty() bool {
 // GiveBack releases a grant that is kept.
 func (r *Room) GiveBack(at *Step) { r.kept.giveBack(at) }
 
-// Retake returns the session of a kept grant for a call that may have it, or nil. The call makes its First hold.
-func (r *Room) Retake(w Want, at *Step) *Session { return r.kept.take(w, at) }
-
 // Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if r.kept != nil {
@@ -203,12 +200,12 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
 	if a.front {
 		a.front = false
-		r.passOn(a.flow(), ticket, at)
+		r.passClaim(a.flow(), ticket, at)
 	}
 }
 
-// passOn gives the claim to the next call in line, with a ticket to ask for.
-func (r *Room) passOn(of Flow, ticket int64, at *Step) {
+// passClaim gives the claim to the next call in line, with a ticket to ask for.
+func (r *Room) passClaim(of Flow, ticket int64, at *Step) {
 	front := r.next(of)
 	if front == nil {
 		r.unclaim(of)
@@ -217,9 +214,9 @@ func (r *Room) passOn(of Flow, ticket int64, at *Step) {
 	r.give(front, Handover{Ticket: ticket}, at)
 }
 
-// passHold gives the lock to the next call in line. Number and time are bounded, so that Redis' queue gets its turn,
+// passToLine gives the lock to the next call in line. Number and time are bounded, so that Redis' queue gets its turn,
 // and the lease must be fresh.
-func (r *Room) passHold(s *Session, at *Step) bool {
+func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
 		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxPassTime {
@@ -241,7 +238,7 @@ func (r *Room) Leave(p *Follower, at *Step) {
 		r.lineOf(p.of).Remove(p.spot)
 		p.spot = nil
 	case p.Given.Acquisition == nil:
-		r.passOn(p.of, p.Given.Ticket, at)
+		r.passClaim(p.of, p.Given.Ticket, at)
 	default:
 		p.Given.Acquisition.GiveUp(at)
 	}
@@ -269,9 +266,9 @@ func (r *Room) admit(s *Session, at *Step) {
 	s.front = false
 }
 
-// passAlong gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
+// passToRun gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
 // acquisition is at the head of Redis' queue when the session is released.
-func (r *Room) passAlong(s *Session, at *Step) bool {
+func (r *Room) passToRun(s *Session, at *Step) bool {
 	if s.run == nil || !s.passes(at) {
 		return false
 	}

@@ -392,8 +392,8 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// until is the only place that says until when a hold of these terms is trusted: for as long as its session, and for a
-// TTL from the latest renewal. Renewals that were sent after last (the end of MaxHold, or the grant if there is no
+// until is the only place that says until when a hold of these terms is trusted: for as long as its session (see
+// Acquisition.trusted, called by Entry.grant and when a statement is answered), and for a TTL from the latest renewal. Renewals that were sent after last (the end of MaxHold, or the grant if there is no
 // watchdog) do not count, unless last is zero.
 func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
 	from := s.renewed
@@ -764,7 +764,7 @@ func (s *Session) finish(at *Step) Ending {
 		return Fewer
 	case s.over:
 		return WasLost
-	case s.Room.passHold(s, at), s.Room.passAlong(s, at):
+	case s.Room.passToLine(s, at), s.Room.passToRun(s, at):
 		return Silent
 	}
 	s.end(at)

@@ -24,7 +24,7 @@ var ceilings = map[string]ceiling{
 	"lines of internal/transport":             {3864, 40},
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
-	"hops to another package":                 {34, 0},
+	"hops to another package":                 {33, 0},
 	"method names of more than four types":    {12, 0},
 }
 

@@ -20,7 +20,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the claim is not dropped by who leaves the line", "internal/room Room.Leave",
-		"r.passOn(p.of, p.Given.Ticket, at)", "",
+		"r.passClaim(p.of, p.Given.Ticket, at)", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
@@ -39,7 +39,7 @@ var holdRules = []Rule{
 		[]string{"TestALockIsPassedOnFor10MsAtMost"},
 	},
 	{
-		"a lock is passed on to the same terms", "internal/room Room.passHold",
+		"a lock is passed on to the same terms", "internal/room Room.passToLine",
 		"*front.terms != *s.Terms || !s.passes(at)", "!s.passes(at)",
 		[]string{"TestALockIsNotPassedOnToACallOfOtherTerms"},
 	},

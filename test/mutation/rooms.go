@@ -4,7 +4,7 @@ package mutation
 // find when they are gone.
 var roomRules = []Rule{
 	{
-		"a hold that is passed on has a token of its own", "internal/room Room.passHold",
+		"a hold that is passed on has a token of its own", "internal/room Room.passToLine",
 		"s.token++", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},

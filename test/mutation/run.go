@@ -48,7 +48,7 @@ var runRules = []Rule{
 		[]string{"TestARunGoesOnWhereItsHolderWaitsOnACondition"},
 	},
 	{
-		"run: it is passed on to calls on the same terms", "internal/room Room.passAlong",
+		"run: it is passed on to calls on the same terms", "internal/room Room.passToRun",
 		"!a.idle() || *a.Terms != *s.Terms", "!a.idle()",
 		[]string{"TestARunEndsWhereTheTermsChange"},
 	},
@@ -58,7 +58,7 @@ var runRules = []Rule{
 		[]string{"TestACallInDoubtIsGivenTheLockByRedis"},
 	},
 	{
-		"run: who has left is passed by", "internal/room Room.passAlong",
+		"run: who has left is passed by", "internal/room Room.passToRun",
 		"case a.over:", "",
 		[]string{"TestACallThatHasLeftARunIsPassedBy"},
 	},

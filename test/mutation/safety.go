@@ -105,7 +105,7 @@ var Safety = []Rule{
 	},
 	{
 		"a grant is believed for a known nonce", ". Client.deliver",
-		"if a == nil { if m.Verb", "if a == nil { c.registry.mu.Lock(); for _, a = range c.registry.sessions { }; c.registry.mu.Unlock() }; if a == nil { if m.Verb",
+		"if a == nil { if m.Verb", "if a == nil { c.registry.mu.Lock(); for _, a = range c.registry.acquisitions { }; c.registry.mu.Unlock() }; if a == nil { if m.Verb",
 		[]string{"TestF04ForgedGrantIsNotBelieved", "TestF04ReplayedGrantIsNotBelieved"},
 	},
 	{
