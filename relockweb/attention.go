@@ -19,17 +19,21 @@ const (
 
 // remember copies, from the last listing, the longest lease that was seen of each grant.
 func (l *listing) remember(last *listing) {
-	longest := map[int64]int64{} // by token
+	type grant struct { // tokens of two names may be equal
+		name  string
+		token int64
+	}
+	longest := map[grant]int64{}
 	if last != nil {
 		for _, one := range last.Locks {
 			for _, h := range one.Holders {
-				longest[h.Token] = h.longest
+				longest[grant{one.Name, h.Token}] = h.longest
 			}
 		}
 	}
 	for _, one := range l.Locks {
 		for i, h := range one.Holders {
-			one.Holders[i].longest = max(h.LeaseMS, longest[h.Token])
+			one.Holders[i].longest = max(h.LeaseMS, longest[grant{one.Name, h.Token}])
 		}
 	}
 }

@@ -77,6 +77,29 @@ func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 	})
 }
 
+// Servers of a Cluster may give grants of two names the same instant, and owners may have the same digits. Fails when
+// the dashboard takes the grants of two names for one because their tokens are equal.
+func TestGrantsOfTwoNamesWithOneTokenAreToldApart(t *testing.T) {
+	run(t, func(b *board) {
+		fading := b.hold("x", "b fading", relock.Owner("o"), relock.TTL(10*time.Minute), relock.NoWatchdog())
+		for _, name := range []string{"a quiet", "c quiet"} {
+			if quiet := b.hold("x", name, relock.Owner("o")); quiet.Token() != fading.Token() {
+				t.Fatalf("the tokens are %d and %d, want equal ones", fading.Token(), quiet.Token())
+			}
+		}
+		b.get("/", http.StatusOK)
+		time.Sleep(6 * time.Minute)
+		list := b.get("/", http.StatusOK)
+		for _, name := range []string{"a quiet", "b fading", "c quiet"} {
+			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
+			head, _, _ := strings.Cut(after, "</th>")
+			if marked := strings.Contains(head, "lease not renewed"); marked != (name == "b fading") {
+				t.Errorf("%q is marked as not renewed: %v", name, marked)
+			}
+		}
+	})
+}
+
 func TestPageSaysWhichRedisItShows(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "a")

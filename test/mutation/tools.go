@@ -94,6 +94,11 @@ var dashboardRules = []Rule{
 		[]string{"TestOldDataAreMarked"},
 	},
 	{
+		"grants of two names are told apart on the dashboard", "relockweb listing.remember",
+		"grant{one.Name, h.Token}", "grant{token: h.Token}",
+		[]string{"TestGrantsOfTwoNamesWithOneTokenAreToldApart"},
+	},
+	{
 		"names that differ look different", "relockweb visible",
 		"strings.TrimSpace(text) == text", "true",
 		[]string{"TestNamesThatDifferLookDifferent"},
