@@ -183,8 +183,8 @@ local function ask(request)
     end
   end
   local session = find_or_drop(request.nonce, request.client, request.owner)
-  if session then
-    return session.orphan and { -4, 0, 0, 0, '' } or held(session)
+  if session or handed_over(request) then
+    return (not session or session.orphan) and { -4, 0, 0, 0, '' } or held(session)
   end
   local grant = request.named and nearest(request.owner)
   if grant then

@@ -105,6 +105,13 @@ local function shared_grant(owner)
   return unless_over(stored_grant(owner))
 end
 
+-- Returns whether a request without a session is a late copy of one whose hold was handed over: an anonymous owner has
+-- one nonce at a time, and now holds by that of a ticket, or of the session that has resumed it.
+local function handed_over(request)
+  local alone = state.alone
+  return not request.named and (alone and alone.owner == request.owner and alone.deadline > now or shared_grant(request.owner))
+end
+
 -- Returns what an owner has of the grant with this first token, then what the ancestor has through whose hold it
 -- entered, and so on up to the owner that began the grant. The list is empty if no branch has entered the grant.
 local function parts_of(owner, low)

@@ -93,6 +93,16 @@ var handoverRules = []Rule{
 		[]string{"TestAResumptionThatIsNotConfirmedIsGivenUpOnce"},
 	},
 	{
+		"a late copy of an acquire gets nothing of a ticket", "lua/detach.lua",
+		"keep_ended(stated.nonce, until_ms)", "local _ = until_ms",
+		[]string{"TestALateCopyOfAnAcquireGetsNothingOfATicket"},
+	},
+	{
+		"a copy of an answered acquire is no part of what a ticket has", "lua/acquire.lua",
+		"if session or handed_over(request) then", "if session then",
+		[]string{"TestACopyOfAnAnsweredAcquireIsNoPartOfWhatATicketHas"},
+	},
+	{
 		"what is handed over is the grant of its token", "lua/detach.lua",
 		"not session or token >= session.low and token <= session.high", "true",
 		[]string{"TestAHoldThatWasLostBeforeItIsHandedOverIsLost"},
