@@ -42,9 +42,9 @@ func MaxHold(d time.Duration) LockOption {
 // same terms gets the lock without a command, and with a larger token. Sticky is for names that one process locks again
 // and again, such as one lock for each entity behind sticky routing.
 //
-// The grant goes back as soon as the client hears that somebody waits: a waiter has the lock one message later than
-// after an ordinary Unlock. If that message is lost, the waiter has it when idle is over. A lock that is used
-// all the time is never idle: then the next renewal tells, after a third of the TTL. A TryLock of another client
+// The grant goes back as soon as the client hears that somebody waits. So a call of another client that finds the lock
+// kept has it after two round trips instead of one. If that message is lost, it has it when idle is over. A lock that is
+// used all the time is never idle: then the next renewal tells, after a third of the TTL. A TryLock of another client
 // with a wait of zero does not count as waiting: to it, a kept lock is taken. With Fair, a call of the client may
 // overtake a waiter of which the client has not heard yet.
 //

@@ -27,6 +27,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == load.HoldFlag {
 		exit(load.Hold(context.Background(), os.Args[2], os.Stdin, os.Stdout))
 	}
+	if len(os.Args) == 3 && os.Args[1] == load.TurnFlag {
+		exit(load.Turn(context.Background(), os.Args[2], os.Stdin, os.Stdout))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx)
 	stop()

@@ -66,7 +66,7 @@ func (b *Bench) tasks() []task {
 			all = append(all, task{"hot " + h.Case(), func(ctx context.Context) error { return b.HotLock(ctx, h) }})
 		}
 	}
-	all = append(all, task{"hot 2 x 1, sticky", b.Alternate})
+	all = append(all, task{"turns", func(ctx context.Context) error { return b.Turns(ctx, 0) }})
 	h := Hot{Clients: 4, Each: 16}
 	all = append(all, task{"redisson pair", b.RedissonPairs},
 		task{"redisson hot " + h.Case(), func(ctx context.Context) error { return b.RedissonHot(ctx, h) }},
@@ -79,6 +79,7 @@ func (b *Bench) tasks() []task {
 	for _, rtt := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
 		all = append(all, task{"link " + rtt.String(), func(ctx context.Context) error { return b.HandOff(ctx, rtt) }})
 	}
+	all = append(all, task{"turns link", func(ctx context.Context) error { return b.Turns(ctx, time.Millisecond) }})
 	all = append(all, task{"rw", func(ctx context.Context) error {
 		return b.ReadMostly(ctx, RW{Clients: 4, Each: 16, Section: time.Millisecond, WriteEvery: 20})
 	}})

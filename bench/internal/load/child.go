@@ -83,7 +83,7 @@ func Hold(ctx context.Context, arg string, in io.Reader, out io.Writer) error {
 
 // openNamed opens a client of the rival that has the name.
 func openNamed(name, addr string, setup rival.Setup) (rival.Client, error) {
-	for _, r := range rival.All() {
+	for _, r := range append(rival.All(), rival.RelockSticky()) {
 		if r.Name == name && r.Open != nil {
 			return r.Open(addr, setup)
 		}

@@ -45,7 +45,7 @@ func (b *Bench) held(ctx context.Context, h HeldLocks) error {
 		Rival: h.Rival.Name, Addr: b.Server.Addr(), Prefix: b.name("held") + "/", Locks: h.Locks,
 		TTL: h.TTL, Every: time.Duration(h.Renews * float64(h.TTL)), Window: h.Window,
 	}
-	c, err := startChild(holding)
+	c, err := startChild(HoldFlag, holding)
 	if err != nil {
 		return err
 	}
@@ -116,12 +116,13 @@ type child struct {
 	sampled int
 }
 
-func startChild(h Holding) (*child, error) {
+// startChild starts this program as the process that flag makes of it, and tells it what.
+func startChild(flag string, what any) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	arg, err := json.Marshal(h)
+	arg, err := json.Marshal(what)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func startChild(h Holding) (*child, error) {
 	if err != nil {
 		return nil, errors.Join(err, inR.Close(), inW.Close())
 	}
-	c := &child{cmd: exec.Command(self, HoldFlag, string(arg)), in: inW, out: bufio.NewReader(outR), pipes: []*os.File{inW, outR}}
+	c := &child{cmd: exec.Command(self, flag, string(arg)), in: inW, out: bufio.NewReader(outR), pipes: []*os.File{inW, outR}}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, os.Stderr
 	c.exited, err = spawn.Start(c.cmd)
 	_, _ = inR.Close(), outW.Close() // the child has them

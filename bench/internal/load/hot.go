@@ -28,15 +28,8 @@ func (h Hot) Case() string {
 }
 
 // HotLock measures one lock under contention.
-func (b *Bench) HotLock(ctx context.Context, h Hot) error { return b.hotLocks(ctx, h, b.locks()) }
-
-// Alternate measures two processes that take turns, with a lock that is kept between holds and with one that is not.
-func (b *Bench) Alternate(ctx context.Context) error {
-	return b.hotLocks(ctx, Hot{Clients: 2, Each: 1}, []rival.Rival{rival.Relock(), rival.RelockSticky()})
-}
-
-func (b *Bench) hotLocks(ctx context.Context, h Hot, rivals []rival.Rival) error {
-	fleets, err := b.open(rivals, h.Clients, b.Server.Addr())
+func (b *Bench) HotLock(ctx context.Context, h Hot) error {
+	fleets, err := b.open(b.locks(), h.Clients, b.Server.Addr())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case load.HoldFlag:
 			err = load.Hold(context.Background(), os.Args[2], os.Stdin, os.Stdout)
+		case load.TurnFlag:
+			err = load.Turn(context.Background(), os.Args[2], os.Stdin, os.Stdout)
 		case host.SpinFlag:
 			err = host.Spin(os.Args[2])
 		default:

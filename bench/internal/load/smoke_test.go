@@ -59,7 +59,11 @@ func workloads() []workload {
 			locks(),
 			[]string{"grants/s"},
 		},
-		{"alternate", (*load.Bench).Alternate, []string{plain, rival.RelockSticky().Name}, []string{"grants/s", "gap p50 us"}},
+		{
+			"turns", func(b *load.Bench, ctx context.Context) error { return b.Turns(ctx, time.Millisecond) },
+			[]string{plain, rival.RelockSticky().Name},
+			[]string{"hand-off p50 us", "unlock p50 us", "wait p50 us", "unlock, wait p50 us", "at once p50 us"},
+		},
 		{"link", func(b *load.Bench, ctx context.Context) error { return b.HandOff(ctx, time.Millisecond) }, slices.Concat(locks(), []string{ping}), nil},
 		{"rw", func(b *load.Bench, ctx context.Context) error { return readMostly(ctx, b) }, slices.Concat(locks(), []string{rw}), []string{"holds/s"}},
 		{"depth", func(b *load.Bench, ctx context.Context) error { return b.Depth(ctx, 50) }, []string{fair}, []string{"server us/hand-off", "hand-offs/s"}},

@@ -74,6 +74,13 @@ var sections = []section{
 		metrics: []string{"signal, unlock p50 us", "hand-off p50 us", "hand-off p99 us"},
 	},
 	{
+		workload: "turns", title: "Two processes that take turns",
+		text: "Two processes have one lock in turn, with `Sticky(5s)` and without. A hand-off is from the call of `Unlock` to the return of a `Lock` that has waited in the other process, for 5 ms and four round trips of its link. " +
+			"Then the other process asks only so long after the `Unlock` has returned: its wait, the `Unlock` before, and both together. `kept` is how often the lock was still held then. " +
+			"At once is both together where the other process asks as soon as it hears of the `Unlock`.",
+		metrics: []string{"hand-off p50 us", "unlock p50 us", "wait p50 us", "unlock, wait p50 us", "kept", "at once p50 us"},
+	},
+	{
 		workload: "redisson pair", title: "Beside Redisson: uncontended pair",
 		text: "One thread. Redisson's clients run in a JVM of their own, which has worked for five windows before the first round, and measures what it does there. " +
 			"Relock is in its own layout and in Redisson's, which [package redisson](../redisson.md) takes; Redisson's rows are left out where there is no JVM.",

@@ -34,6 +34,14 @@ var (
 	both      = []string{load.Asleep, load.Awake}
 )
 
+// What is measured of a turn.
+const (
+	handOff = "hand-off p50 us"
+	wait    = "wait p50 us"
+	whole   = "unlock, wait p50 us"
+	atOnce  = "at once p50 us"
+)
+
 // of returns one rival's metric.
 func of(workload, kase, name, metric string) func(Results) []float64 {
 	return func(r Results) []float64 { return r.rounds(query{workload: workload, kase: kase, rival: name}, metric) }
@@ -117,8 +125,7 @@ func (l *list) alone() {
 	l.add("uncontended pair of a semaphore: p50 / that of a lock", "≤ 1.3", atMost(1.3), ratio(of("pair", "1", semaphore, "p50 us"), of("pair", "1", plain, "p50 us")), both...)
 	l.add("pair with Sticky(): p50, µs", "≤ 1.0", atMost(1), of("pair", "1", sticky, "p50 us"), both...)
 	l.add("pair with Sticky(): commands", "0", func(v float64) bool { return v < 0.001 }, of("pair", "1", sticky, "commands/pair"), both...)
-	l.add("two processes that take turns: gap with Sticky() / without", "≤ 1.5", atMost(1.5),
-		ratio(of("hot", "2 x 1, tight", sticky, "gap p50 us"), of("hot", "2 x 1, tight", plain, "gap p50 us")), both...)
+	l.turns()
 	crowd := func(n, want string, met func(float64) bool) {
 		l.add("uncontended pairs/s at "+n+" / best rival", want, met,
 			ratio(of("pair", n, plain, "pairs/s"), best("pair", n, others, "pairs/s", higher)), both...)
@@ -126,6 +133,24 @@ func (l *list) alone() {
 	crowd("16", "≥ 1.0", atLeast(1))
 	crowd("256", "≥ 1.5", atLeast(1.5))
 	crowd("1024", "≥ 1.5", atLeast(1.5))
+}
+
+// turns are targets of two processes that take turns with a lock, with Sticky() beside without.
+func (l *list) turns() {
+	for _, kase := range []string{load.OneHost, "link 1ms"} {
+		regimes := both
+		if kase != load.OneHost {
+			regimes = nil
+		}
+		beside := func(what, want string, met func(float64) bool, metric, against string) {
+			l.add("two processes in turn, "+kase+": "+what, want, met, ratio(of("turns", kase, sticky, metric), of("turns", kase, plain, against)), regimes...)
+		}
+		beside("hand-off to one who waits, with Sticky() / without", "≤ 1.5", atMost(1.5), handOff, handOff)
+		beside("wait of one who asks later, with Sticky() / hand-off without", "≤ 1.5", atMost(1.5), wait, handOff)
+		beside("Unlock and wait of one who asks later, with Sticky() / without", "≤ 1.5", atMost(1.5), whole, whole)
+		beside("Unlock and wait of one who asks at once, with Sticky() / without", "stated", nil, atOnce, atOnce)
+		beside("wait of one who asks later, with Sticky() / without", "stated", nil, wait, wait)
+	}
 }
 
 // several are targets of what is several locks, in pairs of one.
@@ -140,9 +165,9 @@ func (l *list) several() {
 
 // signalled is how soon who was signalled runs, beside who was handed a fair lock.
 func (l *list) signalled() {
-	handOff := of("signal", "1", fair, "hand-off p50 us")
-	l.add("signal to running waiter, from the signaller's unlock: p50 / a hand-off of Fair()", "≤ 1.3", atMost(1.3), ratio(of("signal", "1", rival.RelockCond().Name, "hand-off p50 us"), handOff), both...)
-	l.add("the same from the signal, which is a round trip before", "stated", nil, ratio(of("signal", "1", rival.RelockCond().Name, "signal, unlock p50 us"), handOff), both...)
+	fairly := of("signal", "1", fair, handOff)
+	l.add("signal to running waiter, from the signaller's unlock: p50 / a hand-off of Fair()", "≤ 1.3", atMost(1.3), ratio(of("signal", "1", rival.RelockCond().Name, handOff), fairly), both...)
+	l.add("the same from the signal, which is a round trip before", "stated", nil, ratio(of("signal", "1", rival.RelockCond().Name, "signal, unlock p50 us"), fairly), both...)
 }
 
 func (l *list) nested() {
@@ -172,7 +197,7 @@ func (l *list) contended() {
 func (l *list) linked() {
 	for _, kase := range []string{"1ms", "10ms"} {
 		for _, name := range []string{plain, fair} {
-			l.add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, "hand-off p50 us"), bound(kase)))
+			l.add("hand-off over a link of R = "+kase+", "+name+": p50 / (1.1 R + 0.3 ms), R as measured", "≤ 1", atMost(1), ratio(of("link", kase, name, handOff), bound(kase)))
 		}
 	}
 }
