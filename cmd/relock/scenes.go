@@ -144,7 +144,7 @@ func pause(s *stage) []check {
 func (s *stage) stored() (value string) {
 	if s.err == nil {
 		var err error
-		if value, err = s.link.rdb.HGet(s.ctx, storeKey(s.at.prefix), "value").Result(); err != nil {
+		if value, err = s.link.rdb.Get(s.ctx, storeKey(s.at.prefix)).Result(); err != nil {
 			s.fail(err)
 		}
 	}

@@ -34,7 +34,7 @@ var imports = map[string][]string{
 		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/logqueue", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/unheard",
 		module + "/internal/trust", module + "/internal/wire",
 	},
-	"cmd/relock": {module, module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
+	"cmd/relock": {module, module + "/fence", module + "/internal/seam", module + "/relockweb", goredis, miniredis, uuid},
 	"internal/access": {
 		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
 	},
