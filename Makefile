@@ -151,17 +151,18 @@ record: ## make docs/demo.txt of what the demo prints
 
 # redis-server: tests start their own on free ports; a service that the package starts is not used.
 # gcc: the race detector is linked with cgo, and Spin writes its checker in C.
-# python3: test/layout has a client in it.
+# python3, pip: test/layout has a client in it, which needs redis-py.
 # postgres, mariadbd: test/fence starts its own; mariadb-server-core starts no service.
-deps: ## install redis-server, spin, python3, the databases and a C compiler where they are missing
+deps: ## install redis-server, spin, python3, redis-py, the databases and a C compiler where they are missing
 	@missing=; \
 	command -v redis-server >/dev/null || missing=" redis-server"; \
 	command -v spin >/dev/null || missing="$$missing spin"; \
-	command -v python3 >/dev/null || missing="$$missing python3"; \
+	python3 -m pip --version >/dev/null 2>&1 || missing="$$missing python3 python3-pip"; \
 	{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	{ command -v mariadbd || ls /usr/sbin/mariadbd; } >/dev/null 2>&1 || missing="$$missing mariadb-server-core"; \
 	{ command -v gcc && command -v $$(go env CC); } >/dev/null || missing="$$missing gcc libc6-dev"; \
 	internal/tools/install.sh $$missing
+	@internal/tools/python.sh
 
 deps-server:
 	@command -v redis-server >/dev/null || internal/tools/install.sh redis-server

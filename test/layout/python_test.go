@@ -2,10 +2,12 @@ package layout_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,22 +19,29 @@ import (
 	"github.com/relock-go/relock/internal/spawn"
 )
 
-// python returns a Python 3. Without one the test fails where all tests must run, and is skipped elsewhere.
-func python(t *testing.T) string {
+// python is a command of relock.py. Without Python 3 and the redis-py of requirements.txt the test fails where all
+// tests must run, and is skipped elsewhere.
+func python(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	packages := filepath.Join(rig.Root(t), "out", "python")
+	wanted, err := os.ReadFile("requirements.txt")
+	rig.Must(t, err)
+	there, _ := os.ReadFile(filepath.Join(packages, "requirements.txt"))
 	path, err := exec.LookPath("python3")
-	switch {
-	case err != nil && os.Getenv("RELOCK_TEST_REQUIRE") == "1":
-		t.Fatal("python3 is not installed, and RELOCK_TEST_REQUIRE=1 demands it: run `make deps`, which installs it")
-	case err != nil:
-		t.Skip("left out: this test needs python3 on PATH; `make deps` installs it")
+	switch missing := err != nil || !bytes.Equal(there, wanted); {
+	case missing && os.Getenv("RELOCK_TEST_REQUIRE") == "1":
+		t.Fatal("python3 or redis-py is not installed, and RELOCK_TEST_REQUIRE=1 demands them: run `make deps`, which installs them")
+	case missing:
+		t.Skip("left out: this test needs python3 and redis-py; `make deps` installs them")
 	}
-	return path
+	cmd := exec.Command(path, append([]string{"relock.py"}, args...)...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages)
+	return cmd
 }
 
 // Fails when a client in another language reads a vector in another way than the server.
 func TestPythonPassesEveryVector(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), python(t), "relock.py", redistest.Real(t).Addr(), "vectors").CombinedOutput()
+	out, err := python(t, redistest.Real(t).Addr(), "vectors").CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), " vectors passed, 0 failed\n") || strings.HasPrefix(string(out), "0 ") {
 		t.Errorf("relock.py: %v\n%s", err, out)
 	}
@@ -47,7 +56,7 @@ type reader struct {
 
 func newReader(t *testing.T, addr string) *reader {
 	t.Helper()
-	cmd := exec.Command(python(t), "relock.py", addr, "lock", "l")
+	cmd := python(t, addr, "lock", "l")
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()

@@ -1,59 +1,31 @@
 #!/usr/bin/env python3
-"""A client of relock's protocol with Python's standard library: it replays the vectors, and locks.
+"""A client of relock's protocol with redis-py, which requirements.txt names: it replays the vectors, and locks.
 
     relock.py ADDRESS vectors            run every vector, and say which differ
     relock.py ADDRESS lock NAME          do what the lines on stdin say to the plain lock NAME, and answer each:
                                          take, try, renew, release
 """
-import hashlib, json, os, pathlib, queue, socket, sys, threading, time
+import hashlib, json, os, pathlib, queue, sys, threading, time
+
+import redis
 
 HERE = pathlib.Path(__file__).resolve().parent
 LUA = HERE.parent.parent / "lua"
 NAMES = [f.stem for f in sorted(LUA.glob("*.lua")) if not f.stem.startswith("shared_")]
 
 
-class Refused(Exception):
-    """Redis has answered with an error."""
+def connect(address):
+    host, port = address.rsplit(":", 1)
+    return redis.Redis(host=host, port=int(port), decode_responses=True)
 
 
-class Connection:
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)))
-        self.stream = self.socket.makefile("rb")
-
-    def send(self, *args):
-        parts = [b"*%d\r\n" % len(args)]
-        for arg in args:
-            arg = arg if isinstance(arg, bytes) else str(arg).encode()
-            parts.append(b"$%d\r\n%s\r\n" % (len(arg), arg))
-        self.socket.sendall(b"".join(parts))
-
-    def read(self):
-        line = self.stream.readline()
-        if not line:
-            raise EOFError("the server has closed the connection")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"+":
-            return rest.decode()
-        if kind == b"-":
-            return Refused(rest.decode())
-        if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            if rest == b"-1":
-                return None
-            return self.stream.read(int(rest) + 2)[:-2].decode()
-        if kind == b"*":
-            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
-        raise ValueError("a reply begins with %r" % line)
-
-    def call(self, *args):
-        self.send(*args)
-        reply = self.read()
-        if isinstance(reply, Refused):
-            raise reply
-        return reply
+def subscribe(server, channels):
+    """A subscription that the server has confirmed."""
+    inbox = server.pubsub()
+    inbox.subscribe(*channels)
+    for _ in channels:
+        inbox.get_message(timeout=None)
+    return inbox
 
 
 def code(name):
@@ -88,56 +60,51 @@ def sha1(name):
 STEP = 10_000  # ms to which lives are rounded up
 
 
-def stored(redis):
+def stored(server):
     state = {}
-    for key in redis.call("KEYS", "*"):
-        one = {"life": -(-redis.call("PTTL", key) // STEP) * STEP}
-        if redis.call("TYPE", key) == "hash":
-            flat = redis.call("HGETALL", key)
-            one["hash"] = dict(zip(flat[::2], flat[1::2]))
+    for key in server.keys("*"):
+        one = {"life": -(-server.pttl(key) // STEP) * STEP}
+        if server.type(key) == "hash":
+            one["hash"] = server.hgetall(key)
         else:
-            flat = redis.call("ZRANGE", key, 0, -1, "WITHSCORES")
-            one["zset"] = {m: "%d" % float(s) for m, s in zip(flat[::2], flat[1::2])}
+            one["zset"] = {member: "%d" % score for member, score in server.zrange(key, 0, -1, withscores=True)}
         state[key] = one
     return state
 
 
-def replay(redis, address, vector):
+def replay(server, vector):
     """Returns in which fields the server differs from the vector."""
-    redis.call("FLUSHALL")
+    server.flushall()
     for key, one in vector["before"].items():
-        for field, value in one.get("hash", {}).items():
-            redis.call("HSET", key, field, value)
-        for member, score in one.get("zset", {}).items():
-            redis.call("ZADD", key, score, member)
-        redis.call("PEXPIRE", key, one["life"])
-    inbox = Connection(address)
-    for channel in vector["hears"] + ["the end"]:
-        inbox.call("SUBSCRIBE", channel)
+        if one.get("hash"):
+            server.hset(key, mapping=one["hash"])
+        if one.get("zset"):
+            server.zadd(key, one["zset"])
+        server.pexpire(key, one["life"])
+    inbox = subscribe(server, vector["hears"] + ["the end"])
     frozen = (HERE / "frozen.lua").read_text()
     frozen = frozen.replace("SECONDS", str(vector["now"] // 1_000_000)).replace("MICROS", str(vector["now"] % 1_000_000))
     try:
-        reply = redis.call("EVAL", frozen + source(vector["script"]), len(vector["keys"]), *vector["keys"], *vector["args"])
-    except Refused as refused:
+        reply = server.eval(frozen + source(vector["script"]), len(vector["keys"]), *vector["keys"], *vector["args"])
+    except redis.ResponseError as refused:
         reply = {"error": str(refused)}
-    after, messages = stored(redis), []
-    redis.call("PUBLISH", "the end", "")
-    while True:
-        _, channel, payload = inbox.read()
-        if channel == "the end":
+    after, messages = stored(server), []
+    server.publish("the end", "")
+    for message in inbox.listen():
+        if message["channel"] == "the end":
             break
-        messages.append([channel, payload])
-    inbox.socket.close()
+        messages.append([message["channel"], message["data"]])
+    inbox.close()
     got = {"sha1": sha1(vector["script"]), "reply": reply, "after": after, "messages": messages}
     return ["%s is %s, want %s" % (what, got[what], vector[what]) for what in got if got[what] != vector[what]]
 
 
 def vectors(address):
-    redis, failed, passed, seen = Connection(address), 0, 0, set()
+    server, failed, passed, seen = connect(address), 0, 0, set()
     for file in sorted((HERE / "vectors").glob("*.json")):
         for vector in json.loads(file.read_text()):
             seen.add(vector["script"])
-            differing = replay(redis, address, vector)
+            differing = replay(server, vector)
             for one in differing:
                 print("FAIL %s, %s: %s" % (vector["script"], vector["case"], one))
             failed, passed = failed + bool(differing), passed + (not differing)
@@ -165,29 +132,28 @@ class Lock:
         for part in "%{}":
             name = name.replace(part, "%%%02X" % ord(part))
         self.keys = ["relock:h:{%s}" % name, "relock:q:{%s}" % name]
-        self.redis, self.ttl, self.client = Connection(address), ttl, nonce()
+        self.server, self.ttl, self.client = connect(address), ttl, nonce()
+        self.scripts = {}
         self.layout = next(l for l in code("shared_record")[0] if l.startswith("local layout")).split("'")[1]
-        self.heard, inbox = queue.Queue(), Connection(address)
-        inbox.call("SUBSCRIBE", self.INBOX + self.client)
+        self.heard = queue.Queue()
+        inbox = subscribe(self.server, [self.INBOX + self.client])
         threading.Thread(target=self.listen, args=[inbox], daemon=True).start()
 
     def listen(self, inbox):
-        while True:
-            self.heard.put(inbox.read()[2])
+        for message in inbox.listen():
+            self.heard.put(message["data"])
 
     def run(self, script, keys, *args):
-        try:
-            return self.redis.call("EVALSHA", sha1(script), len(keys), *keys, *args)
-        except Refused as refused:
-            if not str(refused).startswith("NOSCRIPT"):
-                raise
-            return self.redis.call("EVAL", source(script), len(keys), *keys, *args)
+        """EVALSHA, after which redis-py loads the script if the server does not know it."""
+        if script not in self.scripts:
+            self.scripts[script] = self.server.register_script(source(script))
+        return self.scripts[script](keys, args)
 
     def ask(self, place):
         """One request. Returns the token, or None and for how many ms not to ask again."""
         self.op += 1
-        clock = self.redis.call("TIME")
-        not_after = int(clock[0]) * 1_000_000 + int(clock[1]) + 10_000_000
+        seconds, micros = self.server.time()
+        not_after = seconds * 1_000_000 + micros + 10_000_000
         self.asked = time.monotonic()
         reply = self.run("acquire", self.keys, "plain" + self.layout, not_after, "%d 0 %s" % (self.KEEP, self.INBOX),
                          self.identity, self.owner, "%d 1 0 %d " % (self.op, self.ttl), 1, self.ttl + self.KEEP, place)
@@ -202,7 +168,7 @@ class Lock:
             return None, max(min(reply[4], self.ttl // 3), 1)
         if reply[2] == 3:
             return None, 0
-        raise Refused("acquire: %r" % reply)
+        raise redis.ResponseError("acquire: %r" % reply)
 
     def begin(self):
         self.op, self.nonce, self.place = 0, nonce(), 0
@@ -260,7 +226,7 @@ def lock(address, name):
                 say("left", one.renew())
             elif order == "release":
                 say("released" if one.release() else "lost")
-        except Refused as refused:
+        except redis.ResponseError as refused:
             say("refused", refused)
 
 
