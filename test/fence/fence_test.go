@@ -108,6 +108,25 @@ func TestAnOlderTransactionWaitsAndIsRefused(t *testing.T) {
 	})
 }
 
+// A transaction at REPEATABLE READ reads what it saw first, also where a later holder has committed since.
+func TestAnEarlierReadDoesNotHideANewerToken(t *testing.T) {
+	onEach(t, func(t *testing.T, db database) {
+		if db.Dialect == fence.SQLite {
+			return // it has one writer at a time: nobody commits in between
+		}
+		must(t, db.check(t, "a", 1))
+		err := db.inTx(t.Context(), sql.LevelRepeatableRead, func(tx *sql.Tx) error {
+			var seen int64
+			must(t, tx.QueryRowContext(t.Context(), "SELECT token FROM relock_fences").Scan(&seen))
+			must(t, db.check(t, "a", 9))
+			return db.Check(t.Context(), tx, "a", 8)
+		})
+		if err == nil { // a database may end the transaction itself
+			t.Error("token 8 passed after token 9")
+		}
+	})
+}
+
 // Eight writers, whose writes come late and in any order, first without a guard: so it is seen that they do go back.
 func TestNoResourceGoesBackToAnOlderToken(t *testing.T) {
 	onEach(t, func(t *testing.T, db database) {

@@ -330,11 +330,53 @@ var familyRules = []Rule{
 	{
 		"fence: a script compares the token first", "fence NewScript",
 		"compare + source", "\"table.remove(KEYS, 1) table.remove(ARGV, 1) \" + source",
-		[]string{"TestRedisRefusesATokenThatIsOlder", "TestRedisNeverGoesBackToAnOlderToken"},
+		[]string{"TestRedisRefusesATokenThatIsOlder", "TestRedisNeverGoesBackToAnOlderToken", "TestDemoShowsWhatItClaims"},
 	},
 	{
 		"fence: what is no token is refused", "fence Script.Run",
 		"if token <= 0 {", "if false {",
 		[]string{"TestRedisRefusesWhatIsNoToken"},
+	},
+	{
+		"fence: PostgreSQL and SQLite store no older token", "fence Dialect.advance",
+		"tx.ExecContext(ctx, $sql, resource, token)",
+		"tx.ExecContext(ctx, `INSERT INTO relock_fences VALUES ($1, $2) ON CONFLICT (resource) DO UPDATE SET token = excluded.token`, resource, token)",
+		[]string{
+			"TestAnOlderTokenIsRefusedAndNamed/PostgreSQL", "TestNoResourceGoesBackToAnOlderToken/PostgreSQL", "TestAnOlderTransactionWaitsAndIsRefused/PostgreSQL",
+			"TestAnOlderTokenIsRefusedAndNamed/SQLite", "TestNoResourceGoesBackToAnOlderToken/SQLite", "TestAnOlderTransactionWaitsAndIsRefused/SQLite",
+		},
+	},
+	{
+		"fence: MySQL stores no older token", "fence Dialect.advance",
+		"tx.ExecContext(ctx, $sql, resource, token, token)",
+		"tx.ExecContext(ctx, `INSERT INTO relock_fences VALUES (?, ?) ON DUPLICATE KEY UPDATE token = ?`, resource, token, token)",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/MariaDB", "TestNoResourceGoesBackToAnOlderToken/MariaDB", "TestAnOlderTransactionWaitsAndIsRefused/MariaDB"},
+	},
+	{
+		"fence: PostgreSQL and SQLite say that nothing was stored", "fence Dialect.advance",
+		"n > 0", "n >= 0",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/PostgreSQL", "TestAnOlderTokenIsRefusedAndNamed/SQLite"},
+	},
+	{
+		"fence: MySQL reads the token as it is now", "fence Dialect.advance",
+		"tx.QueryRowContext(ctx, $sql, resource).Scan(&largest); return largest, err; } return 0, fmt.Errorf",
+		"tx.QueryRowContext(ctx, `SELECT token FROM relock_fences WHERE resource = ?`, resource).Scan(&largest); return largest, err; }; return 0, fmt.Errorf",
+		[]string{"TestAnEarlierReadDoesNotHideANewerToken/MariaDB"},
+	},
+	{
+		"fence: MySQL tells one resource from another by each byte", "fence Dialect.Schema",
+		"if d == MySQL { return $sql }",
+		"if d == MySQL { return `CREATE TABLE IF NOT EXISTS relock_fences (resource VARCHAR(512) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB` }",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/MariaDB"},
+	},
+	{
+		"fence: a database refuses what an older token is for", "fence Dialect.Check",
+		"largest > token", "false",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/PostgreSQL", "TestAnOlderTokenIsRefusedAndNamed/MariaDB", "TestAnOlderTokenIsRefusedAndNamed/SQLite"},
+	},
+	{
+		"fence: a database refuses what is no token", "fence Dialect.Check",
+		"if token <= 0 {", "if false {",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/PostgreSQL", "TestAnOlderTokenIsRefusedAndNamed/MariaDB", "TestAnOlderTokenIsRefusedAndNamed/SQLite"},
 	},
 }

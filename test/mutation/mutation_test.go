@@ -199,12 +199,21 @@ func (c *mutated) build(t *testing.T, folder, as string) (bin string) {
 	if !slices.Contains(measured, folder) {
 		args = append(args, "-gcflags=github.com/relock-go/relock/...=-N -l")
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+folder)...)
-	cmd.Dir = c.dir
+	in, what := c.dir, "./"+folder
+	if own := filepath.Join(c.dir, folder); folder != "." && exists(filepath.Join(own, "go.mod")) { // a module of its own
+		in, what = own, "."
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, what)...)
+	cmd.Dir = in
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go test -c: %v\n%s", err, out)
 	}
 	return bin
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func (c *mutated) run(t *testing.T, bin, folder, test string) (out string, err error) {

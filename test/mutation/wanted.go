@@ -68,6 +68,11 @@ var wantedRules = []Rule{
 		[]string{"TestALateWaiterWantsTheLastOfARun"},
 	},
 	{
+		"the last of a run is wanted by those behind it", "internal/room Acquisition.waitedFor",
+		"a.waited(waiting > 0, at)", "a.waited(waiting > 0 && a.Session.run == nil, at)",
+		[]string{"TestAWaiterBehindThoseOfTheHoldersClientWantsWithTheNextRenewal"},
+	},
+	{
 		"those who have had the lock leave the queue after a renewal", "internal/room run.retire",
 		"at.do(Effect{Do: Release, Of: a})", "_ = a",
 		[]string{"TestALateWaiterWantsTheLastOfARun"},
