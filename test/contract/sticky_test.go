@@ -361,6 +361,28 @@ func TestAForcedUnlockEndsAKeptLock(t *testing.T) {
 	})
 }
 
+// Nobody tells the client that its grant has ended. Its calls do not ask Redis before the next renewal.
+func TestALossOfAKeptGrantIsFoundByTheNextRenewal(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		token, began := l.kept(t), s.Now()
+		a.Link.HoleSubscribers()
+		_, err := other.ForceUnlock(t.Context())
+		rig.Must(t, err)
+		next, err := other.TryAcquire(t.Context(), 0)
+		rig.Must(t, err)
+		h := l.take(t)
+		rig.WantLater(t, token, h.Token(), next.Token()) // a resource that compares tokens refuses the first of them
+		rig.Must(t, h.Release())
+		h = l.take(t)
+		<-h.Lost()
+		if took := s.Now() - began; took > 10*time.Second {
+			t.Errorf("lost after %v, want a third of the TTL at most", took)
+		}
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.End(t, next)
+	})
+}
+
 // The hook panics, so the call does not return its hold.
 func TestACallThatReturnsNoHoldKeepsNothing(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {

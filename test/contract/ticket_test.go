@@ -152,3 +152,26 @@ func TestResumeThatIsCutShortReleases(t *testing.T) {
 		rig.WantIs(t, err, relock.ErrLost)
 	})
 }
+
+// The requests of a Resume never reach Redis, so they use nothing up.
+func TestATicketOutlivesAResumeThatReachesNobody(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		b := x.Actor()
+		h := x.Take(x.Lock("l"))
+		ticket := detach(t, h, time.Hour)
+		heal := b.Link.Hole()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := b.Resume(ctx, ticket)
+		rig.WantIs(t, err, context.DeadlineExceeded, relock.ErrUnavailable)
+		x.Refuses(x.Lock("l"))
+		heal()
+		x.Until(x.Now() + time.Minute)
+		again := resume(t, b.Client, ticket)
+		if again.Token() != h.Token() {
+			t.Errorf("token %d, want %d", again.Token(), h.Token())
+		}
+		rig.End(t, again)
+		x.Frees("l")
+	})
+}
