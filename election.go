@@ -21,8 +21,7 @@ import (
 // for a moment beside the next leader: the term's token tells a resource which of them is late.
 //
 // A term carries no value of the leader, except its Label and owner. Publish an address in a key of your own, with the
-// token beside it. An Election works by callback: to campaign and resign by hand, use Acquire and Release of a fair
-// lock.
+// token beside it. An Election works by callback: to campaign and resign by hand, use a fair lock.
 //
 // Candidates need no owner. If each has a name of its own (Owner, WithOwner), Leader and Observe show it. Two
 // candidates of one name would lead together.
@@ -138,12 +137,12 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 }
 
 // Observe yields the leader with a nil error, or ErrNotHeld if nobody leads, and then each change: a new leader or
-// term, or ErrNotHeld. It blocks between changes, and asks Redis every second, or every third of the TTL if that is
-// shorter. It can miss a term that begins and ends between two questions.
+// term, or ErrNotHeld. With an error the Holder is zero. Observe blocks between changes, and asks Redis every second,
+// or every third of the TTL if that is shorter. It can miss a term that begins and ends between two questions.
 //
-// An error of Redis is yielded once, until Redis answers again, and Observe goes on. An outage may be reported 15 s
-// late. After it Observe yields the state again, even if unchanged. The error of ctx, ErrClosed, or a bad name or
-// option is yielded last and ends it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
+// An error of Redis is yielded once for each outage, which may have begun 15 s before, and Observe goes on. After the
+// outage it yields the state again, even if unchanged. ctx's error, ErrClosed, ErrInvalidName and ErrInvalidOption are
+// yielded last and end it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none

@@ -50,9 +50,9 @@ var (
 	// descends from a live hold of the same lock under another owner, or under none. To re-enter the lock, take it both
 	// times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that an owner that reads wants to write, and would wait for itself. A branch (WithChildOwner) gets
-	// it where an ancestor reads. The call returned at once, and the read hold stays. Unlock it first, or lock for
-	// writing from the start. Cond.Wait returns it if its owner also reads.
+	// ErrUpgrade means that an owner that holds a lock for reading asked to write: it would wait for itself, so the call
+	// returns at once. A branch (WithChildOwner) gets it if an ancestor reads. The read hold stays: end it first, or lock
+	// for writing from the start. Cond.Wait returns it, and keeps the write hold, if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch means that two owners differ that must be one. They are those of the handle and of the context,
 	// or those of holds that one handle's Unlock could not tell apart. Cond.Wait returns it if its owner also holds in

@@ -20,9 +20,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Ticket stands for a hold that Hold.Detach ended without releasing the lock: Client.Resume makes it a hold again,
-// once. It is text of letters, digits, "-" and "_", and may be stored or sent. A ticket is a secret: everybody who
-// reads it can take the hold.
+// A Ticket stands for a hold that Hold.Detach handed over: the lock stays taken, and Client.Resume makes it a hold
+// again, once. It works for the time that Detach was given; after that the lock is free. It is text of letters, digits,
+// "-" and "_", and may be stored or sent. A ticket is a secret: everybody who reads it can take the hold.
 type Ticket string
 
 // LogValue hides the ticket in a log of package slog where it is an attribute of its own: it returns "a ticket". A

@@ -1,18 +1,19 @@
 package relock
 
-// Wanted returns a channel that is closed when another owner waits for the lock, so that a holder that can stop early may
-// give way. It is closed at most once, and decides nothing: the hold stays as it is. A holder of a semaphore is wanted
-// when somebody waits for permits, and a reader when a writer waits. A TryLock with a wait of zero wants nothing, and a
-// branch (WithChildOwner) does not want its ancestors' holds.
+// Wanted returns a channel that is closed when another owner waits for the lock, so that a holder that can stop early
+// may give way. Nothing else happens: the hold stays as it is. A semaphore's hold is wanted when somebody waits for
+// permits, and a read hold when a writer waits. A TryLock with a wait of zero does not close the channel. Nor does a
+// branch (WithChildOwner) close those of its ancestors' holds.
 //
-// Redis sends a message when the first waiter joins the queue, to 128 holders at most. A holder that no message reaches
-// learns it with its next renewal; with NoWatchdog there is none. A hold that begins while others wait is wanted at once.
-// But a client may have passed a Fair lock on among its own calls. Then a waiter of another client may count only from
-// the next renewal. While nobody waits, nothing is sent. With ShardedPubSub the lock's channel stays subscribed from the
-// first Wanted to the end of the hold.
+// Redis sends a message when the first waiter joins the queue, to 128 holders at most. A hold that no message reaches
+// learns of the waiter at its next renewal; with NoWatchdog it may never learn. If others wait already when a hold
+// begins, its channel is closed at once. But a client may have passed a Fair lock on between its own calls. Then the
+// hold may hear of another client's waiter only at its next renewal. While nobody waits, nothing is sent. With
+// ShardedPubSub the Redis channel of the lock stays subscribed from the first Wanted to the end of the hold.
 //
-// If the waiter leaves, the channel stays closed. A waiter that has crashed may count until the lock changes hands, also
-// for later holds. A named owner's own call that waits in another client counts until it has joined.
+// The channel stays closed if the waiter leaves, and stays open if the hold ends before anybody waits. A crashed waiter
+// may still close it, for later holds of the same grant too, until Redis grants the lock again. So may a call of the
+// same named owner that waits in another client, until it has re-entered.
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil

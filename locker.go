@@ -219,19 +219,20 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
 }
 
-// NewSemaphore returns a handle on the semaphore of that name, which has so many permits over all processes, from 1 to
-// 2^31-1. It does no I/O. A bad name, number or option makes every call on the handle return ErrInvalidName or
-// ErrInvalidOption.
+// NewSemaphore returns a handle on the semaphore of that name. All processes together use at most permits of it at a
+// time. permits is from 1 to 2^31-1. It does no I/O. With a bad name, permits or option every call on the handle
+// returns ErrInvalidName or ErrInvalidOption.
 //
-// Each hold uses one permit, or as many as its Weight. Each has its own lease and token: the permits of a dead process
-// come back when its lease ends. Permits are granted in order of request. A large request is not overtaken by smaller
-// ones. Further holds of a named owner use no further permits.
+// A hold uses one permit, or as many as its Weight. Further holds of a named owner use none. Each grant has its own
+// lease and token: the permits of a dead process come back when its lease ends. Permits are always granted in order of
+// request: neither a smaller request nor a TryLock overtakes a waiter.
 //
-// Handles may differ in permits, for example while a new number is rolled out. Each call is judged by the number of its
-// own handle. A semaphore is a kind of its own, and always fair.
+// Handles may differ in permits, for example while a new number is rolled out. A call gets in when its own permits and
+// those in use are no more than its handle's number. While the name is in use, another kind of lock returns ErrKind.
 //
-// The holds of one handle that Unlock ends must all have one named owner, or all have none. Otherwise Lock returns
-// ErrOwnerMismatch, because nobody could tell which hold an Unlock ends. Holds of Acquire and Do may have any owner.
+// The holds of one handle that Lock and TryLock take must all have one named owner, or all have none. Otherwise the
+// call returns ErrOwnerMismatch, because Unlock could not tell them apart. Of holds without an owner, Unlock ends a
+// lost one first, else the oldest. Holds of Acquire and Do may have any owner.
 func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindSemaphore, wire.KindSemaphore, opts)
 	s.read = true
@@ -334,17 +335,19 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	return true, h.once(ctx, fn)
 }
 
-// Resume takes over the hold of a ticket, with the same name, owner and side, on the same terms, under the same token.
-// A ticket works once. If two calls use it at the same time, one of them gets the hold. Resume returns ErrLost if the
-// ticket was used, if its time is over, or if somebody removed the hold. A text that is not a ticket is
-// ErrInvalidOption. So is a ticket of a client with another KeyPrefix, which is not used up by that.
+// Resume takes over the hold of a ticket, under the same token: with the same name, owner, side (reading or writing)
+// and options, except Sticky. A ticket works once: of two calls at the same time one gets the hold, and the other
+// ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the hold. A
+// text that is not a ticket is ErrInvalidOption. So is a ticket of a client with another KeyPrefix: it still works
+// there.
 //
 // Resume does not wait for the lock, but it asks again while Redis does not answer: give ctx a deadline. If ctx ends
-// first, the error is ctx's and ErrUnavailable. The ticket may have been used: its hold is then released. After
-// ErrReplicas it is released too.
+// first, the error matches ctx's error and ErrUnavailable. The ticket may have been used by then. If so, the client
+// releases the hold, and another Resume returns ErrLost. If not, the ticket still works. If too few replicas
+// acknowledge the hold, Resume returns ErrReplicas, and the client releases the hold.
 //
-// From now on the hold is renewed again, unless its terms are NoWatchdog, and Release ends it. Its MaxHold begins
-// again. An anonymous hold keeps the name that was made for it.
+// The hold is renewed again, unless it has NoWatchdog, and its MaxHold begins again. Release ends it. A hold without an
+// owner keeps its generated owner name.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)

@@ -17,9 +17,9 @@ import (
 // A Multi is several locks that are held together, all or none. It is a Locker, and goroutines may share it.
 //
 // The locks are taken one after the other in the order of their keys, which is the same in every process. So Multis
-// never wait for each other in a circle, whatever locks they share. A caller that already holds one of the locks, or
-// takes single locks in another order, is not protected. While it waits for one lock, a Multi holds those before it.
-// The locks may be of several kinds and of several clients, also on servers of their own.
+// never deadlock with each other, whatever locks they share. A caller that already holds one of the locks, or takes
+// single locks in another order, can deadlock with a Multi. While it waits for one lock, a Multi holds those before it.
+// The locks may be of several kinds, clients and servers.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -202,8 +202,7 @@ func together(locks []*Lock) error {
 const undoTime = 100 * time.Millisecond
 
 // A MultiHold is one successful acquisition of a Multi: a hold of each of its locks. It is lost when the first of them
-// is lost. The others are held until its Release, which it needs also after a loss. Its methods may be called from any
-// goroutine.
+// is lost. The others are held until its Release, which it always needs. Its methods may be called from any goroutine.
 type MultiHold struct {
 	holds []*Hold // in the order of the locks' keys
 
@@ -303,7 +302,7 @@ func (h *MultiHold) Lost() <-chan struct{} {
 	return h.lost
 }
 
-// Wanted returns a channel that is closed when the first of the holds is wanted, as Hold.Wanted says.
+// Wanted returns a channel that is closed as soon as any one of the holds is wanted: see Hold.Wanted.
 func (h *MultiHold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil

@@ -247,10 +247,10 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. Several Defaults add up. An option that a handle sets itself
-// replaces that of the Defaults, but no option switches another off. New returns ErrInvalidOption if one is bad, or if
-// Owner, Weight, AtLeast or Sticky is among them. One owner for a whole process would switch exclusion off within it, and the
-// others are not for every kind of lock.
+// Defaults sets options for every lock of the client, of any kind. Several Defaults add up: the last of the same option
+// counts. A handle's own option replaces the same one of the Defaults. But no handle can remove one: with Fair in
+// Defaults, every lock is fair. New returns ErrInvalidOption if one is out of its bounds, or is Owner, Weight, AtLeast
+// or Sticky. One owner for a process would end exclusion within it, and the others are not for every kind of lock.
 func Defaults(opts ...LockOption) Option {
 	return option(func(c *config) error {
 		t, err := c.terms.with(opts)

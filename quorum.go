@@ -44,8 +44,8 @@ func NewQuorum(clients ...*Client) (*Quorum, error) {
 }
 
 // NewLock returns a handle on the exclusive lock of that name, on a majority of the primaries. It does no I/O. On each
-// primary the lock is a fair one. The options are those of Client.NewLock except Sticky: with a bad name or option every call
-// returns ErrInvalidName or ErrInvalidOption.
+// primary the lock is a fair one. The options are those of Client.NewLock except Sticky. With a bad name or option
+// every call returns ErrInvalidName or ErrInvalidOption.
 func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	l := &QuorumLock{name: name, quorum: q}
 	if q == nil || len(q.clients) == 0 {
@@ -64,9 +64,8 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 }
 
 // check returns a function that detects clients of the same server. On such a server a client meets the hold of another
-// client of the Quorum, so the lock would stay taken for ever. A named owner would even enter it once for each client
-// and mistake one server for a majority. The check costs commands, so it runs only on the 1st, 2nd, 4th, 8th ...
-// occasion.
+// client of the Quorum, so the lock would stay taken for ever. A named owner would enter it once for each client and
+// mistake one server for a majority. The check costs commands, so it runs on the 1st, 2nd, 4th, 8th ... occasion.
 func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
 	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
 		var granted []int
@@ -288,8 +287,8 @@ func (l *QuorumLock) HoldCount() int {
 // Without one it returns 0.
 func (l *QuorumLock) Token() int64 { return l.newest().Token() }
 
-// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
-// returns nil without one.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Without
+// such a hold it returns nil, on which a receive blocks: call it after Lock. Unlock does not close the channel.
 func (l *QuorumLock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -381,8 +380,9 @@ func (h *QuorumHold) Err() error {
 	return lockError(h.lock.name, h.majority.Err())
 }
 
-// TrustedUntil returns the instant until which no other owner can get a majority, unless somebody removes the hold
-// there. Renewals move it. It is the zero time once the hold is lost or released.
+// TrustedUntil returns the instant until which no other owner can get a majority of the primaries, unless somebody
+// removes the hold from some of them. It allows for clocks that run at different rates, by 1 % at most. Compare it with
+// time.Now in this process. Renewals move it. It is the zero time once the hold is lost or released.
 func (h *QuorumHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}

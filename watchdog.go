@@ -18,8 +18,7 @@ import (
 )
 
 // NoWatchdog leaves a hold the lease it was acquired with: nothing renews it, and it is lost after its TTL unless it
-// was released before. That is so even if the owner has other holds. The lock then stays with the owner, but this hold
-// is lost.
+// was released before. That is so even if its owner has other holds: they keep the lock, but this hold is lost.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Fixed = true
@@ -38,25 +37,25 @@ func MaxHold(d time.Duration) LockOption {
 	})
 }
 
-// Sticky lets the client keep the grant after the last hold has ended, for at most idle. Until then its next call on the
-// same terms gets the lock without a command, and with a larger token. Sticky is for names that one process locks again
-// and again, such as one lock for each entity behind sticky routing.
+// Sticky lets the client keep the grant after the last hold has ended, for at most idle. Until then its next call with
+// the same options gets the lock without a command, and with a larger token. Sticky is for names that one process locks
+// again and again, such as one lock for each entity behind sticky routing.
 //
 // The grant goes back as soon as the client hears that somebody waits. So a call of another client that finds the lock
-// kept has it after two round trips instead of one. If that message is lost, it has it when idle is over. A lock that is
-// used all the time is never idle: then the next renewal tells, after a third of the TTL. A TryLock of another client
-// with a wait of zero does not count as waiting: to it, a kept lock is taken. With Fair, a call of the client may
-// overtake a waiter of which the client has not heard yet.
+// kept has it after two round trips instead of one. If that message is lost, the call has the lock when idle is over.
+// If the client uses the lock all the time, it hears of the waiter at its next renewal, within a third of the TTL. A
+// TryLock of another client with a wait of zero does not count as waiting: to it, a kept lock is taken. With Fair, a
+// call of the client may overtake a waiter of which the client has not heard yet.
 //
 // A kept grant is not renewed. If the process dies, others wait for the rest of the lease, as after the death of a
-// holder. A call that comes after idle asks Redis, so a pause of the process does no harm. A call of a named owner of the
-// client, or on other terms, gives the grant back first, and so do Shutdown and Close.
+// holder. A call that comes after idle asks Redis, so a pause of the process does no harm. If ForceUnlock or a failover
+// ends the grant, the client learns that by a message or at the next renewal. Until then Lock and Unlock succeed as if
+// the lock were held: only the token protects. A call of a named owner of the client, or with other options, gives the
+// grant back first, and so do Shutdown and Close. While the grant is kept, a call for another kind gets ErrKind.
 //
-// While a grant is kept, the name is in use as its kind: a call for another kind gets ErrKind.
-//
-// Holds of named owners and holds with MaxHold are not kept: such a lock is an ordinary one. Nor is the first grant of a
-// name kept, nor one that comes within 130 us of the last. A grant is kept for 10,000 holds at most. For other
-// processes, Holder.Sticky says that the lock may be kept.
+// Holds of named owners and holds with MaxHold are not kept. Nor is the first grant of a name, nor one that Redis makes
+// less than 130 us after the last grant of the name. A grant is kept for 10,000 holds at most. For other processes,
+// Holder.Sticky says that the lock may be kept.
 //
 // idle is from 1 ms to a third of the TTL. Sticky is for locks of NewLock, Fair or not. With NoWatchdog or AtLeast, for
 // other kinds of lock, elections, quorums and Once, and in Defaults, it is ErrInvalidOption.

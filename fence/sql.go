@@ -34,10 +34,10 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// Schema returns the SQL statement that creates the table relock_fences if it is missing. It runs nothing itself: put
-// it into your migrations. The table has a row for each resource: its name and its largest token. Rows are never
-// removed. In MySQL a resource name has at most 512 bytes. An unknown Dialect gets the statement of PostgreSQL and
-// SQLite.
+// Schema returns the SQL statement that creates the table relock_fences if it is missing, without a semicolon. It runs
+// nothing itself: put it into your migrations. The table has a row for each resource: its name and its largest token.
+// Rows are never removed. In MySQL a resource name has at most 512 bytes. An unknown Dialect, such as zero, gets the
+// statement of PostgreSQL and SQLite.
 func (d Dialect) Schema() string {
 	if d == MySQL { // bytes: a collation would make one resource of two names
 		return "CREATE TABLE IF NOT EXISTS relock_fences (resource VARBINARY(512) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB"

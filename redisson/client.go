@@ -25,9 +25,9 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Client makes locks that Redisson's clients of the same Redis share. A process needs one for each Redis, made by New
-// and ended by Shutdown or Close. Its methods may be called from any goroutine. A nil or zero Client makes handles
-// whose calls return ErrInvalidOption.
+// A Client makes locks that Redisson's clients of the same Redis share. One Client for each Redis is enough for a
+// process: New makes it, and Shutdown or Close ends it. Its methods may be called from any goroutine. A nil or zero
+// Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
 	id        string // the first part of every owner
 	cfg       config
@@ -251,10 +251,11 @@ func (c *Client) settle() {
 	}
 }
 
-// Close ends the client now, and returns nil. Holds are lost, with ErrLost and ErrClosed, and their leases in Redis run
-// out by themselves. Waiters and new calls get ErrClosed. For at most a quarter of a second Close still tells Redis
-// which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. One that
-// waits for a silent server ends by the redis client's own timeouts. Close may be called again.
+// Close ends the client now, and returns nil. Its holds are lost, with an error that matches ErrLost and ErrClosed, and
+// their leases in Redis run out. Waiters and new calls get ErrClosed. For at most a quarter of a second Close still
+// tells Redis which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. If
+// the server is silent, that takes up to the timeouts of the redis client, which Close leaves open. Close may be called
+// again.
 func (c *Client) Close() error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)

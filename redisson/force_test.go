@@ -127,6 +127,7 @@ func TestForceUnlockHolderTakesTheLockFromThatHolderAlone(t *testing.T) {
 				if prefix == "fenced" {
 					force(relock.Holder{Token: seen.Token}, true)
 				} else {
+					force(relock.Holder{Token: 1}, false) // only a fenced lock has tokens
 					force(seen, true)
 				}
 				force(seen, false)

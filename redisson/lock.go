@@ -178,10 +178,11 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	return info, nil
 }
 
-// ForceUnlock takes the lock from its holder, in Go or Java, and reports whether there was one. For a read/write lock
-// it does so only if the lock is held in the mode of this side, and then from all readers. A holder in Go is told by
-// its next renewal, at the latest a third of its TTL later. A holder in Java is told by its unlock. Until then it may
-// work beside the next holder. The errors are those of Info; with one, the holder may have lost the lock.
+// ForceUnlock takes the lock from its holder, in Go or Java, with all its holds, and reports whether there was one. For
+// a read/write lock it does so only if the lock is held in the mode of this side. The reading side takes it from all
+// readers. Waiters are told. A holder in Go is told by its next renewal, at the latest a third of its TTL later. With
+// NoWatchdog, and in Java, it is told by its unlock. Until then it may work beside the next holder. The errors are
+// those of Info. After an error the holder may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)
@@ -212,18 +213,18 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return err == nil && removed, err
 }
 
-// ForceUnlockHolder takes the lock from one holder, as Info showed it, and leaves everybody else alone: of a read/write
-// lock other readers go on, and so does a holder in the other mode. It goes by h.Owner, and for a fenced lock by
-// h.Token; the other locks of Redisson have no token. A zero field matches any, and a holder without both is
-// ErrInvalidOption. It returns true if it took the lock, and false if that holder does not hold it any more.
+// ForceUnlockHolder takes the lock from one holder, as Info showed it, with all its holds. It leaves everybody else
+// alone: of a read/write lock other readers go on, and so does a holder in the other mode. It returns true if it took
+// the lock, and false if no holder on this side matches h. A holder matches if its Owner and its Token are those of h.
+// A zero field of h matches any. With both zero, the call returns ErrInvalidOption. Only fenced locks have tokens: on
+// another lock an h with a Token matches nobody.
 //
-// Redis compares the owner as it takes the lock away. The layout does not tell two grants of one owner apart: if the
-// owner has released the lock and taken it again in the meantime, it loses that. The holder is told as by ForceUnlock.
-// The other errors are those of Info; with one, the holder may have lost the lock.
+// Redis compares the owner as it takes the lock away. Redisson's layout does not tell two grants of one owner apart: if
+// the owner has released the lock and taken it again in the meantime, it loses the new grant. The holder is told as by
+// ForceUnlock. The other errors are those of Info. After an error the holder may have lost the lock.
 //
-// For a read/write lock, call it on the side of h.Read (RLocker or WLocker): on the other side it returns false although
-// that holder still holds. A writer that is removed loses its read holds too. If Redis did not answer the first request,
-// the result is true even if the holder had let go by itself.
+// For a read/write lock, call it on the side of h.Read (RLocker or WLocker). A writer that is removed loses its read
+// holds too. If Redis did not answer the first request, the result is true even if the holder had let go by itself.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

@@ -114,8 +114,9 @@ func ReleaseTimeout(d time.Duration) Option {
 }
 
 // FairWait sets how long a waiter at the head of a fair lock's queue may be silent. After that it counts as dead, and
-// is passed over. The default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and must be the same
-// there. Less than a second, or more than a day, is ErrInvalidOption.
+// is passed over. A waiter in Go asks again at least every 10 s, or every third of FairWait if that is shorter. The
+// default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and must be the same there. With less
+// than a second, or more than a day, New returns ErrInvalidOption.
 func FairWait(d time.Duration) Option {
 	return func(c *config) error {
 		c.fairWait = d
@@ -156,8 +157,8 @@ func Fair() LockOption {
 }
 
 // Fenced makes the lock a fenced one, Redisson's getFencedLock: its holds have tokens, which grow from grant to grant.
-// A fenced lock is a kind of its own. Fair and Fenced together are ErrInvalidOption, and so is Fenced of a read/write
-// lock.
+// Use it for all handles of a name, in Go and in Java: see NewLock. With Fair, and for a read/write lock, every call on
+// the handle returns ErrInvalidOption.
 func Fenced() LockOption {
 	return func(t *terms) error {
 		t.fenced = true

@@ -18,8 +18,8 @@ const (
 
 // AssertFree fails the test, which goes on, unless nobody holds the name and nobody waits for it. It shows that the
 // code under test has unlocked everything. Outside of a bubble it waits for that for up to a second. A name that rests
-// after a relock.AtLeast counts as free. AssertFree looks at the name under every relock.KeyPrefix. It does not see
-// locks of package redisson. If Redis cannot be read, the test ends.
+// after a relock.AtLeast counts as free. A lock that a client keeps (relock.Sticky) does not. AssertFree looks at the
+// name under every relock.KeyPrefix. It does not see locks of package redisson. If Redis cannot be read, the test ends.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -29,7 +29,9 @@ func (s *Server) AssertFree(name string) {
 }
 
 // AssertHeld fails the test, which goes on, unless somebody holds the name, in any client and under any
-// relock.KeyPrefix. Outside of a bubble it waits for that for up to a second. If Redis cannot be read, the test ends.
+// relock.KeyPrefix. A detached hold counts, and so does a lock that a client keeps (relock.Sticky). It does not see
+// locks of package redisson. In a bubble it looks when all other goroutines are blocked. Outside of a bubble it waits
+// for that for up to a second. If Redis cannot be read, the test ends.
 func (s *Server) AssertHeld(name string) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {

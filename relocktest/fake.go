@@ -10,8 +10,8 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A Fake is a relock.Locker without a Redis, for code that is given the interface. Its calls exclude each other, wait,
-// and end with their contexts, as those of a relock.Lock without an owner do: it is not reentrant. Its zero value is
+// A Fake is a relock.Locker without a Redis, for code that takes the interface. Its calls exclude each other and wait,
+// and a wait ends with its context, as with a relock.Lock without an owner: it is not reentrant. Its zero value is
 // free. In a bubble of synctest, make it in that bubble. Do not copy it. Its methods may be called from any goroutine.
 type Fake struct {
 	once sync.Once
@@ -49,9 +49,9 @@ func (f *Fake) Lock(ctx context.Context) error {
 	}
 }
 
-// TryLock waits for at most wait, and returns true if it has taken the lock. If the lock is taken until then, it
-// returns (false, nil), or ErrLost if a lost hold is not unlocked yet. With a wait of zero or less it makes one
-// attempt. It returns ctx's error if that ends first, and after Fake.Fail that error.
+// TryLock waits for at most wait, and returns true if the caller holds the lock. If somebody else holds it for the
+// whole wait, TryLock returns (false, nil), or ErrLost if that hold is lost and not unlocked yet. With a wait of zero
+// or less it makes one attempt. If ctx ends first, it returns ctx's error. After Fake.Fail it returns that error.
 func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := f.enter(ctx); err != nil {
 		return false, err
@@ -119,8 +119,8 @@ func (f *Fake) Fail(err error) {
 	f.fails = err
 }
 
-// Held reports whether a successful Lock or TryLock was not unlocked yet, even if it has lost the lock. Fake.Hold does
-// not count.
+// Held reports whether a hold of Lock or TryLock must still be unlocked, even if it is lost. A Fake.Hold does not
+// count.
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

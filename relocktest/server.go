@@ -37,8 +37,9 @@ type network struct {
 	link   *redistest.Link
 }
 
-// New starts a Server, which ends with t. It uses no port. In a bubble of synctest, t must be that of the bubble, and
-// all time is the bubble's.
+// New starts a Server, a Redis in the memory of the test, and ends it with the test. It listens on no port:
+// Server.Client and Server.Redis make its clients. In a bubble of synctest, t must be that of the bubble, and leases
+// and waits take the bubble's time.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, virtual: redistest.InBubble()}
