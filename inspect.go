@@ -24,6 +24,8 @@ type Info struct {
 	Holders []Holder
 	// Waiters is how many entries the queue in Redis has. Several calls of a process may share one: see Waiter.
 	Waiters int
+	// CondWaiters is how many sleep in Cond.Wait until somebody signals their condition. They are not among Waiters.
+	CondWaiters int
 	// Resting is for how long the name is still taken by nobody, after a hold with AtLeast or a run of Once; else 0.
 	Resting time.Duration
 	// Permits is how many permits of a semaphore its holders use together; 0 for other kinds.
@@ -127,7 +129,7 @@ func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 
 // firstPage returns what a page says apart from its holders.
 func firstPage(name string, page wire.InfoReply) Info {
-	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, Resting: page.Resting}
+	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, CondWaiters: page.Awaits, Resting: page.Resting}
 }
 
 // holderOf returns a holder with its client's ID as label.

@@ -375,10 +375,11 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	return h, nil
 }
 
-// Locks iterates over the locks under the client's key prefix that are held, waited for or resting, and whose names
-// match. In match, * stands for any text, ? for one character, [a-z] for one of these and [^a-z] for any other. A
-// backslash takes the meaning from the next character, and "" matches all. The locks come in no order, each once. A
-// lock that is taken or freed during the iteration may be missing. Each Info is of an instant of its own.
+// Locks iterates over the locks under the client's key prefix that are in use and whose names match: they are
+// held, waited for or resting, or somebody waits on a condition of theirs. In match, * stands for any text, ? for one
+// character, [a-z] for one of these and [^a-z] for any other. A backslash takes the meaning from the next character,
+// and "" matches all. The locks come in no order, each once. A lock that is taken or freed during the iteration may be
+// missing. Each Info is of an instant of its own.
 //
 // Locks is for operators. It looks at every key of every server, some hundred at a time, and asks for more when the
 // loop does: leaving the loop stops the scan. It keeps about 20 bytes for each lock that it has found. The user of

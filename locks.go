@@ -147,7 +147,7 @@ func (s *scan) look(locks []*Lock) error {
 	}
 	s.c.putLabels(s.ctx, labels)
 	for i, info := range all {
-		if errs[i] == nil && len(info.Holders) == 0 && info.Waiters == 0 && info.Resting == 0 {
+		if errs[i] == nil && len(info.Holders) == 0 && info.Waiters == 0 && info.CondWaiters == 0 && info.Resting == 0 {
 			continue
 		}
 		if err := s.tell(info, errs[i]); err != nil {

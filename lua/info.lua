@@ -16,8 +16,9 @@ if refused then
   return refused
 end
 local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
+local awaiting = state.conds and redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) or 0
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local reply = { now, state.kind or '', waiting, 0, leased() and 0 or math.max(state.rests - now, 0) }
+local reply = { now, state.kind or '', waiting, 0, leased() and 0 or math.max(state.rests - now, 0), awaiting }
 
 local function describe(owner, mode, holds, low, high, deadline, client, weight)
   for _, value in ipairs({ owner, mode, holds, low, high, deadline - now, client, weight }) do

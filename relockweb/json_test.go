@@ -29,6 +29,7 @@ type (
 		RestingMS   int64 `json:"resting_ms"`
 		HolderCount int   `json:"holder_count"`
 		WaiterCount int   `json:"waiting"`
+		CondWaiting int   `json:"cond_waiting"`
 		Holders     []holder
 	}
 	holder struct {
@@ -57,7 +58,7 @@ func TestJSONTellsWhatThePageTells(t *testing.T) {
 		b.hold("web-2", "b")
 		b.queue("web-3", "a")
 		time.Sleep(4*time.Second - time.Millisecond)
-		want := lock{"a", "plain", 0, 1, 1, []holder{{"me", "web-1", "lock", 1, h.Token(), 56_000, 4_000}}}
+		want := lock{"a", "plain", 0, 1, 1, 0, []holder{{"me", "web-1", "lock", 1, h.Token(), 56_000, 4_000}}}
 		var all listing
 		b.json("/locks.json?prefix=a", &all)
 		if all.Total.Locks != 1 || all.Total.Holders != 1 || all.Total.Waiters != 1 || all.More || !all.ReadAt.Equal(time.Now()) || len(all.Problems) != 0 ||

@@ -41,6 +41,7 @@ type lock struct {
 	RestingMS   int64    `json:"resting_ms"`
 	HolderCount int      `json:"holder_count"`
 	WaiterCount int      `json:"waiting"`
+	CondWaiting int      `json:"cond_waiting"`
 	Holders     []holder `json:"holders"` // the first holders
 }
 
@@ -140,7 +141,7 @@ func complain(problems []string, err error) []string {
 func lockOf(info relock.Info, some int) lock {
 	l := lock{
 		Name: info.Name, Kind: info.Kind, RestingMS: info.Resting.Milliseconds(),
-		HolderCount: len(info.Holders), WaiterCount: info.Waiters, Holders: []holder{},
+		HolderCount: len(info.Holders), WaiterCount: info.Waiters, CondWaiting: info.CondWaiters, Holders: []holder{},
 	}
 	for _, h := range info.Holders[:min(len(info.Holders), some)] {
 		if h.Detached {

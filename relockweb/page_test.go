@@ -46,6 +46,19 @@ func TestPageShowsWhoHoldsSinceWhenAndHowManyWait(t *testing.T) {
 	})
 }
 
+func TestWaitersOnConditionsAreShown(t *testing.T) {
+	run(t, func(b *board) {
+		l := b.client("web-1").NewLock("a")
+		rig.Must(t, l.Lock(b.Context()))
+		wait := b.x.Sleeps(b.Context(), l.NewCond("c"), 0)
+		b.has(b.get("/", http.StatusOK), "<bdi>a</bdi>", "nobody; 1 on conditions")
+		b.has(b.get("/lock?name=a", http.StatusOK), "<b>1</b> on conditions", "Nobody holds it", "Nobody waits.")
+		wait.Stop()
+		<-wait.Done
+		rig.Must(t, l.Unlock())
+	})
+}
+
 func TestReadersAndWritersAreToldApart(t *testing.T) {
 	run(t, func(b *board) {
 		rw := b.x.Client().NewRWLock("config", relock.Owner("a"))

@@ -49,10 +49,13 @@ func (t *tool) print(name string, info relock.Info) {
 		t.say("%s is held by %s\n", name, describe(info.Kind, h))
 	}
 	// A free lock may become another kind.
-	if len(info.Holders) > 0 || info.Waiters > 0 || info.Resting > 0 {
+	if len(info.Holders) > 0 || info.Waiters > 0 || info.CondWaiters > 0 || info.Resting > 0 {
 		t.say("kind: %s\n", info.Kind)
 	}
 	t.say("%d waiting\n", info.Waiters)
+	if info.CondWaiters > 0 {
+		t.say("%d waiting on conditions\n", info.CondWaiters)
+	}
 }
 
 // describe quotes the owner and the label, because they are any text and may hold escape codes for a

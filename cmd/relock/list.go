@@ -21,9 +21,9 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const lsAbout = `Those that are held, waited for or resting, and whose names begin with PREFIX, by their
-names. It looks at every key that the servers have: the user needs +scan besides what
-locks need.
+const lsAbout = `Those that are held, waited for or resting, or on whose conditions somebody waits, and whose
+names begin with PREFIX, by their names. It looks at every key that the servers have: the user
+needs +scan besides what locks need.
 `
 
 const lsAfter = `Exit status: 0; 64 usage; 69 Redis, or one server of a Cluster, cannot be reached or
@@ -112,6 +112,9 @@ func table(out *strings.Builder, locks []relock.Info, onScreen bool) {
 func holding(info relock.Info) string {
 	if len(info.Holders) == 0 && info.Resting > 0 {
 		return fmt.Sprintf("nobody\t-\t%v", info.Resting.Round(time.Second))
+	}
+	if len(info.Holders) == 0 && info.CondWaiters > 0 {
+		return fmt.Sprintf("nobody (%d on conditions)\t-\t-", info.CondWaiters)
 	}
 	if len(info.Holders) == 0 {
 		return "-\t-\t-"

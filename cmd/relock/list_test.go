@@ -3,7 +3,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +39,37 @@ func TestLsShowsTheLocksOfAPrefix(t *testing.T) {
 	}
 	waits.signal(15)
 	waits.wantStatus(exitSignal + 15)
+}
+
+// Nobody holds the lock, and one waits on a condition of it.
+func TestLsAndInfoShowWaitersOnConditions(t *testing.T) {
+	w := newWorld(t)
+	l := w.locks.NewLock("x")
+	if err := l.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() { waits <- l.NewCond("c").Wait(ctx) }()
+	for w.info("x").CondWaiters == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if _, out, _ := w.relock("ls"); !regexp.MustCompile(`\nx +plain +nobody \(1 on conditions\) +- +- +0\n$`).MatchString(out) {
+		t.Errorf("ls: %q", out)
+	}
+	if _, out, _ := w.relock("info", "x"); out != "x is free\nkind: plain\n0 waiting\n1 waiting on conditions\n" {
+		t.Errorf("info: %q", out)
+	}
+	if _, out, _ := w.relock("info", "x", "-json"); !strings.Contains(out, `"waiting":0,"cond_waiting":1,`) {
+		t.Errorf("info -json: %q", out)
+	}
+	stop()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait ended with %v", err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTopShowsTheLongestQueueFirst(t *testing.T) {

@@ -51,6 +51,7 @@ type lockForm struct {
 	Kind      string       `json:"kind"` // "" for a lock that was never taken
 	Holders   []holderForm `json:"holders"`
 	Waiting   int          `json:"waiting"`
+	Awaiting  int          `json:"cond_waiting"` // on conditions
 	RestingMS int64        `json:"resting_ms"`
 	Permits   int          `json:"permits"` // of a semaphore, in use
 }
@@ -102,7 +103,7 @@ func holdersForm(kind string, holders []relock.Holder) []holderForm {
 func lockFormOf(info relock.Info) lockForm {
 	return lockForm{
 		Name: info.Name, Kind: info.Kind, Holders: holdersForm(info.Kind, info.Holders),
-		Waiting: info.Waiters, RestingMS: ms(info.Resting), Permits: info.Permits,
+		Waiting: info.Waiters, Awaiting: info.CondWaiters, RestingMS: ms(info.Resting), Permits: info.Permits,
 	}
 }
 

@@ -82,6 +82,7 @@ type InfoReply struct {
 	Resting time.Duration
 	Holders []Holder
 	Waiters int
+	Awaits  int   // waiters on conditions
 	Next    int64 // where the page ends; 0: it is the last
 }
 
@@ -106,6 +107,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	info.Waiters = int(cur.Within("waiters", 0, math.MaxInt32))
 	info.Next = cur.Within("next", 0, maxCount)
 	info.Resting = millis(cur.Within("resting", 0, maxLease))
+	info.Awaits = int(cur.Within("awaits", 0, math.MaxInt32))
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		low, high := tokens(cur)

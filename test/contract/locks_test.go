@@ -240,3 +240,47 @@ func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return err
 	}
 }
+
+// Two processes have given up the lock to wait on conditions, and nobody holds it or stands in its queue.
+// Fails when an operator who looks for what hangs does not find such a lock.
+func TestLocksHasALockOnWhichOthersOnlyWaitOnConditions(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var waits []*rig.Sleep
+		var locks []*relock.Lock
+		for _, condition := range []string{"c", "d"} {
+			l := x.Lock("l")
+			rig.Must(t, l.Lock(t.Context()))
+			waits, locks = append(waits, x.Sleeps(t.Context(), l.NewCond(condition), 0)), append(locks, l)
+		}
+		if l := wantListed(t, x.Eye, "", "l")["l"]; l.CondWaiters != 2 || l.Waiters != 0 || l.Kind != "plain" {
+			t.Errorf("%+v, want two waiters on conditions", l)
+		}
+		x.Until(2 * time.Minute) // longer than a lease: those that live are renewed
+		l := x.Lock("l")
+		h := rig.MustAcquire(t, l)
+		rig.Must(t, l.NewCond("c").Signal(t.Context()))
+		if l := x.Info(x.Lock("l")); l.CondWaiters != 1 || l.Waiters != 1 {
+			t.Errorf("%+v after a signal, want one on a condition, and one in the queue", l)
+		}
+		rig.Must(t, l.NewCond("d").Signal(t.Context()))
+		rig.End(t, h)
+		for i, s := range waits {
+			s.Woken()
+			rig.Must(t, locks[i].Unlock())
+		}
+	})
+}
+
+// A process that waits on a condition dies. Fails when it is counted as alive after its lease.
+func TestADeadWaiterOnAConditionIsCountedForItsLeaseOnly(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("l", relock.TTL(10*time.Second))
+		rig.Must(t, l.Lock(t.Context()))
+		x.Sleeps(t.Context(), l.NewCond("c"), 0)
+		wantListed(t, x.Eye, "", "l")
+		link.Cut()
+		x.Until(time.Minute)
+		wantListed(t, x.Eye, "")
+	})
+}

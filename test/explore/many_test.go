@@ -65,7 +65,7 @@ func (r manyRun) left(i int, owner string) int64 {
 func (r manyRun) holders() (all []string) {
 	r.t.Helper()
 	info := r.eval("info", 2, 0, 10_000)
-	for i := 5; i+7 < len(info); i += 8 {
+	for i := 6; i+7 < len(info); i += 8 {
 		all = append(all, fmt.Sprint(info[i], " ", info[i+1], info[i+2]))
 	}
 	slices.Sort(all)
@@ -76,7 +76,7 @@ func (r manyRun) holders() (all []string) {
 func (r manyRun) remaining(owner string) int64 {
 	r.t.Helper()
 	info := r.eval("info", 2, 0, 10_000)
-	for i := 5; i+7 < len(info); i += 8 {
+	for i := 6; i+7 < len(info); i += 8 {
 		if fmt.Sprint(info[i]) == owner {
 			return number(fmt.Sprint(info[i+5]))
 		}

@@ -179,7 +179,7 @@ func (r *modelRun) inspect(now int64) string {
 	wantHolders, wantWaiters := r.model.holders(), r.model.waiters()
 	info := r.eval("info", 2, 0, 250)
 	var holders, waiters []string
-	for i := 5; i+7 < len(info); i += 8 {
+	for i := 6; i+7 < len(info); i += 8 {
 		holders = append(holders, fmt.Sprint(info[i:i+6]...))
 	}
 	page := r.eval("waiters", 2, 0, 500)

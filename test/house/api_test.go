@@ -121,7 +121,7 @@ var (
 )
 
 var (
-	_ = relock.Info{Name: "", Resting: time.Duration(0), Kind: "", Holders: []relock.Holder(nil), Waiters: int(0), Permits: int(0)}
+	_ = relock.Info{Name: "", Resting: time.Duration(0), Kind: "", Holders: []relock.Holder(nil), Waiters: int(0), CondWaiters: int(0), Permits: int(0)}
 	_ = relock.Holder{Owner: "", Read: false, Holds: int(0), Token: int64(0), TTL: time.Duration(0), Label: "", Held: time.Duration(0), Weight: int(0), Detached: false, Sticky: false}
 	_ = relock.Term{Token: int64(0)}
 	_ = relock.Waiter{Owner: "", Read: false, Age: time.Duration(0), Label: ""}
@@ -165,7 +165,7 @@ func TestStructsOfTheAPIHaveNoOtherFields(t *testing.T) {
 	for _, row := range []struct {
 		of   any
 		want int
-	}{{relock.Info{}, 6}, {relock.Holder{}, 10}, {relock.Waiter{}, 4}, {relock.Event{}, 8}, {relock.Hooks{}, 7}} {
+	}{{relock.Info{}, 7}, {relock.Holder{}, 10}, {relock.Waiter{}, 4}, {relock.Event{}, 8}, {relock.Hooks{}, 7}} {
 		if got := reflect.TypeOf(row.of).NumField(); got != row.want {
 			t.Errorf("%T has %d fields, want %d", row.of, got, row.want)
 		}

@@ -3,6 +3,26 @@ package mutation
 // conditionRules are those of waits on conditions.
 var conditionRules = []Rule{
 	{
+		"condition: a lock on which others only wait so is listed", ". scan.look",
+		"&& info.CondWaiters == 0", "",
+		[]string{"TestLocksHasALockOnWhichOthersOnlyWaitOnConditions"},
+	},
+	{
+		"condition: a waiter counts while its lease runs", "lua/info.lua",
+		"'(' .. text(-far), '(' .. text(-(now + apart))", "'(' .. text(-far), '(' .. text(-apart)",
+		[]string{"TestADeadWaiterOnAConditionIsCountedForItsLeaseOnly"},
+	},
+	{
+		"condition: the command says who waits so", "cmd/relock holding",
+		"len(info.Holders) == 0 && info.CondWaiters > 0", "false",
+		[]string{"TestLsAndInfoShowWaitersOnConditions"},
+	},
+	{
+		"condition: the dashboard says who waits so", "relockweb lockOf",
+		"CondWaiting: info.CondWaiters,", "",
+		[]string{"TestWaitersOnConditionsAreShown"},
+	},
+	{
 		"condition: a waiter looks again at least every ten seconds", ". awaiting.sleep",
 		"time.NewTicker(trust.Pulse(w.a.Terms.TTL))", "time.NewTicker(w.a.Terms.TTL / 3)",
 		[]string{"TestAWaiterOnAConditionLooksAgainSoonAfterAFailoverThoughItsLeaseIsLong"},

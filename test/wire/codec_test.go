@@ -90,7 +90,7 @@ func others(t *testing.T, raw []any) {
 	}
 	if info, err := wire.DecodeInfo(raw); err == nil {
 		for _, h := range info.Holders {
-			if h.Token <= 0 || h.Holds < 0 || h.TTL > century || h.TTL < -century || info.Waiters < 0 {
+			if h.Token <= 0 || h.Holds < 0 || h.TTL > century || h.TTL < -century || info.Waiters < 0 || info.Awaits < 0 {
 				t.Errorf("info: %+v", info)
 			}
 		}

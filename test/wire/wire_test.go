@@ -95,7 +95,7 @@ func (w *parley) reach(state wireState, lease func(step int) time.Duration) {
 	w.low = map[string]int64{}
 	info, err := w.root.EvalSha(w.ctx, w.shas["info"], []string{w.keys.Hash, w.keys.Queue}, 0, 250).Slice()
 	w.must(err)
-	for i := 5; i+7 < len(info); i += 8 {
+	for i := 6; i+7 < len(info); i += 8 {
 		w.low[info[i].(string)] = info[i+3].(int64)
 	}
 	w.keys = wireTried
