@@ -59,6 +59,10 @@ func TestCallsWithoutASpanHaveNone(t *testing.T) {
 		s := watch(t)
 		l := x.Client(s.hooks).NewLock("a")
 		rig.Must(t, l.Lock(t.Context()))
+		got, err := l.TryLock(t.Context(), time.Second) // gives up
+		if got || err != nil {
+			t.Errorf("TryLock of a taken lock: %v, %v", got, err)
+		}
 		rig.Must(t, l.Unlock())
 		if n := len(s.spans.Started()); n != 0 {
 			t.Errorf("%d spans, want none", n)

@@ -105,6 +105,22 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 	})
 }
 
+// A run that is skipped, and one in an outage.
+func TestWithoutALoggerNothingIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, seen := relocktest.New(t), new(noted)
+		job := relockcron.Once(srv.Client(), "cleanup", time.Minute, nil)(seen)
+		job.Run()
+		job.Run()
+		defer srv.Outage()()
+		time.Sleep(time.Minute)
+		job.Run()
+		if len(seen.at) != 1 {
+			t.Errorf("%d runs, want one", len(seen.at))
+		}
+	})
+}
+
 // Fails when nine tenths of an interval are asked for that are no whole milliseconds: they are
 // refused, and the job runs nowhere.
 func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {

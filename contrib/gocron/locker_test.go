@@ -101,7 +101,7 @@ type ended struct{ *relock.Hold }
 func (h ended) Unlock(context.Context) error { return h.Release() }
 
 // The test above can fail: it does by a lock that ends with the job.
-func TestALockThatEndsWithTheJobDoesNotHelp(t *testing.T) {
+func TestALockerWhoseLockEndsWithTheJobDoesNotHelp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if n := hour(t, func(c *relock.Client) gocron.Locker { return noRest{c} }).count(); n < 150 {
 			t.Errorf("%d runs in an hour, want that every process ran", n)
@@ -113,13 +113,16 @@ func TestWhoComesSecondIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := relocktest.New(t)
 		release := srv.Hold("report")
-		locker := relockgocron.Locker(srv.Client(), time.Minute)
+		locker, began := relockgocron.Locker(srv.Client(), time.Minute), time.Now()
 		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrNotAcquired) {
 			t.Errorf("taken: %v, want ErrNotAcquired", err)
 		}
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the second scheduler waited %v, want that it does not wait", waited)
+		}
 		end := srv.Outage()
-		if _, err := locker.Lock(t.Context(), "report"); err == nil || errors.Is(err, relock.ErrNotAcquired) {
-			t.Errorf("an outage: %v, want what is the matter", err)
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrUnavailable) || errors.Is(err, relock.ErrNotAcquired) {
+			t.Errorf("an outage: %v, want ErrUnavailable alone", err)
 		}
 		end()
 		release()
@@ -135,7 +138,7 @@ func TestWhoComesSecondIsTold(t *testing.T) {
 
 // Fails when nine tenths of an interval are asked for that are no whole milliseconds: they are
 // refused, and the job runs nowhere.
-func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {
+func TestALockerTakesAnIntervalOfAnyLength(t *testing.T) {
 	for _, every := range []time.Duration{2 * time.Millisecond, 333 * time.Millisecond, 12345 * time.Millisecond, time.Minute / 7} {
 		synctest.Test(t, func(t *testing.T) {
 			locker := relockgocron.Locker(relocktest.New(t).Client(), every)
@@ -151,6 +154,21 @@ func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {
 			must(t, lock.Unlock(t.Context()))
 		})
 	}
+}
+
+// Fails when a Locker writes its interval into the caller's list of options.
+func TestLockersOfOneListOfOptionsHaveTheirOwnIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, opts := relocktest.New(t).Client(), make([]relock.LockOption, 0, 4)
+		short := relockgocron.Locker(client, time.Minute, opts...)
+		relockgocron.Locker(client, time.Hour, opts...)
+		for range 2 {
+			lock, err := short.Lock(t.Context(), "report")
+			must(t, err)
+			must(t, lock.Unlock(t.Context()))
+			time.Sleep(time.Minute)
+		}
+	})
 }
 
 func TestAnIntervalThatIsNoneIsRefused(t *testing.T) {

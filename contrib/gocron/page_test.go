@@ -39,7 +39,7 @@ func oneRuns(ctx context.Context, client *relock.Client) (gocron.Scheduler, erro
 	return scheduler, err
 }
 
-func TestPageRuns(t *testing.T) {
+func TestPageOfGocronRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, ran := relocktest.New(t).Client(), new(runs)
 		s, err := firstRuns(client, ran.note)

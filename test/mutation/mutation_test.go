@@ -46,11 +46,11 @@ func TestEveryScheduleHasAMutation(t *testing.T) {
 	}
 }
 
-// everyTest is the folder of each test: those of the root package, of redisson, of fence, of relocktest, relockweb and the command, of the mechanisms, and of the suites.
+// everyTest is the folder of each test: those of the root package, of the other packages and modules, of the mechanisms, and of the suites.
 func everyTest(t *testing.T) (folders map[string]string) {
 	t.Helper()
 	folders = map[string]string{}
-	for _, pattern := range []string{"*_test.go", "redisson/*_test.go", "fence/*_test.go", "relocktest/*_test.go", "relockweb/*_test.go", "cmd/relock/*_test.go", "redisson/interop/*_test.go", "internal/*/*_test.go", "test/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "redisson/*_test.go", "fence/*_test.go", "relocktest/*_test.go", "relockweb/*_test.go", "cmd/relock/*_test.go", "otelrelock/*_test.go", "contrib/*/*_test.go", "redisson/interop/*_test.go", "internal/*/*_test.go", "test/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
