@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -77,6 +78,46 @@ func TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft(t *testing.T) {
 		rig.Must(t, <-attempt)
 		rig.Must(t, waits.Unlock())
 	})
+}
+
+// TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon has Redis read a request 50 ms after all that was to undo it, as
+// where the goroutine that sends it stood still meanwhile.
+func TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon(t *testing.T) {
+	for name, opts := range map[string][]redisson.LockOption{"plain": nil, "fair": {redisson.Fair()}} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				link := redistest.NewLink(t, x.Server.Dial)
+				rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+				l, other := clientOver(t, struct{ *redis.Client }{rdb}).NewLock("job", opts...), clientOver(t, x.Redis).NewLock("job", opts...)
+				rig.Must(t, l.Lock(t.Context())) // the server knows the scripts
+				rig.Must(t, l.Unlock())
+				gate := make(chan struct{})
+				var first atomic.Bool
+				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if cmd.Is("evalsha") && first.CompareAndSwap(false, true) {
+						return redistest.Hold(gate)
+					}
+					return redistest.Pass
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				call := rig.Beside(func() error { return l.Lock(ctx) })
+				call.Pending(t, "the call")
+				cancel()
+				rig.WantIs(t, <-call, context.Canceled)
+				time.Sleep(50 * time.Millisecond)
+				close(gate)
+				rig.Must(t, link.Settle(t.Context()))
+				if got, err := other.TryLock(t.Context(), 0); got || err != nil {
+					t.Fatalf("TryLock as the late request has come: %v, %v, want that it has the lock", got, err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				if got, err := other.TryLock(t.Context(), 0); !got || err != nil {
+					t.Fatalf("TryLock 100 ms later: %v, %v, want the lock", got, err)
+				}
+				rig.Must(t, other.Unlock())
+			})
+		})
+	}
 }
 
 // clientOver returns a client that is closed at the end.

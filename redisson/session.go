@@ -154,16 +154,24 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	}
 }
 
-// sweep releases once more, at the time when no unanswered copy of an acquire can be executed any more.
+// sweep releases a few times more, the last time when no unanswered copy of an acquire can be executed any more. The
+// pauses grow, so a copy that comes late stays for about four times as long as it was late.
 func (s *session) sweep(ctx context.Context) {
 	s.c.mu.Lock()
 	until := s.until
 	s.c.mu.Unlock()
-	if d := s.c.clock.Now().Until(until); d > 0 && !transport.Pause(ctx, nil, d) {
-		return
+	for pause, last := sweepFirst, false; !last; pause *= 4 {
+		left := s.c.clock.Now().Until(until)
+		last = left <= pause
+		if left > 0 && !transport.Pause(ctx, nil, min(left, pause)) {
+			return
+		}
+		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 	}
-	s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 }
+
+// sweepFirst is the first pause of a sweep. A goroutine that has a connection but no processor may write later than this.
+const sweepFirst = 20 * time.Millisecond
 
 // undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the
 // queue.
@@ -176,8 +184,8 @@ func (s *session) undo() {
 		defer left()
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
-			// Redis may have read an acquire that was on another connection after this release. By the time
-			// of the answer it has read it, so a second release ends that grant too.
+			// Redis may have read an acquire that was on another connection after this release. If that was written
+			// before, Redis has read it by the time of the answer, so a second release ends that grant too.
 			s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		}
 		left()

@@ -3,6 +3,11 @@ package mutation
 // redissonRules are those of the locks that Redisson shares.
 var redissonRules = []Rule{
 	{
+		"redisson: a late request is cleared soon", "redisson session.sweep",
+		"last = left <= pause", "pause, last = max(left, pause), true",
+		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
+	},
+	{
 		"redisson: who asks how to hear leaves with its context", "redisson Client.askSharded",
 		"case <-ctx.Done(): return ending.Of(ctx); case <-c.open.Done():", "case <-c.open.Done():",
 		[]string{"TestFirstCallInASilentClusterEndsWithItsContext"},
