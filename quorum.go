@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A Quorum makes locks that are held on a majority of independent primaries, so that no lock is lost if a minority of
@@ -347,8 +348,9 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
 // as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
 // unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and in the last TTL before MaxHold, none is.
-// Forcing a majority of the primaries ends the hold. It ends with Release, which it needs also after a loss. Its methods
-// may be called from any goroutine.
+// Forcing a majority of the primaries ends the hold. If the message of a ForceUnlock is lost, its primary may be taken
+// again, and must then be forced again. The hold ends with Release, which it needs also after a loss. Its methods may be
+// called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority
@@ -519,4 +521,16 @@ func (p part) WhenWanted(f func()) { p.whenWanted(f) }
 
 func (p part) Raise(ctx context.Context, within time.Duration, token int64) bool {
 	return p.raise(ctx, within, token)
+}
+
+func (p part) Look(ctx context.Context, within time.Duration) {
+	a := p.acquisition()
+	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
+	raw, err := p.lock.c.transport.Do(ctx, within, p.lock.c.wire.Raise(s, 0, p.lock.terms.TTL)) // raises nothing
+	if err != nil {
+		return
+	}
+	if held, err := wire.DecodeRaise(raw); err == nil && !held {
+		_ = a.markGone()
+	}
 }

@@ -281,6 +281,8 @@ func (h *fakeHold) Forgo() error { return h.Release() }
 
 func (h *fakeHold) WhenWanted(f func()) {}
 
+func (h *fakeHold) Look(context.Context, time.Duration) {}
+
 // A deaf primary's holds are held, and it does not hear of tokens.
 type deaf struct{ *fakePrimary }
 

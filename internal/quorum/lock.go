@@ -36,6 +36,8 @@ type Hold interface {
 	// Raise raises the primary's token counter to that token at least. It reports whether the primary has
 	// answered that the counter is raised and the hold is held.
 	Raise(ctx context.Context, within time.Duration, token int64) bool
+	// Look asks the primary whether it still has the hold. If the primary answers that it does not, the hold is lost.
+	Look(ctx context.Context, within time.Duration)
 	WhenWanted(f func()) // calls f when others wait for its end
 	Release() error
 	Forgo() error // Release of a hold that nobody has used

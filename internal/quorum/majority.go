@@ -73,7 +73,7 @@ func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 	defer unlink()
 	for i, m := range h.snapshot() {
 		if m.hold == nil {
-			h.seek(i, wait)
+			h.seek(i, wait, false)
 		}
 	}
 	// A primary's answer at the end of the wait still needs the time of an answer.
@@ -180,8 +180,9 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 	return nil
 }
 
-// seek asks one primary in the background.
-func (h *Majority) seek(primary int, wait time.Duration) {
+// seek asks one primary in the background. If its hold has just been lost, the others are looked at first: an operator
+// may have forced them too, and the messages that say so may be lost.
+func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 	h.mu.Lock()
 	m := &h.members[primary]
 	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since the caller looked
@@ -197,9 +198,32 @@ func (h *Majority) seek(primary int, wait time.Duration) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	h.lock.beside(primary, func() {
-		hold, err := h.lock.Primaries[primary].Try(ctx, wait)
+		var hold Hold
+		var err error
+		if lost {
+			err = h.look()
+		}
+		if err == nil {
+			hold, err = h.lock.Primaries[primary].Try(ctx, wait)
+		}
 		h.adopt(primary, hold, err)
 	})
+}
+
+// look makes all primaries say whether they still have their holds. It returns why the Majority has ended, or nil.
+func (h *Majority) look() error {
+	var asked sync.WaitGroup
+	for i, m := range h.snapshot() {
+		if m.hold != nil && m.hold.Err() == nil {
+			asked.Add(1)
+			h.lock.beside(i, func() {
+				defer asked.Done()
+				m.hold.Look(context.WithoutCancel(h.end), h.lock.patience())
+			})
+		}
+	}
+	asked.Wait()
+	return h.Err()
 }
 
 // adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
@@ -327,7 +351,7 @@ func (h *Majority) renew() {
 			h.mu.Unlock()
 			h.lock.beside(i, func() { _ = m.hold.Release() }) // releases what the primary may still have
 		}
-		h.seek(i, 4*h.lock.patience())
+		h.seek(i, 4*h.lock.patience(), m.hold != nil)
 	}
 }
 

@@ -52,3 +52,27 @@ func TestQuorumHoldEndsOnceAMajorityWasForced(t *testing.T) {
 		})
 	}
 }
+
+// No message reaches the holder's inboxes. What the next renewal finds looks like lost data, and such a primary is taken
+// again. Fails when the first primary is taken again before the holder has looked at the second.
+func TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		q, links := p.process()
+		h := take(t, q.NewLock("a"))
+		synctest.Wait()
+		for _, link := range links {
+			link.HoleSubscribers()
+		}
+		p.forces(0)
+		p.forces(2)
+		time.Sleep(20 * time.Second)
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+		next := p.lock("a")
+		if got, err := next.TryLock(t.Context(), time.Second); !got || err != nil {
+			t.Fatalf("TryLock after a majority was forced: %v, %v", got, err)
+		}
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.Must(t, next.Unlock())
+	})
+}

@@ -11,7 +11,8 @@ import (
 // A ceiling is a figure of the code that may only fall. The change that makes it fall lowers it here. Slack is how far
 // the figure may be below the ceiling before a test asks for that: lines change every day. Only a feature raises one:
 // the lines of Go by 190 for Client.Check and package fence, by 60 for the layout, as those of Lua by 22,
-// by 100 for Sticky, by 10 for waiters on conditions.
+// by 100 for Sticky, by 10 for waiters on conditions,
+// by 40 for the look at the other primaries of a quorum.
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
@@ -19,7 +20,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {21, 0},
 	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {21470, 200},
+	"lines of production Go":                  {21510, 200},
 	"lines of Lua":                            {2857, 25},
 	"lines of internal/transport":             {3864, 40},
 	"words in docs/words.md":                  {49, 0},

@@ -143,6 +143,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumHoldEndsOnceAMajorityWasForced"},
 	},
 	{
+		"a primary that was lost is taken again after a look at the others", "internal/quorum Majority.seek",
+		"err = h.look()", "_ = h.look",
+		[]string{"TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost"},
+	},
+	{
 		"a quorum whose primaries split looks for one server", ". Quorum.check",
 		"seldom(&q.splits)", "false",
 		[]string{"TestQuorumOfClientsOfOneServerSaysSo"},
@@ -159,7 +164,7 @@ var familyRules = []Rule{
 	},
 	{
 		"primaries that come back are taken again", "internal/quorum Majority.renew",
-		"h.seek(i, 4*h.lock.patience())", "",
+		"h.seek(i, 4*h.lock.patience(), m.hold != nil)", "",
 		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},
 	},
 	{
