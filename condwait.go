@@ -17,8 +17,7 @@ import (
 type awaiting struct {
 	*Cond
 	a      *acquisition
-	by     *Hold        // nil: any hold of the owner
-	holds  []*room.Hold // of the session, the oldest first
+	by     *Hold // nil: any hold of the owner
 	shaken chan struct{}
 	server string // the lock's server in a Cluster, read before the wait is sent
 }
@@ -27,60 +26,26 @@ type awaiting struct {
 // that hold is still to come and must not end another hold. rejoin waits for it for a lease at most, because
 // until then nobody else can have the lock.
 func (w *awaiting) rejoin() error {
+	k := w.a.keeper
 	limit := time.NewTimer(w.a.Terms.TTL)
 	defer limit.Stop()
-	for _, h := range w.holds {
-		h := h.Of.(*Hold)
-		for freed := w.put(h, false); freed != nil; freed = w.put(h, false) {
-			select {
-			case <-freed:
-			case <-h.Lost():
-				return w.lose(nil)
-			case <-limit.C:
-				return w.lose(errOccupied)
-			}
-		}
-	}
-	return lostFor(w.a.fate())
-}
-
-// attach is rejoin for holds that are lost or were never given up: it does not wait.
-func (w *awaiting) attach() {
-	for _, h := range w.holds {
-		w.put(h.Of.(*Hold), true)
-	}
-}
-
-// put adds a hold to its handle, even if it is lost, because its Unlock is still to come. If another owner's lost hold
-// is in the way, put returns a channel that is closed when that hold is unlocked. With must, put adds the hold anyway.
-func (w *awaiting) put(h *Hold, must bool) (freed <-chan struct{}) {
-	l, owner := h.lock, ""
-	if w.a.Named() {
-		owner = w.a.owner()
-	}
-	l.judge() // without l.mu, because it may call hooks, which take any time
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for {
-		if h.in.Load() != nil || h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
-			return nil
+		at := k.look()
+		occupied := w.a.Session.Return(&at)
+		var freed <-chan struct{}
+		if occupied != nil {
+			freed = occupied.Freed(make(chan struct{})).(chan struct{})
 		}
-		rival := l.rival(h)
-		if rival == nil {
-			break
+		k.end(&at)
+		if occupied == nil {
+			return lostFor(w.a.fate())
 		}
-		l.mu.Unlock()
-		h.outdo(rival)
-		l.mu.Lock()
+		select {
+		case <-freed:
+		case <-limit.C:
+			return w.lose(errOccupied)
+		}
 	}
-	if !must {
-		// An error concerns a lost hold of the same owner, and either Unlock of that owner will do.
-		freed, _ = l.occupied(owner, h, h.unlock)
-	}
-	if freed == nil {
-		l.restore(h)
-	}
-	return freed
 }
 
 // reason returns why a wait ended without a signal. It is nil if the time of a WaitFor has passed.
@@ -106,7 +71,6 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	}
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
-	w.holds = w.a.Session.Holds()
 	e, why := (*room.Entry)(nil), room.NotHeld
 	if w.by == nil || !w.by.hold.Released() { // otherwise the session belongs to the next call by now
 		e, why = w.a.Session.Part(&at)
@@ -121,10 +85,6 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 		return w.failed(ErrNotHeld)
 	default:
 		return w.refused(why)
-	}
-	for _, h := range w.holds { // the handle is free for others
-		h := h.Of.(*Hold)
-		h.lock.moveToAbsent(h)
 	}
 	return w.enqueue(bounded, e)
 }
@@ -164,7 +124,6 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 		e.Rejoin(&at)
 	}
 	k.end(&at)
-	w.attach()
 	if err != nil {
 		return w.failed(&requestError{err})
 	}
@@ -311,7 +270,6 @@ func (w *awaiting) lose(why error) error {
 	at := k.begin()
 	w.a.Session.LoseHeld(why, &at)
 	k.end(&at)
-	w.attach()
 	return w.failed(why)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -26,23 +25,12 @@ type Hold struct {
 	hold room.Hold // guarded by the keeper's mu, except for what never changes
 	lock *Lock
 
-	// The next four fields are guarded by the mu of the handle whose list the hold is in.
-
-	in           atomic.Pointer[holdList]
-	above, below *Hold // the next newer and the next older hold in the list
-	dead         bool  // was found to be lost
-	listed       bool  // was in the list before; only the call that took it off may put it back
-
-	unlock bool // made by Lock or TryLock and ended by Unlock; never changes
-
-	reported bool // Hooks.Acquired was called or is about to be; guarded by the keeper's mu
-	*extras       // nil until one of them is needed; guarded by the keeper's mu
+	*extras // nil until one of them is needed; guarded by the keeper's mu
 }
 
 // extras are the fields that few holds need.
 type extras struct {
 	detached bool                      // a ticket has the hold, so that Do has nothing to release
-	moved    *Lock                     // the reading side that Downgrade moved the hold to
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
 	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
 	urged    []func()                  // called when others wait
@@ -174,8 +162,10 @@ func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	h.unlist()
-	if err := h.end(); err != nil {
+	k := h.keeper()
+	at := k.begin()
+	k.room.Judge(&at) // as in Lock.Unlock
+	if err := h.end(&at); err != nil {
 		return lockError(h.lock.Name(), err)
 	}
 	return nil
@@ -229,15 +219,6 @@ func (h *Hold) judge() error {
 	return h.state()
 }
 
-// peek returns the state without checking the clock. It is for callers that have the handle's mutex, under
-// which no hook may run. They have called judge before.
-func (h *Hold) peek() error {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.state()
-}
-
 // state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
 func (h *Hold) state() error {
 	switch {
@@ -270,16 +251,6 @@ func (h *Hold) reads() bool {
 	return h.hold.Read
 }
 
-func (h *Hold) downgraded() *Lock {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.extras == nil {
-		return nil
-	}
-	return h.moved
-}
-
 func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
 
 // tokenOf is token for a caller that already has the owner's name.
@@ -290,79 +261,29 @@ func (h *Hold) tokenOf(owner string) int64 {
 	return wire.Token(h.hold.Token, owner)
 }
 
-// trusted returns until when the hold is trusted. It is zero if the hold was lost or released.
-func (h *Hold) trusted() clock.Instant {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.state() != nil {
-		return clock.Instant{}
-	}
-	return h.hold.Until()
-}
-
-// grant returns the token of the hold without the owner's digits, and whether the hold is live.
-func (h *Hold) grant() (token int64, live bool) {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.hold.Token, h.state() == nil
-}
-
-// since returns when the hold was acquired, or acquired again by a wait on a condition.
-func (h *Hold) since() clock.Instant {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.hold.Acquired
-}
-
-// end ends the hold here and then in Redis.
-func (h *Hold) end() error {
+// end ends the hold here and then in Redis. The step is that of the caller, which has looked at the room.
+func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
-	at := k.begin()
-	if !h.hold.Released() {
-		h.hold.Session.Check(&at)
-	}
 	err := h.state()
 	if err == errAbsent { //nolint:errorlint // made here, never wrapped
-		return h.endAbsent(&at)
+		return h.endAbsent(at)
 	}
+	ending := h.hold.End(at)
 	if err != nil {
-		h.paidUnlock()
-		h.hold.End(&at)
-		defer h.stayOff()
-		k.end(&at) // a loss that is found here ends the contexts before the hooks run, as any loss does
+		k.end(at) // a loss that is found here ends the contexts before the hooks run, as any loss does
 		return err
 	}
-	ending := h.hold.End(&at)
 	cancel := h.cancelAll(ErrNotHeld)
 	var last releasing
 	if ending == room.Last {
 		last.prepare(a)
 	}
-	k.end(&at)
-	h.stayOff()
+	k.end(at)
 	runAll(cancel)
 	err = a.finish(ending, &last)
 	h.releasedHook(err, at.Now)
 	return err
-}
-
-// A concurrent Cond.Wait may have listed the hold again while it was being released; stayOff removes it again.
-func (h *Hold) stayOff() {
-	if h.in.Load() != nil {
-		h.unlist()
-	}
-}
-
-// unlist removes the hold from its handle, and from the reading side that a downgrade moved it to.
-func (h *Hold) unlist() {
-	h.lock.detach(h)
-	if side := h.downgraded(); side != nil {
-		side.detach(h)
-	}
 }
 
 // endAbsent ends a hold whose owner waits on a condition, because no later call would end it. The wait
@@ -372,7 +293,6 @@ func (h *Hold) endAbsent(at *room.Step) error {
 	h.hold.GiveBack(at)
 	cancel := h.cancelAll(ErrNotHeld)
 	h.keeper().end(at)
-	h.stayOff() // the wait may have returned in the meantime
 	runAll(cancel)
 	h.releasedHook(errAbsent, now)
 	return errAbsent
@@ -382,10 +302,8 @@ func (h *Hold) endAbsent(at *room.Step) error {
 func (h *Hold) giveBack() {
 	k := h.keeper()
 	at := k.begin()
-	h.paidUnlock()
 	h.hold.GiveBack(&at)
 	k.end(&at)
-	h.stayOff()
 }
 
 // leave is the release of a Do. There is nothing to release if a ticket has the hold.
@@ -395,38 +313,6 @@ func (h *Hold) leave() error {
 		return nil
 	}
 	return err
-}
-
-// oweUnlock counts the lost exclusive holds of a named owner: +1 at the loss, -1 at the Unlock. While the count is
-// positive, every handle reports the loss to that owner. Otherwise a nested call would get a new grant, and
-// nobody would notice that another owner may have held the lock in between. oweUnlock needs the keeper's mu.
-func (h *Hold) oweUnlock(n int) {
-	a := h.acquisition()
-	if !a.Named() || h.hold.Read || h.hold.Terms.OneToken { // a quorum acquires a lost primary again by itself
-		return
-	}
-	a.keeper.c.registry.oweUnlock(ownerOf{a.keeper.kind, a.keeper.hash, a.owner()}, n)
-}
-
-// paidUnlock ends what oweUnlock began, for a hold that is about to end. It needs the keeper's mu.
-func (h *Hold) paidUnlock() {
-	if h.hold.Lost() && !h.hold.Released() {
-		h.oweUnlock(-1)
-	}
-}
-
-// outdo marks the older of two grants as lost and releases it in Redis. Redis may still have the older grant
-// if the server's clock has stepped back.
-func (h *Hold) outdo(rival *Hold) {
-	older := rival
-	mine, _ := h.grant()
-	if theirs, _ := rival.grant(); theirs > mine {
-		older = h
-	}
-	k := older.keeper()
-	at := k.begin()
-	older.hold.Session.LoseHeld(errRegranted, &at)
-	k.end(&at)
 }
 
 // use counts the holds that calls have used. The name rests only if there was one.
@@ -504,37 +390,20 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 }
 
 // move moves the hold from the writing side to the reading side, before Redis is told. The caller has the session's
-// turn; move gives it back. If several calls want the same hold, the one that finds it in the handle's list gets it.
+// turn; move gives it back. If several calls want the same hold, the first one that finds it on the handle gets it.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
-	lost := h.judge()
-	if !rw.w.take(h) {
+	k := h.keeper()
+	at := k.look()
+	defer k.end(&at)
+	if err = h.state(); errors.Is(err, ErrLost) {
+		return err // its Unlock is still to come
+	}
+	bar := h.hold.Downgrade(&rw.r.holds, x, &at)
+	if bar == room.Unheld {
 		return errTaken
 	}
-	if err = lost; err == nil {
-		err = rw.r.adopt(h)
-	}
-	if err != nil {
-		rw.w.put(h) // its Unlock is still to come
-		return err
-	}
-	k := h.keeper()
-	k.mu.Lock()
-	if err = h.state(); err == nil {
-		h.extra().moved = rw.r
-		h.hold.Downgrade(x)
-	}
-	k.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrLost):
-		rw.r.detach(h)
-		rw.w.put(h)
-	case err != nil: // it was released before
-		rw.r.detach(h)
-	case h.peek() == ErrNotHeld: //nolint:errorlint // made here, never wrapped
-		rw.r.detach(h) // it was released in the meantime, and the Release may have looked here before adopt
-	}
-	return err
+	return rw.r.barred(bar, nil)
 }
 
 // lose applies a loss to the hold. It needs the keeper's mu. The result must run without it, and calls no hook.
@@ -605,24 +474,15 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired. began is when the call began to wait, or zero if it did not wait. Once h.reported is
-// set, a loss is reported at once. A loss that came before is reported here, so that Lost never precedes Acquired. If
-// the hook panics, Released is called, because the hold is given back.
+// acquiredHook calls Hooks.Acquired. began is when the call began to wait. If the hook panics, Released is called,
+// because the hold is given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {
 		return
 	}
-	k := h.keeper()
-	k.mu.Lock()
-	h.reported = true
-	since, lost := h.hold.Acquired, h.hold.Lost()
-	why := lostFor(h.hold.Why())
-	k.mu.Unlock()
-	ev := h.event(nil)
-	if !began.IsZero() {
-		ev.Waited = since.Sub(began)
-	}
+	since, ev := h.hold.Acquired, h.event(nil)
+	ev.Waited = since.Sub(began)
 	returned := false
 	defer func() {
 		if !returned { // hooks joined with this one may have been told of the hold
@@ -631,9 +491,6 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	}()
 	hook(ctx, ev)
 	returned = true
-	if lost {
-		h.lostHook(why, k.c.clock.Now())
-	}
 }
 
 func (h *Hold) releasedHook(err error, now clock.Instant) {
@@ -673,9 +530,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	}
 	if err != nil {
 		if !h.hold.Released() && h.hold.Lost() { // it ends as with Release
-			h.paidUnlock()
 			h.hold.End(&at)
-			defer h.unlist()
 		}
 		k.end(&at)
 		return "", err
@@ -687,7 +542,6 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	request, release := h.outlasting(ctx)
 	defer release()
 	runAll(cancel)
-	h.unlist()
 	err = d.send(request)
 	h.releasedHook(err, now)
 	if err != nil {

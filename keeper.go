@@ -20,7 +20,7 @@ type keeper struct {
 	skew     atomic.Int64 // clock of the lock's server minus ours, in ms, as last measured
 	refs     int32        // calls and acquisitions that use the room; guarded by the registry's mu
 
-	mu   sync.Mutex // guards room, and all acquisitions and holds in it
+	mu   sync.Mutex // guards room, all acquisitions and holds in it, and the handles that have holds
 	room room.Room
 }
 
@@ -37,6 +37,18 @@ func newKeeper(l *Lock) *keeper {
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
 	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
+}
+
+// look is begin for a step that asks which holds are live. Those that have ended by the clock are lost before it, and
+// their hooks have run, which may take any time.
+func (k *keeper) look() room.Step {
+	for {
+		at := k.begin()
+		if k.room.Judge(&at); at.Len() == 0 {
+			return at
+		}
+		k.end(&at)
+	}
 }
 
 // end unlocks mu and carries out the effects of the step.
@@ -62,6 +74,8 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 		case room.Lose:
 			cancel, after := k.lose(e, at.Now)
 			cancels, hooks = append(cancels, cancel...), append(hooks, after...)
+		case room.Paid:
+			k.c.registry.leave(k)
 		case room.Urge:
 			e.Hold.Of.(*Hold).want()
 		}
@@ -75,17 +89,10 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 }
 
 // lose applies a loss to the hold. It needs mu. The caller runs the results without mu: first cancel, which calls no
-// hook, and then hooks.
+// hook, and then hooks. The keeper stays in use until the hold is unlocked (room.Paid): it guards the handle.
 func (k *keeper) lose(e *room.Effect, now instant) (cancel, hooks []func()) {
-	if e.Hold == nil {
-		k.c.losses.Add(1)
-		return nil, nil
-	}
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
-	h.oweUnlock(1)
-	if !h.reported && k.c.cfg.hooks.Acquired != nil {
-		return h.lose(why), nil // Acquired has not been reported yet; acquiredHook reports Acquired and then Lost
-	}
+	k.c.registry.use(k)
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
 }
 

@@ -61,7 +61,6 @@ type Client struct {
 	id          string        // 128 random bits: names the inbox, and with a nonce each acquisition in Redis
 	name        string        // random as well, for the names of anonymous owners: it does not give the inbox away
 	owners      atomic.Int64  // numbers anonymous owners
-	losses      atomic.Uint64 // counts lost sessions
 	unheard     unheard.Calls // counts calls that Redis does not answer, for the log
 	labels      *label.Book
 	specs       specs
@@ -126,7 +125,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			keepers:      make(map[string]map[string]*keeper),
 			heard:        make(map[*keeper]func()),
 			acquisitions: make(map[wire.Nonce]*acquisition),
-			lost:         make(map[ownerOf]int),
 		},
 	}
 	if to := cfg.log.Handler(); to != slog.DiscardHandler {

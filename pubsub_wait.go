@@ -40,7 +40,8 @@ var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
 //
-//  1. A named owner enters what it holds in this client already. A grant that was kept (Sticky) becomes the hold.
+//  1. A lost hold on the handle may be in the way. A named owner enters what it holds in this client already. A grant
+//     that was kept (Sticky) becomes the hold.
 //  2. The room says who asks Redis: this call, or another call of this client that asks for both. Then this one stands
 //     in line behind it.
 //  3. contend asks Redis. If the lock is taken, the call waits in the queue there.
@@ -50,25 +51,29 @@ var errGone = errors.New("lost before it could be used")
 func (w *waiting) acquire() (*Hold, error) {
 	defer w.unlisten()
 	k := w.keeper
-	if w.owner != "" {
-		a, h := w.heldBy()
+	want, at := w.want(), k.look()
+	if bar, by := k.room.Bars(&w.lock.holds, want); bar != room.NoBar {
+		k.end(&at)
+		return nil, w.lock.barred(bar, by)
+	}
+	if s := k.room.HeldBy(want, &at); s != nil {
+		h := w.lock.join(s, w.unlock, &at)
+		k.end(&at)
 		if h != nil {
 			return h, nil
 		}
-		if a != nil {
-			if h, err := a.reenter(w, false); !ending.Is(err, errGone) {
-				return h, err
-			}
+		if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
+			return h, err
 		}
+		at = k.look()
 	}
 	if k.c.tracker.Draining() {
+		k.end(&at)
 		return nil, ErrClosed
 	}
 	w.hold = nil
 	var a *acquisition
 	var err error
-	at := k.begin()
-	want := room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}
 	switch way, p, s := k.room.Want(want, &at); way {
 	case room.Retake:
 		defer k.end(&at)
@@ -107,17 +112,9 @@ func (w *waiting) acquire() (*Hold, error) {
 	return w.confirmed(a)
 }
 
-// heldBy returns the acquisition by which the owner holds in this client, or nil. If Redis need not be told of one more
-// hold, it also returns that hold.
-func (w *waiting) heldBy() (*acquisition, *Hold) {
-	k := w.keeper
-	at := k.begin()
-	defer k.end(&at)
-	s := k.room.HeldBy(w.owner, w.lock.read, &at)
-	if s == nil {
-		return nil, nil
-	}
-	return acquired(s.Acquisition), w.lock.join(s, w.unlock, &at)
+// want is the call as the room knows it.
+func (w *waiting) want() room.Want {
+	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
 // contend asks Redis for the lock, and waits in Redis' queue until it has an outcome. With once it does not wait.
@@ -516,7 +513,8 @@ func (w *waiting) restart(err error) (again bool, final error) {
 	case w.once:
 		return false, err
 	case err == errOccupied: //nolint:errorlint // made here, never wrapped
-		return true, nil // for the handle first
+		err = w.lock.awaitUnlock(w)
+		return err == nil, err
 	case !ending.Is(err, errGone):
 		return false, err
 	}
@@ -574,7 +572,7 @@ func (w *waiting) contextEnded(a *acquisition) error {
 	}
 	k.mu.Lock()
 	now := k.c.clock.Now()
-	taken, trouble := k.room.Hears(room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Terms: &w.lock.terms.Terms}, of, w.began, now)
+	taken, trouble := k.room.Hears(w.want(), of, w.began, now)
 	k.mu.Unlock()
 	w.wasTaken = w.wasTaken || taken
 	switch {
@@ -725,16 +723,14 @@ func (w *waiting) heldBeside() bool {
 
 // onSelf returns how long the call has waited for a hold of its own handle.
 func (w *waiting) onSelf() time.Duration {
-	if w.lock.judge() == 0 {
+	k := w.keeper
+	at := k.look()
+	defer k.end(&at)
+	since := w.lock.holds.HeldSince()
+	if since.IsZero() {
 		return 0
 	}
-	w.lock.mu.Lock()
-	defer w.lock.mu.Unlock()
-	oldest := w.lock.holds.last()
-	if oldest == nil {
-		return 0
-	}
-	return w.keeper.c.clock.Now().Sub(clock.Max(w.began, oldest.since()))
+	return at.Now.Sub(clock.Max(w.began, since))
 }
 
 // deadTicket explains why a ticket gave no hold.

@@ -3,7 +3,6 @@ package relock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +23,8 @@ import (
 // the order is guaranteed.
 type Lock struct {
 	*spec
-	hash string // its key, of which the name and the other key are made; a bad name as it is
-
-	mu    sync.Mutex // guards the following fields; taken before a keeper's mu
-	holds holdList   // not yet unlocked
+	hash  string      // its key, of which the name and the other key are made; a bad name as it is
+	holds room.Handle // not yet unlocked; guarded by the keeper's mu
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
@@ -87,34 +84,24 @@ func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
 	}
-	if l.terms.Local {
-		if h := l.unnest(); h != nil {
-			h.releasedHook(nil, l.c.clock.Now())
-			return nil
+	err := errNoHold
+	if k := l.c.registry.find(l); k != nil {
+		defer l.c.registry.leave(k)
+		at := k.begin()
+		k.room.Judge(&at) // its hooks run after the end, so that a hook that panics is not in the way of that
+		if h := l.holds.Next(); h != nil {
+			err = h.Of.(*Hold).end(&at)
+		} else {
+			k.end(&at)
 		}
 	}
-	l.mu.Lock()
-	if l.holds.tally != nil { // of several, a lost one goes first
-		l.mu.Unlock()
-		l.judge()
-		l.mu.Lock()
-	}
-	h := l.next()
-	if h == nil {
-		h = l.nextAbsent()
-	}
-	if h == nil {
-		l.mu.Unlock()
-		return lockError(l.Name(), fmt.Errorf("%w by this handle", ErrNotHeld))
-	}
-	l.remove(h)
-	l.holds.rejoin(h)
-	l.mu.Unlock()
-	if err := h.end(); err != nil {
+	if err != nil {
 		return lockError(l.Name(), err)
 	}
 	return nil
 }
+
+var errNoHold = fmt.Errorf("%w by this handle", ErrNotHeld)
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
 // returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. It names the same owner as
@@ -148,7 +135,10 @@ func (l *Lock) Name() string {
 
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
 // the clock. Holds of Acquire and Do count too. Holds whose owner waits on a condition do not. It does no I/O.
-func (l *Lock) HoldCount() int { return l.judge() }
+func (l *Lock) HoldCount() (live int) {
+	l.look(func() { live = l.holds.Live() })
+	return live
+}
 
 // Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
 // Without one it returns 0.
@@ -281,21 +271,34 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	return l.acquire(bounded, m)
 }
 
+// acquire acquires a hold for this handle. If the grant is lost before the call can return, for example in a pause, it
+// acquires again.
 func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	owner, err := l.check(ctx)
-	if err == nil {
-		var h *Hold
-		if l.terms.Local && owner != "" {
-			if h = l.nest(owner, m.unlock); h != nil {
-				err = l.giveBackUnless(h, func() error { h.acquiredHook(ctx, instant{}); return nil })
-				return h, err
-			}
+	if err != nil {
+		return nil, lockError(l.Name(), err)
+	}
+	k := l.c.registry.enter(l)
+	defer l.c.registry.leave(k)
+	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, manner: m, began: l.c.clock.Now()}
+	l.c.labels.Keep(l.terms.TTL, w.began)
+	for {
+		h, err := w.acquire()
+		if err == nil {
+			err = w.inTime(h)
 		}
-		if h, err = l.obtain(ctx, owner, m); err == nil {
+		if err == nil {
+			err = l.putOnHandle(w, h)
+		}
+		if err == nil {
 			return h, nil
 		}
+		if again, err := w.restart(err); !again {
+			err = w.explain(err)
+			w.gaveUpHook(err)
+			return nil, lockError(l.Name(), err)
+		}
 	}
-	return nil, lockError(l.Name(), err)
 }
 
 // check makes all checks that need no Redis, and returns the owner that the call locks as.
@@ -325,60 +328,20 @@ func (l *Lock) bad() error {
 	return l.err
 }
 
-// obtain acquires a hold for this handle. If the grant is lost before the call can return, for example in a
-// pause, obtain acquires again.
-func (l *Lock) obtain(ctx context.Context, owner string, m manner) (*Hold, error) {
-	k := l.c.registry.enter(l)
-	defer l.c.registry.leave(k)
-	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, manner: m, began: l.c.clock.Now()}
-	l.c.labels.Keep(l.terms.TTL, w.began)
-	for {
-		err := l.gate(w)
-		if err == nil {
-			var h *Hold
-			if h, err = w.acquire(); err == nil {
-				err = w.inTime(h)
-			}
-			if err == nil {
-				err = l.putOnHandle(w, h)
-			}
-			if err == nil {
-				return h, nil
-			}
-		}
-		if again, err := w.restart(err); !again {
-			err = w.explain(err)
-			w.gaveUpHook(err)
-			return nil, err
-		}
-	}
-}
-
-// gate waits while the handle has another owner's lost hold that is not unlocked yet. The Unlock of that hold
+// awaitUnlock waits while the handle has another owner's lost hold that is not unlocked yet. The Unlock of that hold
 // is still to come and must not end a later hold.
-func (l *Lock) gate(w *waiting) error {
-	if err := l.owesUnlock(w.owner); err != nil {
-		return err
-	}
-	if l.holds.newest() == nil {
-		return nil
-	}
-	var hint *time.Timer
+func (l *Lock) awaitUnlock(w *waiting) error {
+	k, hint := w.keeper, time.NewTimer(l.terms.TTL/3)
+	defer hint.Stop()
 	for {
-		l.judge() // without l.mu, because it may call hooks, which take any time
-		l.mu.Lock()
-		freed, err := l.occupied(w.owner, nil, w.unlock)
-		l.mu.Unlock()
-		if freed == nil {
-			return err
+		at := k.look()
+		bar, by := k.room.Bars(&l.holds, w.want())
+		if bar != room.Occupied {
+			k.end(&at)
+			return l.barred(bar, by)
 		}
-		if w.once {
-			return errOccupied
-		}
-		if hint == nil {
-			hint = time.NewTimer(l.terms.TTL / 3)
-			defer hint.Stop()
-		}
+		freed := l.holds.Freed(make(chan struct{})).(chan struct{})
+		k.end(&at)
 		select {
 		case <-freed:
 		case <-hint.C:
@@ -386,354 +349,87 @@ func (l *Lock) gate(w *waiting) error {
 		case <-w.ctx.Done():
 			w.handleOccupied = true
 			return ending.Of(w.ctx)
-		case <-w.keeper.c.closing:
+		case <-k.c.closing:
 			return ErrClosed
 		}
 	}
 }
 
+// barred returns the error for what keeps a call's hold from the handle. by is the owner's lost hold, if that is it.
+func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
+	switch bar {
+	case room.Occupied:
+		return errOccupied
+	case room.OwesUnlock:
+		return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, by.Session.Name)
+	case room.OtherOwner:
+		return fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
+	case room.Unheld:
+		return errGone
+	}
+	return nil
+}
+
 // errOccupied says that an earlier lost hold blocks the handle. A call that may wait starts again then.
 var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
 
-// putOnHandle adds a hold to the handle so that its call can return it. If that fails, the hold is given back.
-func (l *Lock) putOnHandle(w *waiting, h *Hold) error {
-	return l.giveBackUnless(h, func() error {
-		if w.ticket == "" { // otherwise the hold was resumed from a ticket
-			// The loss may have been found while Redis was asked. A loss of h itself does not count here.
-			if err := l.owesUnlock(w.owner); err != nil && h.peek() == nil {
-				return err
-			}
-		}
-		freed, err := l.attach(w, h)
-		switch {
-		case err != nil:
-			return err
-		case freed != nil:
-			return errOccupied
-		}
-		h.acquiredHook(w.ctx, w.began)
-		return nil
-	})
-}
-
-// giveBackUnless gives the hold back unless fn returns nil. It also does so if a hook panics or ends its goroutine:
-// nobody would ever unlock the hold.
-func (l *Lock) giveBackUnless(h *Hold, fn func() error) (err error) {
+// putOnHandle puts a hold on the handle so that its call can return it. Otherwise it gives the hold back, also if a hook
+// panics or ends its goroutine: nobody would ever unlock the hold.
+func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	kept := false
 	h.use(1)
 	defer func() {
 		if !kept {
 			h.use(-1)
-			l.detach(h)
 			h.giveBack()
 		}
 	}()
-	err = fn()
-	kept = err == nil
-	return err
+	want := w.want()
+	if w.ticket != "" {
+		want.Owner = "" // what its owner has lost here before does not matter
+	}
+	k := w.keeper
+	at := k.look()
+	bar, by := h.hold.Put(want, &at)
+	k.end(&at)
+	if bar != room.NoBar {
+		return l.barred(bar, by)
+	}
+	h.acquiredHook(w.ctx, w.began)
+	kept = true
+	return nil
 }
 
-func (l *Lock) newest() *Hold {
-	if l.unmade() {
-		return nil
+// newest returns the newest hold on the handle, lost or not, or nil.
+func (l *Lock) newest() (h *Hold) {
+	l.look(func() {
+		if newest := l.holds.Newest(); newest != nil {
+			h = newest.Of.(*Hold)
+		}
+	})
+	return h
+}
+
+// look runs f with the keeper's mu, after what has ended by the clock was ended. It does not run f if the handle has no
+// holds.
+func (l *Lock) look(f func()) {
+	if l.unmade() || l.err != nil {
+		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.holds.newest()
+	k := l.c.registry.find(l)
+	if k == nil {
+		return
+	}
+	defer l.c.registry.leave(k)
+	at := k.look()
+	f()
+	k.end(&at)
 }
 
 // newHold returns a new hold of the handle that does not belong to a session yet.
 func (l *Lock) newHold(unlock bool) *Hold {
-	h := &Hold{lock: l, unlock: unlock}
-	h.hold.Of, h.hold.Terms, h.hold.Read = h, &l.terms.Terms, l.read
-	return h
-}
-
-// attach adds h to the handle. If a lost hold of another owner is in the way, it returns a channel that is closed when
-// a hold has been unlocked.
-func (l *Lock) attach(w *waiting, h *Hold) (freed <-chan struct{}, err error) {
-	l.mu.Lock()
-	for l.holds.newest() != nil {
-		l.mu.Unlock()
-		l.judge() // without l.mu, as in gate
-		if h.judge() != nil {
-			return nil, errGone
-		}
-		l.mu.Lock()
-		rival := l.rival(h)
-		if rival == nil {
-			break
-		}
-		l.mu.Unlock()
-		h.outdo(rival) // the holder may not know of its loss yet, and its Unlock must not end h
-		l.mu.Lock()
-	}
-	defer l.mu.Unlock()
-	freed, err = l.occupied(w.owner, h, w.unlock)
-	// A wait of its owner may have listed h already, and an Unlock may have taken it off again.
-	if err == nil && freed == nil && !h.listed {
-		l.holds.add(h)
-	}
-	return freed, err
-}
-
-// occupied returns a channel to wait on if a lost hold of another owner is in the way of h. If the owner's
-// own lost hold is, it returns ErrLost. h is nil if the call has no hold yet. unlock says that Unlock will
-// end the hold. occupied needs l.mu.
-func (l *Lock) occupied(owner string, h *Hold, unlock bool) (freed <-chan struct{}, err error) {
-	if l.read {
-		return nil, l.oneOwner(owner, unlock)
-	}
-	// The last judgement may be older than a loss, so only a nested hold relies on it.
-	if l.holds.noneLost() && (h == nil || l.holds.whole() == h.hold.Session) {
-		return nil, nil
-	}
-	for other := range l.holds.all() {
-		lost := other.peek()
-		if other == h || lost == nil {
-			continue
-		}
-		if owner != "" && other.acquisition().owner() == owner {
-			return nil, fmt.Errorf("%w; unlock that hold first", lost)
-		}
-		t := l.holds.count()
-		if t.freed == nil {
-			t.freed = make(chan struct{})
-		}
-		return t.freed, nil
-	}
-	return nil, nil
-}
-
-// oneOwner returns ErrOwnerMismatch if a new hold would let Unlock choose between holds of two owners. On a reading
-// side any Unlock may end any hold. On a semaphore that is so for holds of Lock and TryLock. oneOwner needs l.mu.
-func (l *Lock) oneOwner(owner string, unlock bool) error {
-	for h := range l.holds.all() {
-		if l.kind == wire.KindSemaphore && (!unlock || !h.unlock) {
-			continue
-		}
-		if a := h.acquisition(); a.Named() != (owner != "") || a.Named() && a.owner() != owner {
-			return fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
-		}
-		return nil // the others have the same owner
-	}
-	return nil
-}
-
-// owesUnlock returns ErrLost if the owner or an ancestor of it has lost a hold of the lock in this client and has not
-// unlocked it.
-func (l *Lock) owesUnlock(owner string) error {
-	if owner == "" {
-		return nil
-	}
-	for _, name := range room.Lineage(owner) { // a branch relies on what its ancestors hold
-		if l.c.registry.owesUnlock(ownerOf{l.kind, l.hash, name}) {
-			return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, name)
-		}
-	}
-	return nil
-}
-
-// rival returns a live hold of another grant on the same handle, or nil. An exclusive lock has one grant at a
-// time, so one of the two grants has ended, and no renewal has noticed that yet. rival needs l.mu.
-func (l *Lock) rival(h *Hold) *Hold {
-	if l.read || l.holds.whole() == h.hold.Session {
-		return nil
-	}
-	token, live := h.grant()
-	if !live {
-		return nil
-	}
-	for other := range l.holds.all() {
-		if other.hold.Session == h.hold.Session {
-			continue
-		}
-		if grant, live := other.grant(); live && grant != token {
-			return other
-		}
-	}
-	return nil
-}
-
-// errRegranted is why a hold is lost if its handle has been granted the lock again.
-var errRegranted = fmt.Errorf("%w: it granted the lock again, to another call of this handle", room.ErrRemoved)
-
-// next returns the hold that Unlock ends, or nil. A lost hold comes first, otherwise the newest. Holds of
-// Acquire and Do come last: after several losses, an Unlock must not end the hold that a Do is about to end.
-//
-// If several grants hold at once, as with readers, next returns the oldest hold instead. A loss of data ends
-// the older grants first, and this client may not know of it yet. So an Unlock by a caller that lost its hold
-// does not end the hold of a caller that came after the loss. next needs l.mu.
-func (l *Lock) next() (found *Hold) {
-	if l.holds.tally == nil {
-		return l.holds.newest()
-	}
-	best, most := -1, 3
-	if l.holds.noneLost() {
-		most = 2
-	}
-	order := l.holds.all()
-	if l.read && l.holds.whole() == nil {
-		order = l.holds.eldest()
-	}
-	for h := range order {
-		rank := 0
-		if h.peek() != nil {
-			rank = 1
-		}
-		if h.unlock {
-			rank += 2
-		}
-		if rank > best {
-			best, found = rank, h
-		}
-		if best >= most {
-			break
-		}
-	}
-	return found
-}
-
-// nextAbsent returns the absent hold that Unlock ends, or nil. The newest one comes first. A hold that its
-// caller must Release is returned only if there is no other. It needs l.mu.
-func (l *Lock) nextAbsent() (found *Hold) {
-	if l.holds.tally == nil {
-		return nil
-	}
-	for _, h := range l.holds.absent {
-		if found == nil || h.unlock || !found.unlock {
-			found = h
-		}
-	}
-	return found
-}
-
-// judge judges the holds of the handle by the clock and returns how many are live. It skips them if an
-// earlier judgement shows that none can be lost, so each trust is checked about once a lease. It takes l.mu
-// only to list them, because a loss that is found here calls hooks.
-func (l *Lock) judge() (live int) {
-	if l.unmade() {
-		return 0
-	}
-	now, losses := l.c.clock.Now(), l.c.losses.Load()
-	l.mu.Lock()
-	live, known := l.holds.live(now, losses)
-	if known {
-		l.mu.Unlock()
-		return live
-	}
-	var some [4]*Hold
-	holds := slices.AppendSeq(some[:0], l.holds.all())
-	l.mu.Unlock()
-	live = 0
-	for _, h := range slices.Backward(holds) {
-		if h.judge() == nil {
-			live++
-		}
-	}
-	l.mu.Lock()
-	if l.holds.tally != nil {
-		l.holds.judged(now, losses)
-	}
-	l.mu.Unlock()
-	return live
-}
-
-// detach removes a hold from the handle, also if its owner waits on a condition.
-func (l *Lock) detach(h *Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(h)
-	l.holds.rejoin(h)
-}
-
-// remove reports whether the hold was in the list. It needs l.mu.
-func (l *Lock) remove(h *Hold) bool {
-	found := l.holds.remove(h)
-	if t := l.holds.tally; found && t != nil && t.freed != nil {
-		close(t.freed)
-		t.freed = nil
-	}
-	return found
-}
-
-// moveToAbsent moves a hold from the list to the absent ones: its owner is about to wait on a condition.
-func (l *Lock) moveToAbsent(h *Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.remove(h) {
-		t := l.holds.count()
-		t.absent = append(t.absent, h)
-	}
-}
-
-// take removes a hold from the handle and reports whether it was there.
-func (l *Lock) take(h *Hold) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.remove(h)
-}
-
-// put puts back a hold that take removed.
-func (l *Lock) put(h *Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.restore(h)
-}
-
-// restore puts back a hold that was removed for a while, unless it is listed or has ended. A concurrent
-// Release checks the list after it has marked the hold released; restore checks the mark after it has listed
-// the hold. One of them removes it. restore needs l.mu.
-func (l *Lock) restore(h *Hold) {
-	l.holds.rejoin(h)
-	if h.in.Load() == nil {
-		l.holds.add(h)
-	}
-	if h.peek() == ErrNotHeld { //nolint:errorlint // made here, never wrapped
-		l.remove(h)
-	}
-}
-
-// adopt adds a hold to the reading side. All holds of a reading side belong to one named owner, or all to
-// none. That includes lost holds that are not unlocked yet.
-func (l *Lock) adopt(h *Hold) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	owner := ""
-	if h.acquisition().Named() {
-		owner = h.acquisition().owner()
-	}
-	if _, err := l.occupied(owner, h, h.unlock); err != nil {
-		return err
-	}
-	l.holds.add(h)
-	return nil
-}
-
-// only returns the named acquisition that all holds of the handle belong to, or nil. It needs l.mu.
-func (l *Lock) only() *acquisition {
-	s := l.holds.whole()
-	if s == nil || !s.Named() {
-		return nil
-	}
-	return acquired(s.Acquisition)
-}
-
-// nest acquires a nested hold without a command if this handle has the outer hold. It returns nil if that is
-// not possible.
-func (l *Lock) nest(owner string, unlock bool) *Hold {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.only()
-	if a == nil || a.owner() != owner {
-		return nil
-	}
-	at := a.keeper.begin()
-	h := l.join(a.Session, unlock, &at)
-	a.keeper.end(&at) // making a hold calls no hook
-	if h != nil {
-		l.holds.add(h)
-	}
+	h := &Hold{lock: l}
+	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock = h, &l.holds, &l.terms.Terms, l.read, unlock
 	return h
 }
 
@@ -747,35 +443,13 @@ func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	return h
 }
 
-// unnest unlocks a nested hold without a command. It returns nil if Redis must be told.
-func (l *Lock) unnest() *Hold {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.only()
-	if a == nil {
-		return nil
-	}
-	h := l.holds.newest()
-	if !h.unlock {
-		return nil
-	}
-	at := a.keeper.begin()
-	ended := (h.extras == nil || h.contexts == nil && h.deafen == nil) && h.hold.Unnest(&at)
-	a.keeper.end(&at)
-	if !ended {
-		return nil
-	}
-	l.remove(h)
-	return h
-}
-
 // sessionOf returns the acquisition by which the owner holds the lock in this client, or nil.
 func (l *Lock) sessionOf(owner string) *acquisition {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
 	at := k.begin()
 	defer k.end(&at)
-	if s := k.room.HeldBy(owner, false, &at); s != nil {
+	if s := k.room.HeldBy(room.Want{Owner: owner}, &at); s != nil {
 		return acquired(s.Acquisition)
 	}
 	return nil

@@ -16,15 +16,11 @@ type registry struct {
 	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
 	keepers      map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
 	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
-	lost         map[ownerOf]int               // exclusive holds of named owners that are lost and not unlocked
 	heard        map[*keeper]func()            // those whose sharded channel is kept subscribed, for Sticky; each ends that
 
 	journal *replay.Journal   // what was released lately
 	tracker *shutdown.Tracker // counts the acquisitions with mu held
 }
-
-// An ownerOf names one owner of one lock.
-type ownerOf struct{ kind, hash, owner string }
 
 // enter returns the keeper of a lock. The caller leaves it again.
 func (r *registry) enter(l *Lock) *keeper {
@@ -45,6 +41,25 @@ func (r *registry) enter(l *Lock) *keeper {
 		r.heard[k] = k.listener.Join()
 	}
 	return k
+}
+
+// find is enter for a call that only looks at its handle. It returns nil if nobody uses the lock: then the handle has no
+// holds.
+func (r *registry) find(l *Lock) *keeper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keepers[l.kind][l.hash]
+	if k != nil {
+		k.refs++
+	}
+	return k
+}
+
+// use counts one more use of a keeper that is in use.
+func (r *registry) use(k *keeper) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k.refs++
 }
 
 // leave forgets the keeper if nobody else uses it.
@@ -127,20 +142,4 @@ func (r *registry) known() []*acquisition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.AppendSeq(make([]*acquisition, 0, len(r.acquisitions)), maps.Values(r.acquisitions))
-}
-
-// oweUnlock adds n to the owner's holds that are lost and not unlocked.
-func (r *registry) oweUnlock(o ownerOf, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lost[o] += n; r.lost[o] == 0 {
-		delete(r.lost, o)
-	}
-}
-
-// owesUnlock says whether the owner has lost a hold that it has not unlocked.
-func (r *registry) owesUnlock(o ownerOf) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lost[o] > 0
 }

@@ -71,7 +71,6 @@ func seamsOfALock() {
 	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {
 		return acquireAround(ctx, lock.(*Lock), owner, between)
 	}
-	seam.ReleaseAround = func(hold any, between func()) error { return releaseAround(hold.(*Hold), between) }
 	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
 		l := lock.(*Lock)
 		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
@@ -130,10 +129,6 @@ func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
 // unlocked reports whether the caller holds none of the mutexes that guard l's state. Another goroutine that
 // holds one unlocks it within comesFree.
 func unlocked(l *Lock) bool {
-	if !comesFree(&l.mu) {
-		return false
-	}
-	l.mu.Unlock()
 	if !comesFree(&l.c.registry.mu) {
 		return false
 	}
@@ -206,10 +201,4 @@ func acquireAround(ctx context.Context, l *Lock, owner string, between func()) (
 		err = l.putOnHandle(w, h)
 	}
 	return h, err
-}
-
-func releaseAround(h *Hold, between func()) error {
-	h.unlist()
-	between()
-	return h.end()
 }

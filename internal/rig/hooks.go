@@ -94,9 +94,6 @@ func AcquireAround(ctx context.Context, l *relock.Lock, owner string, between fu
 	return h.(*relock.Hold), err
 }
 
-// ReleaseAround is Release. It calls between when h is on no handle any more.
-func ReleaseAround(h *relock.Hold, between func()) error { return seam.ReleaseAround(h, between) }
-
 // Asked is what l asks of Redis, or why every call on it fails.
 func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error) {
 	return seam.Asked(l)

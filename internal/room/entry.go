@@ -319,6 +319,9 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
+	for _, h := range s.holds.all() {
+		h.comeBack() // whatever is in the way there
+	}
 	if s.isWanted() { // somebody may have come in the meantime
 		s.want(at)
 	}

@@ -10,12 +10,15 @@ import (
 type Hold struct {
 	Session  *Session
 	Terms    *Terms
+	Handle   *Handle
 	Token    int64 // without the owner's digits
 	Acquired clock.Instant
 	Of       any  // the driver's own record of it
 	Wanted   bool // others have waited for its end
-
+	Unlock   bool // ended by the handle's Unlock, not by a Release or the end of a Do
 	Read     bool // shared with other readers
+
+	place    place
 	local    bool // nested, and Redis does not know of it
 	released bool
 	lost     bool  // before it was released
@@ -56,8 +59,7 @@ func (h *Hold) End(at *Step) Ending {
 		s.Check(at)
 	}
 	ended := h.released || h.lost
-	h.released = true
-	if ended {
+	if h.end(at); ended {
 		return WasLost
 	}
 	s.drop(h)
@@ -74,7 +76,7 @@ func (h *Hold) Detach(at *Step) bool {
 	if s.holds.len() != 1 || s.Ledger.Needs() != ledger.One(h.Read) {
 		return false
 	}
-	h.released = true
+	h.end(at)
 	s.drop(h)
 	s.dismiss(at)
 	s.end(at)
@@ -86,35 +88,129 @@ func (h *Hold) Detach(at *Step) bool {
 func (h *Hold) GiveBack(at *Step) {
 	s := h.Session
 	live := !s.over && !h.released && !h.lost
-	h.released = true
+	h.end(at)
 	s.drop(h)
 	if live {
 		s.finishApart(at)
 	}
 }
 
-// Unnest is End without a command. It returns false if Redis must be told, or if the hold is lost.
-func (h *Hold) Unnest(at *Step) bool {
-	s := h.Session
-	if !h.local || s.over || h.released || h.lost || at.Now.Reached(h.Until()) {
-		return false
+// Downgrade makes a write hold a read hold, and moves it to the handle of the reading side, unless something there bars
+// it. x is the wish by which Redis is told. It returns Unheld if the hold is on the handle no more.
+func (h *Hold) Downgrade(to *Handle, x *ledger.Wish, at *Step) Bar {
+	if h.place != onHandle || h.Handle == to {
+		return Unheld
 	}
-	s.drop(h)
-	if !s.Ledger.Knows() {
-		s.add(h) // it is the last one, which is released in Redis
-		return false
+	w := h.want()
+	w.Read = true
+	if bar, _ := to.bars(w); bar != NoBar {
+		return bar
 	}
-	h.released = true
-	return true
-}
-
-// Downgrade makes a write hold a read hold. x is the wish by which Redis is told.
-func (h *Hold) Downgrade(x *ledger.Wish) {
+	h.Handle.remove(h, at)
+	h.Handle = to
+	to.add(h)
 	s := h.Session
 	s.Ledger.Drop(ledger.One(h.Read), h.local)
 	h.Read = true
 	s.Ledger.Add(ledger.One(h.Read), h.local)
 	s.Ledger.Wish(x)
+	return NoBar
+}
+
+// Put puts a hold on its handle, so that its call can return it. Then only its Unlock, or its Release, takes it off
+// again. Judge comes before.
+func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
+	h.outdo(at)
+	if h.lost || h.released || h.Session.Absent() {
+		return Unheld, nil
+	}
+	bar, by := h.Session.Room.Bars(h.Handle, w)
+	if bar == NoBar {
+		h.Handle.add(h)
+	}
+	return bar, by
+}
+
+// outdo ends the older of two grants of an exclusive lock, if the handle has another one. That grant has ended in Redis,
+// and its holder here may not know yet: its Unlock must not end h. Redis may still have it if the server's clock has
+// stepped back, so it is released there too.
+func (h *Hold) outdo(at *Step) {
+	if h.Read || h.Handle.holds.first == nil {
+		return
+	}
+	for _, other := range h.Handle.holds.backward() {
+		switch {
+		case other.lost:
+			continue
+		case other.Token > h.Token:
+			h.Session.LoseHeld(ErrRegranted, at)
+		case other.Token < h.Token:
+			other.Session.LoseHeld(ErrRegranted, at)
+		}
+		return // the others that are not lost have the same grant
+	}
+}
+
+// end takes a hold off its handle for good: its holder has ended it, or its call gives it back.
+func (h *Hold) end(at *Step) {
+	switch l := h.Handle; h.place {
+	case onHandle:
+		l.remove(h, at)
+	case away:
+		l.away.remove(h)
+	}
+	if h.lost && !h.released && h.place != unplaced {
+		if r := h.Session.Room; r.crowd != nil {
+			r.owing.remove(h)
+		}
+		at.do(Effect{Do: Paid, Of: h.Session.Acquisition, Hold: h})
+	}
+	h.place, h.released = unlocked, true
+}
+
+// lose marks a hold as lost. If a caller has it, its Unlock is still to come.
+func (h *Hold) lose(at *Step) {
+	h.lost = true
+	switch h.place {
+	case unplaced:
+		return // its call gives it back
+	case onHandle:
+		h.Handle.more().lost++
+	case away:
+		h.comeBack()
+		h.Handle.wake(at)
+	}
+	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // a quorum takes a lost primary again by itself
+		s.Room.gather()
+		s.Room.owing.add(h)
+	}
+	at.do(Effect{Do: Lose, Of: h.Session.Acquisition, Hold: h})
+}
+
+// goAway takes a hold off its handle while its owner waits on a condition.
+func (h *Hold) goAway(at *Step) {
+	if h.place == onHandle {
+		h.Handle.remove(h, at)
+		h.Handle.more().away.add(h)
+		h.place = away
+	}
+}
+
+// comeBack undoes goAway.
+func (h *Hold) comeBack() {
+	if h.place == away {
+		h.Handle.away.remove(h)
+		h.Handle.add(h)
+	}
+}
+
+// want returns the call that the hold could be of.
+func (h *Hold) want() Want {
+	w := Want{Read: h.Read, Terms: h.Terms, Unlock: h.Unlock}
+	if h.Session.Named() {
+		w.Owner = h.Session.Name
+	}
+	return w
 }
 
 // Until returns until when the hold is trusted, as things stand.

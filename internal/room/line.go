@@ -92,8 +92,9 @@ const (
 
 // A Want is a call that wants the lock.
 type Want struct {
-	Owner string // "": anonymous
-	Read  bool
-	Once  bool // one attempt, no waiting
-	Terms *Terms
+	Owner  string // "": anonymous
+	Read   bool
+	Once   bool // one attempt, no waiting
+	Unlock bool // the handle's Unlock will end its hold
+	Terms  *Terms
 }

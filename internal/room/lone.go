@@ -47,6 +47,17 @@ func (l *lone[E]) all() iter.Seq2[int, *E] {
 	}
 }
 
+// backward is all from the newest to the oldest.
+func (l *lone[E]) backward() iter.Seq2[int, *E] {
+	return func(yield func(int, *E) bool) {
+		for i := l.len() - 1; i >= 0; i-- {
+			if !yield(i, l.at(i)) {
+				return
+			}
+		}
+	}
+}
+
 func (l *lone[E]) add(e *E) {
 	if l.first == nil {
 		l.first = e

@@ -39,14 +39,16 @@ type Room struct {
 	since    clock.Instant // the grant
 	sessions lone[Session] // those that hold
 	kept     *kept         // nil until a grant may be kept
-	*waiters               // nil until a call waits
+	*crowd                 // nil until a call waits, several sessions hold, or an owner has lost a hold
 }
 
-// waiters is what a room knows of waiting calls.
-type waiters struct {
+// crowd is what few rooms need.
+type crowd struct {
 	line  line           // of anonymous calls
 	flows map[Flow]*line // of named owners: one for each flow whose claim is carried
 	beat  clock.Instant  // when the room's heartbeats are due, as last set
+	owing lone[Hold]     // lost exclusive holds of named owners that are not unlocked
+	sure  clock.Instant  // until then no hold on a handle ends by itself; zero: not known
 }
 
 // Enter makes the entry of a new acquisition. first: it carries the claim of its flow.
@@ -58,10 +60,10 @@ func (r *Room) Enter(a *Acquisition, first bool) *Entry {
 	return e
 }
 
-// gather allocates r.waiters if needed.
+// gather allocates r.crowd if needed.
 func (r *Room) gather() {
-	if r.waiters == nil {
-		r.waiters = &waiters{}
+	if r.crowd == nil {
+		r.crowd = &crowd{}
 	}
 }
 
@@ -73,6 +75,54 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 		r.beat = due
 	}
 	return r.beat
+}
+
+// Judge ends what has ended by the clock, as Session.Check does, for all sessions. It looks at them about once a lease.
+func (r *Room) Judge(at *Step) {
+	if r.sessions.len() < 2 {
+		if s := r.sessions.first; s != nil {
+			s.Check(at)
+		}
+		return
+	}
+	if r.gather(); !r.sure.IsZero() && !at.Now.Reached(r.sure) {
+		return
+	}
+	r.sure = clock.Instant{}
+	for i := 0; i < r.sessions.len(); {
+		s := r.sessions.at(i)
+		if s.Check(at); s.over {
+			continue // it is not in the list any more
+		}
+		if end := s.firstEnd(); r.sure.IsZero() || end.Until(r.sure) > 0 {
+			r.sure = end
+		}
+		i++
+	}
+}
+
+// Bars returns what keeps a call from the handle. With OwesUnlock it also returns the lost hold. Judge comes before.
+func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
+	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
+		if h := r.owed(w.Owner); h != nil {
+			return OwesUnlock, h
+		}
+	}
+	return l.bars(w)
+}
+
+// owed returns a lost exclusive hold that a named owner has not unlocked, on whatever handle, or nil. A branch relies on
+// what its ancestors hold, so it counts theirs too. Otherwise a nested call would get a new grant, and nobody would
+// notice that others may have held the lock in between.
+func (r *Room) owed(owner string) *Hold {
+	for _, name := range Lineage(owner) {
+		for _, h := range r.owing.all() {
+			if h.Session.Name == name {
+				return h
+			}
+		}
+	}
+	return nil
 }
 
 // HeldSince returns when the oldest hold here was acquired, or zero if there is none.
@@ -87,7 +137,7 @@ func (r *Room) HeldSince() (since clock.Instant) {
 
 // Empty reports whether nobody holds, waits or stands in line. It is for tests.
 func (r *Room) Empty() bool {
-	return r.sessions.len() == 0 && !r.claimed && (r.waiters == nil || r.line.Len() == 0 && len(r.flows) == 0)
+	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owing.len() == 0)
 }
 
 // GiveBack releases a grant that is kept.
@@ -144,11 +194,11 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// HeldBy returns a session of the owner that a hold of this mode can join, judged by the clock, or nil. An owner that
-// only reads and wants to write gets nil: Redis decides about that.
-func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
+// HeldBy returns a session of the call's owner that a hold of its mode can join, judged by the clock, or nil. An owner
+// that only reads and wants to write gets nil: Redis decides about that.
+func (r *Room) HeldBy(w Want, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != owner || s.over || s.Absent() || !read && s.Ledger.Meant().Writes == 0 {
+		if w.Owner == "" || s.Name != w.Owner || s.over || s.Absent() || !w.Read && s.Ledger.Meant().Writes == 0 {
 			continue
 		}
 		if s.Check(at); s.over {
@@ -161,7 +211,7 @@ func (r *Room) HeldBy(owner string, read bool, at *Step) *Session {
 
 // lineOf returns the line of a flow, or nil if nobody carries the flow's claim.
 func (r *Room) lineOf(of Flow) *line {
-	if r.waiters == nil {
+	if r.crowd == nil {
 		return nil
 	}
 	if of == (Flow{}) {

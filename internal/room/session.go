@@ -146,14 +146,6 @@ func (s *Session) drop(h *Hold) {
 	}
 }
 
-// A share counts the holds of a session that have the same terms, so that a statement need not look at each of them: a
-// named owner may have thousands. A session whose count cannot change has one hold at most, and no shares.
-type share struct {
-	terms   *Terms
-	holds   int
-	ordered lone[Hold] // the holds, oldest first, if they end by themselves
-}
-
 // share returns the share with the hold's terms, or nil.
 func (s *Session) share(h *Hold) *share {
 	for _, of := range s.shares.all() {
@@ -232,11 +224,10 @@ func (s *Session) shed(at *Step) {
 			over = append(over, h)
 		}
 	}
-	at.do(Effect{Do: Lose, Of: s.Acquisition})
 	for _, h := range over {
-		h.lost, h.why = true, h.endedBy()
+		h.why = h.endedBy()
 		s.drop(h)
-		at.do(Effect{Do: Lose, Of: s.Acquisition, Hold: h})
+		h.lose(at)
 	}
 	s.schedule(at)
 	s.CatchUp(at)
@@ -564,15 +555,15 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	return true
 }
 
-// joins reports whether a hold of these terms can join the session without a command.
-func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
+// CanJoin reports whether a hold of these terms can join the session without a command.
+func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
 	told, meant := s.Ledger.Told().Writes, s.Ledger.Meant().Writes
 	if read {
 		told, meant = s.Ledger.Told().Reads, s.Ledger.Meant().Reads
 	}
 	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
 	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Absent() ||
-		told == 0 || meant == 0 || !s.fresh(t.TTL, now) {
+		told == 0 || meant == 0 || !s.fresh(t.TTL, at.Now) {
 		return false
 	}
 	for _, outer := range s.holds.all() {
@@ -586,7 +577,7 @@ func (s *Session) joins(t *Terms, read bool, now clock.Instant) bool {
 // Join makes a hold without a command. It returns false if Redis must be told. The caller has set the hold's terms and
 // whether it reads.
 func (s *Session) Join(h *Hold, at *Step) bool {
-	if !s.joins(h.Terms, h.Read, at.Now) {
+	if !s.CanJoin(h.Terms, h.Read, at) {
 		return false
 	}
 	h.Session, h.Token, h.Acquired, h.local, h.Wanted = s, s.token, at.Now, true, s.isWanted()
@@ -600,9 +591,6 @@ func (s *Session) Join(h *Hold, at *Step) bool {
 func outlasts(outer, inner *Terms) bool {
 	return !outer.Fixed && outer.MaxHold == 0 && outer.TTL >= inner.TTL && outer.Replicas.N >= inner.Replicas.N
 }
-
-// CanJoin reports whether Join would succeed.
-func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool { return s.joins(t, read, at.Now) }
 
 // covers reports whether Redis knows all holds, under these terms, and the lease is fresh. Then a reserved hold needs
 // no further statement.
@@ -626,6 +614,9 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
+	for _, h := range s.holds.all() {
+		h.goAway(at)
+	}
 	s.dismiss(at)
 	s.Room.sessions.remove(s)
 	at.timer(s.Acquisition, clock.Instant{}, 0)
@@ -654,12 +645,21 @@ func (s *Session) Resume(at *Step) {
 	s.CatchUp(at)
 }
 
-// Holds returns its holds, the oldest first.
-func (s *Session) Holds() (all []*Hold) {
+// Return puts the holds of a session back on their handles, as its wait on a condition ends. If a lost hold of another
+// owner is in the way, Return returns its handle: the Unlock of that hold is still to come, and must not end another
+// hold. Judge comes before.
+func (s *Session) Return(at *Step) (occupied *Handle) {
 	for _, h := range s.holds.all() {
-		all = append(all, h)
+		if h.outdo(at); s.over { // Lose has put them back
+			return nil
+		}
+		// The owner's own lost hold is in nobody's way: either Unlock of that owner will do.
+		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
+			return h.Handle
+		}
+		h.comeBack()
 	}
-	return all
+	return nil
 }
 
 // Number returns a number that tells the session's next signal from earlier ones.
@@ -711,17 +711,16 @@ func (s *Session) Lose(why error, at *Step) {
 	r.noWord(s.flow())
 	r.handClaim(s.Acquisition, PlaceNew, at)
 	s.dismiss(at)
+	for _, h := range s.holds.all() {
+		h.lose(at)
+	}
 	if e := s.Entry; e != nil { // it leaves its place
 		at.do(Effect{Do: Release, Of: s.Acquisition})
 		e.finished(at)
-	} else {
-		at.do(Effect{Do: Forget, Of: s.Acquisition})
+		return
 	}
-	at.do(Effect{Do: Lose, Of: s.Acquisition})
-	for _, h := range s.holds.all() {
-		h.lost = true
-		at.do(Effect{Do: Lose, Of: s.Acquisition, Hold: h})
-	}
+	// After Lose, by which the driver keeps the room in use.
+	at.do(Effect{Do: Forget, Of: s.Acquisition})
 }
 
 // LoseHeld is Lose for a session that Redis may still have. It is released there too.
@@ -795,5 +794,7 @@ func (s *Session) Raise(instant int64) { s.token = instant }
 var (
 	ErrExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
 	ErrRemoved = loss.Because(loss.DataLost, "redis no longer has it")
-	ErrLeft    = errors.New("its last hold has ended while its owner waited on a condition")
+	// ErrRegranted is why a hold is lost if its handle has been granted the lock again.
+	ErrRegranted = loss.Because(loss.DataLost, "redis no longer has it: it granted the lock again, to another call of this handle")
+	ErrLeft      = errors.New("its last hold has ended while its owner waited on a condition")
 )

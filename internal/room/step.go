@@ -22,13 +22,14 @@ type Step struct {
 // A Deed says what an effect wants done.
 type Deed uint8
 
-// The deeds. The driver does Timer, Forget, Lose and Urge in order, before the next event in the room. It does the others
+// The deeds. The driver does Timer, Forget, Lose, Urge and Paid in order, before the next event in the room. It does the others
 // after that, in any order.
 const (
 	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
 	Forget                  // forget Of's nonce
-	Lose                    // Hold is lost, or if it is nil, the session Of
+	Lose                    // Hold is lost
 	Urge                    // others wait for the end of Hold
+	Paid                    // the holder of a lost Hold has ended it
 	Wake                    // wake the call that waits on Who
 	Release                 // release Of in Redis, whether it waits or holds there
 	Tell                    // tell Redis what Of's session needs

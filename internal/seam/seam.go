@@ -68,10 +68,8 @@ var (
 	// ended since.
 	AskAgainWhenLost func(ctx context.Context, lock any) error
 	// AcquireAround is Acquire of a named owner. It calls between when the hold has been made and is not on
-	// its handle yet. ReleaseAround is Release. It calls between when the hold is off its handle and has not
-	// ended yet.
+	// its handle yet.
 	AcquireAround func(ctx context.Context, lock any, owner string, between func()) (hold any, err error)
-	ReleaseAround func(hold any, between func()) error
 	// Asked returns what a handle asks of Redis, or why every call on it fails.
 	Asked func(lock any) (owner string, ttl, maxHold time.Duration, err error)
 	// Timeouts returns the client's own timeouts.

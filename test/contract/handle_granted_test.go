@@ -186,3 +186,23 @@ func TestAnOwnerIsToldOfALossThatItsNextGrantShows(t *testing.T) {
 		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
 	})
 }
+
+// A call has its grant, and is slow to return. Redis loses its data, and grants the lock to another call of the handle,
+// which returns first. Fails when the slow call returns a hold, or takes that of the other call away.
+func TestTheGrantWithTheSmallerTokenIsTheLostOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other := x.Lock("a"), x.Lock("a")
+		h, err := rig.AcquireAround(x.By("slow"), l, "slow", func() {
+			x.Redis.FlushAll(t.Context())
+			time.Sleep(time.Millisecond) // tokens are the server's clock
+			rig.Must(t, l.Lock(x.By("quick")))
+		})
+		if err == nil {
+			t.Errorf("the slow call has a hold whose state is %v", h.Err())
+		}
+		wantHolds(t, l, 1)
+		x.Refuses(other)
+		rig.Must(t, l.Unlock())
+		x.Free(other)
+	})
+}

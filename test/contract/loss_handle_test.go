@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -127,6 +128,25 @@ func TestUnlockAfterALossDoesNotEndTheNextGrant(t *testing.T) {
 			x.Holders(next, owner, 1)
 			x.Refuses(x.Lock("a"))
 			rig.Must(t, next.Unlock())
+		}
+	})
+}
+
+// Fails when a lost hold that was unlocked keeps anything, or when one that was not keeps nothing: its Unlock would not
+// find it.
+func TestALostHoldKeepsTheRoomOfItsLockUntilItIsUnlocked(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		l := c.NewLock("a", relock.NoWatchdog())
+		rig.Must(t, l.Lock(t.Context()))
+		time.Sleep(time.Hour)
+		if n := rig.Rooms(c); n != 1 {
+			t.Errorf("%d rooms are kept for a lost hold, want 1", n)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		synctest.Wait()
+		if n := rig.Rooms(c); n != 0 {
+			t.Errorf("%d rooms are kept after its Unlock, want none", n)
 		}
 	})
 }

@@ -18,7 +18,10 @@ type roomCall struct {
 	asking  *question      // under way
 	request room.Request
 	ticket  int64
+	handle  *room.Handle
 	waking  bool // it has been woken, and has not looked yet
+	blocked bool // it waits for an Unlock of its handle
+	putting bool // it has its hold, and has not put it on its handle
 	gone    bool // its context has ended
 	ended   bool
 	began   time.Duration
@@ -57,9 +60,14 @@ func (m *member) newAcq(c *roomCall, first bool) *roomAcq {
 // begin is a new try of the call, as after a grant that was over.
 func (c *roomCall) begin() {
 	m := c.m
-	at := m.step()
+	at := m.look()
+	if bar, _ := m.room.Bars(c.handle, c.want); bar != room.NoBar {
+		c.barred(bar)
+		m.done(at)
+		return
+	}
 	if c.want.Owner != "" {
-		if s := m.room.HeldBy(c.want.Owner, c.want.Read, at); s != nil {
+		if s := m.room.HeldBy(c.want, at); s != nil {
 			if s.CanJoin(c.want.Terms, c.want.Read, at) {
 				c.join(s, at)
 				return
@@ -221,6 +229,11 @@ func (c *roomCall) await() {
 // awake looks what the call was woken for.
 func (c *roomCall) awake() {
 	if c.waking = false; c.ended || c.gone {
+		return
+	}
+	if c.blocked {
+		c.blocked = false
+		c.begin()
 		return
 	}
 	p := c.place

@@ -14,30 +14,115 @@ type roomHold struct {
 	room.Hold
 	c      *roomCall
 	joined bool // of a session that had a hold already
+	owes   bool // its caller has not unlocked
 	write  bool // when it was made
 }
 
 func (c *roomCall) newHold() *roomHold {
 	x := &roomHold{c: c, write: !c.want.Read}
-	x.Hold.Of, x.Hold.Terms, x.Hold.Read = x, c.want.Terms, c.want.Read
+	x.Hold.Of, x.Hold.Handle, x.Hold.Terms, x.Hold.Read, x.Hold.Unlock = x, c.handle, c.want.Terms, c.want.Read, c.want.Unlock
 	return x
 }
 
-// took is the end of a call that has its hold.
+// took says that a call has its hold. It puts it on its handle in another step.
 func (c *roomCall) took(x *roomHold) {
-	c.end()
-	c.m.hall.tell("%s holds by %s, token %d, until %v", c.m.id, x.acq().nonce, x.Token, x.Until().Sub(c.m.hall.start))
-	c.m.hall.took(x)
+	m := c.m
+	m.hall.tell("%s holds by %s, token %d, until %v", m.id, x.acq().nonce, x.Token, x.Until().Sub(m.hall.start))
+	m.hall.took(x)
+	c.putting = true
+	m.hall.later(m, time.Duration(m.hall.dice.IntN(8)/7)*time.Millisecond, func() { c.put(x) })
+}
+
+// put is the end of a call, unless something is in the way of its hold.
+func (c *roomCall) put(x *roomHold) {
+	m := c.m
+	at := m.look()
+	bar := room.Unheld
+	if !c.gone {
+		bar, _ = x.Put(c.want, at)
+	}
+	if c.putting = false; bar == room.NoBar {
+		for _, o := range m.hall.holds {
+			if o.owes && o.Lost() && !o.Read && o.c.m == m && c.want.Owner != "" && o.c.want.Owner == c.want.Owner {
+				m.hall.violate("%s enters with token %d, and has not unlocked token %d, which it has lost", c.want.Owner, x.Token, o.Token)
+			}
+		}
+		x.owes = true
+		c.end()
+		m.done(at)
+		if m.hall.calm {
+			m.hall.later(m, time.Millisecond, x.unlock)
+		}
+		return
+	}
+	m.hall.seen["holds that were given back"]++
+	x.GiveBack(at)
+	c.acq = nil
+	m.done(at)
+	switch {
+	case c.gone, c.want.Once:
+		c.end()
+	case bar == room.Unheld:
+		m.hall.later(m, 10*time.Millisecond, func() {
+			if !c.ended && !c.gone {
+				c.begin()
+			}
+		})
+	default:
+		c.barred(bar)
+	}
+}
+
+// barred waits for an Unlock of the handle, or is the end of a call that may not.
+func (c *roomCall) barred(bar room.Bar) {
+	c.m.hall.seen["calls whose handle is barred"]++
+	if bar != room.Occupied || c.want.Once {
+		c.end()
+		return
+	}
+	c.blocked = true
+	if other := c.handle.Freed(c); other != any(c) { // one wakes for all
+		c.m.hall.later(c.m, 20*time.Millisecond, func() {
+			if c.blocked && !c.ended && !c.gone {
+				c.awake()
+			}
+		})
+	}
 }
 
 func (x *roomHold) acq() *roomAcq { return x.Session.Of.(*roomAcq) }
 
-// unlock ends the hold by its holder.
+// unlock is what the caller that was given the hold does at its end: a Release of that hold, or an Unlock of its handle,
+// which may end another hold.
 func (x *roomHold) unlock() {
-	a, m := x.acq(), x.c.m
+	m, y := x.c.m, x
+	if !x.owes {
+		return
+	}
+	x.owes = false
 	at := m.step()
-	ending := x.End(at)
-	m.hall.tell("%s unlocks token %d: %d", m.id, x.Token, ending)
+	m.room.Judge(at)
+	if x.Unlock {
+		next := x.Handle.Next()
+		if next == nil {
+			m.hall.violate("there is nothing to unlock for who holds token %d", x.Token)
+			m.done(at)
+			return
+		}
+		y = next.Of.(*roomHold)
+	}
+	switch {
+	case y == x:
+	case !y.Unlock:
+		m.hall.violate("an Unlock ends a hold that is to be released, token %d", y.Token)
+	case !y.Lost() && !y.Read && y.Token != x.Token: // holds of one owner's grant are alike, and so are reads
+		m.hall.violate("an Unlock of the holder of token %d ends that of token %d", x.Token, y.Token)
+	default:
+		m.hall.seen["unlocks that end another hold of the handle"]++
+	}
+	a := y.acq()
+	ending := y.End(at)
+	m.hall.tell("%s unlocks token %d: %d", m.id, y.Token, ending)
 	m.done(at)
 	switch ending {
 	case room.Fewer:

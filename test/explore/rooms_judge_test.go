@@ -2,16 +2,12 @@ package explore_test
 
 import (
 	"slices"
-	"time"
 
 	"github.com/relock-go/relock/internal/room"
 )
 
 // loses notes that a room has found a loss.
 func (h *hall) loses(m *member, e *room.Effect) {
-	if e.Hold == nil {
-		return
-	}
 	h.seen["losses"]++
 	h.tell("%s has lost token %d: %v", m.id, e.Hold.Token, e.Of.Why())
 	if !h.setup.risky && !e.Hold.Terms.Fixed && !m.closing {
@@ -35,9 +31,6 @@ func (h *hall) took(x *roomHold) {
 		h.top = max(h.top, x.Token)
 	}
 	h.holds = append(h.holds, x)
-	if h.calm {
-		h.later(x.c.m, time.Millisecond, x.unlock)
-	}
 }
 
 // trusted says that the holder may rely on its hold, by its own clock alone.
@@ -79,5 +72,5 @@ func (h *hall) judge() {
 			}
 		}
 	}
-	h.holds = slices.DeleteFunc(h.holds, func(x *roomHold) bool { return x.Released() && len(h.holds) > 20 })
+	h.holds = slices.DeleteFunc(h.holds, func(x *roomHold) bool { return x.Released() && !x.owes && len(h.holds) > 20 })
 }

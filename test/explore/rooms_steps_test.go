@@ -64,7 +64,10 @@ func (h *hall) call(m *member) {
 			c.want.Terms = &localTerms
 		}
 	}
-	c.want.Read = h.setup.kind == "rw" && h.dice.IntN(2) == 0
+	c.want.Read, c.want.Unlock = h.setup.kind == "rw" && h.dice.IntN(2) == 0, h.dice.IntN(4) > 0
+	if c.handle = &m.handles[h.dice.IntN(2)]; c.want.Read {
+		c.handle = &m.handles[2+h.dice.IntN(2)]
+	}
 	m.calls = append(m.calls, c)
 	h.tell("%s calls: %+v", m.id, c.want)
 	c.begin()
@@ -99,7 +102,7 @@ func (h *hall) heldBy(m *member) bool {
 func (h *hall) unlock(m *member) {
 	var all []*roomHold
 	for _, x := range h.holds {
-		if !x.Released() && x.c.m == m && !m.dead && m.still <= h.now {
+		if x.owes && x.c.m == m && !m.dead && m.still <= h.now {
 			all = append(all, x)
 		}
 	}
@@ -192,6 +195,11 @@ func (c *roomCall) leave() {
 	c.gone = true
 	at := m.step()
 	switch {
+	case c.putting, c.blocked:
+		m.done(at)
+		if c.blocked {
+			c.end()
+		}
 	case c.place != nil:
 		m.room.Leave(c.place, at)
 		m.done(at)

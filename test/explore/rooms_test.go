@@ -14,7 +14,7 @@ import (
 func (h *hall) rest() {
 	h.calm = true
 	for _, x := range h.holds {
-		if m := x.c.m; !x.Released() && !m.dead {
+		if m := x.c.m; x.owes && !m.dead {
 			h.later(m, time.Millisecond, x.unlock)
 		}
 	}
@@ -53,6 +53,9 @@ func (h *hall) left() string {
 			if !c.ended && !m.dead {
 				all = append(all, fmt.Sprintf("%s's call %d waits since %v", m.id, i, c.began))
 			}
+		}
+		if !m.dead && m.owed != 0 {
+			all = append(all, fmt.Sprintf("%s owes %d unlocks", m.id, m.owed))
 		}
 		if !m.dead && (len(m.known) > 0 || !m.room.Empty()) {
 			all = append(all, fmt.Sprintf("%s keeps %d nonces, its room is empty: %v", m.id, len(m.known), m.room.Empty()))
@@ -132,6 +135,7 @@ var leastOfRooms = map[string]int{
 	"holds": 2000, "grants by message": 1000, "grants for nobody": 2, "holds and places that were handed on": 100, "holds that were joined": 40,
 	"losses": 50, "re-entries": 60, "requests without an answer": 800, "unlocks without a command": 100, "kept grants that were taken again": 10,
 	"a crash": 100, "a close": 150, "a copy": 400, "a loss on the way": 500, "a client that stands still": 300, "a cancelled call": 1000,
+	"calls whose handle is barred": 25, "holds that were given back": 40, "unlocks that end another hold of the handle": 25,
 }
 
 // showRooms runs the fewest steps of a schedule that break a rule, and tells of each.

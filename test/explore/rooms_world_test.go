@@ -202,7 +202,9 @@ type member struct {
 	released []releasedAcq
 	calls    []*roomCall
 	owners   int
-	still    time.Duration // it stands still until then
+	handles  [4]room.Handle // two for writing, and two for reading
+	owed     int            // lost holds that are to be unlocked
+	still    time.Duration  // it stands still until then
 	closing  bool
 	dead     bool
 	skew     int64 // of the server's clock, in ms, as last seen
@@ -224,6 +226,26 @@ func (m *member) step() *room.Step {
 	}
 }
 
+// look is a step that asks which holds are live.
+func (m *member) look() *room.Step {
+	for {
+		at := m.step()
+		if m.room.Judge(at); at.Len() == 0 {
+			return at
+		}
+		m.done(at)
+	}
+}
+
+// kept says whether the client still knows of the room of a handle that has holds: who unlocks them looks for it.
+func (m *member) kept() {
+	for i := range m.handles {
+		if m.handles[i].Newest() != nil && len(m.known) == 0 && m.owed == 0 {
+			m.hall.violate("%s has forgotten the room of holds that are not unlocked", m.id)
+		}
+	}
+}
+
 // done does what has followed from a step.
 func (m *member) done(at *room.Step) {
 	for i := range at.Len() {
@@ -239,7 +261,10 @@ func (m *member) done(at *room.Step) {
 				m.released = append(m.released, releasedAcq{a.nonce, a.owner, 0, true})
 			}
 		case room.Lose:
+			m.owed++
 			m.hall.loses(m, e)
+		case room.Paid:
+			m.owed--
 		case room.Urge:
 			if m.hall.urged[e.Hold] || !e.Hold.Wanted {
 				m.hall.violate("a hold is told twice that it is wanted")
@@ -256,6 +281,7 @@ func (m *member) done(at *room.Step) {
 		case room.Disown:
 			m.disown(e.Nonce)
 		}
+		m.kept()
 	}
 	m.hall.judge()
 }

@@ -18,15 +18,15 @@ type ceiling struct{ most, slack int }
 var ceilings = map[string]ceiling{
 	"functions that a lock and an unlock run": {284, 2},
 	"files that a lock and an unlock run":     {58, 1},
-	"frames from a lock to its write":         {21, 0},
-	"mutexes that a lock and an unlock take":  {18, 1},
-	"lines of production Go":                  {21510, 200},
+	"frames from a lock to its write":         {20, 0},
+	"mutexes that a lock and an unlock take":  {19, 1},
+	"lines of production Go":                  {21150, 200},
 	"lines of Lua":                            {2857, 25},
 	"lines of internal/transport":             {3864, 40},
 	"words in docs/words.md":                  {49, 0},
 	"hops to another file":                    {6, 0},
-	"hops to another package":                 {33, 0},
-	"method names of more than four types":    {12, 0},
+	"hops to another package":                 {32, 0},
+	"method names of more than four types":    {11, 0},
 }
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.

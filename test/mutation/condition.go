@@ -229,17 +229,17 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a hold that is released while its owner waits has ended", ". Hold.end",
-		"return h.endAbsent(&at)", "k.end(&at); return err",
+		"return h.endAbsent(at)", "k.end(at); return err",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
 	},
 	{
-		"condition: an Unlock during a wait of its owner finds the hold", ". Lock.Unlock",
-		"h = l.nextAbsent()", "",
+		"condition: an Unlock during a wait of its owner finds the hold", "internal/room Handle.Next",
+		"return l.nextAway()", "return nil",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
 	},
 	{
-		"condition: the handle is free while its owner waits", ". awaiting.part",
-		"h.lock.moveToAbsent(h)", "_ = h",
+		"condition: the handle is free while its owner waits", "internal/room Session.Part",
+		"h.goAway(at)", "_ = h",
 		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
 	},
 	{
@@ -283,8 +283,8 @@ var conditionRules = []Rule{
 		[]string{"TestSessionThatMayNotWaitIsRenewedOn"},
 	},
 	{
-		"condition: a wait does not return to an occupied handle", ". awaiting.put",
-		"if !must {", "if false {",
+		"condition: a wait does not return to an occupied handle", "internal/room Session.Return",
+		"bar == Occupied", "false && bar == Occupied",
 		[]string{"TestWaitReturnsToItsHandleAfterTheUnlockOfALostHold"},
 	},
 	{
@@ -298,7 +298,7 @@ var conditionRules = []Rule{
 		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
 	{
-		"condition: nobody joins what a wait has until it returns", "internal/room Session.joins, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
+		"condition: nobody joins what a wait has until it returns", "internal/room Session.CanJoin, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
 		"s.Absent()", "s.Away()",
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
 	},

@@ -5,16 +5,21 @@ package mutation
 var handleRules = []Rule{
 	{
 		"a grant for an occupied handle is given back", ". Lock.putOnHandle",
-		"case freed != nil: return errOccupied", "case freed != nil: for { if freed, _ = l.attach(w, h); freed == nil { break }; <-freed }",
-		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext", "TestHoldThatWasLostBehindItsHandleIsNotReturned"},
+		"if bar != room.NoBar {", "for bar == room.Occupied { at = k.look(); freed := l.holds.Freed(make(chan struct{})).(chan struct{}); bar, by = h.hold.Put(want, &at); k.end(&at); if bar == room.Occupied { <-freed } }; if bar != room.NoBar {",
+		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext"},
 	},
 	{
-		"a hold that is lost before its call returns is no result", ". Lock.attach",
-		"if h.judge() != nil {", "if false {",
-		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult"},
+		"a hold that is lost before its call returns is no result", "internal/room Hold.Put",
+		"h.lost || h.released", "h.released",
+		[]string{"TestALossThatComesBeforeTheCallHasItsHoldIsNotTold"},
 	},
 	{
-		"a hold whose hook does not return is given back", ". Lock.giveBackUnless",
+		"a hold is judged after the hooks of other losses", ". keeper.look",
+		"at.Len() == 0", "true",
+		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult", "TestTheLossOfAHoldThatNoCallHadIsNotTold"},
+	},
+	{
+		"a hold whose hook does not return is given back", ". Lock.putOnHandle",
 		"if !kept {", "if !kept && err != nil {",
 		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
 	},
@@ -40,8 +45,8 @@ var handleRules = []Rule{
 		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
 	},
 	{
-		"a hold has a reason of its own", ". Hold.acquiredHook",
-		"why := lostFor(h.hold.Why())", "why := lostFor(h.hold.Session.Why())",
+		"a hold has a reason of its own", ". keeper.lose",
+		"lostFor(e.Hold.Why())", "lostFor(e.Hold.Session.Why())",
 		[]string{"TestALossBesideAnotherHoldIsToldWithItsReason"},
 	},
 	{
@@ -98,28 +103,53 @@ var handleRules = []Rule{
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{
-		"a hold is on its handle once", ". Lock.attach",
-		"freed == nil && !h.listed {", "freed == nil {",
-		[]string{"TestAHoldThatAWaitHasPutOnItsHandleIsThereOnce"},
+		"a hold is on its handle once its call returns, and not before", "internal/room Hold.comeBack",
+		"h.place == away", "h.place != onHandle",
+		[]string{"TestAHoldIsNotUnlockedBeforeItsCallReturns"},
 	},
 	{
-		"a handle that is granted the lock again has lost its older hold", ". Lock.rival",
-		"live && grant != token {", "false && live && grant != token {",
-		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
+		"an end takes the hold off its handle", "internal/room Hold.end",
+		"l.remove(h, at)", "",
+		[]string{"TestEveryLostHoldNeedsItsUnlock"},
 	},
 	{
-		"a loss that its owner's re-entry finds is told by any handle", ". Lock.putOnHandle",
-		"err != nil && h.peek() == nil {", "false && err != nil && h.peek() == nil {",
+		"an end takes a hold whose owner waits off its handle", "internal/room Hold.end",
+		"l.away.remove(h)", "",
+		[]string{"TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
+	},
+	{
+		"a lost hold keeps what guards its handle", ". keeper.lose",
+		"k.c.registry.use(k)", "",
 		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
 	},
 	{
-		"a lost hold that has ended holds up its owner no more", ". Hold.paidUnlock",
-		"h.oweUnlock(-1)", "",
-		[]string{"TestAnOwnerLocksAgainOnceItsLostHoldHasEnded"},
+		"a lost hold that has ended keeps nothing", ". keeper.endWithoutHooks",
+		"k.c.registry.leave(k)", "",
+		[]string{"TestALostHoldKeepsTheRoomOfItsLockUntilItIsUnlocked"},
 	},
 	{
-		"of several grants an Unlock ends the oldest", ". Lock.next",
-		"order = l.holds.eldest()", "order = l.holds.all()",
+		"a handle that is granted the lock again has lost its older hold", "internal/room Hold.outdo",
+		"other.Session.LoseHeld(ErrRegranted, at)", "",
+		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
+	},
+	{
+		"a grant with a smaller token than its handle has is the older one", "internal/room Hold.outdo",
+		"h.Session.LoseHeld(ErrRegranted, at)", "other.Session.LoseHeld(ErrRegranted, at)",
+		[]string{"TestTheGrantWithTheSmallerTokenIsTheLostOne"},
+	},
+	{
+		"a loss that its owner's re-entry finds is told by any handle", "internal/room Hold.Put",
+		"h.Session.Room.Bars(h.Handle, w)", "h.Handle.bars(w)",
+		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
+	},
+	{
+		"a lost hold that has ended holds up its owner no more", "internal/room Hold.end",
+		"r.owing.remove(h)", "",
+		[]string{"TestExplorationOfRoomsFindsNothing"},
+	},
+	{
+		"of several grants an Unlock ends the oldest", "internal/room Handle.Next",
+		"order = l.holds.all()", "order = l.holds.backward()",
 		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
 	},
 	{
@@ -128,24 +158,9 @@ var handleRules = []Rule{
 		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
 	},
 	{
-		"a wait that is granted the lock again leaves an older hold of its handle lost", ". awaiting.put",
-		"rival := l.rival(h)", "rival := (*Hold)(nil)",
+		"a wait that is granted the lock again leaves an older hold of its handle lost", "internal/room Session.Return",
+		"h.outdo(at); s.over", "s.over",
 		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
-	},
-	{
-		"a hold that an Unlock has taken before its call returns is not put back", ". Lock.attach",
-		"freed == nil && !h.listed {", "freed == nil && h.in.Load() == nil {",
-		[]string{"TestAHoldThatIsUnlockedBeforeItsCallReturnsLeavesItsHandle"},
-	},
-	{
-		"who ends a hold looks once more for it on its handle", ". Hold.end",
-		"k.end(&at); h.stayOff(); runAll(cancel)", "k.end(&at); runAll(cancel)",
-		[]string{"TestAHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
-	},
-	{
-		"who ends a lost hold looks once more for it on its handle", ". Hold.end",
-		"defer h.stayOff()", "",
-		[]string{"TestALostHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle"},
 	},
 	{
 		"a function that is nil is refused before the lock is taken", ". during",
@@ -178,13 +193,8 @@ var handleRules = []Rule{
 		[]string{"TestLossThatTheReleaseOfAMultiFindsIsTheCauseOfItsContexts"},
 	},
 	{
-		"the loss of a hold of which nobody was told is not told", ". keeper.lose",
-		"if !h.reported && k.c.cfg.hooks.Acquired != nil {", "if false {",
-		[]string{"TestTheLossOfAHoldThatNoCallHadIsNotTold", "TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat"},
-	},
-	{
-		"a loss that came before its hold is told of after it", ". Hold.acquiredHook",
-		"if lost {", "if lost && hook == nil {",
-		[]string{"TestALossThatComesBeforeTheCallHasItsHoldIsToldAfterThat"},
+		"the loss of a hold of which nobody was told is not told", "internal/room Hold.lose",
+		"case unplaced: return", "case unplaced:",
+		[]string{"TestTheLossOfAHoldThatNoCallHadIsNotTold", "TestALossThatComesBeforeTheCallHasItsHoldIsNotTold"},
 	},
 }

@@ -149,8 +149,8 @@ var holdRules = []Rule{
 		[]string{"TestShutdownWaitsForAGrantThatIsGivenBack"},
 	},
 	{
-		"the hook of a local unlock is called under no mutex", ". Lock.Unlock",
-		"h.releasedHook(nil, l.c.clock.Now())", "l.mu.Lock(); h.releasedHook(nil, l.c.clock.Now()); l.mu.Unlock()",
+		"the hook of a local unlock is called under no mutex", ". Hold.end",
+		"h.releasedHook(err, at.Now)", "k.mu.Lock(); h.releasedHook(err, at.Now); k.mu.Unlock()",
 		[]string{"TestHooksOfNestedHoldsAreCalledUnderNoMutex"},
 	},
 	{
@@ -220,7 +220,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a hold that has ended by itself is not one that Redis counts", "internal/room Session.shed",
-		"h.lost, h.why = true, h.endedBy(); s.drop(h)", "h.lost, h.why = true, h.endedBy()",
+		"h.why = h.endedBy(); s.drop(h)", "h.why = h.endedBy()",
 		[]string{"TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost"},
 	},
 	{
@@ -240,7 +240,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a loss that its release finds ends the contexts", ". Hold.end",
-		"defer h.stayOff(); k.end(&at)", "defer h.stayOff(); cancel := h.cancelAll(ErrNotHeld); k.end(&at); runAll(cancel)",
+		"if err != nil { k.end(at)", "if err != nil { cancel := h.cancelAll(ErrNotHeld); k.end(at); runAll(cancel)",
 		[]string{"TestALossThatItsReleaseFindsIsTheCauseOfItsContexts", "TestALossThatItsReleaseFindsEndsItsContextsThoughTheHookPanics"},
 	},
 	{

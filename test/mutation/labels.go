@@ -118,7 +118,7 @@ var labelRules = []Rule{
 		[]string{"TestEveryMethodOfAZeroValueSaysWhatIsWrong", "TestAConditionThatNobodyMadeSaysWhatToDo"},
 	},
 	{
-		"a call that gave up is told of", ". Lock.obtain",
+		"a call that gave up is told of", ". Lock.acquire",
 		"w.gaveUpHook(err)", "",
 		[]string{"TestGaveUpHookIsToldOfEachCallWithoutItsLock", "TestGaveUpHookIsToldOfTheLineAndOfClose"},
 	},

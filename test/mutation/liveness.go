@@ -225,13 +225,13 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"what a handle has noted ends with a loss", ". holdList.live",
-		"p.tally == nil || p.losses != losses ||", "p.tally == nil ||",
+		"a handle counts the holds that are lost on it", "internal/room Hold.lose",
+		"h.Handle.more().lost++", "h.Handle.more().lost += 0",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{
-		"what a handle has noted ends with the first trust", ". holdList.live",
-		"|| now.Reached(p.sure)", "",
+		"what a room has judged ends with the first trust", "internal/room Room.Judge",
+		"!r.sure.IsZero() && !at.Now.Reached(r.sure)", "!r.sure.IsZero()",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{

@@ -81,12 +81,12 @@ var onceRules = []Rule{
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"a hold that a call had is not in vain", ". Lock.giveBackUnless",
+		"a hold that a call had is not in vain", ". Lock.putOnHandle",
 		"h.use(1)", "",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
-		"a hold that a call could not return is in vain", ". Lock.giveBackUnless",
+		"a hold that a call could not return is in vain", ". Lock.putOnHandle",
 		"h.use(-1)", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},

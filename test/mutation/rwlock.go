@@ -58,8 +58,8 @@ var rwlockRules = []Rule{
 		[]string{"TestEveryCallOnAHandleTakesAHoldOfItsOwn"},
 	},
 	{
-		"read holds of a handle are of one owner", ". Hold.move",
-		"err = rw.r.adopt(h)", "rw.r.put(h)",
+		"read holds of a handle are of one owner", "internal/room Hold.Downgrade",
+		"bar != NoBar", "false && bar != NoBar",
 		[]string{"TestDowngradeBesideAnotherOwnersReadHoldIsRefused"},
 	},
 	{

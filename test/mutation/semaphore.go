@@ -113,13 +113,13 @@ var semaphoreRules = []Rule{
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
-		"an Unlock ends its own owner's hold of a semaphore", ". Lock.oneOwner",
-		"(!unlock || !h.unlock)", "true",
+		"an Unlock ends its own owner's hold of a semaphore", "internal/room Handle.otherOwner",
+		"(!w.Unlock || !h.Unlock)", "true",
 		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
 	},
 	{
-		"other owners' holds of a semaphore are in nobody's way", ". Lock.oneOwner",
-		"if l.kind == wire.KindSemaphore && (", "if false && (",
+		"other owners' holds of a semaphore are in nobody's way", "internal/room Handle.otherOwner",
+		"if w.Terms.Permits.Of > 0 && (", "if false && (",
 		[]string{"TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner"},
 	},
 	{
