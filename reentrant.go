@@ -13,14 +13,14 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Lock is a handle on the exclusive, reentrant lock of one name, on one side of a read/write lock, or on a semaphore.
-// Any number of handles, in any number of processes, stand for the same lock. A handle costs nothing, and goroutines
-// may share it. A nil or zero Lock returns ErrInvalidOption.
+// A Lock is a handle on the exclusive lock of one name, on one side of a read/write lock, or on a semaphore. Any number
+// of handles, in any number of processes, stand for the same lock. A handle costs nothing and needs no closing, and
+// goroutines may share it. The calls of a nil or zero Lock return ErrInvalidOption.
 //
-// Without an owner, each acquisition excludes every other, as with sync.Mutex. That includes one by the same goroutine
-// or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs its own Unlock, in
-// any order. In one process, the next holder sees after Lock what a holder wrote before Unlock. Between processes only
-// the order is guaranteed.
+// Without an owner, each acquisition of an exclusive lock excludes every other, as with sync.Mutex. That includes one
+// by the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs
+// its own Unlock, in any order. In one process, the next holder sees after Lock what a holder wrote before Unlock.
+// Between processes only the order of the holds is guaranteed.
 type Lock struct {
 	*spec
 	hash  string      // its key, of which the name and the other key are made; a bad name as it is
@@ -46,12 +46,12 @@ func (l *Lock) Lock(ctx context.Context) error {
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
 // returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
-// client shows it. An error means that ctx ended, or that nobody knows. If Redis did not answer once within the wait,
-// it is ErrUnavailable. It is ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of
-// Lock.
+// client shows it. After an error the caller holds nothing, and no Unlock is due: the client releases what Redis may
+// have granted. If Redis did not answer once within the wait, it is ErrUnavailable. It is ErrLost if a lost hold of the
+// handle must be unlocked first. Other errors are those of Lock.
 //
-// With a wait of zero or less it makes one attempt. That takes a third of the TTL at most, and no longer than 2 s. With
-// Replicas it may take their timeout and a twelfth of the TTL. With a very short TTL it may take 100 ms.
+// With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, but 100 ms if that is longer,
+// and never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL instead, if that is longer.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	return tryResult(err)
@@ -149,8 +149,10 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. It
-// returns nil without one. A later hold has another channel.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds of
+// Acquire and Do count too. Without such a hold it returns nil, on which a receive blocks: call it after Lock. Unlock
+// does not close the channel, and a later hold has another one. On a reading side or a semaphore the newest hold may be
+// another goroutine's: use Acquire and Hold.Lost.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()

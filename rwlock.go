@@ -85,13 +85,15 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap: no writer
-// comes between. Waiting readers may join if it was the last write hold of its owner.
+// Downgrade makes the newest write hold of this handle a read hold, also one of Acquire or Do. RUnlock ends it, or its
+// Release. There is no gap: no writer comes between. Waiting readers may join if it was the last write hold of its
+// owner.
 //
-// It returns ErrNotHeld if there is no write hold, and ErrLost if it was lost: then its Unlock is still to come. It
-// returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included. If ctx has ended at the
-// call, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed means that Redis did not answer until
-// ctx ended, or refused: the hold is a read hold from now on, and the client goes on telling Redis.
+// It returns ErrNotHeld if there is no write hold, and ErrLost if the hold was lost: it still needs its Unlock. It
+// returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included: RUnlock could not tell
+// them apart. If ctx has ended at the call, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed means
+// that Redis did not answer before ctx ended, or refused. The hold is a read hold then, and the client goes on telling
+// Redis, after a refusal with the next renewal.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
 	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {

@@ -40,8 +40,7 @@ func NewMatch(pattern string) (Match, error) {
 	return Match{of, literal.String()}, nil
 }
 
-// nextOf returns the first part of a pattern as a regular expression. stands is its literal text, if it is
-// literal.
+// nextOf returns the first part of a pattern as a regular expression. stands is its literal text, if it is literal.
 func nextOf(pattern string) (expr, stands, after string, err error) {
 	switch pattern[0] {
 	case '*':

@@ -149,8 +149,7 @@ func (b *Book) introduction() transport.Call {
 	return call
 }
 
-// Doubt makes the client store its label again with its next call, because another server may have taken
-// over.
+// Doubt makes the client store its label again with its next call, because another server may have taken over.
 func (b *Book) Doubt(now clock.Instant) {
 	if due := b.due.Load(); due != nil {
 		b.due.CompareAndSwap(due, &now)

@@ -20,8 +20,7 @@ type Queue struct {
 	items   []item
 	dropped int          // since the latest item
 	last    slog.Handler // of the latest dropped record
-	// drained is closed when the goroutine that calls the handler finds no record; nil: there is no such
-	// goroutine.
+	// drained is closed when the goroutine that calls the handler finds no record; nil: there is no such goroutine.
 	drained chan struct{}
 }
 
@@ -99,8 +98,7 @@ func (q *Queue) drain() {
 	}
 }
 
-// next takes the first item. After the last record there may be an item with only the count of dropped
-// records.
+// next takes the first item. After the last record there may be an item with only the count of dropped records.
 func (q *Queue) next() (it item, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,9 +119,8 @@ func (q *Queue) next() (it item, ok bool) {
 	return it, true
 }
 
-// Close waits until the handler has had all records, but no longer than limit. Then it drops what is
-// left. A handler that never returns keeps its goroutine. Records that come later are handled as
-// before.
+// Close waits until the handler has had all records, but no longer than limit. Then it drops what is left. A handler
+// that never returns keeps its goroutine. Records that come later are handled as before.
 func (q *Queue) Close(limit time.Duration) {
 	q.mu.Lock()
 	drained := q.drained

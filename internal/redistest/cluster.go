@@ -22,8 +22,7 @@ type Cluster struct {
 	ids   map[*RealServer]string
 }
 
-// StartCluster starts a cluster of six servers that is complete when it returns.
-// args go to all of them.
+// StartCluster starts a cluster of six servers that is complete when it returns. args go to all of them.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: map[*RealServer]string{}}
@@ -149,8 +148,7 @@ func (c *Cluster) Serving(slot int) *RealServer {
 	return c.Promoted(slot, nil)
 }
 
-// Promoted waits until another server than old serves the slot, by its own word,
-// and returns it.
+// Promoted waits until another server than old serves the slot, by its own word, and returns it.
 func (c *Cluster) Promoted(slot int, old *RealServer) (primary *RealServer) {
 	c.t.Helper()
 	awaitState(c.t, "the slot has a primary", func(ctx context.Context) string {
@@ -201,8 +199,7 @@ func (c *Cluster) Failover(primary *RealServer) *RealServer {
 	return replica
 }
 
-// A Migration moves one slot to another primary, step by step: Begin, MoveKeys
-// as often as wanted, End.
+// A Migration moves one slot to another primary, step by step: Begin, MoveKeys as often as wanted, End.
 type Migration struct {
 	c        *Cluster
 	slot     int

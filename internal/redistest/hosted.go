@@ -42,10 +42,9 @@ func ReadOnly() Hosting {
 
 // Hosted is a proxy in front of a redis-server that refuses what a hoster refuses.
 //
-// It replaces what it refuses by a script whose reply is the error. So the server itself keeps
-// replies in the order of their commands. A script gets a first line that shadows the table
-// "redis" with one that refuses the same commands, and so has another SHA at the server: the
-// proxy knows both.
+// It replaces what it refuses by a script whose reply is the error. So the server itself keeps replies in the order
+// of their commands. A script gets a first line that shadows the table "redis" with one that refuses the same
+// commands, and so has another SHA at the server: the proxy knows both.
 type Hosted struct {
 	*RealServer // reached without the proxy
 	hosting     Hosting

@@ -49,8 +49,7 @@ func (l *ledger) expect(req request) {
 	})
 }
 
-// acks returns how many frames answer a command: for subscriptions one a channel.
-// Caller holds l.mu.
+// acks returns how many frames answer a command: for subscriptions one a channel. Caller holds l.mu.
 func (l *ledger) acks(name string, args []string) int {
 	for begin, end := range subscriptions {
 		if l.channels[begin] == nil {

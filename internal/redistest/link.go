@@ -17,8 +17,7 @@ type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // Link is a network between clients and one server. It reads the protocol in both
 // directions, so that each fault befalls exactly the command it is meant for.
 //
-// It relays any command that gets one reply, and subscriptions; MONITOR and CLIENT
-// REPLY are beyond it.
+// It relays any command that gets one reply, and subscriptions; MONITOR and CLIENT REPLY are beyond it.
 type Link struct {
 	dial Dialer
 	done chan struct{}  // closed when the test ends
@@ -72,10 +71,9 @@ func (l *Link) stop() {
 	l.wg.Wait()
 }
 
-// OnCommand sets the function that decides about each command, in place of the one
-// before; nil passes everything. It is called for commands of all connections, one
-// at a time, before the command has travelled; it must not block. The commands a
-// client sets its connections up with are among them.
+// OnCommand sets the function that decides about each command, in place of the one before; nil passes everything. It
+// is called for commands of all connections, one at a time, before the command has travelled; it must not block. The
+// commands a client sets its connections up with are among them.
 func (l *Link) OnCommand(f func(cmd Command) Verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,17 +183,15 @@ func (l *Link) each(f func(*session)) {
 	}
 }
 
-// Cut closes every connection and refuses dials until heal is called. What a
-// verdict holds is lost.
+// Cut closes every connection and refuses dials until heal is called. What a verdict holds is lost.
 func (l *Link) Cut() (heal func()) {
 	heal = l.count(&l.cuts)
 	l.each(func(s *session) { s.kill() })
 	return heal
 }
 
-// Hole swallows, until heal is called, whatever either side sends: existing
-// connections stay open and fall silent for good, as bytes they needed are gone,
-// and new ones are accepted and say nothing. The server keeps its ends open.
+// Hole swallows, until heal is called, whatever either side sends: existing connections stay open and fall silent for
+// good, as bytes they needed are gone, and new ones are accepted and say nothing. The server keeps its ends open.
 func (l *Link) Hole() (heal func()) {
 	heal = l.count(&l.holes)
 	l.each(func(s *session) { s.silent.Store(true) })
@@ -224,8 +220,7 @@ func (l *Link) HoleSubscribers() {
 	})
 }
 
-// Latency sets the time that what is sent from now on travels in each direction.
-// A dial takes a round trip.
+// Latency sets the time that what is sent from now on travels in each direction. A dial takes a round trip.
 func (l *Link) Latency(each time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

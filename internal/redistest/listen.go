@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Listen serves the link on a TCP port until t ends, for clients in other
-// processes. A connection that the link refuses is reset after it was accepted.
-// The address given to the link's dial is that of the listener.
+// Listen serves the link on a TCP port until t ends, for clients in other processes. A connection that the link
+// refuses is reset after it was accepted. The address given to the link's dial is that of the listener.
 func (l *Link) Listen(t testing.TB) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// pipe returns the two ends of an in-memory connection that buffers without
-// bound. A [net.Pipe] does not: a writer would wait for its reader, and miniredis
-// publishes while it holds its only lock, so that one subscriber that does not
-// read would stop the server and, with it, the bubble's clock.
+// pipe returns the two ends of an in-memory connection that buffers without bound. A [net.Pipe] does not: a writer
+// would wait for its reader, and miniredis publishes while it holds its only lock, so that one subscriber that does
+// not read would stop the server and, with it, the bubble's clock.
 func pipe() (near, far *end) {
 	up, down := newStream(), newStream()
 	return &end{in: down, out: up}, &end{in: up, out: down}
 }
 
-// end is one end of a pipe. Every wait in it is on a channel or a timer, which a
-// bubble counts as durably blocked.
+// end is one end of a pipe. Every wait in it is on a channel or a timer, which a bubble counts as durably blocked.
 type end struct {
 	in, out *stream
 }
@@ -108,8 +106,7 @@ func (e *end) CloseWrite() error {
 	return nil
 }
 
-// Close ends both directions. What was written before can still be read by the
-// other end, as with TCP.
+// Close ends both directions. What was written before can still be read by the other end, as with TCP.
 func (e *end) Close() error {
 	e.in.update(func() { e.in.unread, e.in.buf = true, nil })
 	return e.CloseWrite()

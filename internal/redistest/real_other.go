@@ -4,6 +4,5 @@ package redistest
 
 import "testing"
 
-// AwaitStopped does nothing here: a process that is slow to obey SIGSTOP may do
-// what it is told next.
+// AwaitStopped does nothing here: a process that is slow to obey SIGSTOP may do what it is told next.
 func AwaitStopped(testing.TB, int) {}

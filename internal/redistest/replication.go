@@ -12,8 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// deployWithin bounds the wait for a deployment to be complete, or to have done
-// what it was asked for.
+// deployWithin bounds the wait for a deployment to be complete, or to have done what it was asked for.
 const deployWithin = 30 * time.Second
 
 // Replication is a primary and its replicas.
@@ -77,8 +76,7 @@ func withPort(servers []*RealServer, addr string) *RealServer {
 	return nil
 }
 
-// admin returns a client for administrative commands. It makes one short try, because the server may be
-// stopped.
+// admin returns a client for administrative commands. It makes one short try, because the server may be stopped.
 func (r *RealServer) admin() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1, Protocol: 2, DisableIdentity: true,
@@ -93,8 +91,7 @@ func (r *RealServer) call(ctx context.Context, args ...any) (any, error) {
 	return rdb.Do(ctx, args...).Result()
 }
 
-// must is call for a command that must succeed. Only connecting may fail, on a busy machine: then nothing was
-// sent.
+// must is call for a command that must succeed. Only connecting may fail, on a busy machine: then nothing was sent.
 func (r *RealServer) must(args ...any) any {
 	r.t.Helper()
 	var v any

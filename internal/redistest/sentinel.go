@@ -66,9 +66,8 @@ func (s *Sentinel) watch() *RealServer {
 		}
 		return []string{conf, "--sentinel"}
 	})
-	// Without this it would do nothing for 30 s after this machine paused for 2 s. It also does not promote a
-	// replica that has been silent for five ping periods. With 100 ms, that would be every replica on a busy
-	// machine.
+	// Without this it would do nothing for 30 s after this machine paused for 2 s. It also does not promote a replica
+	// that has been silent for five ping periods. With 100 ms, that would be every replica on a busy machine.
 	w.must("SENTINEL", "DEBUG", "info-period", "200", "publish-period", "200", "ask-period", "200",
 		"ping-period", "300", "tilt-trigger", "60000")
 	return w
@@ -81,8 +80,7 @@ func (r *RealServer) master(ctx context.Context) (map[string]string, error) {
 	return rdb.Master(ctx, masterName).Result()
 }
 
-// Client returns a client that finds the primary by asking the Sentinels. It is
-// closed when t ends.
+// Client returns a client that finds the primary by asking the Sentinels. It is closed when t ends.
 func (s *Sentinel) Client(t testing.TB, mod ...func(*redis.FailoverOptions)) *redis.Client {
 	t.Helper()
 	o := &redis.FailoverOptions{MasterName: masterName, SentinelAddrs: s.Watchers()}

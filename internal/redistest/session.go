@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// session is one connection over a Link. Four goroutines relay it: one that reads
-// and one that writes in each direction, with a queue between them, so that
-// neither side ever waits for the other to read.
+// session is one connection over a Link. Four goroutines relay it: one that reads and one that writes in each
+// direction, with a queue between them, so that neither side ever waits for the other to read.
 type session struct {
 	link          *Link
 	network, addr string
@@ -167,8 +166,7 @@ func (s *session) wait(due time.Time) bool {
 	}
 }
 
-// dispatch carries out the verdict on req. It returns false if nothing behind req
-// may reach the server.
+// dispatch carries out the verdict on req. It returns false if nothing behind req may reach the server.
 func (s *session) dispatch(req request) bool {
 	s.ledger.expect(req)
 	switch req.verdict.effect {
@@ -237,8 +235,7 @@ func (s *session) deliver() {
 	}
 }
 
-// hand gives f to the client unless a verdict is against it. It returns false if
-// the connection ends here.
+// hand gives f to the client unless a verdict is against it. It returns false if the connection ends here.
 func (s *session) hand(f frame) bool {
 	e, answers := s.ledger.match(f)
 	if answers {

@@ -7,9 +7,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// Shard makes the server know sharded pub/sub, which miniredis does not, and
-// returns what moves slots away from it. A server without it is like one before
-// Redis 7.0.
+// Shard makes the server know sharded pub/sub, which miniredis does not, and returns what moves slots away from it. A
+// server without it is like one before Redis 7.0.
 func (s *Server) Shard() *Shard {
 	sh := &Shard{channels: make(map[string]map[*server.Peer]bool), counted: make(map[*server.Peer]bool)}
 	for name, do := range map[string]server.Cmd{
@@ -60,16 +59,14 @@ func (sh *Shard) Connections() int {
 	return len(peers)
 }
 
-// Refuse answers subscriptions with the error that reason returns, unless that
-// is "". nil: none.
+// Refuse answers subscriptions with the error that reason returns, unless that is "". nil: none.
 func (sh *Shard) Refuse(reason func(channel string) string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.refusal = reason
 }
 
-// MoveAway unsubscribes everybody from a channel, as a server does whose slot
-// has gone to another.
+// MoveAway unsubscribes everybody from a channel, as a server does whose slot has gone to another.
 func (sh *Shard) MoveAway(channel string) {
 	sh.mu.Lock()
 	peers := sh.channels[channel]

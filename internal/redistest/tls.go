@@ -22,14 +22,12 @@ import (
 type TLSServer struct {
 	*RealServer
 	config *tls.Config
-	// Cert, Key and CACert are files in PEM: a client's certificate and its key, and
-	// whom to trust.
+	// Cert, Key and CACert are files in PEM: a client's certificate and its key, and whom to trust.
 	Cert, Key, CACert string
 }
 
-// StartTLS starts a server that speaks TLS, with certificates made for this test. If it does not start, and
-// is known to have no TLS, the test is skipped. The methods of RealServer use its plain port, which exists
-// for the test.
+// StartTLS starts a server that speaks TLS, with certificates made for this test. If it does not start, and is known
+// to have no TLS, the test is skipped. The methods of RealServer use its plain port, which exists for the test.
 func StartTLS(t testing.TB, args ...string) *TLSServer {
 	t.Helper()
 	dir := t.TempDir()

@@ -27,9 +27,8 @@ func (s *Server) Partition() (heal func()) {
 	}
 }
 
-// Stall holds every command before it executes until resume is called. A client
-// that gives up meanwhile still has its command executed then, which is how a
-// late write reaches a lock that has changed hands.
+// Stall holds every command before it executes until resume is called. A client that gives up meanwhile still has its
+// command executed then, which is how a late write reaches a lock that has changed hands.
 func (s *Server) Stall() (resume func()) {
 	synctest.Wait()
 	s.mu.Lock()
@@ -56,9 +55,8 @@ func (s *Server) Stall() (resume func()) {
 // far from the bubble's clock. Keys that have a TTL keep it; see [Server.JumpClock].
 func (s *Server) StepClock(d time.Duration) { s.moveClock(d, 0) }
 
-// JumpClock moves TIME as StepClock does, and with it every TTL: a Redis stores
-// the instant at which a key ends, so when its wall clock jumps ahead keys end
-// early, and when it jumps back they outlive their TTL.
+// JumpClock moves TIME as StepClock does, and with it every TTL: a Redis stores the instant at which a key ends, so
+// when its wall clock jumps ahead keys end early, and when it jumps back they outlive their TTL.
 func (s *Server) JumpClock(d time.Duration) { s.moveClock(d, d) }
 
 func (s *Server) moveClock(step, age time.Duration) {
@@ -77,10 +75,9 @@ type failure struct {
 	match func(args []string) bool
 }
 
-// FailNext answers errText, such as "LOADING Redis is loading the dataset in
-// memory", to the next n commands that match, and does not execute them. args[0]
-// is the command's name in lower case; a nil match matches all but the commands a
-// client sets a connection up with. Commands that scripts call are not asked about.
+// FailNext answers errText, such as "LOADING Redis is loading the dataset in memory", to the next n commands that
+// match, and does not execute them. args[0] is the command's name in lower case; a nil match matches all but the
+// commands a client sets a connection up with. Commands that scripts call are not asked about.
 func (s *Server) FailNext(n int, errText string, match func(args []string) bool) {
 	if match == nil {
 		match = func(args []string) bool {

@@ -267,10 +267,9 @@ func (j *Journal) repeated(n repeat) {
 	}
 }
 
-// askServers asks each server that has releases whether it still is in charge. In a Cluster the answer makes
-// the redis client read a changed layout, and the journal sees that the lock has another server. Elsewhere
-// one server has everything. If the server that answers does not have the inbox, it has taken over. ok says
-// that all have answered.
+// askServers asks each server that has releases whether it still is in charge. In a Cluster the answer makes the
+// redis client read a changed layout, and the journal sees that the lock has another server. Elsewhere one server has
+// everything. If the server that answers does not have the inbox, it has taken over. ok says that all have answered.
 func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	all, _ := j.repeats(false)
 	var calls []transport.Call

@@ -12,8 +12,7 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// longEnv, set to 1, makes Rounds return the long number, to repeat tests that depend on chance far more
-// often.
+// longEnv, set to 1, makes Rounds return the long number, to repeat tests that depend on chance far more often.
 const longEnv = "RELOCK_LONG"
 
 // Rounds is how often to repeat something.

@@ -113,8 +113,7 @@ func ReadAcquire(raw []any, requests int) ([]seam.Answer, error) {
 // drawn is the clients' own way to draw pauses.
 var drawn = *seam.Spread
 
-// Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the
-// same way again.
+// Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the same way again.
 func init() { *seam.Spread = spread }
 
 func spread(d time.Duration) time.Duration {
@@ -126,8 +125,7 @@ func spread(d time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(d))
 }
 
-// DrawAtRandom makes pauses random in bubbles too, until restore is called. No client may be in use at either
-// call.
+// DrawAtRandom makes pauses random in bubbles too, until restore is called. No client may be in use at either call.
 func DrawAtRandom() (restore func()) {
 	*seam.Spread = drawn
 	return func() { *seam.Spread = spread }

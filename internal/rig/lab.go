@@ -45,8 +45,7 @@ func Run(t *testing.T, f func(t *testing.T, x *Lab)) {
 	})
 }
 
-// Play runs a schedule. Every script is known to the server, so that a verdict on
-// EVALSHA is one on the script.
+// Play runs a schedule. Every script is known to the server, so that a verdict on EVALSHA is one on the script.
 func Play(t *testing.T, schedule func(t *testing.T, x *Lab)) {
 	t.Helper()
 	Run(t, func(t *testing.T, x *Lab) {

@@ -49,8 +49,7 @@ func (r Raw) Request(kind, nonce, owner, mode string, ttl time.Duration, op, blo
 // Identity is the text by which the scripts know a session.
 func (r Raw) Identity(nonce, owner string) string { return nonce + " " + r.ID + " o:" + owner }
 
-// Release ends a nonce. until is when an unanswered copy of its request is too late. The served ones end with
-// it.
+// Release ends a nonce. until is when an unanswered copy of its request is too late. The served ones end with it.
 func (r Raw) Release(nonce, owner string, until int64, served ...string) {
 	r.T.Helper()
 	r.Run("release", r.Identity(nonce, owner), "o:"+owner, until, "600000 "+key.Inbox("relock", ""), 600_000, "", strings.Join(served, " "))

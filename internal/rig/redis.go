@@ -119,8 +119,7 @@ func (x *Lab) Keep(name string) (restore func()) {
 	}
 }
 
-// Describe returns what Redis knows of a lock, in short: "free", or the owner's holds and the number of
-// waiters.
+// Describe returns what Redis knows of a lock, in short: "free", or the owner's holds and the number of waiters.
 func Describe(t testing.TB, l *relock.Lock) string {
 	t.Helper()
 	info, err := l.Info(context.WithoutCancel(t.Context()))

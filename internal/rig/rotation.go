@@ -10,8 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 )
 
-// A Rotation changes the password of a lab's server from "old" to "new". Its clients learn the new
-// one later.
+// A Rotation changes the password of a lab's server from "old" to "new". Its clients learn the new one later.
 type Rotation struct {
 	Lab   *Lab
 	known atomic.Pointer[string] // what the provider of credentials returns

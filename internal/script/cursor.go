@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// Cursor reads the reply of a script field by field. The first field that is
-// missing or of the wrong type stops it: later reads give zero values, and
-// Err names the script and that field. So a decoder reads everything first
-// and checks once.
+// Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:
+// later reads give zero values, and Err names the script and that field. So a decoder reads everything first and
+// checks once.
 type Cursor struct {
 	script string
 	reply  []any
@@ -33,8 +32,7 @@ func (c *Cursor) Int(field string) int64 {
 	return 0
 }
 
-// Within is Int for a field with bounds. A value outside them stops the cursor, as one of the wrong type
-// does.
+// Within is Int for a field with bounds. A value outside them stops the cursor, as one of the wrong type does.
 func (c *Cursor) Within(field string, least, most int64) int64 {
 	n := c.Int(field)
 	if c.err == nil && (n < least || n > most) {

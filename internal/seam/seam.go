@@ -19,8 +19,7 @@ var (
 	SetClock func(client any, k *clock.Clock)
 	// ID is the name of the client's inbox, and half of the identity of its sessions.
 	ID func(client any) string
-	// Kept counts what the client keeps: nonces, locks, its goroutines, and calls to Redis that have not
-	// ended.
+	// Kept counts what the client keeps: nonces, locks, its goroutines, and calls to Redis that have not ended.
 	Kept func(client any) (sessions, rooms, tasks, calls int)
 	// Knows reports whether the client has a session of that nonce.
 	Knows func(client any, nonce string) bool
@@ -49,8 +48,7 @@ var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
 // other. relockweb must not end the rest of a later grant.
 var ForceRest func(ctx context.Context, lock any, until int64) (ended bool, err error)
 
-// Info is the lock's, together with the server's time of the reading in ms. relockweb tells rests apart by
-// their end.
+// Info is the lock's, together with the server's time of the reading in ms. relockweb tells rests apart by their end.
 var Info func(ctx context.Context, lock any) (info any, now int64, err error)
 
 // What no user can see or bring about.

@@ -21,8 +21,7 @@ import (
 	"github.com/relock-go/relock/internal/script"
 )
 
-// Transport sends scripts through a go-redis client, which stays the
-// caller's. It is safe for concurrent use.
+// Transport sends scripts through a go-redis client, which stays the caller's. It is safe for concurrent use.
 //
 // Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {

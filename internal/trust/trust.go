@@ -54,9 +54,8 @@ const (
 	// shortest and longest bound how long one request waits for its answer.
 	shortest = 100 * time.Millisecond
 	longest  = 2 * time.Second
-	// longestPulse is how long a waiter relies on messages, even with a long lease. A lost message leaves the
-	// lock idle until the next heartbeat. Also, devices on the way forget a connection that is idle for
-	// minutes.
+	// longestPulse is how long a waiter relies on messages, even with a long lease. A lost message leaves the lock
+	// idle until the next heartbeat. Also, devices on the way forget a connection that is idle for minutes.
 	longestPulse = 10 * time.Second
 )
 
