@@ -116,15 +116,12 @@ func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h := c.lock.newest()
 	if owner != "" {
-		if a := c.lock.sessionOf(owner); a != nil {
-			return a, nil, nil
-		}
-		if h == nil || h.acquisition().owner() != owner || h.judge() == nil {
-			return nil, nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
-		}
-	} else if above := holdIn(ctx, c.lock); above != nil {
+		a, err := c.lock.sessionOf(owner)
+		return a, nil, err
+	}
+	h := c.lock.newest()
+	if above := holdIn(ctx, c.lock); above != nil {
 		h = above
 	}
 	if h == nil {

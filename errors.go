@@ -19,8 +19,8 @@ import (
 // what to do.
 var (
 	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there
-	// never was one. A hold whose owner waits on a condition returns it too. From Election.Leader it means that nobody
-	// leads. An ErrLost is also an ErrNotHeld.
+	// never was one. A hold whose owner waits on a condition returns it too: Unlock and Release end that hold. From
+	// Election.Leader it means that nobody leads. An ErrLost is also an ErrNotHeld.
 	ErrNotHeld = errors.New("not held")
 	// ErrLost means that a hold ended before it was released: its lease ended, Redis lost it, ForceUnlock ended it, or
 	// the client was closed. Another process may hold the lock now. The hold still needs its Unlock, and a call that

@@ -25,7 +25,8 @@ type Hold struct {
 	hold room.Hold // guarded by the keeper's mu, except for what never changes
 	lock *Lock
 
-	*extras // nil until one of them is needed; guarded by the keeper's mu
+	reported bool // Hooks.Acquired has returned; guarded by the keeper's mu
+	*extras       // nil until one of them is needed; guarded by the keeper's mu
 }
 
 // extras are the fields that few holds need.
@@ -107,8 +108,8 @@ func (h *Hold) Name() string {
 }
 
 // Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated name begins with "~"
-// and is for people: no call can re-enter such a hold. Anonymous holds that a process passes on within itself share one
-// generated name, because they are one grant in Redis. They exclude each other like any others.
+// and is for people: no call can re-enter such a hold. Anonymous holds of a process may have the same generated name:
+// it can pass one grant in Redis from call to call. They still exclude each other.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -162,9 +163,7 @@ func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	k := h.keeper()
-	at := k.begin()
-	k.room.Judge(&at) // as in Lock.Unlock
+	at := h.keeper().begin()
 	if err := h.end(&at); err != nil {
 		return lockError(h.lock.Name(), err)
 	}
@@ -261,10 +260,14 @@ func (h *Hold) tokenOf(owner string) int64 {
 	return wire.Token(h.hold.Token, owner)
 }
 
-// end ends the hold here and then in Redis. The step is that of the caller, which has looked at the room.
+// end ends the hold here and then in Redis. The step is that of the caller. Hooks of losses that it has found run when
+// nothing else is left to do: they may panic, or take any time.
 func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
+	if !h.hold.Released() {
+		h.hold.Session.Check(at)
+	}
 	err := h.state()
 	if err == errAbsent { //nolint:errorlint // made here, never wrapped
 		return h.endAbsent(at)
@@ -279,7 +282,8 @@ func (h *Hold) end(at *room.Step) error {
 	if ending == room.Last {
 		last.prepare(a)
 	}
-	k.end(at)
+	hooks := k.endWithoutHooks(at)
+	defer runAll(hooks)
 	runAll(cancel)
 	err = a.finish(ending, &last)
 	h.releasedHook(err, at.Now)
@@ -292,7 +296,8 @@ func (h *Hold) endAbsent(at *room.Step) error {
 	now := at.Now
 	h.hold.GiveBack(at)
 	cancel := h.cancelAll(ErrNotHeld)
-	h.keeper().end(at)
+	hooks := h.keeper().endWithoutHooks(at)
+	defer runAll(hooks)
 	runAll(cancel)
 	h.releasedHook(errAbsent, now)
 	return errAbsent
@@ -474,14 +479,19 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired. began is when the call began to wait. If the hook panics, Released is called,
-// because the hold is given back.
+// acquiredHook calls Hooks.Acquired. began is when the call began to wait. A loss that comes before it has returned is
+// told after it, because Lost never precedes Acquired. If the hook panics, Released is called, because the hold is given
+// back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {
 		return
 	}
-	since, ev := h.hold.Acquired, h.event(nil)
+	k := h.keeper()
+	k.mu.Lock()
+	since := h.hold.Acquired
+	k.mu.Unlock()
+	ev := h.event(nil)
 	ev.Waited = since.Sub(began)
 	returned := false
 	defer func() {
@@ -491,6 +501,13 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	}()
 	hook(ctx, ev)
 	returned = true
+	k.mu.Lock()
+	h.reported = true
+	lost, why := h.hold.Lost(), lostFor(h.hold.Why())
+	k.mu.Unlock()
+	if lost {
+		h.lostHook(why, k.c.clock.Now())
+	}
 }
 
 func (h *Hold) releasedHook(err error, now clock.Instant) {

@@ -60,10 +60,10 @@ type Holder struct {
 	Sticky bool
 }
 
-// A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock share one entry. While
-// their own process holds the lock, they may have none: they wait in a line of that process, and neither Waiters nor
-// Info.Waiters counts them. The calls of one named owner in one mode, in one process, share an entry too. Calls to
-// which a fair lock was passed on within a process stay in the queue until Redis has been told.
+// A Waiter is an entry in the queue in Redis. The anonymous calls of one process on a plain lock share one entry. They
+// may have none while a call of that process holds the lock. Then neither Waiters nor Info.Waiters counts them. The
+// calls of one named owner in one mode, in one process, share an entry too. A call that gets a fair lock from its own
+// process keeps its entry until Redis is told.
 type Waiter struct {
 	// Owner is the name of the owner that waits: a given one, or a generated one that begins with "~".
 	Owner string

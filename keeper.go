@@ -93,6 +93,9 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 func (k *keeper) lose(e *room.Effect, now instant) (cancel, hooks []func()) {
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	k.c.registry.use(k)
+	if !h.reported && k.c.cfg.hooks.Acquired != nil {
+		return h.lose(why), nil // acquiredHook tells it
+	}
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
 }
 

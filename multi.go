@@ -72,10 +72,10 @@ func (m *Multi) noted(h *MultiHold, err error) error {
 	return err
 }
 
-// Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. If there are several, a lost one goes
-// first, else the newest, or the oldest if all the locks are reading sides and semaphores. Each success needs exactly
-// one Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost,
-// and ErrUnconfirmed if Redis did not answer.
+// Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. Of several successes a lost one goes
+// first, else the newest. It is the oldest if all locks are reading sides or semaphores. Each success needs exactly one
+// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost, and
+// ErrUnconfirmed if Redis did not answer.
 func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
 		return err

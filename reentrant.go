@@ -23,8 +23,9 @@ import (
 // Between processes only the order of the holds is guaranteed.
 type Lock struct {
 	*spec
-	hash  string      // its key, of which the name and the other key are made; a bad name as it is
-	holds room.Handle // not yet unlocked; guarded by the keeper's mu
+	_     [0]sync.Mutex // not to be copied, says go vet: a copy would have a list of its own
+	hash  string        // its key, of which the name and the other key are made; a bad name as it is
+	holds room.Handle   // not yet unlocked; guarded by the keeper's mu
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
@@ -71,9 +72,8 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Unlock ends one hold of this handle that Lock or TryLock acquired. A lost hold goes first. Otherwise it is the
-// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore.
-// Unlock ends a hold that Acquire returned or Do has only if there is no other. Each success needs exactly one Unlock,
-// also after a loss.
+// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore. It
+// ends a hold of Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
@@ -88,7 +88,7 @@ func (l *Lock) Unlock() error {
 	if k := l.c.registry.find(l); k != nil {
 		defer l.c.registry.leave(k)
 		at := k.begin()
-		k.room.Judge(&at) // its hooks run after the end, so that a hook that panics is not in the way of that
+		k.room.Judge(&at)
 		if h := l.holds.Next(); h != nil {
 			err = h.Of.(*Hold).end(&at)
 		} else {
@@ -136,7 +136,10 @@ func (l *Lock) Name() string {
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
 // the clock. Holds of Acquire and Do count too. Holds whose owner waits on a condition do not. It does no I/O.
 func (l *Lock) HoldCount() (live int) {
-	l.look(func() { live = l.holds.Live() })
+	l.look(func(r *room.Room, at *room.Step) {
+		r.Judge(at)
+		live = l.holds.Live()
+	})
 	return live
 }
 
@@ -404,7 +407,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 
 // newest returns the newest hold on the handle, lost or not, or nil.
 func (l *Lock) newest() (h *Hold) {
-	l.look(func() {
+	l.look(func(*room.Room, *room.Step) {
 		if newest := l.holds.Newest(); newest != nil {
 			h = newest.Of.(*Hold)
 		}
@@ -412,9 +415,8 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f with the keeper's mu, after what has ended by the clock was ended. It does not run f if the handle has no
-// holds.
-func (l *Lock) look(f func()) {
+// look runs f with the keeper's mu. It does not run f if the handle has no holds.
+func (l *Lock) look(f func(r *room.Room, at *room.Step)) {
 	if l.unmade() || l.err != nil {
 		return
 	}
@@ -423,8 +425,8 @@ func (l *Lock) look(f func()) {
 		return
 	}
 	defer l.c.registry.leave(k)
-	at := k.look()
-	f()
+	at := k.begin()
+	f(&k.room, &at)
 	k.end(&at)
 }
 
@@ -445,14 +447,19 @@ func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	return h
 }
 
-// sessionOf returns the acquisition by which the owner holds the lock in this client, or nil.
-func (l *Lock) sessionOf(owner string) *acquisition {
+// sessionOf returns the acquisition by which the owner holds the lock in this client. It returns ErrLost if the owner has
+// not unlocked what it lost, and ErrNotHeld if it holds nothing.
+func (l *Lock) sessionOf(owner string) (*acquisition, error) {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
 	at := k.begin()
 	defer k.end(&at)
-	if s := k.room.HeldBy(room.Want{Owner: owner}, &at); s != nil {
-		return acquired(s.Acquisition)
+	want := room.Want{Owner: owner}
+	if s := k.room.HeldBy(want, &at); s != nil {
+		return acquired(s.Acquisition), nil
 	}
-	return nil
+	if bar, by := k.room.Bars(&l.holds, want); bar == room.OwesUnlock {
+		return nil, l.barred(bar, by)
+	}
+	return nil, fmt.Errorf("%w by owner %q", ErrNotHeld, owner)
 }

@@ -253,8 +253,8 @@ func (c *Client) settle() {
 
 // Close ends the client now, and returns nil. Its holds are lost, with an error that matches ErrLost and ErrClosed, and
 // their leases in Redis run out. Waiters and new calls get ErrClosed. For at most a quarter of a second Close still
-// tells Redis which locks were unlocked and which waiters left. It returns when the client's goroutines have ended. If
-// the server is silent, that takes up to the timeouts of the redis client, which Close leaves open. Close may be called
+// tells Redis which locks were unlocked and which waiters left. It returns when the client's goroutines have ended.
+// With a silent server they may need the redis client's timeouts. The redis client stays open. Close may be called
 // again.
 func (c *Client) Close() error {
 	if c == nil || c.transport == nil {

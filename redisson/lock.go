@@ -72,8 +72,8 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a reading side that several
-// owners hold. Each anonymous acquisition counts as an owner. Unlock ends a hold that Acquire returned or Do has only
-// if there is no other. Each success of Lock needs exactly one Unlock, also after a loss.
+// owners hold. Each anonymous acquisition counts as an owner. It ends a hold of Acquire or Do only if there is no
+// other. Each success of Lock needs exactly one Unlock, also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the

@@ -72,15 +72,15 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap: the owner
-// reads before it stops writing. Waiting readers may join if it was its last write hold. It returns ErrNotHeld if there
-// is no hold. It returns ErrLost if the hold was lost: the hold must still be unlocked then, and there is no read hold.
-// With another error, such as ctx's, the hold stays a write hold.
+// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap, unless
+// somebody removes the write hold: the owner reads before it stops writing. Waiting readers may join if it was its last
+// write hold. It returns ErrNotHeld if there is no hold. It returns ErrLost if the hold was lost: the hold must still
+// be unlocked then, and there is no read hold. With another error, such as ctx's, the hold stays a write hold.
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client
 // goes on telling it. If Close interrupts it, the error is ErrClosed too: the write hold has ended, and the read hold
-// is lost but still needs its RUnlock. If somebody removed the write hold, there may have been a gap.
+// is lost but still needs its RUnlock.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().bad(ctx); err != nil {
 		return rw.RLocker().wrap(err)

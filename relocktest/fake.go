@@ -34,8 +34,8 @@ func (f *Fake) place() chan struct{} {
 	return f.free
 }
 
-// Lock waits until the lock is free, and takes it. If ctx has ended, or ends first, Lock returns its error, and after
-// Fake.Fail that error. A lost lock is free only after its Unlock.
+// Lock waits until the lock is free, and takes it. It returns ctx's error if ctx ends before that. After Fake.Fail it
+// returns that error. A lost lock is free only after its Unlock.
 func (f *Fake) Lock(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
 		return err

@@ -66,8 +66,8 @@ func (s *Server) Client(opts ...relock.Option) *relock.Client {
 // Redis returns a new go-redis client of the Server, for code that calls relock.New itself or keeps data there. It is
 // closed when the test ends.
 //
-// In a bubble, prefer Server.Client. A relock client that was made in another way also looks at a clock of the machine.
-// It loses a hold if the test computes for a whole lease.
+// In a bubble, prefer Server.Client. On Linux a client of relock.New also goes by the machine's real clock. It loses a
+// hold if the test computes for a lease of real time.
 func (s *Server) Redis() *redis.Client {
 	s.t.Helper()
 	rdb, link := s.dial()

@@ -120,8 +120,10 @@ func (h *Hold) Downgrade(to *Handle, x *ledger.Wish, at *Step) Bar {
 // Put puts a hold on its handle, so that its call can return it. Then only its Unlock, or its Release, takes it off
 // again. Judge comes before.
 func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
-	h.outdo(at)
-	if h.lost || h.released || h.Session.Absent() {
+	if h.Session.Absent() { // its owner waits on a condition: a later grant does not make this one the older
+		return Unheld, nil
+	}
+	if h.outdo(at); h.lost || h.released {
 		return Unheld, nil
 	}
 	bar, by := h.Session.Room.Bars(h.Handle, w)
@@ -158,6 +160,7 @@ func (h *Hold) end(at *Step) {
 		l.remove(h, at)
 	case away:
 		l.away.remove(h)
+		l.wake(at)
 	}
 	if h.lost && !h.released && h.place != unplaced {
 		if r := h.Session.Room; r.crowd != nil {

@@ -94,8 +94,10 @@ func (r *Room) Judge(at *Step) {
 		if s.Check(at); s.over {
 			continue // it is not in the list any more
 		}
-		if end := s.firstEnd(); r.sure.IsZero() || end.Until(r.sure) > 0 {
+		if end := s.firstEnd(); r.sure.IsZero() {
 			r.sure = end
+		} else {
+			r.sure = clock.Min(r.sure, end) // by each of the two clocks, which a suspension tells apart
 		}
 		i++
 	}

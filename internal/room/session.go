@@ -650,10 +650,12 @@ func (s *Session) Resume(at *Step) {
 // hold. Judge comes before.
 func (s *Session) Return(at *Step) (occupied *Handle) {
 	for _, h := range s.holds.all() {
-		if h.outdo(at); s.over { // Lose has put them back
-			return nil
+		if h.place != away {
+			continue
 		}
-		// The owner's own lost hold is in nobody's way: either Unlock of that owner will do.
+		if h.outdo(at); s.over { // Lose has put them back
+			break
+		} // the owner's own lost hold is not in the way: either Unlock of that owner will do
 		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
 			return h.Handle
 		}
@@ -786,15 +788,13 @@ func (s *Session) finishApart(at *Step) {
 	}
 }
 
-// Raise sets the token of the holds that follow, for a quorum. Redis' counter is at least as large by now. Holds that
-// exist keep their token.
+// Raise sets the token of later holds, for a quorum. Redis' counter is at least as large by now.
 func (s *Session) Raise(instant int64) { s.token = instant }
 
 // Reasons for a loss that the room finds.
 var (
 	ErrExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
 	ErrRemoved = loss.Because(loss.DataLost, "redis no longer has it")
-	// ErrRegranted is why a hold is lost if its handle has been granted the lock again.
 	ErrRegranted = loss.Because(loss.DataLost, "redis no longer has it: it granted the lock again, to another call of this handle")
 	ErrLeft      = errors.New("its last hold has ended while its owner waited on a condition")
 )

@@ -232,3 +232,20 @@ func TestAWaitThatHasNoHoldLeftIsLostAndItsSignalIsTheNextOnes(t *testing.T) {
 		}
 	})
 }
+
+// The owner has lost its hold by another handle than that of the condition, and has not unlocked it.
+// Fails when it is told that it holds nothing: there is something to unlock.
+func TestSignalAfterALossByAnotherHandleSaysSo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, me := x.Client(), x.By("me")
+		l := c.NewLock("l", relock.NoWatchdog())
+		rig.Must(t, l.Lock(me))
+		time.Sleep(time.Hour)
+		cond := c.NewLock("l").NewCond("c")
+		rig.WantIs(t, cond.Signal(me), relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		if err := cond.Signal(me); errors.Is(err, relock.ErrLost) {
+			t.Errorf("Signal after the Unlock: %v, want one that is not lost", err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -97,5 +98,53 @@ func TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost(t *testing.T) {
 		rig.Must(t, l.Unlock())
 		rig.WantIs(t, mine.Err(), relock.ErrNotHeld)
 		x.Free(elsewhere)
+	})
+}
+
+// A nested call is slow to return. Meanwhile its owner waits on a condition, and another owner takes the lock by the same
+// handle. Fails when the slow call takes the handle's newer grant for a loss of its own: the wait would end with it.
+func TestASlowNestedCallLeavesAWaitOfItsOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a")
+		rig.Must(t, l.Lock(x.By("me")))
+		var wait rig.Going
+		h, err := rig.AcquireAround(x.By("me"), l, "me", func() {
+			wait = rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(x.By("me"), time.Second); return err })
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+			rig.Must(t, l.Lock(x.By("you")))
+		})
+		if err == nil {
+			t.Errorf("the slow call returned a hold whose state is %v", h.Err())
+		}
+		wantHolds(t, l, 1)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-wait)
+		rig.Must(t, l.Unlock())
+		x.Free(x.Lock("a"))
+	})
+}
+
+// An owner has two holds, each on a handle of its own, and waits on a condition. When the wait is over, the handle of the
+// first hold is occupied, and that hold is released meanwhile. Fails when the wait goes on for a lease and loses the
+// second hold.
+func TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, me := x.Client(), x.By("me")
+		first, second := c.NewLock("a"), c.NewLock("a")
+		h1, h2 := acquire(t, first, me), acquire(t, second, me)
+		wait := rig.Beside(func() error { _, err := second.NewCond("c").WaitFor(me, time.Second); return err })
+		synctest.Wait()
+		rig.Must(t, first.Lock(x.By("you")))
+		_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+		rig.Must(t, err)
+		time.Sleep(2 * time.Second)
+		wait.Pending(t, "a wait whose handle is occupied")
+		rig.Must(t, h1.Release())
+		time.Sleep(time.Millisecond)
+		rig.Must(t, rig.Returned(t, wait))
+		rig.Must(t, h2.Release())
+		rig.WantIs(t, first.Unlock(), relock.ErrLost)
+		x.Free(x.Lock("a"))
 	})
 }

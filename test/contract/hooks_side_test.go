@@ -184,3 +184,45 @@ func TestLostHookThatDoesNotReturnKeepsNoContextOpen(t *testing.T) {
 		})
 	}
 }
+
+// The hold is lost while Hooks.Acquired tells of it. Fails when Hooks.Lost does not wait for that.
+func TestALossDuringTheAcquiredHookIsToldAfterIt(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var told []string
+		c := x.Client(relock.Trace(relock.Hooks{
+			Acquired: func(context.Context, relock.Event) { time.Sleep(time.Minute); told = append(told, "acquired") },
+			Lost:     func(relock.Event) { told = append(told, "lost") },
+		}))
+		l := c.NewLock("a", relock.NoWatchdog())
+		rig.Must(t, l.Lock(t.Context()))
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		if want := []string{"acquired", "lost"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+// An Unlock finds that another reader's lease has ended, and the hook that is told of it panics.
+// Fails when the hold of the Unlock is not released in Redis then.
+func TestAnUnlockThatFindsAnotherLossReleasesThoughTheHookPanics(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { panic("a hook") }}))
+		side := c.NewRWLock("a").RLocker()
+		short := acquire(t, c.NewRWLock("a", relock.NoWatchdog(), relock.TTL(time.Second)).RLocker(), t.Context())
+		rig.Must(t, side.Lock(t.Context()))
+		rig.Must(t, side.Lock(t.Context()))
+		x.Suspend(2 * time.Second)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no hook was called")
+				}
+			}()
+			_ = side.Unlock()
+		}()
+		rig.Must(t, side.Unlock())
+		rig.WantIs(t, short.Release(), relock.ErrLost)
+		time.Sleep(2 * time.Second) // the lease of the lost hold
+		x.Free(x.Eye.NewRWLock("a").WLocker())
+	})
+}

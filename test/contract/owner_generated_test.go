@@ -62,14 +62,14 @@ func TestNameThatRelockMadeEntersNothingInTheScript(t *testing.T) {
 					rig.Must(t, err)
 					return fmt.Sprint(reply[2])
 				}
-				if code := ask(h.Owner()); code != "3" {
-					t.Errorf("answered %s to one that takes the name of an anonymous hold, want 3: busy", code)
+				if code := ask(h.Owner()); code != "-4" {
+					t.Errorf("answered %s to one that takes the name of an anonymous hold, want -4: ended", code)
 				}
 				x.Holders(handle(x.Client()), h.Owner(), 1)
 				if kind == "rw" {
 					beside := acquire(t, handle(x.Client()), t.Context())
-					if code := ask(h.Owner()); code != "3" {
-						t.Errorf("answered %s where the hold is one of several, want 3: busy", code)
+					if code := ask(h.Owner()); code != "-4" {
+						t.Errorf("answered %s where the hold is one of several, want -4: ended", code)
 					}
 					rig.Must(t, beside.Release())
 				}

@@ -20,7 +20,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {58, 1},
 	"frames from a lock to its write":         {20, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {21150, 200},
+	"lines of production Go":                  {21180, 200},
 	"lines of Lua":                            {2857, 25},
 	"lines of internal/transport":             {3864, 40},
 	"words in docs/words.md":                  {49, 0},

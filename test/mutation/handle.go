@@ -197,4 +197,29 @@ var handleRules = []Rule{
 		"case unplaced: return", "case unplaced:",
 		[]string{"TestTheLossOfAHoldThatNoCallHadIsNotTold", "TestALossThatComesBeforeTheCallHasItsHoldIsNotTold"},
 	},
+	{
+		"a release is sent though the hook of another loss panics", ". Hold.end",
+		"hooks := k.endWithoutHooks(at); defer runAll(hooks)", "k.end(at)",
+		[]string{"TestAnUnlockThatFindsAnotherLossReleasesThoughTheHookPanics"},
+	},
+	{
+		"a loss is not told before its hold was", ". keeper.lose",
+		"if !h.reported && k.c", "if false && k.c",
+		[]string{"TestALossDuringTheAcquiredHookIsToldAfterIt"},
+	},
+	{
+		"a loss that came before its hold was told is told after it", ". Hold.acquiredHook",
+		"if lost {", "if lost && hook == nil {",
+		[]string{"TestALossDuringTheAcquiredHookIsToldAfterIt"},
+	},
+	{
+		"a grant that waits on a condition is not the older one", "internal/room Hold.Put",
+		"if h.Session.Absent() {", "if h.outdo(at); h.Session.Absent() {",
+		[]string{"TestASlowNestedCallLeavesAWaitOfItsOwner"},
+	},
+	{
+		"a wait hears that the hold whose handle is occupied has ended", "internal/room Hold.end",
+		"l.wake(at)", "",
+		[]string{"TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded"},
+	},
 }
