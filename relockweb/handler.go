@@ -60,8 +60,8 @@ func Match(pattern string) Option {
 	}
 }
 
-// Refresh sets how old the data may be: 2 s by default, from 250 ms to an hour. Slow reads make it older. A page renews
-// itself as often, in whole seconds. Out of these bounds every answer is an error.
+// Refresh sets how old the data may be, and how often a page renews itself: 2 s by default, from 250 ms to an hour.
+// Slow reads make the data older. A page takes whole seconds. Out of these bounds every answer is an error.
 func Refresh(every time.Duration) Option {
 	return func(s *site) error {
 		if every < minEvery || every > maxEvery {
