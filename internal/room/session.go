@@ -793,8 +793,8 @@ func (s *Session) Raise(instant int64) { s.token = instant }
 
 // Reasons for a loss that the room finds.
 var (
-	ErrExpired = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
-	ErrRemoved = loss.Because(loss.DataLost, "redis no longer has it")
+	ErrExpired   = loss.Because(loss.Unreachable, "its lease could not be renewed in time")
+	ErrRemoved   = loss.Because(loss.DataLost, "redis no longer has it")
 	ErrRegranted = loss.Because(loss.DataLost, "redis no longer has it: it granted the lock again, to another call of this handle")
 	ErrLeft      = errors.New("its last hold has ended while its owner waited on a condition")
 )
