@@ -36,8 +36,12 @@ func (w *awaiting) rejoin() error {
 		if occupied != nil {
 			freed = occupied.Freed(make(chan struct{})).(chan struct{})
 		}
+		ended := w.a.Over() && w.a.Why() == nil // its last hold was released while this waited
 		k.end(&at)
-		if occupied == nil {
+		switch {
+		case ended:
+			return lostFor(room.ErrLeft)
+		case occupied == nil:
 			return lostFor(w.a.fate())
 		}
 		select {

@@ -555,7 +555,8 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	t.Read = h.hold.Read // a Downgrade may have changed it until now
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
-	k.end(&at)
+	hooks := k.endWithoutHooks(&at)
+	defer runAll(hooks) // as in end
 	request, release := h.outlasting(ctx)
 	defer release()
 	runAll(cancel)

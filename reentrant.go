@@ -366,7 +366,11 @@ func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
 	case room.Occupied:
 		return errOccupied
 	case room.OwesUnlock:
-		return fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, by.Session.Name)
+		err := fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, by.Session.Name)
+		if why := by.Why(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		return err
 	case room.OtherOwner:
 		return fmt.Errorf("%w: the handle has holds of another owner, and Unlock could not tell them apart; use a handle for each owner", ErrOwnerMismatch)
 	case room.Unheld:

@@ -249,3 +249,17 @@ func TestSignalAfterALossByAnotherHandleSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a condition says only that the owner has lost its hold: it was the client that was closed.
+func TestSignalAfterCloseSaysThatTheClientIsClosed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, me := x.Client(), x.By("me")
+		l := c.NewLock("l")
+		rig.Must(t, l.Lock(me))
+		rig.Must(t, c.Close())
+		err := l.NewCond("c").Signal(me)
+		rig.WantIs(t, err, relock.ErrLost)
+		rig.WantIs(t, err, relock.ErrClosed)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	})
+}

@@ -148,3 +148,23 @@ func TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded(t *testing.T) {
 		x.Free(x.Lock("a"))
 	})
 }
+
+// As above, but the wait has that hold only. Fails when the wait returns nil: its owner holds nothing.
+func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, me := x.Client(), x.By("me")
+		l := c.NewLock("a")
+		h := acquire(t, l, me)
+		wait := rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(me, time.Second); return err })
+		synctest.Wait()
+		rig.Must(t, l.Lock(x.By("you")))
+		_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+		rig.Must(t, err)
+		time.Sleep(2 * time.Second)
+		rig.Must(t, h.Release())
+		time.Sleep(time.Millisecond)
+		rig.WantIs(t, rig.Returned(t, wait), relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		x.Free(x.Lock("a"))
+	})
+}

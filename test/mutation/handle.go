@@ -222,4 +222,14 @@ var handleRules = []Rule{
 		"l.wake(at)", "",
 		[]string{"TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded"},
 	},
+	{
+		"a wait whose last hold has ended says so", ". awaiting.rejoin",
+		"case ended:", "case false:",
+		[]string{"TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost"},
+	},
+	{
+		"a loss that is to be unlocked first has its reason", ". Lock.barred",
+		"why != nil", "false && why != nil",
+		[]string{"TestSignalAfterCloseSaysThatTheClientIsClosed"},
+	},
 }
