@@ -135,6 +135,7 @@ func TestALossBesideAnotherHoldIsToldWithItsReason(t *testing.T) {
 		outer := acquire(t, c.NewLock("a"), x.By("me"))
 		h := acquire(t, c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), x.By("me"))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(told) != 1 || !errors.Is(told[0], relock.ErrLost) {
 			t.Errorf("the hook was told of %v, want one ErrLost", told)
 		}
