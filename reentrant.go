@@ -23,7 +23,7 @@ import (
 // Between processes only the order of the holds is guaranteed.
 type Lock struct {
 	*spec
-	_     [0]sync.Mutex // not to be copied, says go vet: a copy would have a list of its own
+	_     [0]sync.Mutex // go vet refuses a copy of a Lock, which would have a list of holds of its own
 	hash  string        // its key, of which the name and the other key are made; a bad name as it is
 	holds room.Handle   // not yet unlocked; guarded by the keeper's mu
 }
@@ -72,8 +72,9 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Unlock ends one hold of this handle that Lock or TryLock acquired. A lost hold goes first. Otherwise it is the
-// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore. It
-// ends a hold of Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a loss.
+// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore.
+// Unlock ends a hold of Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a
+// loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
@@ -456,7 +457,7 @@ func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 func (l *Lock) sessionOf(owner string) (*acquisition, error) {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
-	at := k.begin()
+	at := k.look()
 	defer k.end(&at)
 	want := room.Want{Owner: owner}
 	if s := k.room.HeldBy(want, &at); s != nil {

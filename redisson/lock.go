@@ -72,7 +72,7 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a reading side that several
-// owners hold. Each anonymous acquisition counts as an owner. It ends a hold of Acquire or Do only if there is no
+// owners hold. Each anonymous acquisition counts as an owner. Unlock ends a hold of Acquire or Do only if there is no
 // other. Each success of Lock needs exactly one Unlock, also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no

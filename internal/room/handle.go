@@ -14,7 +14,7 @@ type Handle struct {
 type aside struct {
 	away  lone[Hold] // their owner waits on a condition: they are in nobody's way
 	lost  int        // how many of the holds are lost
-	freed any        // woken when a hold leaves the handle, or one that is away is lost; nil: no call waits for that
+	freed any        // woken when the handle changes: see Freed; nil: no call waits for that
 }
 
 // A Bar is what keeps a call's hold from a handle.
@@ -35,8 +35,8 @@ type place uint8
 const (
 	unplaced place = iota // its call has not put it on the handle yet
 	onHandle
-	away
-	unlocked
+	away     // its owner waits on a condition
+	unlocked // or released, or given back by its call
 )
 
 // bars is Bars for what is on the handle.
@@ -147,8 +147,8 @@ func (l *Handle) HeldSince() clock.Instant {
 	return l.holds.first.Acquired
 }
 
-// Freed returns what is woken when the handle changes next: who, or what an earlier call has given. It does when a hold
-// leaves it, or one that is away is lost.
+// Freed returns what is woken when the handle changes next: who, or what an earlier call has given. The handle changes
+// when a hold leaves it, and when one that is away ends or is lost.
 func (l *Handle) Freed(who any) any {
 	x := l.more()
 	if x.freed == nil {

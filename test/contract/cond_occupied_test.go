@@ -135,9 +135,7 @@ func TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded(t *testing.T) {
 		h1, h2 := acquire(t, first, me), acquire(t, second, me)
 		wait := rig.Beside(func() error { _, err := second.NewCond("c").WaitFor(me, time.Second); return err })
 		synctest.Wait()
-		rig.Must(t, first.Lock(x.By("you")))
-		_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
-		rig.Must(t, err)
+		occupy(x, first)
 		time.Sleep(2 * time.Second)
 		wait.Pending(t, "a wait whose handle is occupied")
 		rig.Must(t, h1.Release())
@@ -157,9 +155,7 @@ func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
 		h := acquire(t, l, me)
 		wait := rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(me, time.Second); return err })
 		synctest.Wait()
-		rig.Must(t, l.Lock(x.By("you")))
-		_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
-		rig.Must(t, err)
+		occupy(x, l)
 		time.Sleep(2 * time.Second)
 		rig.Must(t, h.Release())
 		time.Sleep(time.Millisecond)
@@ -167,4 +163,11 @@ func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		x.Free(x.Lock("a"))
 	})
+}
+
+// occupy leaves a lost hold of another owner on the handle.
+func occupy(x *rig.Lab, l *relock.Lock) {
+	rig.Must(x.T, l.Lock(x.By("you")))
+	_, err := x.Eye.NewLock("a").ForceUnlock(x.T.Context())
+	rig.Must(x.T, err)
 }
