@@ -127,6 +127,20 @@ func TestALossThatComesBeforeTheCallHasItsHoldIsNotTold(t *testing.T) {
 	})
 }
 
+// As above, for who asks to be told of losses only. Fails when that hold is told of, or is kept for an Unlock.
+func TestALossThatComesBeforeTheCallHasItsHoldKeepsNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		told := 0
+		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { told++ }}))
+		_, err := rig.AcquireAround(x.By("me"), c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), "me", func() { time.Sleep(time.Minute) })
+		synctest.Wait()
+		if rooms := rig.Rooms(c); err == nil || told != 0 || rooms != 0 {
+			t.Errorf("error %v, %d losses told, %d rooms kept; want an error and nothing else", err, told, rooms)
+		}
+		rig.End(t, x.Take(c.NewLock("a", relock.Owner("me"))))
+	})
+}
+
 // A hold that ends by its own terms is lost though the session of its owner goes on: the reason is the hold's.
 func TestALossBesideAnotherHoldIsToldWithItsReason(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
