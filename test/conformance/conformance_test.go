@@ -186,6 +186,9 @@ func (g *ground) queue(want ...string) {
 		}
 		return slices.Equal(got, want), fmt.Sprintf("the queue is %q, want %q", got, want)
 	})
+	if g.virtual != nil {
+		synctest.Wait() // the waiters have read their answers, too
+	}
 }
 
 // held asserts who holds according to the server: "owner w2" or "owner r1" for
