@@ -241,8 +241,8 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 }
 
 // NewElection returns an election whose leader holds the fair lock of that name. It does no I/O. The options are those
-// of NewLock. With a bad name or option Run and Leader return ErrInvalidName or ErrInvalidOption. All candidates must
-// use the same name, and nothing else may use it.
+// of NewLock, except Sticky. With a bad name or option Run and Leader return ErrInvalidName or ErrInvalidOption. All
+// candidates must use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
 	// Each term has a grant of its own, by whose token others know the terms apart.
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)}
@@ -384,9 +384,9 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 // Redis needs +scan in addition to what locks need.
 //
 // An error about one lock or server does not end the iteration. If it comes with an Info that has a Name, it is about
-// that lock: the key may hold something that is not a lock. If it comes without a Name, it is about a server, whose
-// other locks are missing. A server is asked up to three times, for up to 5 s each. If it does not answer, the error is
-// ErrUnavailable.
+// that lock: the key may hold something that is not a lock, or Redis did not answer. If it comes without a Name, it is
+// about a server, whose other locks are missing. A server is asked up to three times, for up to 5 s each. If it does not
+// answer, the error is ErrUnavailable.
 //
 // If the client cannot learn which servers a Cluster has, the iteration ends with that error. When ctx ends or the
 // client is closed, the iteration ends with that error. A bad pattern, and a redis client whose type is hidden by a

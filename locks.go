@@ -138,8 +138,12 @@ func (s *scan) found(keys []string) error {
 // look reads locks in one pipeline, and yields those that are in use.
 func (s *scan) look(locks []*Lock) error {
 	all, errs, labels := make([]Info, len(locks)), make([]error, len(locks)), []*string(nil)
+	var silence *requestError // Redis did not tell of one lock: it is not asked about the others one by one
 	for i, page := range s.pages(locks) {
-		all[i], errs[i] = s.whole(locks[i], page)
+		all[i], errs[i] = s.whole(locks[i], page, silence)
+		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) {
+			silence = failed
+		}
 		if err := s.over(); err != nil {
 			return err
 		}
@@ -172,9 +176,12 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 }
 
 // whole makes an Info of a page, with client IDs as labels. If the first page is not the whole lock, it reads
-// the lock again on its own.
-func (s *scan) whole(l *Lock, page *wire.InfoReply) (Info, error) {
+// the lock again on its own, unless silence is not nil.
+func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info, error) {
 	if page == nil || page.Next > 0 {
+		if silence != nil {
+			return Info{Name: l.Name()}, lockError(l.Name(), silence)
+		}
 		info, _, err := readInfo(s.ctx, l)
 		info.Name = l.Name()
 		return info, err

@@ -211,6 +211,34 @@ func TestLocksTellsOfAServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// A server that lists its locks and then does not answer is not asked about each of them in vain, 15 s a lock. Each is
+// told of.
+func TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		for i := range 10 {
+			rig.Must(t, x.Lock(fmt.Sprint("l", i)).Lock(t.Context()))
+		}
+		c, link := x.Linked()
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("eval", "evalsha") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		began := time.Now()
+		found, errs := listed(t, c, "")
+		if took := time.Since(began); len(found) != 0 || len(errs) != 10 || took > 25*time.Second {
+			t.Errorf("%d locks and %d errors after %v, want an error for each of ten within 25 s", len(found), len(errs), took)
+		}
+		for name, err := range errs {
+			if !errors.Is(err, relock.ErrUnavailable) || name == "" || !strings.Contains(err.Error(), name) {
+				t.Errorf("%q: %v, want ErrUnavailable with the name of the lock", name, err)
+			}
+		}
+	})
+}
+
 // SCAN may return a key more than once: a lock comes once.
 func TestLocksComeOnceThoughTheirKeysComeTwice(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

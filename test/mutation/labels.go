@@ -63,6 +63,11 @@ var labelRules = []Rule{
 		[]string{"TestLocksListsWhatIsInUse"},
 	},
 	{
+		"a server that does not answer is asked about each lock", ". scan.look",
+		"silence = failed", "_ = failed",
+		[]string{"TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf"},
+	},
+	{
 		"a lock is listed once", ". scan.found",
 		"s.seen[sum] = struct{}{}", "",
 		[]string{"TestLocksComeOnceThoughTheirKeysComeTwice"},
