@@ -47,8 +47,9 @@ var (
 	// it too, but re-entries do not. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
-	// descends from a live hold of the same lock under another owner, or under none. To re-enter the lock, take it both
-	// times under one WithOwner.
+	// descends from a live hold of the same lock in this client, under another owner or none. A read under a read hold
+	// gets it too, because a writer may wait between them. A semaphore's call gets it if those holds leave too few
+	// permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that an owner that holds a lock for reading asked to write: it would wait for itself, so the call
 	// returns at once. A branch (WithChildOwner) gets it if an ancestor reads. The read hold stays: end it first, or lock

@@ -39,10 +39,10 @@ type extras struct {
 	contexts map[*holdContext]struct{} // they end with the hold
 }
 
-// Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its release, and
-// during a Cond.Wait of its owner. It is judged by the clock at the call, and does no I/O. A nil is true at that
-// instant. Only the fencing token protects work that takes time after it. ErrLost matches ErrNotHeld too: test for
-// ErrLost first.
+// Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its Release or
+// Detach, even if it was lost before, and during a Cond.Wait of its owner. It is judged by the clock at the call, and
+// does no I/O. A nil is true at that instant. Only the fencing token protects work that takes time after it. ErrLost
+// matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -329,6 +329,7 @@ func (h *Hold) use(n int32) {
 	}
 }
 
+// once runs fn for Client.Once, and releases the hold. After ErrUnspent the name does not rest.
 func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		end := (*Hold).leave

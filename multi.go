@@ -52,7 +52,7 @@ func (m *Multi) usable() error {
 
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds: if it ends first, Lock returns
 // its error. If a lock is lost while the next one is waited for, it begins again. The other errors are those of
-// Lock.Lock. If Lock fails, the caller holds none of the locks.
+// Lock.Lock. If Lock fails, the caller has only what it held before.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
 }

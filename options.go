@@ -290,9 +290,9 @@ func ReleaseTimeout(d time.Duration) Option {
 	})
 }
 
-// TokenKeep sets how long a lock's token counter stays in Redis after the last holder's lease. The default is 10 min,
-// and the bounds are 1 min and 24 h. The counter keeps tokens growing if the server's clock steps back by less than
-// this. Each name that was used costs memory in Redis for that time.
+// TokenKeep sets how long a lock's token counter stays in Redis after the last hold was released or its lease ended.
+// The default is 10 min, and the bounds are 1 min and 24 h. The counter keeps tokens growing if the server's clock
+// steps back by less than this. Each name that was used costs memory in Redis for that time.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d

@@ -7,7 +7,7 @@ import (
 )
 
 // A Dialect is the SQL of a database: PostgreSQL, MySQL or SQLite. With another value, such as zero, Check returns an
-// error.
+// error, and Schema the statement of PostgreSQL and SQLite.
 type Dialect int
 
 // The dialects, whose methods are for a transaction of that database.

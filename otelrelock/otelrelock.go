@@ -121,8 +121,9 @@ func WithName(tell func(lock string) string) Option {
 func KeepNames() Option { return WithName(func(lock string) string { return lock }) }
 
 // WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a millisecond, and 0 means that
-// all have one. One that failed has a span in any case. Two spans cost more than a tenth of an uncontended lock and
-// unlock, and say nothing that the span above does not. If d is below 0, New returns an error.
+// all have one. A call that failed, or found the lock taken, has one however short it was. But only calls whose context
+// has a recording span have spans. Two spans cost more than a tenth of an uncontended lock and unlock, and say nothing
+// that the span above does not. If d is below 0, New returns an error.
 func WithSpansFrom(d time.Duration) Option {
 	return func(c *config) error {
 		if c.from = d; d < 0 {
@@ -132,9 +133,9 @@ func WithSpansFrom(d time.Duration) Option {
 	}
 }
 
-// New returns hooks that record metrics and spans, for relock.Trace. Hooks of your own are added with Join. One result
-// may serve several clients. It returns an error if an option is bad, or if the meter provider refuses an instrument.
-// It does no I/O and needs no closing.
+// New returns hooks that record metrics and spans, for relock.Trace. Hooks of your own are added with Hooks.Join. One
+// result may serve several clients. It returns an error if an option is bad, or if the meter provider refuses an
+// instrument. It does no I/O and needs no closing.
 func New(opts ...Option) (relock.Hooks, error) {
 	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: new(collapsed).tell, from: time.Millisecond}
 	for _, o := range opts {

@@ -78,7 +78,7 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
 // client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release,
-// the error is ErrClosed too. The lease then ends the hold.
+// the error is ErrClosed too. The lease then ends the hold. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (l *Lock) Unlock() error {
 	if err := l.bad(context.Background()); err != nil {
 		return l.wrap(err)

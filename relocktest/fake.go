@@ -34,8 +34,8 @@ func (f *Fake) place() chan struct{} {
 	return f.free
 }
 
-// Lock waits until the lock is free, and takes it. It returns ctx's error if ctx ends before that. After Fake.Fail it
-// returns that error. A lost lock is free only after its Unlock.
+// Lock waits until the lock is free, and takes it. It returns ctx's error if ctx ends before that. A call that begins
+// after Fake.Fail returns that error. A lost lock is free only after its Unlock.
 func (f *Fake) Lock(ctx context.Context) error {
 	if err := f.enter(ctx); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (f *Fake) Lock(ctx context.Context) error {
 
 // TryLock waits for at most wait, and returns true if the caller holds the lock. If somebody else holds it for the
 // whole wait, TryLock returns (false, nil), or ErrLost if that hold is lost and not unlocked yet. With a wait of zero
-// or less it makes one attempt. If ctx ends first, it returns ctx's error. After Fake.Fail it returns that error.
+// or less it makes one attempt. If ctx ends first, it returns ctx's error. A call that begins after Fake.Fail returns
+// that error.
 func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := f.enter(ctx); err != nil {
 		return false, err

@@ -54,9 +54,9 @@ type held struct{ *relock.Hold }
 // Unlock does not depend on ctx, which may have ended with the scheduler.
 func (h held) Unlock(context.Context) error { return h.Release() }
 
-// Elector returns a gocron.Elector that reports whether this process leads, by the clock and without asking Redis: nil
-// if it leads, else ErrNotLeader, or ctx's error. The process must also campaign: run the election with Lead beside the
-// scheduler, until the process ends.
+// Elector returns a gocron.Elector that reports whether this process leads, by the clock and without asking Redis:
+// ctx's error if ctx has ended, else nil if it leads, else ErrNotLeader. The process must also campaign: run the
+// election with Lead beside the scheduler, until the process ends.
 func Elector(e *relock.Election) gocron.Elector { return elector{e} }
 
 type elector struct{ election *relock.Election }

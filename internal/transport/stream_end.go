@@ -112,7 +112,8 @@ func (s *stream) alarmFired() {
 	s.armAlarm(next)
 }
 
-// begin counts a call on the stream. It returns false if the stream is retired.
+// begin counts a call on the stream, so that nobody closes it. It returns false if the stream is retired. It counts
+// first: between a look at over and the count, the last call could end and close the stream.
 func (s *stream) begin() bool {
 	s.load.Add(1)
 	if s.over.Load() {

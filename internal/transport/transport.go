@@ -236,7 +236,7 @@ func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []C
 	wg.Wait()
 }
 
-// byServer makes a request for each call, and a batch for each server.
+// byServer makes a request for each call, and a batch for each server, so one that hangs delays only its own calls.
 func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map[string]*batch) {
 	requests := make([]*request, len(calls))
 	parts := make(map[string]*batch)
