@@ -2,7 +2,6 @@ package room
 
 import (
 	"errors"
-	"iter"
 	"math"
 	"time"
 
@@ -55,9 +54,6 @@ func (s *Session) Newest() *Hold { return s.holds.last() }
 // Live returns how many holds are not unlocked.
 func (s *Session) Live() int { return s.holds.len() }
 
-// Several reports whether other sessions hold beside it in Redis.
-func (s *Session) Several() bool { return s.several }
-
 // ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
 //   - a fixed lease must be whole, and a grant message gives only the rest of the queue entry's lease
 //   - replicas have not acknowledged what a message or a heartbeat said
@@ -79,9 +75,7 @@ func (s *Session) Need() Replicas {
 	need := s.Terms.Replicas
 	n, timeout := s.Ledger.Strictest()
 	need = need.or(Replicas{n, timeout})
-	for terms := range s.asks() {
-		need = need.or(terms.Replicas)
-	}
+	s.parts(func(p part) { need = need.or(p.terms.Replicas) })
 	return need
 }
 
@@ -154,23 +148,6 @@ func (s *Session) share(h *Hold) *share {
 		}
 	}
 	return nil
-}
-
-// asks returns the terms of the session's holds, each once.
-func (s *Session) asks() iter.Seq[*Terms] {
-	return func(yield func(*Terms) bool) {
-		if !s.counted() {
-			if h := s.holds.first; h != nil {
-				yield(h.Terms)
-			}
-			return
-		}
-		for _, of := range s.shares.all() {
-			if !yield(of.terms) {
-				return
-			}
-		}
-	}
 }
 
 // reserve counts a hold that a call is about to make. unreserve undoes that.
@@ -500,9 +477,7 @@ func (s *Session) lastEnd() (end clock.Instant) {
 // leased returns the longest TTL of the session's holds.
 func (s *Session) leased() time.Duration {
 	ttl := s.Terms.TTL
-	for terms := range s.asks() {
-		ttl = max(ttl, terms.TTL)
-	}
+	s.parts(func(p part) { ttl = max(ttl, p.terms.TTL) })
 	return ttl
 }
 
