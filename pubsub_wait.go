@@ -99,7 +99,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			k.mu.Lock()
 			a = k.newAcquisition(w.owner, w.lock, true)
 			k.mu.Unlock()
-			a, err = w.contend(a, got.Ticket)
+			a, err = w.contend(a, got.Place)
 		}
 	default:
 		a = k.newAcquisition(w.owner, w.lock, way == room.First)
@@ -118,14 +118,14 @@ func (w *waiting) want() room.Want {
 }
 
 // contend asks Redis for the lock, and waits in Redis' queue until it has an outcome. With once it does not wait.
-func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err error) {
+func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err error) {
 	mine := true
 	defer func() {
 		if mine && got == nil { // failed, or a hook has panicked
 			a.giveUp()
 		}
 	}()
-	err = w.ask(a, ticket)
+	err = w.ask(a, place)
 	switch {
 	case err != nil:
 		return nil, err
@@ -140,7 +140,7 @@ func (w *waiting) contend(a *acquisition, ticket int64) (got *acquisition, err e
 
 // ask sends one request. A call may join the queue only if messages reach it, or its grant would go unheard. Until the
 // inbox hears, ask sends requests that do not queue, one after the other: one of them may find the lock free.
-func (w *waiting) ask(a *acquisition, ticket int64) error {
+func (w *waiting) ask(a *acquisition, place int64) error {
 	c, listener := w.keeper.c, w.keeper.listener
 	if listener.Inbox != nil && !listener.Up() {
 		listener.Inbox.Start()
@@ -162,13 +162,13 @@ func (w *waiting) ask(a *acquisition, ticket int64) error {
 			return err
 		}
 		w.waitingHook()
-		if err := w.reachable(min(w.lock.terms.TTL/3, time.Second)); err != nil {
+		if err := w.awaitMessages(min(w.lock.terms.TTL/3, time.Second)); err != nil {
 			return err
 		}
 		asked = c.clock.Now()
 	}
 	w.listen()
-	return w.request(a, ticket, asked)
+	return w.request(a, place, asked)
 }
 
 // attempt sends one request that does not queue. For a semaphore it sends another one while Redis says that it could
@@ -181,8 +181,8 @@ func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
 	return err
 }
 
-// reachable waits until messages about the lock are heard, for at most limit. Not yet is no error.
-func (w *waiting) reachable(limit time.Duration) error {
+// awaitMessages waits until messages about the lock are heard, for at most limit. Not yet is no error.
+func (w *waiting) awaitMessages(limit time.Duration) error {
 	c, e := w.keeper.c, w.keeper.listener
 	w.listen()
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
@@ -205,14 +205,14 @@ func (w *waiting) reachable(limit time.Duration) error {
 // request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
 // are one request, so a copy after a lost reply cannot take the lock twice. An error says for how long Redis has not
 // answered: since asked.
-func (w *waiting) request(a *acquisition, ticket int64, asked clock.Instant) error {
+func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) error {
 	tries, again := 0, false
 	waits := false    // counted in unheard
 	var trouble error // why Redis did not answer, as long as the context had not ended
 	// Nothing ends a pause early when Redis comes back, so pauses are short.
 	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
-		err := w.sendOnce(a, ticket)
+		err := w.sendOnce(a, place)
 		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
 		switch {
 		case err == nil && !useless, ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
@@ -258,9 +258,9 @@ func (w *waiting) askingAgain(trouble error) {
 }
 
 // sendOnce sends one copy of the request, and tells the room what came of it.
-func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
+func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
-	q, call, block, echo, err := w.next(a, ticket)
+	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
 		w.said = room.Answer{Code: room.Queued}
 		return err
@@ -287,7 +287,7 @@ func (w *waiting) sendOnce(a *acquisition, ticket int64) error {
 
 // next makes the next copy of the request. q.Entry is nil if there is nothing to send: a message has already told the
 // call what an earlier, unanswered copy has come to.
-func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
+func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
 	k, c := a.keeper, a.keeper.c
 	at := k.begin()
 	defer k.end(&at)
@@ -298,21 +298,21 @@ func (w *waiting) next(a *acquisition, ticket int64) (q room.Request, call trans
 		return q, call, 0, echo, err
 	}
 	at.Server = k.serverNow()
-	if ticket >= room.PlaceNew {
+	if place >= room.PlaceNew {
 		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q = a.Entry.Send(&at)
-	return q, w.call(q, ticket, echo), a.Entry.Block(), echo, nil
+	return q, w.call(q, place, echo), a.Entry.Block(), echo, nil
 }
 
 // call encodes the request. It needs the keeper's mu.
-func (w *waiting) call(q room.Request, ticket int64, echo wire.Echo) transport.Call {
+func (w *waiting) call(q room.Request, place int64, echo wire.Echo) transport.Call {
 	k := w.keeper
 	if w.ticket != "" {
-		return k.c.wire.Resume(k.keys(), w.ticket, wireRequest(q, ticket), q.NotAfter)
+		return k.c.wire.Resume(k.keys(), w.ticket, wireRequest(q, place), q.NotAfter)
 	}
-	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, ticket))
-	if q.OneKey {
+	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, place))
+	if q.OneKey { // while the slot migrates, a Cluster refuses commands with two keys
 		call.Keys = call.Keys[:1]
 	}
 	return call
@@ -384,7 +384,7 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	return w.firstHold(a, &at)
 }
 
-// firstHold makes the first hold of a session. It needs the keeper's mu.
+// firstHold makes the hold that the session has reserved for this call. It needs the keeper's mu.
 func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	s := a.Session
 	s.Check(at)

@@ -21,7 +21,7 @@ local packed = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. who.nonce)
 local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
 local waiter = packed and read_waiter(packed)
 local session = not waiter and find_live(who.nonce, who.client, who.owner)
-if not waiter or waiter.ticket > 0 then
+if not waiter or waiter.place > 0 then
   local there = waiter or session
   return { now, 0, there and signalled and 2 or 0 }
 end

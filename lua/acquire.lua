@@ -1,5 +1,5 @@
 -- Asks for the lock: takes it, joins the owner's grant, or queues. A waiter's heartbeat is the same request again, with
--- the ticket that it has; so is a copy that is sent again.
+-- the place that it has; so is a copy that is sent again.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] kind the lock's kind
@@ -9,13 +9,13 @@
 --   2 if the client has heard that it is not seen, which is noted; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
 --   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
---   of tokens, life (ttl and keep, ms), place (a ticket; 0: a new one; -1: do not queue);
+--   of tokens, life (ttl and keep, ms), place (that it has; 0: a new one; -1: do not queue);
 --   and one more, 'rests', if the name must rest after any of them
 -- RETURNS for one request that took a free lock: the last token of the block, which is the time of the grant in
 --   microseconds; followed by the number of tokens if that is less than the block.
 --   Otherwise now, more (1: ask again, the queue was too long for one call), and five values for each request:
 --     1 low high remaining wanted    held; wanted is '+' if others wait for its end, else ''
---     2 ticket wait first ghost  queued
+--     2 place wait first ghost  queued
 --     3 0 wait 0 ghost           taken, and not queued
 --     4 0 0 0 ''                 it waits on a condition
 --     -4 0 0 0 ''                ended: never granted any more
@@ -68,19 +68,19 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   local ends = deadline_alone(own[3], fields[3] or 0, lease)
   if ends > now and held ~= '0' and writes == '1' and not is_named(owner) and not own[1] then
     local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-    local ticket, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
+    local place, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
     -- Numbers are passed as text. Lua would write them, and Redis read them, in floating point, which takes several
     -- times as long.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
-    redis.call('ZADD', KEYS[2], text(ticket), nonce, '-' .. deadline, '-' .. nonce)
+    redis.call('ZADD', KEYS[2], text(place), nonce, '-' .. deadline, '-' .. nonce)
     if redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT') == 0 then
       redis.call('PEXPIRE', KEYS[2], ARGV[8], 'NX')
     end
-    redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), ticket, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
+    redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), place, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
     if queued == 0 then
       tell_wanted(holding, holder)
     end
-    return { now, 0, 2, ticket, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
+    return { now, 0, 2, place, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end
 end
 -- uses: run state sessions queue conditions settle
@@ -141,10 +141,10 @@ local function enqueue(request)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }
   end
-  request.ticket, request.deadline, request.told = math.max(request.place, 0), now + request.ttl, opens(request) or 0
+  request.place, request.deadline, request.told = math.max(request.asks_place, 0), now + request.ttl, opens(request) or 0
   if request.waiter then
     local before = read_waiter(request.waiter)
-    request.ticket = before.ticket
+    request.place = before.place
     request.op = math.max(before.op, request.op)
     request.counts = request.op .. string.match(request.counts, ' .*$')
     request.deadline = math.max(before.deadline, request.deadline)
@@ -152,7 +152,7 @@ local function enqueue(request)
   state.kind = kind
   insert_waiter(request, request.waiter)
   asking[request.nonce] = true
-  return { 2, request.ticket, request.told, state.queued == 1 and 1 or 0, request }
+  return { 2, request.place, request.told, state.queued == 1 and 1 or 0, request }
 end
 
 -- Answers a branch whose ancestor holds. It waits for other branches that have entered there, and for nobody else.
@@ -164,7 +164,7 @@ local function enter(request, above)
   if not granted and (refused or not behind and fits(request)) then
     return join(request, nearest(request.owner))
   end
-  return granted and { 2, 0, 0, 0, '' } or request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
+  return granted and { 2, 0, 0, 0, '' } or request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
 -- Answers one request. If it is queued, the settle that follows may still grant it.
@@ -174,7 +174,7 @@ local function ask(request)
   if state.conds and keep_awaiting(request) then
     return { 4, 0, 0, 0, '' }
   end
-  if not writer() and state.queued > 0 and request.place <= 0 then
+  if not writer() and state.queued > 0 and request.asks_place <= 0 then
     -- Waiters come first. One of them may be an earlier copy of this request.
     asking[request.nonce] = true
     state.more = settle()
@@ -193,7 +193,7 @@ local function ask(request)
   if state.queued == 0 and fits(request) then
     return take(request)
   end
-  return request.place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
+  return request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
 -- Completes the answer to a request that did not hold at once.
@@ -215,7 +215,7 @@ local function conclude(request, answer)
       waiter.told = deadline
       update_waiter(request.nonce, waiter)
     end
-    if request.place > 0 then
+    if request.asks_place > 0 then
       answer[4] = head() == request.nonce and 1 or 0
     end
   end
@@ -232,7 +232,7 @@ end
 local requests, longest_ttl = {}, 0
 for i = 4, #ARGV - 5, 6 do
   local request = read_request(ARGV[i + 2] .. ARGV[i + 3], ARGV[i])
-  request.place = tonumber(ARGV[i + 5])
+  request.asks_place = tonumber(ARGV[i + 5])
   request.ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. request.nonce)
   requests[#requests + 1] = request
   -- An ended request gets no lease, so a free lock's hash is not kept for it.

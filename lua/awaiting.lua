@@ -14,11 +14,11 @@ if refused then
 end
 local ends = fields[5]
 local from, after, floor = string.match(ARGV[2], '^(%S+) (%d+) (%d+)$')
-local ticket, _, _, condition = condition_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
+local place, _, _, condition = condition_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
 local _, since = waiter_parts(from and redis.call('HGET', KEYS[1], 'w:' .. from) or '')
 -- The waiter at which the page begins may have left the chain, or stand at its end because it waits once more. Then go
 -- through the chain from its beginning, and leave out those who have waited longer than it had.
-local there = ticket == '0' and condition == ARGV[1] and (since or '0') == after
+local there = place == '0' and condition == ARGV[1] and (since or '0') == after
 local nonce = there and from or string.match(ends or '-', '^%S+')
 after = math.max(tonumber(not there and after or 0), tonumber(floor or 0))
 local reply, left = { now, '' }, tonumber(ARGV[3])

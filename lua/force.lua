@@ -47,7 +47,7 @@ local function drop_sessions()
 end
 
 -- Waiters at the front that belong to the client may have had the lock already under this grant: granting it to them
--- would grant it to nobody. They are removed. One that has not had the lock keeps its ticket and asks again.
+-- would grant it to nobody. They are removed. One that has not had the lock keeps its place and asks again.
 local function drop_run(client)
   for _ = 1, longest_run do
     local nonce, packed = head()

@@ -1,9 +1,9 @@
 -- Waiters on conditions, and how a signal always reaches one of them. A waiter has a record and a lease as in the
--- queue, but no ticket. The waiters of a condition form a linked list, its chain, so that no step takes longer when
+-- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
 -- many wait.
 
-local function link(nonce, ticket, before, after, condition)
-  redis.call('HSET', KEYS[1], 'i:' .. nonce, write_condition(text(ticket), before, after, condition))
+local function link(nonce, place, before, after, condition)
+  redis.call('HSET', KEYS[1], 'i:' .. nonce, write_condition(text(place), before, after, condition))
 end
 
 -- Makes two waiters neighbours in the chain. '-' stands for its end.
@@ -32,7 +32,7 @@ end
 
 -- Puts a waiter at the end of a condition's chain.
 local function add_awaiting(waiter, condition)
-  waiter.ticket, waiter.told = 0, now
+  waiter.place, waiter.told = 0, now
   add_to_queue(waiter.deadline, text(-(waiter.deadline + apart)), 'c' .. waiter.nonce)
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
   local last = ends and string.match(ends, '%S+$') or '-'
@@ -48,10 +48,11 @@ local function add_awaiting(waiter, condition)
   save_conds()
 end
 
--- Handles a heartbeat: keeps the waiter on its condition. Returns false if it waits on none.
+-- Handles a heartbeat of a waiter on a condition, which would otherwise be queued as if it were signalled. Returns
+-- false if it waits on none.
 local function keep_awaiting(request)
   local before = request.waiter and read_waiter(request.waiter)
-  if not before or before.ticket ~= 0 then
+  if not before or before.place ~= 0 then
     return false
   end
   before.op = math.max(before.op, request.op)
@@ -70,23 +71,23 @@ end
 
 -- Takes a waiter off its condition. No signal is meant for it any more.
 local function leave_condition(nonce)
-  local ticket, before, after, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
-  if ticket == '0' then
+  local place, before, after, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
+  if place == '0' then
     join_links(before, after, condition)
   end
   redis.call('ZREM', KEYS[2], 'c' .. nonce)
   forget_condition(nonce)
 end
 
--- Puts a waiter that has left its condition into the queue, with this ticket, or with 0 at the end.
-local function enter_queue(waiter, ticket)
-  waiter.ticket, waiter.told = ticket, 0
+-- Puts a waiter that has left its condition into the queue, with this place, or with 0 at the end.
+local function enter_queue(waiter, place)
+  waiter.place, waiter.told = place, 0
   insert_waiter(waiter, true)
 end
 
 -- Removes a waiter that has gone, from the queue or from its condition.
 local function drop_gone(nonce, waiter)
-  if waiter.ticket == 0 then
+  if waiter.place == 0 then
     leave_condition(nonce)
     redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   else
@@ -95,9 +96,9 @@ local function drop_gone(nonce, waiter)
   end
 end
 
--- Moves the longest waiting live waiter of a condition to the queue, with this ticket. Returns whether there was one,
+-- Moves the longest waiting live waiter of a condition to the queue, with this place. Returns whether there was one,
 -- or nil if the budget ended before that was known.
-local function signal(condition, ticket)
+local function signal(condition, place)
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
   local nonce = ends and string.match(ends, '^%S+') or '-'
   while nonce ~= '-' do
@@ -112,8 +113,8 @@ local function signal(condition, ticket)
     join_links('-', after, condition)
     redis.call('ZREM', KEYS[2], 'c' .. nonce)
     if waiter and waiter.deadline > now then
-      enter_queue(waiter, ticket)
-      link(nonce, waiter.ticket, '-', '-', condition)
+      enter_queue(waiter, place)
+      link(nonce, waiter.place, '-', '-', condition)
       return true
     end
     redis.call('HDEL', KEYS[1], 'w:' .. nonce)
@@ -123,12 +124,12 @@ local function signal(condition, ticket)
   return false
 end
 
--- Gives each signal whose receiver has gone to the next waiter of that condition, with the same ticket.
+-- Gives each signal whose receiver has gone to the next waiter of that condition, with the same place.
 local function pass_signals()
   while state.conds and state.conds.owed ~= '' and budget > 0 do
     local nonce = string.match(state.conds.owed, '^%S+')
-    local ticket, _, _, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '0 - - ')
-    if signal(condition, tonumber(ticket)) == nil then
+    local place, _, _, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '0 - - ')
+    if signal(condition, tonumber(place)) == nil then
       return
     end
     clear_owed(nonce)

@@ -1,4 +1,4 @@
--- The queue is one ZSET with two members for each waiter. The nonce, scored by its ticket (> 0), is its place. '-' and
+-- The queue is one ZSET with two members for each waiter. The nonce is scored by the place in the queue (> 0). '-' and
 -- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue. An entry is a lease.
 
 -- What was read of the front of the queue: nonces in order, and records by nonce.
@@ -75,10 +75,10 @@ end
 
 -- Returns a waiter's entry in the lists of its ancestors. Through them it is found when an ancestor holds.
 local function branch_entry(waiter)
-  return text(waiter.ticket) .. '.' .. waiter.nonce .. ' '
+  return text(waiter.place) .. '.' .. waiter.nonce .. ' '
 end
 
--- Puts a waiter into the lists of its ancestors, before the entries with a larger ticket.
+-- Puts a waiter into the lists of its ancestors, before the entries with a larger place.
 local function add_branch(waiter)
   local names, entry = lineage(waiter.owner), branch_entry(waiter)
   for i = 2, #names do
@@ -86,9 +86,9 @@ local function add_branch(waiter)
     charge(list)
     if not string.find(list, entry, 1, true) then
       local at, last = #list + 1, string.match(string.sub(list, -80), '(%d+)%.%S+ $')
-      if last and tonumber(last) > waiter.ticket then
-        for from, ticket in string.gmatch(list, '()(%d+)%.%S+ ') do
-          at = math.min(at, tonumber(ticket) > waiter.ticket and from or at)
+      if last and tonumber(last) > waiter.place then
+        for from, place in string.gmatch(list, '()(%d+)%.%S+ ') do
+          at = math.min(at, tonumber(place) > waiter.place and from or at)
         end
       end
       state.branches = '1'
@@ -130,15 +130,15 @@ local function drop_waiter(nonce, waiter)
   end
 end
 
--- Tickets keep the order of arrival. A new one is the present time, or one more than the largest in the queue if the
+-- Places keep the order of arrival. A new one is the present time, or one more than the largest in the queue if the
 -- server's clock has stepped back.
-local function new_ticket()
+local function new_place()
   local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
 local function pack(w)
-  return write_waiter(w.deadline, w.told, w.ticket, w.counts, w.identity)
+  return write_waiter(w.deadline, w.told, w.place, w.counts, w.identity)
 end
 
 -- The grants that this script has made, by nonce and in order. Their messages are sent at its end, when it is known
@@ -167,14 +167,14 @@ local function want(waiter)
   end
 end
 
--- Puts a waiter into the queue, under a new ticket if its ticket is 0. A ticket that it has may have been another
+-- Puts a waiter into the queue, under a new place if its place is 0. A place that it has may have been another
 -- waiter's before. known means that the hash has its record.
 local function insert_waiter(waiter, known)
-  local nonce, new = waiter.nonce, waiter.ticket == 0
+  local nonce, new = waiter.nonce, waiter.place == 0
   if new then
-    waiter.ticket = new_ticket()
+    waiter.place = new_place()
   end
-  local added = add_to_queue(waiter.deadline, text(waiter.ticket), nonce, -waiter.deadline, '-' .. nonce)
+  local added = add_to_queue(waiter.deadline, text(waiter.place), nonce, -waiter.deadline, '-' .. nonce)
   if added > 0 then
     state.queued = state.queued + 1
   end

@@ -14,8 +14,8 @@
 --   until        its deadline; without the field it is TTL after token, which is the time of its grant
 --   crowd        'QUEUED', how many wait; followed by ' +' if there is any field of the list below. Without the field
 --                nobody waits and nothing below exists
---   w:NONCE      a waiter: 'DEADLINE TOLD TICKET COUNTS IDENTITY'; TOLD is when the lock ends, as far as its client
---                knows. TICKET 0: it waits on a condition, since TOLD
+--   w:NONCE      a waiter: 'DEADLINE TOLD PLACE COUNTS IDENTITY'; TOLD is when the lock ends, as far as its client
+--                knows. PLACE 0: it waits on a condition, since TOLD
 --   v:OWNER      the nonces that a named owner has in the queue, each followed by a space
 --   several      several sessions hold: 'SINCE w OWNER' if the owner excludes others, 'SINCE r', or 'SINCE r USED' if
 --                they use permits. A grant whose first token is below SINCE is over, and USED leaves it out
@@ -27,13 +27,13 @@
 --                began the grant); its sessions, and how many of them write; the sessions that entered through its
 --                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
 --   nests        there is a b: field
---   u:ANCESTOR   'TICKET.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
+--   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
 --   branches     there is a u: field
 --   rests        'UNTIL NONCE': after the grant of NONCE has ended, nobody can take the name until then
 --   looks        nonces of an owner that holds now, which must still be told to ask again
 --   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest
---   i:NONCE      it waits on a condition, or was signalled and has not released since: 'TICKET BEFORE AFTER CONDITION':
---                the ticket that the signal gave it, or 0 and its neighbours in the chain ('-' for none)
+--   i:NONCE      it waits on a condition, or was signalled and has not released since: 'PLACE BEFORE AFTER CONDITION':
+--                the place that the signal gave it, or 0 and its neighbours in the chain ('-' for none)
 --   conds        'COUNT NONCE NUMBER OWED': how many i: fields there are; who has signalled last ('-' for nobody), and
 --                with which statement; nonces that have gone with a signal which others must get, each followed by
 --                a space
@@ -70,21 +70,21 @@ local function waiter_parts(packed)
   return string.match(packed, '^(%d+) (%d+) (%d+) (%d+ %d+ %d+ %S+ %d+) (.*)$')
 end
 
-local function write_waiter(deadline, told, ticket, counts, identity)
-  return deadline .. ' ' .. told .. ' ' .. text(ticket) .. ' ' .. counts .. ' ' .. identity
+local function write_waiter(deadline, told, place, counts, identity)
+  return deadline .. ' ' .. told .. ' ' .. text(place) .. ' ' .. counts .. ' ' .. identity
 end
 
 local function write_counts(op, writes, reads, ttl, tokens)
   return op .. ' ' .. writes .. ' ' .. reads .. ' ' .. ttl .. ' ' .. tokens
 end
 
--- Returns ticket, the nonces before and after, and the condition.
+-- Returns place, the nonces before and after, and the condition.
 local function condition_parts(packed)
   return string.match(packed, '^(%d+) (%S+) (%S+) (.*)$')
 end
 
-local function write_condition(ticket, before, after, condition)
-  return ticket .. ' ' .. before .. ' ' .. after .. ' ' .. condition
+local function write_condition(place, before, after, condition)
+  return place .. ' ' .. before .. ' ' .. after .. ' ' .. condition
 end
 
 local function read_conds(packed)
@@ -154,9 +154,9 @@ local function read_request(counts, identity)
 end
 
 local function read_waiter(packed)
-  local deadline, told, ticket, counts, identity = waiter_parts(packed)
+  local deadline, told, place, counts, identity = waiter_parts(packed)
   local waiter = read_request(counts, identity)
-  waiter.deadline, waiter.told, waiter.ticket = tonumber(deadline), tonumber(told), tonumber(ticket)
+  waiter.deadline, waiter.told, waiter.place = tonumber(deadline), tonumber(told), tonumber(place)
   return waiter
 end
 

@@ -85,7 +85,7 @@ end
 
 -- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it costs no more
 -- than that lease. The message is the grant; its op names the request at whose sending the lease began. If nobody is
--- subscribed, the entry is removed instead. The client keeps its ticket, and asks again if it hears after all, as over
+-- subscribed, the entry is removed instead. The client keeps its place, and asks again if it hears after all, as over
 -- a replica.
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)

@@ -1,10 +1,10 @@
 -- Reads one page of the queue, in order. Writes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
--- ARGV[1] after the last ticket of the previous page, or 0
+-- ARGV[1] after the last place of the previous page, or 0
 -- ARGV[2] size most entries of a page
--- RETURNS now in microseconds, the last ticket of this page (0: it is the last page),
---   and four values for each live waiter: owner, mode, ticket, client
+-- RETURNS now in microseconds, the last place of this page (0: it is the last page),
+--   and four values for each live waiter: owner, mode, place, client
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 -- uses: clock record
@@ -21,7 +21,7 @@ for i = 1, #page, 2 do
   if waiter and waiter.deadline > now then
     reply[#reply + 1] = waiter.owner
     reply[#reply + 1] = waiter.mode
-    reply[#reply + 1] = waiter.ticket
+    reply[#reply + 1] = waiter.place
     reply[#reply + 1] = waiter.client
   end
 end

@@ -31,7 +31,7 @@ bit told[N];      /* a grant is on its way: as a message, or as the answer to a 
 /* The server: what one script changes, it changes in one step. */
 byte holder = NONE;
 bit queued[N];    /* the nonce has an entry */
-byte ticket[N];   /* its place, which its client keeps when the entry goes */
+byte place[N];   /* its place, which its client keeps when the entry goes */
 bit ended[N];     /* the nonce is in 'ended' */
 byte issued;      /* the token counter, as stored, and the largest token that left; */
 byte largest;     /* both less what they have in common */
@@ -40,16 +40,16 @@ bit calm;         /* the faults are over: whoever waits now must be served */
 
 hidden byte i, j, head;
 
-inline drop_ticket(n) {
+inline drop_place(n) {
 	if
-	:: ticket[n] != 0 ->
+	:: place[n] != 0 ->
 		for (i : 0 .. N - 1) {
 			if
-			:: ticket[i] > ticket[n] -> ticket[i]--
+			:: place[i] > place[n] -> place[i]--
 			:: else
 			fi
 		}
-		ticket[n] = 0
+		place[n] = 0
 	:: else
 	fi
 }
@@ -58,7 +58,7 @@ inline grant(n) {
 	/* Nobody trusts a hold beside it, and nobody is granted what nobody will release. */
 	for (j : 0 .. N - 1) {
 		assert(phase[j] != HOLDS);
-		assert(j == n || !queued[j] || (ticket[n] != 0 && ticket[n] < ticket[j]))
+		assert(j == n || !queued[j] || (place[n] != 0 && place[n] < place[j]))
 	}
 	assert(phase[n] != IDLE && phase[n] != GONE);
 	holder = n;
@@ -96,7 +96,7 @@ inline settle() {
 		head = NONE;
 		for (j : 0 .. N - 1) {
 			if
-			:: queued[j] && (head == NONE || ticket[j] < ticket[head]) -> head = j
+			:: queued[j] && (head == NONE || place[j] < place[head]) -> head = j
 			:: else
 			fi
 		}
@@ -120,21 +120,21 @@ inline acquire(n) {
 	:: !ended[n] && holder != n ->
 #ifdef NEWCOMER_TAKES_A_FREE_LOCK
 		if
-		:: holder == NONE && ticket[n] == 0 -> grant(n)
+		:: holder == NONE && place[n] == 0 -> grant(n)
 		:: else
 		fi;
 #endif
 		if
 		:: holder != n && !queued[n] ->
 			if
-			:: ticket[n] == 0 ->
+			:: place[n] == 0 ->
 				for (i : 0 .. N - 1) {
 					if
-					:: ticket[i] > ticket[n] -> ticket[n] = ticket[i]
+					:: place[i] > place[n] -> place[n] = place[i]
 					:: else
 					fi
 				}
-				ticket[n]++
+				place[n]++
 			:: else
 			fi;
 			queued[n] = 1;
@@ -189,7 +189,7 @@ inline release(n) {
 /* A heartbeat that changes nothing is no step: a waiter left with such alone is
  * one whom nobody will wake, and Spin sees that nothing moves. */
 #ifdef WAITER_NEVER_ASKS_AGAIN
-#define ASKING(n) (ticket[n] == 0)
+#define ASKING(n) (place[n] == 0)
 #else
 #ifdef HEARTBEAT_WITHOUT_SETTLE
 #define ASKING(n) (holder == n && !told[n] || holder != n && !queued[n])
@@ -214,7 +214,7 @@ active [N] proctype client() {
 		/* The grant is believed once, for a nonce that waits. */
 		told[_pid] = 0;
 		phase[_pid] = HOLDS;
-		drop_ticket(_pid);
+		drop_place(_pid);
 #ifdef NO_LEASE_ON_ENTRIES
 		leased = 1;
 #endif
@@ -243,7 +243,7 @@ active [N] proctype client() {
 #ifndef GRANT_BELIEVED_AFTER_LEAVING
 		told[_pid] = 0;
 #endif
-		drop_ticket(_pid);
+		drop_place(_pid);
 #ifdef REMEMBER_HOLDS
 		held[_pid] = 0;
 #endif
@@ -280,7 +280,7 @@ active [N] proctype client() {
 		}
 	:: d_step { !calm && (phase[_pid] == GONE || phase[_pid] == CRASHED) && !copy[_pid] && holder != _pid && !queued[_pid] ->
 		told[_pid] = 0;
-		drop_ticket(_pid);
+		drop_place(_pid);
 #ifdef REMEMBER_HOLDS
 		held[_pid] = 0;
 #endif

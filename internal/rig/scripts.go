@@ -49,7 +49,7 @@ func Runs(cmd redistest.Command, names ...string) bool {
 }
 
 // ScriptOf returns the name of the script that a command runs, or "". A poll is
-// the acquire of a request that has a ticket.
+// the acquire of a request that has a place.
 func ScriptOf(cmd redistest.Command) string {
 	var name string
 	switch {

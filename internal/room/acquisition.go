@@ -53,9 +53,6 @@ func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil &&
 // Over reports whether it has ended.
 func (a *Acquisition) Over() bool { return a.over }
 
-// Front reports whether it carries its flow's claim.
-func (a *Acquisition) Front() bool { return a.front }
-
 // Why returns why it is over, or nil if it was unlocked or is not over.
 func (a *Acquisition) Why() error {
 	if !a.over {
@@ -194,17 +191,17 @@ func (a *Acquisition) GiveUp(at *Step) {
 
 // end removes an acquisition from the room. The driver still knows its nonce.
 func (a *Acquisition) end(at *Step) {
-	r, ticket := a.Room, int64(PlaceNew)
+	r, place := a.Room, int64(PlaceNew)
 	a.over = true
 	at.timer(a, clock.Instant{}, 0)
 	if a.Session == nil {
-		ticket = a.Entry.ticket
+		place = a.Entry.place
 	} else {
 		a.why = nil
 		r.sessions.remove(a.Session)
 		r.word(a, at.Now) // the lock was taken until now
 	}
-	r.handClaim(a, ticket, at)
+	r.handClaim(a, place, at)
 }
 
 // Away reports whether a session waits on a condition, or for the lock after its wait.

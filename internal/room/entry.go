@@ -7,7 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// Places that a request can ask for. Any other value is a ticket that it has.
+// Places that a request can ask for. Any other value is a place that it has.
 const (
 	PlaceNone = -1 // do not queue
 	PlaceNew  = 0  // at the end of the queue
@@ -25,7 +25,7 @@ type Entry struct {
 	again      bool // another heartbeat must follow the one in flight
 	fails      int32
 	wasted     int           // grants that had ended when this client heard of them
-	ticket     int64         // its place in the queue
+	place      int64         // its place in the queue
 	sent       []stamp       // sending times of the last answered request and those after it
 	one        [1]stamp      // memory for the first of sent
 	queuedOp   int64         // op of the last request that was answered "queued"
@@ -47,8 +47,8 @@ func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
 // Queued reports whether it is in Redis' queue.
 func (e *Entry) Queued() bool { return e.queued }
 
-// Ticket returns its place in the queue.
-func (e *Entry) Ticket() int64 { return e.ticket }
+// Place returns its place in the queue.
+func (e *Entry) Place() int64 { return e.place }
 
 // Wasted returns how many grants had ended when this client heard of them.
 func (e *Entry) Wasted() int { return e.wasted }
@@ -120,7 +120,7 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	if !e.Waits() || op < e.queuedOp || !ok {
 		return
 	}
-	e.queued, e.ticket, e.queuedOp, e.fails = true, said.Ticket, op, 0
+	e.queued, e.place, e.queuedOp, e.fails = true, said.Place, op, 0
 	e.Room.gather() // the line keeps what Redis says, for calls that stand in it later
 	e.Room.word(e.Acquisition, at.Now)
 	for e.sent[0].op < op { // later answers cannot be to these

@@ -71,11 +71,11 @@ type Follower struct {
 //   - an acquisition that holds: the lock, passed on within the process
 //   - an acquisition that holds, and Joined: one more hold beside those of its owner
 //   - an acquisition that waits: the place in Redis' queue
-//   - no acquisition: the claim, with the ticket to ask for
+//   - no acquisition: the claim, with the place to ask for
 type Handover struct {
 	Acquisition *Acquisition
 	Joined      bool
-	Ticket      int64
+	Place       int64
 }
 
 // A Way says how a call for the lock goes on.

@@ -138,7 +138,7 @@ type Answer struct {
 	Low, High int64         // held: the tokens
 	Remaining time.Duration // held: what is left of the lease
 	Wanted    bool          // held: others wait for its end
-	Ticket    int64         // queued
+	Place     int64         // queued
 	Wait      time.Duration // queued or busy: until the holder's lease ends
 	First     bool          // queued: at the head
 	Ghost     string        // queued or busy: a session of this client that is in the way

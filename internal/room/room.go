@@ -51,9 +51,9 @@ type crowd struct {
 	sure  clock.Instant  // until then no hold on a handle ends by itself; zero: not known
 }
 
-// Enter makes the entry of a new acquisition. first: it carries the claim of its flow.
-func (r *Room) Enter(a *Acquisition, first bool) *Entry {
-	a.Room, a.front = r, first
+// Enter makes the entry of a new acquisition. carries: it carries the claim of its flow.
+func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
+	a.Room, a.front = r, carries
 	e := &Entry{Acquisition: a}
 	e.sent = e.one[:0]
 	a.Entry = e
@@ -248,22 +248,22 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 }
 
 // handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a
-// condition. ticket is the place in the queue that the next call asks for.
-func (r *Room) handClaim(a *Acquisition, ticket int64, at *Step) {
+// condition. place is the place in the queue that the next call asks for.
+func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 	if a.front {
 		a.front = false
-		r.passClaim(a.flow(), ticket, at)
+		r.passClaim(a.flow(), place, at)
 	}
 }
 
-// passClaim gives the claim to the next call in line, with a ticket to ask for.
-func (r *Room) passClaim(of Flow, ticket int64, at *Step) {
+// passClaim gives the claim to the next call in line, with a place to ask for.
+func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	front := r.next(of)
 	if front == nil {
 		r.unclaim(of)
 		return
 	}
-	r.give(front, Handover{Ticket: ticket}, at)
+	r.give(front, Handover{Place: place}, at)
 }
 
 // passToLine gives the lock to the next call in line. Number and time are bounded, so that Redis' queue gets its turn,
@@ -290,7 +290,7 @@ func (r *Room) Leave(p *Follower, at *Step) {
 		r.lineOf(p.of).Remove(p.spot)
 		p.spot = nil
 	case p.Given.Acquisition == nil:
-		r.passClaim(p.of, p.Given.Ticket, at)
+		r.passClaim(p.of, p.Given.Place, at)
 	default:
 		p.Given.Acquisition.GiveUp(at)
 	}

@@ -18,7 +18,7 @@ type Request struct {
 	TTL   time.Duration
 	Rest  room.Rest // of the name after the hold
 	Block int       // how many tokens it asks for
-	Place int64     // the ticket that it has in the queue, room.PlaceNew or room.PlaceNone
+	Place int64     // the one that it has in the queue, room.PlaceNew or room.PlaceNone
 	// Writes is how many write holds it asks for; 0 and 1 are one.
 	Writes  uint32
 	Permits room.Permits // of a semaphore
@@ -126,7 +126,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		a.Remaining = lease(cur)
 		a.Wanted = wanted(cur)
 	case room.Queued, room.Busy, room.Awaits, room.Ended, room.Upgrade:
-		a.Ticket = cur.Within("ticket", 0, maxCount)
+		a.Place = cur.Within("place", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
 		a.First = yes(cur, "first")
 		a.Ghost = cur.Str("ghost")

@@ -125,7 +125,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	return info, nil
 }
 
-// Waiters asks who waits: one page of the queue, behind the ticket last where the previous page ended, or 0.
+// Waiters asks who waits: one page of the queue, behind the place last where the previous page ended, or 0.
 func (e *Encoder) Waiters(keys key.Keys, last int64, page int) transport.Call {
 	return call(scriptWaiters, keys, last, page)
 }
@@ -138,15 +138,15 @@ type Waiter struct {
 	Client string
 }
 
-// DecodeWaiters returns a page of the queue and the ticket where it ends, or 0 if it is the last.
+// DecodeWaiters returns a page of the queue and the place where it ends, or 0 if it is the last.
 func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	cur := scriptWaiters.Read(raw)
 	now := cur.Within("now", 1, maxCount) // in microseconds
 	last = cur.Within("last", 0, maxCount)
 	for cur.More() {
 		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
-		// A ticket may be ahead of a clock that has stepped back.
-		w.Age = time.Duration(max(now-cur.Within("ticket", 1, maxCount), 0)) * time.Microsecond
+		// A place may be ahead of a clock that has stepped back.
+		w.Age = time.Duration(max(now-cur.Within("place", 1, maxCount), 0)) * time.Microsecond
 		w.Client = cur.Str("client")
 		page = append(page, w)
 	}

@@ -130,7 +130,7 @@ func (w *world) judgeBranches(f *flight, name string, before, after stored, now 
 		for _, q := range before.queue {
 			_, own := holders[q.owner]
 			upgrade := q.mode == "w" && holders[by].mode == "r"
-			if place := f.place(nonce); q.nonce == nonce || place > 0 && q.ticket >= place {
+			if place := f.place(nonce); q.nonce == nonce || place > 0 && q.place >= place {
 				break
 			}
 			if q.expiry > now && !own && !upgrade && entersBy(q.owner, holders) == by && slices.Contains(after.waiting(now), q.nonce) {

@@ -98,8 +98,8 @@ func (w *world) judgeOrder(f *flight, before, after stored, now int64) {
 				w.census.count("hand-overs at the server")
 				break
 			}
-			if place := f.place(nonce); place > 0 && before.ticket(other) >= place {
-				break // it is back under the ticket that it has, or has from the other
+			if place := f.place(nonce); place > 0 && before.place(other) >= place {
+				break // it is back under the place that it has, or has from the other
 			}
 			if _, in := has[other]; !in && slices.Contains(left, other) {
 				w.violate("%s is granted past %s, which came earlier and waits", nonce, other)
@@ -108,7 +108,7 @@ func (w *world) judgeOrder(f *flight, before, after stored, now int64) {
 	}
 	for _, nonce := range left {
 		if !slices.Contains(old, nonce) && f.place(nonce) > 0 {
-			w.census.count("re-insertions under a ticket")
+			w.census.count("re-insertions under a place")
 		}
 	}
 }

@@ -131,11 +131,11 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWaiter) modelAnswer {
 	q := &storedWaiter{
 		nonce: r.nonce, client: client, owner: r.owner, named: r.named, mode: r.mode, op: r.op,
-		ticket: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.opens(r.mode), rest: r.rest,
+		place: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.opens(r.mode), rest: r.rest,
 		weight: r.weight, permits: r.permits,
 	}
 	if waiting != nil {
-		q.ticket, q.op, q.expiry = waiting.ticket, max(waiting.op, r.op), max(waiting.expiry, q.expiry)
+		q.place, q.op, q.expiry = waiting.place, max(waiting.op, r.op), max(waiting.expiry, q.expiry)
 	}
 	m.insert(q)
 	m.kind = kind
@@ -146,7 +146,7 @@ func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWai
 	if len(m.queue) == 1 {
 		first = 1
 	}
-	return modelAnswer{2, q.ticket, q.told, first, "", q}
+	return modelAnswer{2, q.place, q.told, first, "", q}
 }
 
 func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAnswer {
@@ -164,10 +164,10 @@ func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAns
 }
 
 func (m *modelLock) insert(q *storedWaiter) {
-	if q.ticket == 0 {
-		q.ticket = m.micros
+	if q.place == 0 {
+		q.place = m.micros
 		if n := len(m.queue); n > 0 {
-			q.ticket = max(q.ticket, m.queue[n-1].ticket+1)
+			q.place = max(q.place, m.queue[n-1].place+1)
 		}
 	}
 	stood := m.waiter(q.nonce) != nil
@@ -175,7 +175,7 @@ func (m *modelLock) insert(q *storedWaiter) {
 	m.queue = append(m.queue, q)
 	sort.SliceStable(m.queue, func(i, j int) bool {
 		a, b := m.queue[i], m.queue[j]
-		return a.ticket < b.ticket || a.ticket == b.ticket && a.nonce < b.nonce
+		return a.place < b.place || a.place == b.place && a.nonce < b.nonce
 	})
 	if q.named {
 		m.byName[q.owner] = append(m.byName[q.owner], q.nonce)

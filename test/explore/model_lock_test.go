@@ -22,7 +22,7 @@ type modelLock struct {
 	token  int64
 	holder string // owner of the exclusive grant
 	grants map[string]*storedGrant
-	queue  []*storedWaiter     // by ticket
+	queue  []*storedWaiter     // by place
 	byName map[string][]string // named owners' nonces in the queue
 	looks  []string            // nonces of an owner that holds now, who are to be told
 	ended  []modelEnded
@@ -313,7 +313,7 @@ func (s stored) text(now int64) string {
 	for _, q := range s.queue {
 		if q.expiry > now {
 			parts = append(parts, fmt.Sprintf("waits %s %s %s %q op %d at %d until %d for %d named %v weighs %d of %d",
-				q.nonce, q.client, q.mode, q.owner, q.op, q.ticket, q.expiry, q.block, q.named, q.weight, q.permits))
+				q.nonce, q.client, q.mode, q.owner, q.op, q.place, q.expiry, q.block, q.named, q.weight, q.permits))
 		}
 	}
 	if s.rests > now {

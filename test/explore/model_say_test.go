@@ -162,7 +162,7 @@ func (r *modelRun) place(a modelRequest, n draws) modelRequest {
 	case 1, 2:
 		a.place = r.micros - int64(n(3))*1000 // one that it may have had
 		if q := r.model.waiter(a.nonce); q != nil {
-			a.place = q.ticket
+			a.place = q.place
 		}
 	}
 	if a.mode == "w" && r.rests() && n(3) == 0 {
@@ -222,7 +222,7 @@ func (m *modelLock) holders() (all []string) {
 func (m *modelLock) waiters() (all []string) {
 	for _, q := range m.queue {
 		if q.expiry > m.now {
-			all = append(all, fmt.Sprint(q.owner, q.mode, q.ticket))
+			all = append(all, fmt.Sprint(q.owner, q.mode, q.place))
 		}
 	}
 	return all

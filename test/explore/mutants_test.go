@@ -43,7 +43,7 @@ var foundByExploration = map[string]found{
 	"a dead entry is passed over":                          {8, 40},
 	"a usual hand-off gives the rest of the entry's lease": {96, 150},
 	"tokens go on from the counter":                        {0, 40},
-	"tickets of named owners go on from the last":          {0, 40},
+	"places of named owners go on from the last":           {0, 40},
 	"force settles":                                        {0, 150},
 	"a release serves the queue":                           {0, 40},
 	"a newcomer stands behind the queue":                   {0, 40},

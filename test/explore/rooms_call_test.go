@@ -11,20 +11,20 @@ import (
 
 // A roomCall is a call that wants the lock, as the root package makes them.
 type roomCall struct {
-	m       *member
-	want    room.Want
-	place   *room.Follower // it stands in line
-	acq     *roomAcq       // it asks by that, or waits for it
-	asking  *question      // under way
-	request room.Request
-	ticket  int64
-	handle  *room.Handle
-	waking  bool // it has been woken, and has not looked yet
-	blocked bool // it waits for an Unlock of its handle
-	putting bool // it has its hold, and has not put it on its handle
-	gone    bool // its context has ended
-	ended   bool
-	began   time.Duration
+	m        *member
+	want     room.Want
+	follower *room.Follower // it stands in line
+	acq      *roomAcq       // it asks by that, or waits for it
+	asking   *question      // under way
+	request  room.Request
+	place    int64
+	handle   *room.Handle
+	waking   bool // it has been woken, and has not looked yet
+	blocked  bool // it waits for an Unlock of its handle
+	putting  bool // it has its hold, and has not put it on its handle
+	gone     bool // its context has ended
+	ended    bool
+	began    time.Duration
 }
 
 // A roomAcq is an acquisition and its driver.
@@ -85,7 +85,7 @@ func (c *roomCall) begin() {
 	way, p, s := m.room.Want(c.want, at)
 	switch way {
 	case room.Behind:
-		p.Who, c.place = c, p
+		p.Who, c.follower = c, p
 		m.done(at)
 	case room.Join:
 		m.done(at)
@@ -102,9 +102,9 @@ func (c *roomCall) begin() {
 	}
 }
 
-func (c *roomCall) contend(ticket int64) {
-	if c.ticket = ticket; c.want.Once {
-		c.ticket = room.PlaceNone
+func (c *roomCall) contend(place int64) {
+	if c.place = place; c.want.Once {
+		c.place = room.PlaceNone
 	}
 	c.sendOnce()
 }
@@ -126,20 +126,20 @@ func (c *roomCall) sendOnce() {
 	}
 	c.request = a.Entry.Send(at)
 	block := a.Entry.Block()
-	script := a.acquire(c.request, c.ticket, false)
+	script := a.acquire(c.request, c.place, false)
 	m.done(at)
-	c.asking = m.askFor(a.nonce, fmt.Sprintf("acquire %s op %d place %d", a.nonce, c.request.Op, c.ticket), script, func(reply []any, ok bool) { c.answered(reply, ok, block) })
+	c.asking = m.askFor(a.nonce, fmt.Sprintf("acquire %s op %d place %d", a.nonce, c.request.Op, c.place), script, func(reply []any, ok bool) { c.answered(reply, ok, block) })
 }
 
 // acquire is a request as the script is told of it.
-func (a *roomAcq) acquire(q room.Request, ticket int64, beat bool) func() []any {
+func (a *roomAcq) acquire(q room.Request, place int64, beat bool) func() []any {
 	h, mode := a.m.hall, "w"
 	if a.Read {
 		mode = "r"
 	}
 	one := []modelRequest{{
 		nonce: a.nonce, owner: a.owner, mode: mode, named: a.Named(), op: q.Op, ttl: a.Terms.TTL.Milliseconds(),
-		block: int64(q.Block()), place: ticket,
+		block: int64(q.Block()), place: place,
 	}}
 	echo := 0
 	if beat {
@@ -236,8 +236,8 @@ func (c *roomCall) awake() {
 		c.begin()
 		return
 	}
-	p := c.place
-	if c.place = nil; p == nil {
+	p := c.follower
+	if c.follower = nil; p == nil {
 		c.outcome()
 		return
 	}
@@ -253,7 +253,7 @@ func (c *roomCall) awake() {
 		at := c.m.step()
 		c.acq = c.m.newAcq(c, true)
 		c.m.done(at)
-		c.contend(got.Ticket)
+		c.contend(got.Place)
 	}
 }
 

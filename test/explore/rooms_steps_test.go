@@ -200,8 +200,8 @@ func (c *roomCall) leave() {
 		if c.blocked {
 			c.end()
 		}
-	case c.place != nil:
-		m.room.Leave(c.place, at)
+	case c.follower != nil:
+		m.room.Leave(c.follower, at)
 		m.done(at)
 		c.end()
 	case c.asking != nil && !c.asking.over:

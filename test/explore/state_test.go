@@ -49,7 +49,7 @@ type storedSession struct {
 
 type storedWaiter struct {
 	nonce, client, owner, mode string
-	op, ticket, expiry         int64
+	op, place, expiry          int64
 	block, told                int64
 	named                      bool
 	rest                       string
@@ -87,7 +87,7 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 		if m := waiterText.FindStringSubmatch(hash["w:"+member]); m != nil {
 			id := identify(m[8])
 			s.queue = append(s.queue, storedWaiter{
-				nonce: id.nonce, expiry: number(m[1]), told: number(m[2]), ticket: number(m[3]), op: number(m[4]), mode: id.mode(m[5]),
+				nonce: id.nonce, expiry: number(m[1]), told: number(m[2]), place: number(m[3]), op: number(m[4]), mode: id.mode(m[5]),
 				rest: m[6], block: number(m[7]), client: id.client, owner: id.owner, named: !strings.HasPrefix(id.owner, "~"), score: score,
 				weight: id.weight, permits: id.permits,
 			})
@@ -257,10 +257,10 @@ func (s stored) sessions(fit func(storedSession) bool) map[string]bool {
 	return all
 }
 
-func (s stored) ticket(nonce string) int64 {
+func (s stored) place(nonce string) int64 {
 	for _, q := range s.queue {
 		if q.nonce == nonce {
-			return q.ticket
+			return q.place
 		}
 	}
 	return 0

@@ -23,7 +23,7 @@ var ceilings = map[string]ceiling{
 	"lines of production Go":                  {21180, 200},
 	"lines of Lua":                            {2857, 25},
 	"lines of internal/transport":             {3864, 40},
-	"words in docs/words.md":                  {49, 0},
+	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {32, 0},
 	"method names of more than four types":    {11, 0},

@@ -54,7 +54,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a signal that is passed on keeps its place", "lua/shared_conditions.lua",
-		"signal(condition, tonumber(ticket)) == nil", "signal(condition, 0) == nil",
+		"signal(condition, tonumber(place)) == nil", "signal(condition, 0) == nil",
 		[]string{"TestSignalThatIsPassedOnKeepsItsPlace"},
 	},
 	{

@@ -20,7 +20,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the claim is not dropped by who leaves the line", "internal/room Room.Leave",
-		"r.passClaim(p.of, p.Given.Ticket, at)", "",
+		"r.passClaim(p.of, p.Given.Place, at)", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
@@ -165,12 +165,12 @@ var holdRules = []Rule{
 	},
 	{
 		"the longest TTL is renewed", "internal/room Session.leased",
-		"ttl = max(ttl, terms.TTL)", "_ = terms",
+		"ttl = max(ttl, p.terms.TTL)", "_ = p",
 		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
 	},
 	{
 		"a request that queues proves a silent inbox", ". waiting.next",
-		"if ticket >= room.PlaceNew {", "if false {",
+		"if place >= room.PlaceNew {", "if false {",
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
 	{
@@ -235,7 +235,7 @@ var holdRules = []Rule{
 	},
 	{
 		"heartbeats go out in the order of places", ". watchdog.poll",
-		"cmp.Compare(a.Ticket(), b.Ticket())", "cmp.Compare(b.Ticket(), a.Ticket())",
+		"cmp.Compare(a.Place(), b.Place())", "cmp.Compare(b.Place(), a.Place())",
 		[]string{"TestWaitersOfAProcessKeepTheirOrderThoughRedisLosesItsData"},
 	},
 	{

@@ -45,8 +45,8 @@ var Liveness = []Rule{
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
-		"a ticket goes to the next in line", "internal/room Acquisition.end",
-		"ticket = a.Entry.ticket", "ticket = PlaceNew",
+		"a place goes to the next in line", "internal/room Acquisition.end",
+		"place = a.Entry.place", "place = PlaceNew",
 		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
 	},
 	{
@@ -210,7 +210,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterHearsAgainAfter"},
 	},
 	{
-		"a sharded waiter is subscribed", ". waiting.ask, waiting.reachable",
+		"a sharded waiter is subscribed", ". waiting.ask, waiting.awaitMessages",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},

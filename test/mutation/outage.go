@@ -75,7 +75,7 @@ var outageRules = []Rule{
 	},
 	{
 		"a waiter that cannot be woken asks", ". waiting.ask",
-		"w.reachable(min(w.lock.terms.TTL/3, time.Second))", "w.reachable(24 * time.Hour)",
+		"w.awaitMessages(min(w.lock.terms.TTL/3, time.Second))", "w.awaitMessages(24 * time.Hour)",
 		[]string{"TestFreeLockIsHadThoughNothingCanBeHeard"},
 	},
 	{

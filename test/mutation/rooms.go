@@ -70,7 +70,7 @@ var roomRules = []Rule{
 	},
 	{
 		"what ends hands on its claim", "internal/room Acquisition.end",
-		"r.handClaim(a, ticket, at)", "_ = ticket",
+		"r.handClaim(a, place, at)", "_ = place",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{

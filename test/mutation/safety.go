@@ -129,8 +129,8 @@ var Safety = []Rule{
 		[]string{"TestF04InboxIsNamedUnderTheKeyPrefix"},
 	},
 	{
-		"a ticket outlives its entry", "lua/acquire.lua",
-		"= math.max(request.place, 0), now", "= 0, now",
+		"a place outlives its entry", "lua/acquire.lua",
+		"= math.max(request.asks_place, 0), now", "= 0, now",
 		[]string{
 			"TestF05WaiterWithoutASubscriptionKeepsItsPlace",
 			"TestF05WaitersThatLoseAllSubscriptionsAtOnceKeepTheirOrder",
@@ -235,12 +235,12 @@ var Safety = []Rule{
 		[]string{"TestF10TokensGrowThoughTheClockStepsBack"},
 	},
 	{
-		"tickets go on from the last", "lua/acquire.lua",
+		"places go on from the last", "lua/acquire.lua",
 		"behind and behind[2] + 1 or micros", "micros",
 		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
 	},
 	{
-		"tickets of named owners go on from the last", "lua/shared_queue.lua",
+		"places of named owners go on from the last", "lua/shared_queue.lua",
 		"math.max(micros, tonumber(last[2] or 0) + 1)", "micros",
 		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
 	},

@@ -27,18 +27,18 @@ type deadCrowd struct {
 	keys key.Keys
 }
 
-// bury puts dead entries into the queue, from the given ticket on.
-func (c *deadCrowd) bury(ticket int64) { c.t.Helper(); c.buryUntil(ticket, -time.Hour, dead) }
+// bury puts dead entries into the queue, from the given place on.
+func (c *deadCrowd) bury(place int64) { c.t.Helper(); c.buryUntil(place, -time.Hour, dead) }
 
 // buryUntil is bury for n entries whose leases end so long from now.
-func (c *deadCrowd) buryUntil(ticket int64, lease time.Duration, n int) {
+func (c *deadCrowd) buryUntil(place int64, lease time.Duration, n int) {
 	c.t.Helper()
 	ctx, until := c.t.Context(), time.Now().Add(lease).UnixMilli()
 	pipe := c.rdb.TxPipeline()
 	for i := range int64(n) {
 		nonce := fmt.Sprintf("dead%018d", i)
-		pipe.ZAdd(ctx, c.keys.Queue, redis.Z{Score: float64(ticket + i), Member: nonce}, redis.Z{Score: float64(-until), Member: "-" + nonce})
-		pipe.HSet(ctx, c.keys.Hash, "w:"+nonce, fmt.Sprintf("%d 0 %d 1 1 0 30000 1 %s %022d o:~owner%d", until, ticket+i, nonce, i, i))
+		pipe.ZAdd(ctx, c.keys.Queue, redis.Z{Score: float64(place + i), Member: nonce}, redis.Z{Score: float64(-until), Member: "-" + nonce})
+		pipe.HSet(ctx, c.keys.Hash, "w:"+nonce, fmt.Sprintf("%d 0 %d 1 1 0 30000 1 %s %022d o:~owner%d", until, place+i, nonce, i, i))
 	}
 	queued, _ := strconv.Atoi(c.rdb.HGet(ctx, c.keys.Hash, "crowd").Val())
 	pipe.HSet(ctx, c.keys.Hash, "crowd", queued+n)

@@ -73,7 +73,7 @@ func TestF13dCancelledFrontHandsItsPlaceOn(t *testing.T) {
 	})
 }
 
-// Fails when the ticket of a waiter that gives up is not handed to the next in line.
+// Fails when the place of a waiter that gives up is not handed to the next in line.
 func TestF13dPlaceIsKeptByANextInLineOfOtherTerms(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, p, b := s.Actor(), s.Actor(), s.Actor()
@@ -98,7 +98,7 @@ func TestF13dPlaceIsKeptByANextInLineOfOtherTerms(t *testing.T) {
 	})
 }
 
-// Fails when the ticket of a waiter that gives up is not handed to the next in line.
+// Fails when the place of a waiter that gives up is not handed to the next in line.
 func TestF13dProcessOfShortTriesGetsToTheHead(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, p, b := s.Actor(), s.Actor(), s.Actor()

@@ -133,7 +133,7 @@ func TestTokensGrowThoughTheClockHasLostItsDate(t *testing.T) {
 	}
 }
 
-// Fails when a ticket is the time alone.
+// Fails when a place is the time alone.
 func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		rig.Play(t, func(t *testing.T, s *rig.Lab) {

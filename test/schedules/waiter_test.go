@@ -12,7 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
-// Fails when an entry that comes back gets a new ticket.
+// Fails when an entry that comes back gets a new place.
 func TestF05WaiterWithoutASubscriptionKeepsItsPlace(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, b, c, d := s.Actor(), s.Actor(), s.Actor(), s.Actor()
@@ -36,7 +36,7 @@ func TestF05WaiterWithoutASubscriptionKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Fails when an entry that comes back gets a new ticket.
+// Fails when an entry that comes back gets a new place.
 func TestF05WaitersThatLoseAllSubscriptionsAtOnceKeepTheirOrder(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a := s.Actor()
@@ -62,7 +62,7 @@ func TestF05WaitersThatLoseAllSubscriptionsAtOnceKeepTheirOrder(t *testing.T) {
 			rig.End(t, waiters[at].Holds())
 			order, waiters[at] = append(order, at), nil
 		}
-		// Whoever is back first takes the free lock; the rest keep their tickets.
+		// Whoever is back first takes the free lock; the rest keep their places.
 		if !slices.IsSorted(order[1:]) {
 			t.Errorf("the lock went to waiters %v", order)
 		}

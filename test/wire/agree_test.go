@@ -51,7 +51,7 @@ func (f found) waitersAgree(d *disagreement) {
 		_, dead := f.queue["-"+nonce]
 		d.want(q.nonce == nonce, "w:%s is of %s", nonce, q.nonce)
 		d.want(f.queue[nonce] > 0 && dead, "%s does not stand in the queue", nonce)
-		d.want(q.ticket == fmt.Sprint(f.queue[nonce]) && q.until == -f.queue["-"+nonce], "%s has another place or deadline than in the queue", nonce)
+		d.want(q.place == fmt.Sprint(f.queue[nonce]) && q.until == -f.queue["-"+nonce], "%s has another place or deadline than in the queue", nonce)
 		if !strings.HasPrefix(q.owner, "~") {
 			named[q.owner] = append(named[q.owner], nonce)
 		}

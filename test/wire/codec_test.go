@@ -70,7 +70,7 @@ func acquired(t *testing.T, raw []any, n int) {
 			wantHeld(t, a)
 		case a.Code > 3 || a.Code < -6 || a.Code == 0 || a.Code == -1:
 			t.Errorf("acquire: answer %d", a.Code)
-		case a.Ticket < 0 || a.Wait > century || a.Wait < -century:
+		case a.Place < 0 || a.Wait > century || a.Wait < -century:
 			t.Errorf("acquire: %+v", a)
 		}
 	}

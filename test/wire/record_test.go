@@ -19,8 +19,8 @@ type session struct {
 
 // A waiter is what the records tell of who waits.
 type waiter struct {
-	nonce, client, owner, op, mode, ticket string
-	until, told                            int64
+	nonce, client, owner, op, mode, place string
+	until, told                           int64
 }
 
 // identified takes an identity apart.
@@ -120,7 +120,7 @@ func (f found) waiters() map[string]waiter {
 	for field, record := range f.fields {
 		if nonce, ok := strings.CutPrefix(field, "w:"); ok {
 			words, identity := split(record, 8)
-			q := waiter{until: whole(words[0]), told: whole(words[1]), ticket: words[2], op: words[3], mode: modeBy(words[4])}
+			q := waiter{until: whole(words[0]), told: whole(words[1]), place: words[2], op: words[3], mode: modeBy(words[4])}
 			q.nonce, q.client, q.owner = identified(identity)
 			all[nonce] = q
 		}

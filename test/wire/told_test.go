@@ -135,11 +135,11 @@ func (x trial) waitsAsTold(queued bool) {
 		x.want(!holds, "it holds")
 		return
 	}
-	x.want(q.ticket == fmt.Sprint(x.number(3)) && q.told == told, "ticket %s, told %d", q.ticket, q.told)
+	x.want(q.place == fmt.Sprint(x.number(3)) && q.told == told, "place %s, told %d", q.place, q.told)
 	first := x.after.head() == nonce
 	x.want((x.number(5) == 1) == first || first && x.say.place == 0, "first: %d, the head is %s", x.number(5), x.after.head())
 	if before, waited := x.before.waiters()[nonce]; waited {
-		x.want(q.ticket == before.ticket, "its place was %s", before.ticket)
+		x.want(q.place == before.place, "its place was %s", before.place)
 	}
 	x.want(q.until >= x.number(0)+x.say.ttl.Milliseconds(), "its lease ends at %d", q.until)
 }

@@ -78,7 +78,7 @@ var All = []Mutant{
 	{
 		Name: "a poll passes the queue",
 		Edits: []Edit{
-			{"lua/acquire.lua", "if not writer() and state.queued > 0 and request.place <= 0 then", "if false then"},
+			{"lua/acquire.lua", "if not writer() and state.queued > 0 and request.asks_place <= 0 then", "if false then"},
 			{"lua/acquire.lua", "if state.queued == 0 and fits(request) then", "if fits(request) then"},
 		},
 		Loads: fair, Kinds: []string{history.KillWorker}, Want: []check.Name{check.Overtaken},
