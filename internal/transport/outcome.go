@@ -108,9 +108,8 @@ func (t *Transport) hinted(err error) error {
 	if t.everAnswered.Load() {
 		return err
 	}
-	var answer redis.Error
 	switch {
-	case err == nil, errors.As(err, &answer):
+	case errors.As(err, new(redis.Error)):
 		t.everAnswered.Store(true)
 	case t.plain && !ending.In(err) && Classify(err) == Unknown:
 		return fmt.Errorf("%w (it has answered no command yet: if the server takes TLS only, set TLSConfig)", err)

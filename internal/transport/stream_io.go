@@ -176,7 +176,7 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 			s.fail(fmt.Errorf("%w: one that nobody waits for", errOrder))
 			break
 		}
-		if takesNoWrites(r.err) && !s.madeRecently(r.err) {
+		if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {
 			s.retire() // after a failover the address may lead to another server
 		}
 		if g.group > 1 {

@@ -103,7 +103,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, inScript(&c, notSent(ctx))
 	}
 	r := t.do(ctx, timeout, &c)
-	return r.Reply, t.hinted(t.failed(&c, r.Err))
+	return r.Reply, t.failed(&c, r.Err)
 }
 
 // Database returns the database that the redis client selects.
@@ -277,11 +277,12 @@ func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts ma
 func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
 		if !t.everSucceeded.Load() {
+			t.everAnswered.Store(true)
 			t.everSucceeded.Store(true)
 		}
 		return nil
 	}
-	err = t.barred(err)
+	err = t.hinted(t.barred(err))
 	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) && len(c.Keys) > 0 {
 		t.probe(c.Keys[0])
 	}

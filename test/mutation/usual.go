@@ -176,7 +176,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a connection to a server that takes no writes is left", "internal/transport stream.deliver",
-		"if takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
+		"if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
 		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
 	},
 	{

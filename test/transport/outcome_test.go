@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -87,6 +89,30 @@ func TestWhatSentinelsAnswerIsNoAnswerToTheScript(t *testing.T) {
 		defer rdb.Close()
 		if err := rdb.Ping(t.Context()).Err(); err == nil || transport.Classify(err) != transport.NotExecuted {
 			t.Errorf("%v is %v, want %v", err, transport.Classify(err), transport.NotExecuted)
+		}
+	})
+}
+
+func TestEveryKindOfFirstCallSuggestsTLS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, first := range map[string]func(*transport.Transport) error{
+			"Do": func(tr *transport.Transport) error {
+				_, err := tr.Do(t.Context(), time.Second, call("k"))
+				return err
+			},
+			"DoAll": func(tr *transport.Transport) error {
+				return tr.DoAll(t.Context(), time.Second, []transport.Call{call("k"), call("j")})[0].Err
+			},
+			"DoAcked": func(tr *transport.Transport) error {
+				return tr.DoAcked(t.Context(), time.Second, 1, time.Millisecond, call("k"))[0].Err
+			},
+		} {
+			l := newLink(t)
+			tr := newTransport(t, l.client(t))
+			l.set(swallow)
+			if err := first(tr); err == nil || !strings.Contains(err.Error(), "TLSConfig") {
+				t.Errorf("%s: the first call says %v, want advice on TLS", name, err)
+			}
 		}
 	})
 }
