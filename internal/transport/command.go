@@ -50,15 +50,6 @@ func (c *Call) body(verb string) string {
 	return c.Script.SHA
 }
 
-// raw returns the command of a call. Only an EVALSHA may be grouped with others, so only that one keeps Usual.
-func (c *Call) raw(verb string) rawCmd {
-	b := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
-	if verb == evalsha {
-		b.usual = c.Usual
-	}
-	return b
-}
-
 // command returns the go-redis command "verb body numkeys key ... arg ...".
 func command(ctx context.Context, verb string, c *Call) once {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
@@ -108,7 +99,11 @@ func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(),
 // deliver sends a call. If the client has no hooks, it need not build the command that they would see.
 func (t *Transport) deliver(ctx context.Context, w *flight, verb string, c *Call) answer {
 	if w != nil && t.source.hooks.none.Load() {
-		val, err := w.send(ctx, c.raw(verb))
+		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
+		if verb == evalsha {
+			raw.usual = c.Usual // a call that is sent as EVAL must send its own text, so it joins no group
+		}
+		val, err := w.send(ctx, raw)
 		return answer{val, err, err}
 	}
 	cmd := command(ctx, verb, c)
@@ -184,10 +179,10 @@ func (r *request) answer(result Result) {
 // judge returns the result of a call. It also records that a server answers, and that a Cluster client has loaded its
 // slots.
 func (t *Transport) judge(c *Call, a answer) Result {
-	if a.sent == nil {
-		t.source.answered()
+	if a.sent == nil && t.source != nil && t.source.slow.Load() {
+		t.source.slow.Store(false)
 	}
-	if t.many != nil && a.sent == nil && !t.routed.Load() {
+	if a.sent == nil && t.many != nil && !t.routed.Load() {
 		t.routed.Store(true)
 	}
 	return result(c, a)

@@ -178,28 +178,24 @@ func (t *Transport) runAckedOn(ctx context.Context, at node, w acks, calls []Cal
 
 // sendAcked sends calls by SHA, and again with the text those whose script the server does not know.
 func sendAcked(ctx context.Context, at node, w acks, asking bool, calls []Call) []Acked {
-	results := exchange(ctx, at, w, asking, calls, false)
+	results := exchange(ctx, at, w, asking, evalsha, calls)
 	for i, r := range results {
 		if unknownScript(r.Err) {
-			results[i] = exchange(ctx, at, w, asking, calls[i:i+1], true)[0]
+			results[i] = exchange(ctx, at, w, asking, eval, calls[i:i+1])[0]
 		}
 	}
 	return results
 }
 
 // exchange sends the calls and WAIT in one pipeline, and so on one connection.
-func exchange(ctx context.Context, at node, w acks, asking bool, calls []Call, full bool) []Acked {
+func exchange(ctx context.Context, at node, w acks, asking bool, verb string, calls []Call) []Acked {
 	p := at.Pipeline()
 	cmds := make([]once, len(calls))
 	for i, c := range calls {
 		if asking {
 			_ = p.Process(ctx, once{redis.NewCmd(ctx, "asking")})
 		}
-		if full {
-			cmds[i] = command(ctx, eval, &c)
-		} else {
-			cmds[i] = command(ctx, evalsha, &c)
-		}
+		cmds[i] = command(ctx, verb, &c)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
 	wait := once{redis.NewCmd(ctx, "wait", w.replicas, w.wait.Milliseconds())}

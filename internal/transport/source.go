@@ -192,13 +192,6 @@ func (s *stream) checkIdle(idle time.Duration) bool {
 	return !s.over.Load()
 }
 
-// answered records that the server answers.
-func (o *streamSource) answered() {
-	if o != nil && o.slow.Load() {
-		o.slow.Store(false)
-	}
-}
-
 // close lets no new stream be made, ends dials, and waits for their goroutines. The stream ends after its last call.
 func (o *streamSource) close() {
 	if o == nil {

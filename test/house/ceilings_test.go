@@ -16,13 +16,13 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {279, 2},
+	"functions that a lock and an unlock run": {277, 2},
 	"files that a lock and an unlock run":     {57, 1},
 	"frames from a lock to its write":         {20, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {21162, 200},
+	"lines of production Go":                  {21146, 200},
 	"lines of Lua":                            {2857, 25},
-	"lines of internal/transport":             {3864, 40},
+	"lines of internal/transport":             {3848, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {32, 0},
