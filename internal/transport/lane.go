@@ -52,16 +52,6 @@ func (t *Transport) server(c *Call) (name string, known bool) {
 	return node.Options().Addr, true
 }
 
-// Server names the server that has the key, as the Cluster client knows the layout now. It returns "" if there is only
-// one server, or if the layout is not known yet. It does no I/O.
-func (t *Transport) Server(key string) string {
-	if t.many == nil {
-		return ""
-	}
-	name, _ := t.server(&Call{Keys: []string{key}})
-	return name
-}
-
 // lane returns the lane of a server, and makes it if needed. It needs t.mu.
 func (t *Transport) lane(server string, known bool) *lane {
 	l := t.lanes[server]
@@ -175,10 +165,3 @@ func (l *lane) nextOrResign() *batch {
 	l.active--
 	return nil
 }
-
-// Knows reports whether the Transport can know which server has a key: the client is one of go-redis, or embeds one. Any
-// other [redis.UniversalClient] sends a command to a server of its choice.
-func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
-
-// OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
-func (t *Transport) OneServer() bool { return t.single != nil }

@@ -138,9 +138,6 @@ func hasCode(err error, word string) bool {
 	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
 }
 
-// mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
-func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
-
 // classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. Redis makes the checks whose errors pass
 // before a script's first write, and none of them stops a script that has written.
 func classifyAnswer(text string) Outcome {

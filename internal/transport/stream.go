@@ -126,6 +126,9 @@ func (f *flight) send(ctx context.Context, cmd rawCmd) (any, error) {
 	}
 }
 
+// mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
+func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
+
 // A todo is what a caller does next.
 type todo int
 

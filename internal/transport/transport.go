@@ -114,6 +114,27 @@ func (t *Transport) Database() int {
 	return t.single.Options().DB
 }
 
+// Knows reports whether the Transport can know which server has a key: the client is one of go-redis, or embeds one. Any
+// other [redis.UniversalClient] sends a command to a server of its choice.
+func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
+
+// OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
+func (t *Transport) OneServer() bool { return t.single != nil }
+
+// Server names the server that has the key, as the Cluster client knows the layout now. It returns "" if there is only
+// one server, or if the layout is not known yet. It does no I/O.
+func (t *Transport) Server(key string) string {
+	if t.many == nil {
+		return ""
+	}
+	name, _ := t.server(&Call{Keys: []string{key}})
+	return name
+}
+
+// KeepsTime reports whether a call can end at its timeout on its caller's goroutine. Then a call whose context never
+// ends needs no other goroutine.
+func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil }
+
 // do sends a call on the path that costs least. The call is passed as a pointer to keep stacks small: each garbage
 // collection scans the stacks of all callers that wait.
 func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Result {

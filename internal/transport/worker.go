@@ -142,10 +142,6 @@ func (t *Transport) stepDown(l *lane) {
 	}
 }
 
-// KeepsTime reports whether a call can end at its timeout on its caller's goroutine. Then a call whose context never
-// ends needs no other goroutine.
-func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil }
-
 // clientEnforces reports whether the client itself ends a call at the end of ctx and timeout, so that nobody must watch
 // them.
 func (t *Transport) clientEnforces(ctx context.Context, timeout time.Duration) bool {
