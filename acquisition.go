@@ -316,19 +316,6 @@ func (a *acquisition) tellLater() {
 	}
 }
 
-// finish tells Redis that a hold has ended.
-func (a *acquisition) finish(ending room.Ending, last *releasing) error {
-	switch ending {
-	case room.Fewer:
-		return a.lower()
-	case room.Last:
-		return last.soon(time.Now().Add(a.keeper.c.cfg.releaseTimeout))
-	case room.WasLost:
-		return a.fate()
-	}
-	return nil
-}
-
 // lower tells Redis that the session has fewer holds, or none.
 func (a *acquisition) lower() error {
 	c := a.keeper.c
@@ -400,18 +387,9 @@ func (a *acquisition) wasGone() error {
 func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return replay.Release{
-		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.lateUntil(),
+		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.Doubt(),
 		Until: c.clock.Now().Add(a.Lasts()), Server: c.transport.Server(keys.Hash), Epoch: c.registry.journal.Epoch(),
 	}
-}
-
-// lateUntil returns the server time from which no late copy of a request can be executed. It is negative if a
-// signal is owed.
-func (a *acquisition) lateUntil() int64 {
-	if a.OwesSignal() {
-		return -max(a.Doubt(), 1)
-	}
-	return a.Doubt()
 }
 
 // patience is how long the client keeps sending what Redis has not confirmed. After that the lease has ended,

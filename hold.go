@@ -285,7 +285,14 @@ func (h *Hold) end(at *room.Step) error {
 	hooks := k.endWithoutHooks(at)
 	defer runAll(hooks)
 	runAll(cancel)
-	err = a.finish(ending, &last)
+	switch ending {
+	case room.Fewer:
+		err = a.lower()
+	case room.Last:
+		err = last.soon(time.Now().Add(k.c.cfg.releaseTimeout))
+	case room.WasLost:
+		err = a.fate()
+	}
 	h.releasedHook(err, at.Now)
 	return err
 }

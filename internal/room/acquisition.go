@@ -94,8 +94,14 @@ func (a *Acquisition) Undone() bool {
 }
 
 // Doubt returns the server time (ms) until which a late copy of an unanswered request could still be executed, or 0 if
-// none can.
-func (a *Acquisition) Doubt() int64 { return a.doubt }
+// none can. It is negative if a signal is owed: the acquisition is lost and may have been signalled, so the signal
+// belongs to another waiter.
+func (a *Acquisition) Doubt() int64 {
+	if a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.why != nil {
+		return -max(a.doubt, 1)
+	}
+	return a.doubt
+}
 
 // doubts records that a request is sent which counts until notAfter.
 func (a *Acquisition) doubts(notAfter int64) {
@@ -206,11 +212,6 @@ func (a *Acquisition) end(at *Step) {
 
 // Away reports whether a session waits on a condition, or for the lock after its wait.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
-
-// OwesSignal reports whether it is lost and may have been signalled. Then the signal belongs to another waiter.
-func (a *Acquisition) OwesSignal() bool {
-	return a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.why != nil
-}
 
 // flow returns the flow whose claim it may carry.
 func (a *Acquisition) flow() Flow {

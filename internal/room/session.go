@@ -377,8 +377,20 @@ func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
 	return t.Fresh(now, ttl)
 }
 
-// ended reports whether no hold of the session is trusted any more.
-func (s *Session) ended(now clock.Instant) bool { return now.Reached(s.lastEnd()) }
+// ended reports whether no hold of the session is trusted any more: the last of them ends by now, as things stand. While
+// a call is about to make a hold, the session is trusted for as long as its lease.
+func (s *Session) ended(now clock.Instant) bool {
+	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
+		return now.Reached(s.trust.Until)
+	}
+	var end clock.Instant
+	s.parts(func(p part) {
+		if until := s.until(p.terms, p.newest); end.IsZero() || end.Until(until) > 0 {
+			end = until
+		}
+	})
+	return now.Reached(end)
+}
 
 // A part describes the holds of a session that have the same terms.
 type part struct {
@@ -454,20 +466,6 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	}
 	s.parts(func(p part) {
 		if until := s.until(p.terms, p.oldest); end.IsZero() || until.Until(end) > 0 {
-			end = until
-		}
-	})
-	return end
-}
-
-// lastEnd returns when the last of the holds ends, as things stand. While a call is about to make a hold, it is the
-// end of the session's trust.
-func (s *Session) lastEnd() (end clock.Instant) {
-	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
-		return s.trust.Until
-	}
-	s.parts(func(p part) {
-		if until := s.until(p.terms, p.newest); end.IsZero() || end.Until(until) > 0 {
 			end = until
 		}
 	})

@@ -16,7 +16,7 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {277, 2},
+	"functions that a lock and an unlock run": {273, 2},
 	"files that a lock and an unlock run":     {54, 1},
 	"frames from a lock to its write":         {20, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
@@ -26,7 +26,7 @@ var ceilings = map[string]ceiling{
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {32, 0},
-	"method names of more than four types":    {11, 0},
+	"method names of more than four types":    {10, 0},
 }
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
