@@ -8,18 +8,11 @@
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   2 (it was signalled), 1 (it was on its condition, and waits for the lock from now on),
 --   0 (it was on no condition: its signal, if it had one, may have gone to another)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[3]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local who = read_identity(ARGV[1])
-local packed = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. who.nonce)
 local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
-local waiter = packed and read_waiter(packed)
+local waiter = state.crowd and stored_waiter(who.nonce)
 local session = not waiter and find_live(who.nonce, who.client, who.owner)
 if not waiter or waiter.place > 0 then
   local there = waiter or session
@@ -29,6 +22,4 @@ waiter.deadline = math.max(waiter.deadline, now + waiter.ttl)
 touch(waiter.ttl, tonumber(ARGV[2]))
 leave_condition(who.nonce)
 enter_queue(waiter, 0)
-local more = settle()
-close()
-return { now, more, 1 }
+return { now, close(true), 1 }

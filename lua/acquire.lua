@@ -7,10 +7,9 @@
 -- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 if a request that waits must publish
 --   an echo to the client's own inbox, which proves that the client hears and says whether its subscription is seen,
 --   2 if the client has heard that it is not seen, which is noted; the prefix of inboxes, which a client's ID completes
--- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'),
---   'o:OWNER', counts ('OP WRITES READS TTL ', one hold for writing or for reading), block
---   of tokens, life (ttl and keep, ms), place (that it has; 0: a new one; -1: do not queue);
---   and one more, 'rests', if the name must rest after any of them
+-- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', counts ('OP WRITES READS
+--   TTL ', one hold for writing or for reading), block of tokens, life (ttl and keep, ms), place (that it has; 0: a
+--   new one; -1: do not queue); and one more, 'rests', if the name must rest after any of them
 -- RETURNS for one request that took a free lock: the last token of the block, which is the time of the grant in
 --   microseconds; followed by the number of tokens if that is less than the block.
 --   Otherwise now, more (1: ask again, the queue was too long for one call), and five values for each request:
@@ -86,54 +85,36 @@ end
 -- uses: run state sessions queue conditions settle
 local kind = ARGV[1]
 
-local function refusal()
-  if not_after <= micros or not_after > micros + 60000000 then
-    return { now, 0, -2 }
-  end
-  if not KEYS[2] and state.crowd then
-    return { now, 0, -5 }
-  end
-  if state.kind and state.kind ~= kind and (blocked() or KEYS[2] and waited_for()) then
-    return { now, 0, -3, state.kind }
-  end
+if not_after <= micros or not_after > micros + 60000000 then
+  return { now, 0, -2 }
 end
-
-local function leave_queue(request)
-  if request.waiter and KEYS[2] then
-    drop_waiter(request.nonce, read_waiter(request.waiter))
-  end
+if not KEYS[2] and state.crowd then
+  return { now, 0, -5 }
+end
+if state.kind and state.kind ~= kind and (blocked() or KEYS[2] and waited_for()) then
+  return { now, 0, -3, state.kind }
 end
 
 local function held(session)
   return { 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }
 end
 
--- An owner that holds is let in at once, ahead of the queue. Otherwise it would wait for itself.
-local function join(request, grant)
-  if not KEYS[2] then
+-- An owner that has a grant is let in at once, ahead of the queue. Otherwise it would wait for itself.
+local function let_in(request, grant)
+  if not KEYS[2] and state.alone then
     return { -5, 0, 0, 0, '' }
   end
-  leave_queue(request)
-  if grant.mode == 'r' and request.mode == 'w' then
+  if request.waiter and KEYS[2] then
+    drop_waiter(request.nonce, read_waiter(request.waiter))
+  end
+  if grant and grant.mode == 'r' and request.mode == 'w' then
     -- Its client stops waiting, so nothing of it may stay in the queue, and a signal that it was given goes to another
     -- waiter.
     owe(request.nonce)
     return { -6, 0, 0, 0, '' }
   end
-  request.low, request.high, request.deadline = grant.low, grant.high, now + request.ttl
+  request.deadline = now + request.ttl
   put(request, grant)
-  return held(request)
-end
-
-local function take(request)
-  if not KEYS[2] and (state.alone or state.several) then
-    return { -5, 0, 0, 0, '' }
-  end
-  leave_queue(request)
-  request.low, request.high = issue(state.token, request.block)
-  request.deadline, state.token, state.kind = now + request.ttl, request.high, kind
-  rest_after(request)
-  put(request)
   return held(request)
 end
 
@@ -149,7 +130,6 @@ local function enqueue(request)
     request.counts = request.op .. string.match(request.counts, ' .*$')
     request.deadline = math.max(before.deadline, request.deadline)
   end
-  state.kind = kind
   insert_waiter(request, request.waiter)
   asking[request.nonce] = true
   return { 2, request.place, request.told, state.queued == 1 and 1 or 0, request }
@@ -162,7 +142,7 @@ local function enter(request, above)
   local behind = not refused and admit_branches(above.owner)
   local granted = type(asking[request.nonce]) == 'table'
   if not granted and (refused or not behind and fits(request)) then
-    return join(request, nearest(request.owner))
+    return let_in(request, nearest(request.owner))
   end
   return granted and { 2, 0, 0, 0, '' } or request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
@@ -188,10 +168,10 @@ local function ask(request)
   end
   local grant = request.named and nearest(request.owner)
   if grant then
-    return grant.owner == request.owner and join(request, grant) or enter(request, grant)
+    return grant.owner == request.owner and let_in(request, grant) or enter(request, grant)
   end
   if state.queued == 0 and fits(request) then
-    return take(request)
+    return let_in(request)
   end
   return request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
@@ -224,11 +204,6 @@ local function conclude(request, answer)
   return answer
 end
 
-local refused = open() or check_queue() or refusal()
-if refused then
-  return refused
-end
-
 local requests, longest_ttl = {}, 0
 for i = 4, #ARGV - 5, 6 do
   local request = read_request(ARGV[i + 2] .. ARGV[i + 3], ARGV[i])
@@ -239,12 +214,11 @@ for i = 4, #ARGV - 5, 6 do
   longest_ttl = math.max(longest_ttl, request.ended and 0 or request.ttl)
 end
 
-touch(longest_ttl, keep)
-if state.fresh then
+if touch(longest_ttl, keep) then
   redis.call('HSET', KEYS[1], 'kind', kind)
-  state.kind = kind
-  cover(longest_ttl, keep)
+  redis.call('PEXPIRE', KEYS[1], longest_ttl + keep)
 end
+state.kind = kind
 if state.alone and state.alone.deadline <= now then
   drop(state.alone)
 end

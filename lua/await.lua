@@ -15,14 +15,8 @@
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or a copy of this statement made it wait), 0 (not held, any more), -1 (its owner also
 --   reads), -2 (its owner also holds by another session, or a branch has entered)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local waiter, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 if state.crowd and redis.call('HGET', KEYS[1], 'w:' .. waiter.nonce) then
   return { now, 0, 1 }
@@ -52,9 +46,7 @@ if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   -- wait may have come in between.
   touch(0, tonumber(ARGV[6]))
   drop(session)
-  local more = settle()
-  close()
-  return { now, more, 0 }
+  return { now, close(true), 0 }
 end
 
 touch(ttl, tonumber(ARGV[6]))
@@ -64,12 +56,7 @@ if why then
   -- The client goes on holding. So a copy that arrives when the reason has gone must not be carried out: the next
   -- number says that this statement was refused.
   change(session, op + 1, session.writes, session.reads, 0)
-  local more = 0
-  if unsettled() then
-    more = settle()
-  end
-  close()
-  return { now, more, why }
+  return { now, close(unsettled()), why }
 end
 -- It has used its earlier signal, and waits once more.
 forget_condition(waiter.nonce)
@@ -80,6 +67,4 @@ if ARGV[9] then
   -- Before close, which removes the note if nobody waits after all.
   echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
-local more = settle()
-close()
-return { now, more, 1 }
+return { now, close(true), 1 }

@@ -12,14 +12,8 @@
 -- ARGV[8] prefix of inboxes, which a client's ID completes
 -- RETURNS now, 1 (the ticket has the grant) or 0 (not held, any more), and more (1: ask again,
 --   the queue was too long for one call)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[8]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local stated, token, ttl = read_identity(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[5])
 local until_ms = math.min(tonumber(ARGV[6]), now + 60000)
 touch(math.max(ttl, until_ms - now), tonumber(ARGV[7]))
@@ -44,9 +38,4 @@ end
 if until_ms > now then
   keep_ended(stated.nonce, until_ms)
 end
-local more = 0
-if unsettled() then
-  more = settle()
-end
-close()
-return { now, has and 1 or 0, more }
+return { now, has and 1 or 0, close(unsettled()) }

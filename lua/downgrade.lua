@@ -9,14 +9,8 @@
 -- ARGV[6] prefix of inboxes, which a client's ID completes
 -- RETURNS now, ms that are left of the lease (0: not held, any more), and more (1: ask
 --   again, the queue was too long for one call)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[6]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local stated, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local session = find_live(stated.nonce, stated.client, stated.owner)
 if not session then
@@ -27,9 +21,4 @@ sweep_sessions()
 if op > session.op then
   change(session, op, 0, tonumber(ARGV[3]), now + ttl)
 end
-local more = 0
-if unsettled() then
-  more = settle()
-end
-close()
-return { now, session.deadline - now, more }
+return { now, session.deadline - now, close(unsettled()) }

@@ -9,14 +9,8 @@
 -- ARGV[5] prefix of inboxes, which a client's ID completes
 -- RETURNS removed (1 or 0), now, more (1: ask again, the grant or the queue was too long
 --   for one call), after (where this call stopped; 0: all sessions of the grant are gone)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[5]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local owner, token, from, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local removed, more, after = 0, 0, 0
 touch((blocked() or now) - now, keep)
@@ -36,8 +30,7 @@ local function drop_sessions()
   for i = 1, #page, 2 do
     budget = budget - 1
     local nonce = string.sub(page[i], 2)
-    local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
-    local session = packed and read_session(packed)
+    local session = stored_session(nonce)
     if session and session.low == token and (session.owner == owner or string.sub(session.owner, 1, #owner + 2) == owner .. '~.') then
       drop(session)
       tell(session.client, 'lost ' .. nonce)
@@ -86,12 +79,5 @@ if state.several and (removed == 1 or from ~= '0') then
   after = drop_sessions()
   more = after ~= 0 and 1 or 0
 end
-if unsettled() then
-  more = math.max(settle(), more)
-end
-close()
-if state.queued == 0 and not state.conds and not blocked() then
-  -- Nothing has a deadline any more but ended nonces: the keep time starts now.
-  redis.call('PEXPIRE', KEYS[1], life(0, keep))
-end
+more = math.max(close(unsettled(), 0), more)
 return { removed, now, more, after }

@@ -6,9 +6,8 @@
 -- KEYS[2] zset for one session, its lock's queue; may be left out
 -- ARGV[1] ttl ms from now that the leases last at least; 0: leave them as they are
 -- ARGV[2] life ms, ttl and how long a hash outlives the last deadline
--- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op
---   (number of this statement, larger than any before it), writes, reads (how many holds the
---   session has from now on)
+-- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op (number of this statement, larger
+--   than any before it), writes, reads (how many holds the session has from now on)
 -- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any
 --   more), or -5 (the key is not ours, or several sessions hold: only a statement for this
 --   session alone, with the queue, says more). For one session and a ttl of 0 only the latter, with 1 for held.
@@ -82,10 +81,6 @@ end
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 clock = clock or redis.call('TIME')
 -- uses: clock record state sessions
-local refused = open()
-if refused then
-  return refused
-end
 local ttl, op, writes, reads = tonumber(ARGV[1]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 touch(ttl, ARGV[2] - ttl)
 sweep_sessions()

@@ -3,18 +3,11 @@
 -- KEYS[2] zset the queue
 -- ARGV[1] after the deadline at which the previous page of sessions ended, or 0
 -- ARGV[2] size sessions of a page; sessions with one deadline are not divided, so a page may have more
--- RETURNS now, kind ('' for a name that is not in use), live waiters, the deadline at
---   which this page ended (0: it is the last page), ms for which the name still rests
---   (0: it does not, or somebody holds), and eight values for each owner with sessions in
---   the page: owner, mode, holds, low, high, remaining ms, the client with that lease, and
---   the permits of a semaphore that its grant uses, or 0
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record state sessions
-local refused = open()
-if refused then
-  return refused
-end
+-- RETURNS now, kind ('' for a name that is not in use), live waiters, the deadline at which this page ended (0: it is
+--   the last page), ms for which the name still rests (0: it does not, or somebody holds), and eight values for each
+--   owner with sessions in the page: owner, mode, holds, low, high, remaining ms, the client with that lease, and the
+--   permits of a semaphore that its grant uses, or 0
+-- uses: read clock record state sessions
 local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
 local awaiting = state.conds and redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) or 0
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -44,8 +37,7 @@ end
 local function describe_page()
   local owners, found = {}, {}
   for _, member in ipairs(page_of_sessions()) do
-    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
-    local session = packed and read_session(packed)
+    local session = stored_session(string.sub(member, 2))
     local sum = session and found[session.owner]
     local grant = session and not sum and unless_over(grant_at(session.owner, session.low))
     if grant then

@@ -36,13 +36,6 @@ local function try(name, reply)
   end
 end
 
-local function verdict()
-  if #refused == 0 and stopped then
-    return stopped
-  end
-  return refused
-end
-
 try('time', redis.pcall('TIME'))
 try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
 try('hget', redis.pcall('HGET', KEYS[1], '-'))
@@ -75,15 +68,14 @@ if ARGV[1] ~= '' then
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end
-  return verdict()
+else
+  -- A client with sharded channels publishes in the slot of the keys only, and needs no PUBLISH.
+  local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
+  if type(sent) == 'table' and not redis.acl_check_cmd then
+    -- Sharded channels came with Redis 7.0, as acl_check_cmd did.
+    refused[#refused + 1] = 'unknown'
+  end
+  try('spublish, or the channel ' .. ARGV[2], sent)
+  try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
 end
-
--- A client with sharded channels publishes in the slot of the keys only, and needs no PUBLISH.
-local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
-if type(sent) == 'table' and not redis.acl_check_cmd then
-  -- Sharded channels came with Redis 7.0, as acl_check_cmd did.
-  refused[#refused + 1] = 'unknown'
-end
-try('spublish, or the channel ' .. ARGV[2], sent)
-try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
-return verdict()
+return #refused == 0 and stopped or refused

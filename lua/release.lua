@@ -3,18 +3,16 @@
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER the owner does not matter
 -- ARGV[2] field 'o:OWNER' of the same
--- ARGV[3] until server ms up to which an unanswered copy of the request may still
---   arrive and must be refused; 0 or 1: there is none. Negative: its client has lost the hold, and
---   a signal that it was given goes to another waiter
+-- ARGV[3] until server ms up to which an unanswered copy of the request may still arrive and must be refused; 0 or 1:
+--   there is none. Negative: its client has lost the hold, and a signal that it was given goes to another waiter
 -- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder, the prefix of
 --   inboxes, which a client's ID completes
 -- ARGV[5] keep once more, if leases are longer: without it the hash would live on as long as they do
 -- ARGV[6] undone if no call has had a hold of it, so the name does not rest afterwards; else ''
 -- ARGV[7] served nonces of the same client that stood right behind it, and to which the client passed the lock
 --   without a command: they end with it
--- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask
---   again, the queue was too long for one call); or -5, now, 0 (the one-key form cannot
---   answer)
+-- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask again, the queue was too
+--   long for one call); or -5, now, 0 (the one-key form cannot answer)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd')
 
 -- The usual case: it holds alone, nobody waits, and no copy of its request can arrive. As long as its record is there,
@@ -83,15 +81,11 @@ inbox_prefix = inbox
 local ended = read_identity(ARGV[1])
 local lost = string.sub(ARGV[3], 1, 1) == '-'
 local until_ms = math.min(math.abs(tonumber(ARGV[3])), now + 60000)
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 if not KEYS[2] and state.crowd then
   return { -5, now, 0 }
 end
 local lease = math.max((blocked() or now) - now, until_ms - now, 0)
-touch(lease, keep)
+local fresh = touch(lease, keep)
 
 local was = 0
 local session = find(ended.nonce, ended.client, ended.owner)
@@ -123,7 +117,9 @@ if ARGV[6] == 'undone' and state.rester == ended.nonce then
 end
 if until_ms > now then
   keep_ended(ended.nonce, until_ms)
-  cover(lease, keep)
+  if fresh then
+    redis.call('PEXPIRE', KEYS[1], lease + keep)
+  end
 end
 sweep_sessions()
 -- Dead waiters on conditions would be in the way of the usual case.
@@ -132,13 +128,4 @@ if ended.owner == '' and KEYS[2] then
   -- The client goes on where a heartbeat ran out of budget, so remove the dead behind the first as well.
   sweep()
 end
-local more = 0
-if unsettled() or budget <= 0 or state.looks ~= '' then
-  more = settle()
-end
-close()
-if state.queued == 0 and not state.conds and not blocked() then
-  -- Only ended nonces have a deadline now, so the keep time starts.
-  redis.call('PEXPIRE', KEYS[1], math.max(life(0, keep), until_ms - now))
-end
-return { was, now, more }
+return { was, now, close(unsettled() or budget <= 0 or state.looks ~= '', until_ms - now) }

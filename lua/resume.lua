@@ -8,17 +8,10 @@
 -- ARGV[5] ttl lease in ms from now
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
--- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1
---   low high remaining wanted (held; wanted as an acquire has it) or -4 0 0 0 '' (the ticket has no grant); or
---   now, 0, -2 (late)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1 low high remaining wanted
+--   (held; wanted as an acquire has it) or -4 0 0 0 '' (the ticket has no grant); or now, 0, -2 (late)
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local not_after, ttl, asks = tonumber(ARGV[4]), tonumber(ARGV[5]), read_identity(ARGV[2])
 if not_after <= micros or not_after > micros + 60000000 then
   return { now, 0, -2 }
@@ -33,9 +26,6 @@ sweep_sessions()
 local more = 0
 if session.nonce == ARGV[1] then
   move(session, ARGV[2], tonumber(ARGV[3]), now + ttl)
-  if unsettled() then
-    more = settle()
-  end
-  close()
+  more = close(unsettled())
 end
 return { now, more, 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }

@@ -16,9 +16,5 @@ local function issue(last, size)
   local high = micros
   size = last > 0 and size or 1
   local low = math.max(last, high - size) + 1
-  if low > high then
-    low = last + 1
-    high = low
-  end
-  return low, high
+  return low, math.max(low, high)
 end

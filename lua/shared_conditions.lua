@@ -2,10 +2,6 @@
 -- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
 -- many wait.
 
-local function link(nonce, place, before, after, condition)
-  redis.call('HSET', KEYS[1], 'i:' .. nonce, write_condition(text(place), before, after, condition))
-end
-
 -- Makes two waiters neighbours in the chain. '-' stands for its end.
 local function join_links(before, after, condition)
   local first, last = before, after
@@ -106,8 +102,7 @@ local function signal(condition, place)
       return nil
     end
     budget = budget - 1
-    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
-    local waiter = packed and read_waiter(packed)
+    local waiter = stored_waiter(nonce)
     local _, _, after = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
     after = after or '-'
     join_links('-', after, condition)
@@ -162,28 +157,21 @@ local function sweep_expired()
   state.queued = 0
 end
 
--- Returns whether there are waiters on conditions but no queue. A session that holds and was signalled is counted in
--- conds and is not in the queue.
-local function conditions_expired()
-  local signalled = state.alone and redis.call('HGET', KEYS[1], 'i:' .. state.alone.nonce) and 1 or 0
-  return state.conds.count > signalled and #redis.call('ZRANGE', KEYS[2], 0, 0) == 0
-end
-
 -- Removes dead waiters of all conditions, as many as the budget allows.
 local function sweep_conditions()
   if not state.conds then
     return
   end
-  if conditions_expired() then
-    sweep_expired()
-    return
+  -- A session that holds and was signalled is counted in conds and is not in the queue.
+  local signalled = state.alone and redis.call('HGET', KEYS[1], 'i:' .. state.alone.nonce) and 1 or 0
+  if state.conds.count > signalled and #redis.call('ZRANGE', KEYS[2], 0, 0) == 0 then
+    return sweep_expired()
   end
   local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-(now + apart)), '(' .. text(-apart), 'LIMIT', 0, math.max(budget, 1))
   for _, member in ipairs(dead) do
     budget = budget - 1
     local nonce = string.sub(member, 2)
     leave_condition(nonce)
-    redis.call('ZREM', KEYS[2], member)
     redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   end
 end

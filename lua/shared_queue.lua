@@ -4,52 +4,37 @@
 -- What was read of the front of the queue: nonces in order, and records by nonce.
 local front, records = {}, {}
 
--- Reads the front of the queue. Returns an error reply if KEYS[2] is not a queue of ours.
-local function check_queue()
-  if KEYS[2] and state.crowd then
-    front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
-    return front.err and front or nil
-  end
+-- Ends the script with an error reply if KEYS[2] is not a queue of ours.
+if KEYS[2] and state.crowd then
+  front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
 end
-
--- Returns whether this server sees the client's subscription. If the user may not ask, it is taken for subscribed.
-local function seen(client)
-  local name, sharded = channel(client)
-  local heard
-  if sharded then
-    heard = redis.pcall('PUBSUB', 'SHARDNUMSUB', name)
-  else
-    heard = redis.pcall('PUBSUB', 'NUMSUB', name)
-  end
-  return heard.err or heard[2] > 0
+if front.err then
+  return front
 end
 
 -- Whether this is a node of a cluster, which does not know who is subscribed at other nodes.
 local cluster
 
-local function clustered()
-  if cluster == nil then
+-- Returns whether the client is subscribed nowhere, as far as this server sees. If the user may not ask, it is taken for
+-- subscribed. So is every client in a cluster, also on sharded channels: while a slot migrates, its subscribers are
+-- still at the old node.
+local function hidden(client)
+  local name, sharded = channel(client)
+  local heard = sharded and redis.pcall('PUBSUB', 'SHARDNUMSUB', name) or redis.pcall('PUBSUB', 'NUMSUB', name)
+  if not heard.err and heard[2] == 0 and cluster == nil then
     cluster = type(redis.pcall('CLUSTER', 'MYID')) == 'string'
   end
-  return cluster
-end
-
--- Returns whether a client certainly does not hear. This is asked before a grant is sent, and not taken from the count
--- that PUBLISH returns: a subscriber at another node or a replica is not counted but hears, so a grant that was sent
--- must be stored. In a cluster every client counts as hearing, also on sharded channels: while a slot migrates, its
--- subscribers are still at the old node. The same holds while it is noted that the server hides subscribers.
-local function deaf(client)
-  return not seen(client) and not clustered() and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now
+  return not heard.err and heard[2] == 0 and not cluster
 end
 
 -- Sends a client its echo, which says whether this server sees its subscription. noted_until is set if the client has
 -- heard "unseen" before: so it hears though it is not seen, and the server hides its subscribers. That is noted.
 local function echo_to(client, noted_until)
-  local hidden = not seen(client) and not clustered()
-  if hidden and noted_until then
+  local unseen = hidden(client)
+  if unseen and noted_until then
     redis.call('HSET', KEYS[1], 'unseen', math.max(noted_until, tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0)))
   end
-  tell(client, hidden and 'echo unseen' or 'echo seen')
+  tell(client, unseen and 'echo unseen' or 'echo seen')
 end
 
 -- The nonces that a named owner has in the queue are one text. It may be long, so it is searched and never split.
@@ -156,8 +141,7 @@ local function want(waiter)
   end
   local sessions = { state.alone }
   for _, member in ipairs(state.several and redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-(now + far)), 'LIMIT', 0, most_wanted) or {}) do
-    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
-    sessions[#sessions + 1] = packed and read_session(packed) or nil
+    sessions[#sessions + 1] = stored_session(string.sub(member, 2)) or nil
   end
   budget = budget - #sessions
   for _, s in ipairs(sessions) do
@@ -178,7 +162,7 @@ local function insert_waiter(waiter, known)
   if added > 0 then
     state.queued = state.queued + 1
   end
-  if state.fresh or not known and not new then
+  if not known and not new then
     recount()
   end
   front = {}
@@ -224,8 +208,7 @@ local function sweep()
     end
     budget = budget - 1
     local nonce = string.sub(member, 2)
-    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
-    drop_waiter(nonce, packed and read_waiter(packed))
+    drop_waiter(nonce, stored_waiter(nonce))
     owe(nonce)
   end
   return #dead

@@ -83,8 +83,8 @@ local function condition_parts(packed)
   return string.match(packed, '^(%d+) (%S+) (%S+) (.*)$')
 end
 
-local function write_condition(place, before, after, condition)
-  return place .. ' ' .. before .. ' ' .. after .. ' ' .. condition
+local function link(nonce, place, before, after, condition)
+  redis.call('HSET', KEYS[1], 'i:' .. nonce, text(place) .. ' ' .. before .. ' ' .. after .. ' ' .. condition)
 end
 
 local function read_conds(packed)
@@ -160,6 +160,11 @@ local function read_waiter(packed)
   return waiter
 end
 
+local function stored_waiter(nonce)
+  local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
+  return packed and read_waiter(packed)
+end
+
 local function read_session(packed)
   local low, op, writes, reads, deadline, identity = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
   local session = read_identity(identity)
@@ -168,14 +173,19 @@ local function read_session(packed)
   return session
 end
 
+local function stored_session(nonce)
+  local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
+  return packed and read_session(packed)
+end
+
 local function write_session(s)
   return text(s.low) .. ' ' .. s.op .. ' ' .. s.writes .. ' ' .. s.reads .. ' ' .. s.deadline .. ' ' .. s.identity
 end
 
-local function read_grant(packed)
+local function read_grant(packed, owner)
   local low, high, sessions, writing, deadline, weight = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*)$')
   return {
-    low = tonumber(low), high = tonumber(high), sessions = tonumber(sessions), writing = tonumber(writing), deadline = tonumber(deadline),
+    owner = owner, low = tonumber(low), high = tonumber(high), sessions = tonumber(sessions), writing = tonumber(writing), deadline = tonumber(deadline),
     weight = tonumber(weight) or 0,
   }
 end

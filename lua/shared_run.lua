@@ -9,24 +9,22 @@ local longest_run = 15
 -- Returns the nonces of the client's run, each after a space, or ''. packed is the record of the first waiter in the
 -- queue, which may be another client's. A waiter after whose hold the name must rest ends the run.
 local function run_of(client, packed)
-  local run, first = '', 1
-  local nonces, entries = nil, { packed }
-  while true do
-    local _, _, _, counts, identity = waiter_parts(entries[first] or '')
+  local run, entries = '', { packed }
+  for i = 1, longest_run do
+    local _, _, _, counts, identity = waiter_parts(entries[i] or '')
     local _, writes = counts_parts(counts or '')
     local nonce, of, owner = identity_parts(identity or '')
     if of ~= client or writes ~= '1' or is_named(owner) then
-      return run
+      break
     end
     run = run .. ' ' .. nonce
-    if not nonces then
-      nonces = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, longest_run)
-      local keys = {}
-      for i, other in ipairs(nonces) do
-        keys[i] = 'w:' .. other
+    if i == 1 then
+      local keys = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, longest_run)
+      for n, other in ipairs(keys) do
+        keys[n] = 'w:' .. other
       end
       entries = redis.call('HMGET', KEYS[1], unpack(keys))
     end
-    first = first + 1
   end
+  return run
 end

@@ -69,19 +69,12 @@ end
 -- Returns how many permits of a semaphore are taken. Permits of dead holders count until those are forgotten, unless
 -- nobody else holds.
 local function used()
-  if state.alone then
-    return leased() and state.alone.weight or 0
-  end
-  return longest() and state.used or 0
+  return leased() and (state.alone and state.alone.weight or state.used) or 0
 end
 
 local function stored_grant(owner)
   local packed = state.several and redis.call('HGET', KEYS[1], 'g:' .. owner)
-  local grant = packed and read_grant(packed)
-  if grant then
-    grant.owner = owner
-  end
-  return grant
+  return packed and read_grant(packed, owner)
 end
 
 -- Returns the grant with this first token: the owner's own, or that of the ancestor through whose hold it entered.
@@ -116,10 +109,7 @@ end
 -- entered, and so on up to the owner that began the grant. The list is empty if no branch has entered the grant.
 local function parts_of(owner, low)
   local parts, kept = {}, {}
-  if not state.nests then
-    return parts
-  end
-  for _, name in ipairs(lineage(owner)) do
+  for _, name in ipairs(state.nests and lineage(owner) or {}) do
     local packed = redis.call('HGET', KEYS[1], 'b:' .. name)
     local part = packed and read_part(packed, name)
     kept[#name] = part and part.low == low and part or nil
@@ -170,9 +160,7 @@ end
 local function find(nonce, client, owner)
   local s = state.alone
   if not s and state.several then
-    local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
-    s = packed and read_session(packed)
-    s = s and s.client == client and s
+    s = stored_session(nonce)
     local grant = s and unless_over(grant_at(s.owner, s.low))
     if not grant then
       return nil
@@ -329,9 +317,16 @@ local function spread()
   state.alone = nil
 end
 
--- Stores a session that begins, with the tokens that it was given. entered is what it joins, or through which it
--- enters; with nil its grant begins.
+-- Stores a session that begins: the only way to hold but for the usual cases. entered is what it joins, or through which
+-- it enters, and has its tokens. With nil its grant begins, with the next tokens.
 local function put(s, entered)
+  if entered then
+    s.low, s.high = entered.low, entered.high
+  else
+    s.low, s.high = issue(state.token, s.block)
+    state.token = s.high
+    rest_after(s)
+  end
   state.stirred[s.owner] = state.branches and true or nil
   if not state.alone and not state.several then
     s.block = s.high - s.low + 1
@@ -488,10 +483,9 @@ local function sweep_sessions()
   local dead = redis.call('ZRANGEBYSCORE', KEYS[2], text(-(now + far)), '(' .. text(-far), 'LIMIT', 0, math.max(budget, 1))
   budget = budget - #dead
   for _, member in ipairs(dead) do
-    local nonce = string.sub(member, 2)
-    local packed = redis.call('HGET', KEYS[1], 's:' .. nonce)
-    if packed then
-      drop(read_session(packed))
+    local session = stored_session(string.sub(member, 2))
+    if session then
+      drop(session)
     else
       redis.call('ZREM', KEYS[2], member)
     end

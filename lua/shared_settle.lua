@@ -34,17 +34,7 @@ end
 -- Requests that this script itself answers, by nonce. If one is granted, the reply says so and no message is sent.
 local asking = {}
 
--- An owner has begun to hold. Its other requests in the queue can now re-enter, so they are told to ask again:
--- otherwise the owner would wait for itself. Later requests of the owner join at once.
-local function wake(owner)
-  local others = redis.call('HGET', KEYS[1], 'v:' .. owner)
-  if others then
-    state.looks = state.looks .. others
-    redis.call('HSET', KEYS[1], 'looks', state.looks)
-  end
-end
-
--- Tells as many of these requests as the budget allows.
+-- Tells as many requests as the budget allows that their owner holds now.
 local function look_again()
   local from = 1
   for nonce, after in string.gmatch(state.looks, '(%S+) ()') do
@@ -66,52 +56,38 @@ local function look_again()
   end
 end
 
--- Returns the run behind a waiter that is granted the lock, as its message names it.
-local function run_behind(waiter)
-  if state.kind ~= fair or waiter.named or waiter.high == waiter.low then
-    return ''
-  end
-  local _, packed = head()
-  return packed and run_of(waiter.client, packed) or ''
-end
-
--- Sends the grants that the script has made. A plus says that others than the named run still wait.
-local function tell_granted()
-  for _, g in ipairs(granted) do
-    local wanted = wanting(g.owner) > select(2, string.gsub(g.run, ' ', ''))
-    tell(g.client, g.message .. (wanted and ' +' or '') .. g.run)
-  end
-end
-
 -- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it costs no more
 -- than that lease. The message is the grant; its op names the request at whose sending the lease began. If nobody is
 -- subscribed, the entry is removed instead. The client keeps its place, and asks again if it hears after all, as over
 -- a replica.
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)
-  if not asking[nonce] and deaf(waiter.client) then
+  -- Whether the client hears is asked before a grant is sent, and not taken from the count that PUBLISH returns: a
+  -- subscriber at another node or a replica is not counted but hears, so a grant that was sent must be stored. While it
+  -- is noted that the server hides subscribers, every client counts as hearing.
+  if not asking[nonce] and hidden(waiter.client) and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now then
     owe(nonce)
     tell(waiter.client, 'look ' .. nonce)
     return
   end
   local grant = waiter.named and nearest(waiter.owner)
-  if grant then
-    waiter.low, waiter.high = grant.low, grant.high
-  else
-    waiter.low, waiter.high = issue(state.token, waiter.block)
-    state.token = waiter.high
-    rest_after(waiter)
-  end
+  put(waiter, grant)
   if asking[nonce] then
     asking[nonce] = waiter
   else
+    local packed = state.kind == fair and not waiter.named and waiter.high > waiter.low and select(2, head())
+    local run = packed and run_of(waiter.client, packed) or ''
     local message = 'grant ' .. nonce .. ' ' .. waiter.op .. ' ' .. text(waiter.low) .. ' ' .. text(waiter.high)
-    granted[#granted + 1] = { client = waiter.client, owner = waiter.owner, message = message, run = run_behind(waiter) }
+    granted[#granted + 1] = { client = waiter.client, owner = waiter.owner, message = message, run = run }
     granted[nonce] = true
   end
-  put(waiter, grant)
-  if waiter.named and not (grant and grant.owner == waiter.owner) then
-    wake(waiter.owner)
+  local begins = waiter.named and not (grant and grant.owner == waiter.owner)
+  local others = begins and redis.call('HGET', KEYS[1], 'v:' .. waiter.owner)
+  if others then
+    -- Its owner's other requests in the queue can now re-enter, so they are told to ask again: otherwise the owner would
+    -- wait for itself. Later requests of the owner join at once.
+    state.looks = state.looks .. others
+    redis.call('HSET', KEYS[1], 'looks', state.looks)
   end
 end
 
@@ -124,13 +100,11 @@ local function admit_branches(owner)
     if budget <= 0 then
       return true
     end
-    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
-    local waiter = packed and read_waiter(packed)
+    local waiter = stored_waiter(nonce)
     budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- each ancestor is looked for
     local by = waiter and nearest(waiter.owner)
     if waiter and waiter.deadline <= now then
-      drop_waiter(nonce, waiter)
-      owe(nonce)
+      drop_gone(nonce, waiter)
     elseif by and by.owner == owner then
       if by.mode == 'r' and waiter.mode == 'w' then
         -- It would wait for its own ancestor. It is refused when it asks again.
@@ -164,8 +138,7 @@ local function tell_orphans()
   state.ousts = false
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-far), 'LIMIT', 0, math.max(budget, 1))) do
     budget = budget - 1
-    local packed = redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
-    local session = packed and read_session(packed)
+    local session = stored_session(string.sub(member, 2))
     if session and is_orphan(session) then
       tell(session.client, 'ended ' .. session.nonce)
     end
@@ -202,8 +175,7 @@ local function admit_queue()
       local waiter = read_waiter(packed)
       if waiter.deadline <= now then
         if sweep() == 0 then
-          drop_waiter(nonce, waiter)
-          owe(nonce)
+          drop_gone(nonce, waiter)
           budget = budget - 1
         end
       elseif not fits(waiter) then
@@ -241,10 +213,16 @@ local function settle()
   return budget <= 0 and 1 or 0
 end
 
--- Forgets what is over, and writes down whether anything unusual is left. It ends every script that called open and
--- wrote.
-local function close()
-  tell_granted()
+-- Ends every script that wrote. Settles if it is to, forgets what is over, and writes down whether anything unusual is
+-- left. With ended, the keep time starts if only ended nonces have a deadline now: the last of them in so many ms.
+-- Returns 1 if the budget ran out, else 0.
+local function close(settles, ended)
+  local left = settles and settle() or 0
+  for _, g in ipairs(granted) do
+    -- A plus says that others than the named run still wait.
+    local wanted = wanting(g.owner) > select(2, string.gsub(g.run, ' ', ''))
+    tell(g.client, g.message .. (wanted and ' +' or '') .. g.run)
+  end
   if state.due > 0 and state.due <= now then
     forget_ended()
   end
@@ -264,4 +242,8 @@ local function close()
   elseif not crowd and state.crowd then
     redis.call('HDEL', KEYS[1], 'crowd', 'unseen')
   end
+  if ended and state.queued == 0 and not state.conds and not blocked() then
+    redis.call('PEXPIRE', KEYS[1], math.max(life(0, state.keep), ended))
+  end
+  return left
 end

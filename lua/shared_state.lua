@@ -1,7 +1,5 @@
 -- The state of one lock, read once and judged by one reading of the clock; and the expiry of its key.
 
-local state = {}
-
 -- How many steps a script may do for others than its caller. A step takes the server about 12 us, so a script never
 -- blocks the server for more than a few ms.
 local budget = 250
@@ -11,36 +9,33 @@ local function charge(long)
   budget = budget - math.floor(#long / 5000)
 end
 
--- Reads the state. Returns an error reply if KEYS[1] is not a lock of ours, before anything is written: Redis does not
--- undo what a script wrote before a command that fails.
-local function open()
-  local refused = fields.err and fields or other_layout(fields)
-  if refused then
-    return refused
+-- Ends the script with an error reply if KEYS[1] is not a lock of ours, before anything is written: Redis does not undo
+-- what a script wrote before a command that fails.
+local refused = fields.err and fields or other_layout(fields)
+if refused then
+  return refused
+end
+local state = {
+  crowd = fields[2], token = tonumber(fields[3] or 0), kind = fields[4], queued = tonumber(string.match(fields[2] or '0', '^%d+')),
+  looks = '', due = 0, since = 0, used = 0, rests = 0, stirred = {}, ousts = false,
+}
+if fields[2] and string.find(fields[2], '+', 1, true) then
+  local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds', 'nests', 'branches')
+  state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
+  state.rests, state.rester = read_rests(rest[4])
+  state.conds = rest[5] and read_conds(rest[5])
+  state.nests, state.branches = rest[6], rest[7]
+  if rest[1] then
+    state.since, state.exclusive, state.used = read_several(rest[1])
   end
-  state.crowd, state.token, state.kind = fields[2], tonumber(fields[3] or 0), fields[4]
-  state.queued = tonumber(string.match(fields[2] or '0', '^%d+'))
-  state.looks, state.due, state.since, state.used, state.rests = '', 0, 0, 0, 0
-  state.stirred, state.ousts = {}, false
-  if fields[2] and string.find(fields[2], '+', 1, true) then
-    local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds', 'nests', 'branches')
-    state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
-    state.rests, state.rester = read_rests(rest[4])
-    state.conds = rest[5] and read_conds(rest[5])
-    state.nests, state.branches = rest[6], rest[7]
-    if rest[1] then
-      state.since, state.exclusive, state.used = read_several(rest[1])
-    end
-    state.due = tonumber(string.match(rest[2] or '0', '%d+$'))
-  end
-  if fields[1] then
-    local owner = read_identity(fields[1]).owner
-    local own = redis.call('HMGET', KEYS[1], 'o:' .. owner, 'until')
-    local alone = read_request(own[1] or '0 0 0 0 1', fields[1])
-    alone.high, alone.low = state.token, state.token - alone.block + 1
-    alone.deadline = deadline_alone(own[2], state.token, alone.ttl)
-    state.alone = alone
-  end
+  state.due = tonumber(string.match(rest[2] or '0', '%d+$'))
+end
+if fields[1] then
+  local own = redis.call('HMGET', KEYS[1], 'o:' .. read_identity(fields[1]).owner, 'until')
+  local alone = read_request(own[1] or '0 0 0 0 1', fields[1])
+  alone.high, alone.low = state.token, state.token - alone.block + 1
+  alone.deadline = deadline_alone(own[2], state.token, alone.ttl)
+  state.alone = alone
 end
 
 -- How long a hash lives for a lease: the lease, the keep time, and the time by which the token counter is ahead of the
@@ -53,18 +48,11 @@ end
 -- Sets the expiry of the hash. This is the first write of a script, for two reasons. Redis allows PEXPIRE when it is
 -- out of memory, and then allows the script's other writes. And a user who may not set an expiry fails here, before a
 -- key without one exists. GT: the expiry only collects garbage after the last deadline, so it never moves earlier.
+-- Returns whether there is no hash: then its expiry must be set right after the first write, as a later command may be
+-- refused.
 local function touch(ttl, keep)
   state.keep = keep
-  state.fresh = redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
-end
-
--- Sets the first expiry of a hash that this script has made. Call it right after the first write: a later command may
--- be refused.
-local function cover(ttl, keep)
-  if state.fresh then
-    redis.call('PEXPIRE', KEYS[1], ttl + keep)
-    state.fresh = false
-  end
+  return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
 -- A nonce is ended if its client gave up the request while a copy of it was unanswered. When that copy arrives, it is

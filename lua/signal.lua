@@ -10,14 +10,8 @@
 -- ARGV[6] prefix of inboxes, which a client's ID completes
 -- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, any
 --   more, and nobody was moved)
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record run state sessions inbox queue conditions settle
+-- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[6]
-local refused = open() or check_queue()
-if refused then
-  return refused
-end
 local by, number, most = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local session = find_live(by.nonce, by.client, by.owner)
 if not session or session.writes == 0 then

@@ -5,9 +5,7 @@
 -- ARGV[2] size most entries of a page
 -- RETURNS now in microseconds, the last place of this page (0: it is the last page),
 --   and four values for each live waiter: owner, mode, place, client
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
-local clock = redis.call('TIME')
--- uses: clock record
+-- uses: read clock record
 local refused = fields.err and fields or other_layout(fields)
 if refused then
   return refused
@@ -16,8 +14,7 @@ local size = tonumber(ARGV[2])
 local page = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, size)
 local reply = { micros, #page == 2 * size and tonumber(page[#page]) or 0 }
 for i = 1, #page, 2 do
-  local packed = redis.call('HGET', KEYS[1], 'w:' .. page[i])
-  local waiter = packed and read_waiter(packed)
+  local waiter = stored_waiter(page[i])
   if waiter and waiter.deadline > now then
     reply[#reply + 1] = waiter.owner
     reply[#reply + 1] = waiter.mode

@@ -64,7 +64,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: who died is forgotten though the queue has expired", "lua/shared_conditions.lua",
-		"  if conditions_expired() then", "  if false then",
+		"if state.conds.count > signalled and", "if false and",
 		[]string{"TestWaitersThatDiedDuringALongHoldLeaveNothing"},
 	},
 	{

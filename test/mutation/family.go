@@ -123,13 +123,8 @@ var familyRules = []Rule{
 		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
 	},
 	{
-		"a release that was waited for leaves a raised counter its life", "lua/release.lua",
-		"math.max(life(0, keep), until_ms - now)", "math.max(keep, until_ms - now)",
-		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
-	},
-	{
-		"a forced end leaves a raised counter its life", "lua/force.lua",
-		"life(0, keep)", "keep",
+		"a raised counter keeps its life when the last hold ends", "lua/shared_settle.lua",
+		"life(0, state.keep)", "state.keep",
 		[]string{"TestQuorumTokensGrowThoughTheFastClockIsGoneForLong"},
 	},
 	{

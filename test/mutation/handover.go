@@ -14,7 +14,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"who waits is told that a ticket ends sooner", "lua/detach.lua",
-		"if unsettled() then", "if false then",
+		"close(unsettled())", "close(false)",
 		[]string{"TestATicketThatNobodyResumesEnds"},
 	},
 	{

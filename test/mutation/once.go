@@ -31,8 +31,8 @@ var onceRules = []Rule{
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired", "TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"a name rests after a grant from the queue", "lua/shared_settle.lua",
-		"    rest_after(waiter)\n", "",
+		"a name rests after a grant", "lua/shared_sessions.lua",
+		"    rest_after(s)\n", "",
 		[]string{"TestANameRestsAfterAHoldThatWasWaitedFor"},
 	},
 	{

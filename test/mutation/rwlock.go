@@ -19,7 +19,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"a downgrade settles", "lua/downgrade.lua",
-		"if unsettled() then", "if false then",
+		"close(unsettled())", "close(false)",
 		[]string{"TestDowngradeLetsReadersJoinAndNoWriterBetween"},
 	},
 	{
@@ -29,7 +29,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"an owner that reads cannot write", "lua/acquire.lua",
-		"if grant.mode == 'r' and request.mode == 'w' then", "if false then",
+		"if grant and grant.mode == 'r' and request.mode == 'w' then", "if false then",
 		[]string{"TestUpgradeFailsAtOnce"},
 	},
 	{

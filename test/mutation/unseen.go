@@ -23,13 +23,13 @@ var unseenRules = []Rule{
 		[]string{"TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder"},
 	},
 	{
-		"where a subscriber is not seen, everybody counts as one that hears", "lua/shared_queue.lua",
-		"tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now\n", "true\n",
+		"where a subscriber is not seen, everybody counts as one that hears", "lua/shared_settle.lua",
+		"tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now then", "true then",
 		[]string{"TestFairLockIsGrantedInOrderBehindAProxy", "TestF14WaitersThatNobodyCountsHoldInTheirOrder", "TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"what is noted of subscribers ends", "lua/shared_queue.lua",
-		"tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now\n", "tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) == 0\n",
+		"what is noted of subscribers ends", "lua/shared_settle.lua",
+		"tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now then", "tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) == 0 then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{

@@ -141,10 +141,10 @@ var All = []Mutant{
 	{
 		Name: "a hash has no time to live",
 		Edits: []Edit{
-			{"lua/shared_state.lua", "  if state.fresh then", "  if false then"},
+			{"lua/acquire.lua", "  redis.call('PEXPIRE', KEYS[1], longest_ttl + keep)\n", ""},
 			{"lua/acquire.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[8])", "redis.call('PERSIST', KEYS[1])"},
 			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], ARGV[5] + math.max(ahead, 0))", "redis.call('PERSIST', KEYS[1])"},
-			{"lua/release.lua", "redis.call('PEXPIRE', KEYS[1], math.max(life(0, keep), until_ms - now))", "redis.call('PERSIST', KEYS[1])"},
+			{"lua/shared_settle.lua", "redis.call('PEXPIRE', KEYS[1], math.max(life(0, state.keep), ended))", "redis.call('PERSIST', KEYS[1])"},
 		},
 		Loads: exclusive, Want: []check.Name{check.Leaked},
 	},
