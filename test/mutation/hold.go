@@ -164,8 +164,8 @@ var holdRules = []Rule{
 		[]string{"TestLossNamesReplicasOnlyWhereTheyWereTheReason"},
 	},
 	{
-		"the longest TTL is renewed", "internal/room Session.leased",
-		"ttl = max(ttl, p.terms.TTL)", "_ = p",
+		"the longest TTL is renewed", "internal/room Session.renewal",
+		"lease, renew = max(lease, p.terms.TTL), true", "if renew = true; lease == 0 {\n\tlease = p.terms.TTL\n}",
 		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
 	},
 	{
