@@ -472,18 +472,18 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("relock: %w", errNoContext)
 	}
 	c.tracker.Drain()
-	c.giveBack()
+	c.giveBackKept()
 	if !c.tracker.Quiet(ctx) {
 		return fmt.Errorf("relock: shutdown: %w; %s", ending.Of(ctx), c.leftover())
 	}
 	return c.Close()
 }
 
-// giveBack releases the grants that the client keeps, because no calls come for them any more.
-func (c *Client) giveBack() {
+// giveBackKept releases the grants that the client keeps (Sticky), because no calls come for them any more.
+func (c *Client) giveBackKept() {
 	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
-		a.keeper.room.GiveBack(&at)
+		a.keeper.room.GiveBackKept(&at)
 		a.keeper.end(&at)
 	}
 }

@@ -143,7 +143,7 @@ func (a *Acquisition) isWanted() bool {
 // want marks its holds as wanted, each once. A grant that is kept is given back.
 func (a *Acquisition) want(at *Step) {
 	if a.Room.kept.is(a.Session) {
-		a.Room.GiveBack(at)
+		a.Room.GiveBackKept(at)
 	}
 	for _, h := range a.Session.holds.all() {
 		if !h.Wanted {

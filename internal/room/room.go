@@ -142,8 +142,8 @@ func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owing.len() == 0)
 }
 
-// GiveBack releases a grant that is kept.
-func (r *Room) GiveBack(at *Step) { r.kept.giveBack(at) }
+// GiveBackKept releases a grant that is kept.
+func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
 // Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {

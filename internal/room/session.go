@@ -718,9 +718,9 @@ func (s *Session) Gone(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// Close is Lose at the end of the client. A session of which no call has had a hold is released instead, so that it
-// blocks nobody. Reservations are not cleared: each pending call releases its own when it sees that the session has
-// ended.
+// Close ends the session at the end of the client. One with holds is lost, as by Lose. One of which no call has a hold,
+// such as a kept grant, is released, so that it blocks nobody. Reservations are not cleared: each pending call releases
+// its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
 		s.Lose(why, at)

@@ -25,7 +25,7 @@ var ceilings = map[string]ceiling{
 	"lines of internal/transport":             {3848, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
-	"hops to another package":                 {32, 0},
+	"hops to another package":                 {31, 0},
 	"method names of more than four types":    {10, 0},
 }
 

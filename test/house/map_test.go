@@ -1,6 +1,9 @@
 package house_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path"
 	"regexp"
 	"strings"
@@ -61,6 +64,76 @@ func rowOf(files map[string]string, name string) string {
 		return dir
 	}
 	return ""
+}
+
+// TestWalksNameWhatExists: what the page names as code before its tables of packages and files is declared, a method at
+// its type.
+func TestWalksNameWhatExists(t *testing.T) { report(t, namesNothing(everyFile(t))) }
+
+var (
+	codeName    = regexp.MustCompile("^(?:([A-Za-z]+)\\.)?([A-Za-z][A-Za-z_]+)$")
+	luaFunction = regexp.MustCompile(`(?m)^local function (\w+)`)
+)
+
+// namesNothing reports names of the walks that the code does not have.
+func namesNothing(files map[string]string) (problems []string) {
+	there := map[string]bool{}
+	for file, text := range files {
+		if strings.HasPrefix(file, "lua/") {
+			for _, f := range luaFunction.FindAllStringSubmatch(text, -1) {
+				there[f[1]] = true
+			}
+		}
+		if !ofTheLibrary(file) {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+		if err != nil {
+			continue // the compiler says so
+		}
+		for _, name := range declared(f) {
+			there[name], there[f.Name.Name+"."+name] = true, true
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					there[receiverOf(n)+"."+n.Name.Name] = true
+				}
+			case *ast.TypeSpec:
+				if s, is := n.Type.(*ast.StructType); is {
+					for _, field := range s.Fields.List {
+						for _, id := range field.Names {
+							there[n.Name.Name+"."+id.Name] = true
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	walks, _, _ := strings.Cut(files[architecture], "\n## Packages\n")
+	for _, span := range codeSpan.FindAllString(walks, -1) {
+		name := strings.Trim(span, "`")
+		if n := codeName.FindStringSubmatch(name); n != nil && !there[name] && !strings.HasPrefix(n[2], "Test") && n[2] != "lua" && n[2] != "go" {
+			problems = append(problems, architecture+" names "+name+", which is not declared")
+		}
+	}
+	return problems
+}
+
+func TestRuleOfWalksCanFail(t *testing.T) {
+	files := map[string]string{
+		"a.go": "package a\ntype Lock struct{ mu int }\nfunc (l *Lock) Do() {}\nfunc take() {}\n", "lua/b.lua": "local function sweep()\n",
+		architecture: "`Lock.Do`, `Lock.mu`, `take`, `a.take`, `sweep`, `a.go`, `grant NONCE`\n## Packages\n`else`",
+	}
+	if got := namesNothing(files); len(got) > 0 {
+		t.Errorf("a true walk is refused: %q", got)
+	}
+	files[architecture] = "`Lock.Undo`, `give`, `Take.Do`"
+	if got := namesNothing(files); len(got) != 3 {
+		t.Errorf("got %q, want three names that are not declared", got)
+	}
 }
 
 func TestMapRuleCanFail(t *testing.T) {

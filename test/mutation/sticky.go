@@ -14,7 +14,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a kept grant is given back when it is wanted", "internal/room Acquisition.want",
-		"a.Room.GiveBack(at)", "",
+		"a.Room.GiveBackKept(at)", "",
 		[]string{"TestAKeptLockGoesToWhoWaits", "TestTwoProcessesAlternateWithAStickyLock"},
 	},
 	{
@@ -34,7 +34,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a client that shuts down gives kept grants back", ". Client.Shutdown",
-		"c.giveBack()", "",
+		"c.giveBackKept()", "",
 		[]string{"TestAKeptLockEndsWithItsClient"},
 	},
 	{
