@@ -58,12 +58,7 @@ func (t *Transport) retireIdle(key string) {
 		}
 	}
 	t.retired[name] = now
-	t.workers++
-	t.running++
-	go func() {
-		defer t.goroutineEnded()
-		closeIdle(t.life, at)
-	}()
+	t.spawn(func() { closeIdle(t.life, at) })
 }
 
 // closeIdle closes the connections that are idle now. It checks before each command that there is one, because go-redis

@@ -64,13 +64,8 @@ func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration
 	defer cancel()
 	reply := make(chan T, 1) // fn's goroutine must end even if nobody receives
 	t.mu.Lock()
-	t.workers++
-	t.running++
+	t.spawn(func() { reply <- fn(run) })
 	t.mu.Unlock()
-	go func() {
-		defer t.goroutineEnded()
-		reply <- fn(run)
-	}()
 	select {
 	case v = <-reply:
 		return v, nil
@@ -92,16 +87,6 @@ func detach(ctx context.Context, timeout time.Duration) (context.Context, contex
 		return context.WithCancel(run)
 	}
 	return context.WithTimeout(run, timeout)
-}
-
-// goroutineEnded records the end of a goroutine of the Transport that is not a worker.
-func (t *Transport) goroutineEnded() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.running--
-	if t.workers--; t.workers == 0 {
-		t.idle.Broadcast()
-	}
 }
 
 // acks are the arguments of WAIT.

@@ -45,15 +45,12 @@ func (t *Transport) probe(key string) {
 	}
 	p := &probing{began: time.Now(), answered: make(chan struct{})}
 	t.probed[name] = p
-	t.workers++
-	t.running++
-	go func() {
-		defer t.goroutineEnded()
+	t.spawn(func() {
 		t.runProbe(p, at, key, max(alone, 1), piped)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.probed, name)
-	}()
+	})
 }
 
 // runProbe probes as many connections of the pool as alone says, and piped connections of the pool for pipelines.

@@ -46,12 +46,9 @@ type Transport struct {
 	lanes   map[string]*lane
 	probed  map[string]*probing  // by server
 	retired map[string]time.Time // by server: when its idle connections were last closed
-	idlers  []*worker            // workers without a batch, the newest last
-	workers int                  // goroutines, including idle workers
-	running int                  // goroutines that are at work
-	waiting int                  // goroutines in Wait
 	closing bool                 // Wait has been called: no background work begins any more
-	idle    sync.Cond            // workers has become 0; its lock is mu
+	working int                  // goroutines
+	idle    sync.Cond            // working has become 0; its lock is mu
 }
 
 // Call is one run of a script. Keys and Args must not change until Wait has returned, because a command may still be on
@@ -274,7 +271,7 @@ func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map
 	return requests, parts
 }
 
-// sendAll sends each batch on a worker. A single batch is sent on the caller's goroutine if no context needs watching.
+// sendAll sends each batch on a goroutine. A single batch is sent on the caller's goroutine if no context needs watching.
 func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts map[string]*batch) {
 	if len(parts) == 1 {
 		if run, cancel, ok := t.callerContext(ctx, timeout); ok {
@@ -332,20 +329,31 @@ func (t *Transport) Wait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closing = true
-	t.waiting++
-	for _, w := range t.idlers {
-		w.next <- nil
-	}
-	t.idlers = nil
-	for t.workers > 0 {
+	for t.working > 0 {
 		t.idle.Wait()
 	}
-	t.waiting--
 }
 
-// Outstanding returns how many goroutines at work Wait would wait for.
+// Outstanding returns how many goroutines Wait would wait for.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.running
+	return t.working
+}
+
+// spawn runs fn on a goroutine that Wait waits for. It needs t.mu.
+func (t *Transport) spawn(fn func()) {
+	t.working++
+	go func() {
+		defer t.goroutineEnded()
+		fn()
+	}()
+}
+
+func (t *Transport) goroutineEnded() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.working--; t.working == 0 {
+		t.idle.Broadcast()
+	}
 }

@@ -175,10 +175,6 @@ var figures = []figure{
 		says: []string{`for each server, up to # while it is slow`},
 	},
 	{
-		what: "how long a worker lingers", file: "internal/transport/worker.go", source: `const linger = (.+)`,
-		says: []string{`idle for @, or by`},
-	},
-	{
 		what: "how long the schedule's goroutine stays", file: "internal/renewal/schedule.go", source: `const tick = (.+)`,
 		says: []string{`@ after the last deadline`},
 	},

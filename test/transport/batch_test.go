@@ -210,12 +210,11 @@ func TestBatchWhoseReplyIsLostIsUnknownAndRunsOnce(t *testing.T) {
 	})
 }
 
-func TestIdleWorkersEnd(t *testing.T) {
+func TestGoroutineOfACallEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it panics where a goroutine is left
-		tr := transport.New(newLink(t).client(t))
+		tr := transport.New(wrapped{newLink(t).client(t)})
 		if _, err := tr.Do(t.Context(), time.Second, call("k")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond)
 	})
 }

@@ -109,3 +109,29 @@ func benchDo(ctx context.Context, b *testing.B, tr *transport.Transport, key str
 		b.Error(err)
 	}
 }
+
+// Calls of many goroutines at once on a client that has no stream: each call, or its batch, needs a goroutine that
+// sends it, because the callers watch a timeout.
+func BenchmarkDoPooled(b *testing.B) {
+	rdb := wrapped{realClient(b, &redis.Options{Addr: redistest.Real(b).Addr()})}
+	for _, n := range []int{1, 16, 256} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			tr := newTransport(b, rdb)
+			b.ReportAllocs()
+			if n == 1 {
+				for b.Loop() {
+					benchDo(context.Background(), b, tr, "k")
+				}
+				return
+			}
+			b.SetParallelism(max(n/runtime.GOMAXPROCS(0), 1))
+			var keys atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				key := "k" + strconv.FormatInt(keys.Add(1), 10)
+				for pb.Next() {
+					benchDo(context.Background(), b, tr, key)
+				}
+			})
+		})
+	}
+}

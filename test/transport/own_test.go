@@ -66,7 +66,7 @@ func TestWhoIsAloneRunsTheCommandItself(t *testing.T) {
 					if seen.Load() != row.want {
 						t.Errorf("%d goroutines during the call, want %d", seen.Load(), row.want)
 					}
-					synctest.Wait() // a worker that has answered is about to look for the next call
+					synctest.Wait() // the goroutine that has answered is about to end
 				}
 			})
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// newTransport returns one whose workers end with the test.
+// newTransport returns one whose goroutines end with the test.
 func newTransport(t testing.TB, rdb redis.UniversalClient) *transport.Transport {
 	t.Helper()
 	tr := transport.New(rdb)

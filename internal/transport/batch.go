@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// linger is how long a worker waits for its next batch. A new goroutine for each call would have to grow its stack.
-const linger = 100 * time.Millisecond
-
 // A batch is the requests that are sent in one pipeline.
 type batch struct {
 	requests []*request
@@ -34,78 +31,37 @@ func (b *batch) add(r *request) {
 	r.batch = b
 }
 
-// A worker is a goroutine that sends batches, while the callers watch their contexts and timeouts.
-type worker struct {
-	next chan *batch // cap 1, filled when the worker is taken from idlers; a nil batch ends the worker
-}
-
-// start gives the batch to a worker. It needs t.mu.
+// start sends a batch on a goroutine, and then what its lane has next. The callers watch their contexts and timeouts. It
+// needs t.mu.
 func (t *Transport) start(b *batch) {
-	t.running++
-	if n := len(t.idlers); n > 0 {
-		w := t.idlers[n-1]
-		t.idlers = t.idlers[:n-1]
-		w.next <- b
-		return
-	}
-	t.workers++
-	go t.work(&worker{next: make(chan *batch, 1)}, b)
+	t.spawn(func() {
+		growStack(0)
+		for next := b; next != nil; next = t.nextAfter(next) {
+			t.send(next.ctx, next)
+		}
+	})
 }
 
-func (t *Transport) work(w *worker, b *batch) {
-	idle := time.NewTimer(linger)
-	defer idle.Stop()
-	for b != nil {
-		t.send(b.ctx, b)
-		if b = t.finish(w, b); b != nil {
-			continue
-		}
-		idle.Reset(linger)
-		select {
-		case b = <-w.next:
-		case <-idle.C:
-			b = t.dismiss(w)
-		}
+// growStack makes room on a new goroutine's stack for a command of go-redis. Otherwise the stack would grow several times
+// while it is deep, and copying it would take a quarter of the CPU time of a call.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [6 << 10]byte
+	return room[i]
+}
+
+// nextAfter returns the batch that the sender of b sends next, or nil if it has to end.
+func (t *Transport) nextAfter(b *batch) *batch {
+	if b.lane == nil {
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.workers--; t.workers == 0 {
-		t.idle.Broadcast()
-	}
+	return b.lane.nextOrResign()
 }
 
-// finish ends a batch. It returns the worker's next batch, or makes the worker idle and returns nil.
-func (t *Transport) finish(w *worker, b *batch) *batch {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if b.lane != nil {
-		if next := b.lane.nextOrResign(); next != nil {
-			return next
-		}
-	}
-	t.running--
-	if t.waiting > 0 {
-		w.next <- nil
-	} else {
-		t.idlers = append(t.idlers, w)
-	}
-	return nil
-}
-
-// dismiss takes a worker off the list of idle ones. If the worker was given a batch just before, it returns that.
-func (t *Transport) dismiss(w *worker) *batch {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, idler := range t.idlers {
-		if idler == w {
-			t.idlers = append(t.idlers[:i], t.idlers[i+1:]...)
-			return nil
-		}
-	}
-	return <-w.next
-}
-
-// inline runs a call on its caller's goroutine, because a hand-off to a worker costs more than everything else here. It
+// inline runs a call on its caller's goroutine, because a hand-off to another one costs more than everything else here. It
 // returns false if the call could not end in time there, or if its lane has enough leaders.
 func (t *Transport) inline(ctx context.Context, timeout time.Duration, c *Call, server string, known bool) (Result, bool) {
 	if !t.clientEnforces(ctx, timeout) {
@@ -133,7 +89,7 @@ func (t *Transport) stepUp(server string, known bool) *lane {
 	return l
 }
 
-// stepDown ends the caller's time as a leader. If requests are queued, a worker becomes the leader.
+// stepDown ends the caller's time as a leader. If requests are queued, a new goroutine becomes the leader.
 func (t *Transport) stepDown(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
