@@ -15,7 +15,6 @@ type request struct {
 	call   Call
 	result Result        // set before done
 	done   chan struct{} // cap 1, so that sending to it never blocks
-	timer  *time.Timer   // made on first use, then kept
 
 	// Guarded by Transport.mu:
 
@@ -24,56 +23,28 @@ type request struct {
 	abandoned bool   // its caller has left
 }
 
-func (t *Transport) request(ctx context.Context, c *Call) *request {
-	r, ok := t.free.Get().(*request)
-	if !ok {
-		r = &request{done: make(chan struct{}, 1)}
-	}
-	r.ctx, r.call = ctx, *c
-	return r
-}
-
-// recycle keeps an answered request for later use. Nobody else has it any more.
-func (t *Transport) recycle(r *request) {
-	*r = request{done: r.done, timer: r.timer}
-	t.free.Put(r)
+func newRequest(ctx context.Context, c *Call) *request {
+	return &request{ctx: ctx, call: *c, done: make(chan struct{}, 1)}
 }
 
 // await returns the request's result, or an error once ctx ends or timeout has passed.
 func (t *Transport) await(ctx context.Context, timeout time.Duration, r *request) Result {
-	if len(r.done) > 0 {
-		timeout = 0 // answered already: save the timer
-	}
 	var expired <-chan time.Time
-	if timeout > 0 {
-		if r.timer == nil {
-			r.timer = time.NewTimer(timeout)
-		} else {
-			r.timer.Reset(timeout)
-		}
-		expired = r.timer.C
+	if timeout > 0 && len(r.done) == 0 { // not answered yet
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		expired = timer.C
 	}
-	answered := false
 	select {
 	case <-r.done:
-		answered = true
+		return r.result
 	case <-ctx.Done():
 	case <-expired:
 	}
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	if !answered {
-		select {
-		case <-r.done: // select chose at random: a known outcome is worth more
-			answered = true
-		default:
-		}
-	}
-	if answered {
-		result := r.result
-		t.recycle(r)
-		return result
+	select {
+	case <-r.done: // select chose at random: a known outcome is worth more
+		return r.result
+	default:
 	}
 	return Result{Err: inScript(&r.call, leaveError(ctx, t.leave(r)))}
 }

@@ -40,8 +40,6 @@ type Transport struct {
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	free sync.Pool // of *request; one for each Transport, because channels and timers must stay in their synctest bubble
-
 	mu      sync.Mutex // guards the following fields
 	lanes   map[string]*lane
 	probed  map[string]*probing  // by server
@@ -173,7 +171,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) 
 	began = time.Now()
 	r, ok := t.inline(ctx, timeout, c, server, known)
 	if !ok {
-		q := t.request(ctx, c)
+		q := newRequest(ctx, c)
 		t.submit(q, server, known)
 		r = t.await(ctx, timeout, q)
 	}
@@ -259,7 +257,7 @@ func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map
 	requests := make([]*request, len(calls))
 	parts := make(map[string]*batch)
 	for i, c := range calls {
-		requests[i] = &request{ctx: ctx, call: c, done: make(chan struct{}, 1)}
+		requests[i] = newRequest(ctx, &c)
 		server, _ := t.server(&c)
 		b := parts[server]
 		if b == nil {
