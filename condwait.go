@@ -36,7 +36,7 @@ func (w *awaiting) rejoin() error {
 		if occupied != nil {
 			freed = occupied.Freed(make(chan struct{})).(chan struct{})
 		}
-		ended := w.a.Over() && w.a.Why() == nil // its last hold was released while this waited
+		ended := w.a.Session.Live() == 0 && w.a.Why() == nil // its last hold was released; the session may end later
 		k.end(&at)
 		switch {
 		case ended:
