@@ -16,11 +16,11 @@ const (
 	maxGap = 20 * time.Microsecond
 )
 
-// A lead caches how far the second clock, which counts suspended time, is ahead of the monotonic one. Reading the second
-// clock takes a system call, while the wall clock comes for free with the monotonic one. Only a suspension changes the
-// lead, and it moves the wall clock by the same amount. So the second clock is only read if the wall clock and the
-// monotonic one have moved apart. A suspension is only missed if the wall clock is set back by exactly as much within
-// validFor.
+// A lead caches how far the second clock, which counts suspended time, is ahead of the monotonic one. Reading the
+// second clock takes a system call, while the wall clock comes for free with the monotonic one. Only a suspension
+// changes the lead, and it moves the wall clock by the same amount. So within validFor the second clock is only read
+// if the wall clock and the monotonic one have moved apart. A suspension is only missed if it is shorter than minJump,
+// or if the wall clock is set back by about as much within validFor.
 type lead struct {
 	last atomic.Pointer[measured]
 }

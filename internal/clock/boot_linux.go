@@ -16,6 +16,7 @@ var hasBoottime = func() bool {
 	return ok
 }()
 
+// measure reads the clocks as lead.boot needs it.
 func measure() (before, boot, after time.Duration) {
 	before = time.Since(origin)
 	boot, _ = boottime()
@@ -34,7 +35,8 @@ func sinceBoot(l *lead, t time.Time) time.Duration {
 	return l.boot(mono, wall, measure)
 }
 
-// boottime makes a raw system call. The call never blocks, so Go's scheduler need not know of it.
+// boottime reads CLOCK_BOOTTIME, and reports whether the system has it. The system call is raw: it never blocks, so
+// Go's scheduler need not know of it.
 func boottime() (time.Duration, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)

@@ -1,7 +1,7 @@
 // Package clock measures elapsed time so that it is never under-counted, not even across a suspension of the machine.
 //
-// Go's monotonic clock stands still while a machine is suspended (on Linux it is CLOCK_MONOTONIC). A lease in Redis goes
-// on. So every [Instant] is read from two clocks, and the one that has advanced further decides.
+// Go's monotonic clock stands still while a machine is suspended (on Linux it is CLOCK_MONOTONIC). A lease in Redis
+// goes on. So every [Instant] is read from two clocks, and the one that has advanced further decides.
 package clock
 
 import "time"
@@ -70,8 +70,8 @@ func (i Instant) Sub(j Instant) time.Duration {
 // Until returns the time from i to deadline: the smaller of the two clocks' differences. It is zero or negative once
 // either clock has reached the deadline.
 //
-// A timer with this duration may fire too late, because timers stop while the machine is suspended. So after waking up a
-// caller must check [Instant.Reached] before it does anything that must not happen after the deadline.
+// A timer with this duration may fire too late, because timers stop while the machine is suspended. So after waking up
+// a caller must check [Instant.Reached] before it does anything that must not happen after the deadline.
 func (i Instant) Until(deadline Instant) time.Duration {
 	return min(deadline.mono-i.mono, deadline.boot-i.boot)
 }
@@ -108,8 +108,8 @@ func (c *Clock) Time(i Instant) time.Time {
 	return t
 }
 
-// Time returns i as a [time.Time] with its monotonic reading. The wall clock reading is right if the wall clock is not
-// set between i and now.
+// Time returns i as a [time.Time] with its monotonic reading. The wall clock reading is right if between i and now the
+// wall clock is not set and the machine is not suspended.
 func (i Instant) Time() time.Time {
 	now := time.Now()
 	return now.Add(i.mono - monotonic(now))

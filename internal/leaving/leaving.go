@@ -42,7 +42,8 @@ func (b *Book) Begin(key string) (end func()) {
 	})
 }
 
-// Await waits for the removals in progress, until ctx ends or limit has passed. It does not wait for later ones.
+// Await waits for the removals of that key that are in progress, until ctx ends or limit has passed. It does not wait
+// for those that begin later.
 func (b *Book) Await(ctx context.Context, key string, limit time.Duration) {
 	if b.n.Load() == 0 {
 		return

@@ -32,8 +32,8 @@ type moment struct {
 	pos   int // index in the heap
 }
 
-// A Schedule passes tasks that are due to its run function, once for each Set. Its goroutine starts with the first task,
-// and ends one tick after the last.
+// A Schedule passes tasks that are due to its run function. A task is idle after that, until it is set again. The
+// goroutine starts with the first task, and ends one tick after the last.
 type Schedule struct {
 	clock *clock.Clock
 	run   func(due []*Task)
@@ -63,8 +63,8 @@ func New(c *clock.Clock, run func(due []*Task)) *Schedule {
 // Set makes t due at the given instant and at no other.
 func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
 
-// SetAbout is Set for a task that may run earlier, by less than grain. Then tasks that are due at about the same time run
-// together, at little more than the cost of one.
+// SetAbout is Set for a task that may run earlier, by less than grain. Then tasks that are due at about the same time
+// run together, at little more than the cost of one.
 func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Schedule) recycle(m *moment) {
 }
 
 // advance advances the schedule's own clock: the monotonic clock plus all suspensions of more than a tick. A suspension
-// moves the two clocks of an instant apart, so instants from before and after it have no common order. This single number
-// orders them. advance needs s.mu.
+// moves the two clocks of an instant apart, so instants from before and after it have no common order. This single
+// number orders them. advance needs s.mu.
 func (s *Schedule) advance() clock.Instant {
 	now := s.clock.Now()
 	if s.base.IsZero() {

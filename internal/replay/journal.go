@@ -47,9 +47,9 @@ type Release struct {
 	Nonce    wire.Nonce
 	Owner    string
 	Undone   bool          // the name must not rest after it
-	Doubt    int64         // server ms until which a copy of its acquire may be executed; 0: none; negative: it owes a signal
+	Doubt    int64         // server ms until which a copy of its acquire may run; 0: none; negative: it owes a signal
 	Until    clock.Instant // when its lease would have ended
-	Answered clock.Instant // an acquire sent before this may have been answered that it holds
+	Answered clock.Instant // an answer to an acquire sent before this may name the grant, and says nothing new
 	Server   string        // server it was last sent to, as the redis client says; "": unknown
 	Epoch    int64         // epoch of the journal when it was last sent
 }
@@ -147,7 +147,7 @@ func (j *Journal) Due() {
 	}
 }
 
-// round sends again what is due, both before and after it asks the servers.
+// round sends again what is due, asks the servers, and sends again what is due because of their answers.
 func (j *Journal) round(ctx context.Context) {
 	epoch := j.Epoch()
 	ok := j.sendAgain(ctx)
@@ -231,6 +231,7 @@ func (j *Journal) sendAgain(ctx context.Context) (ok bool) {
 	return !failed.Load()
 }
 
+// sendBatch sends releases again in one pipeline. ok is false if any of them went unanswered.
 func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 	calls := make([]transport.Call, len(batch))
 	for i, n := range batch {
@@ -334,7 +335,7 @@ type Config struct {
 	Now   func() clock.Instant
 	Wake  func(at clock.Instant)                 // schedules Due for that instant, and for no other
 	Spawn func(round func(context.Context)) bool // false: the client is closed
-	// Busy reports whether a release is in progress. Its sender repeats it by itself.
+	// Busy reports whether a release of that nonce is still in progress. Its sender repeats it without the journal.
 	Busy    func(n wire.Nonce) bool
 	Servers Servers
 	Wire    *wire.Encoder
@@ -345,8 +346,8 @@ type Config struct {
 
 // Servers are the servers that have the locks.
 type Servers interface {
-	OneServer() bool
-	Server(key string) string
+	OneServer() bool          // one server has all locks
+	Server(key string) string // that has the key; "": not known, or there is only one
 	DoAll(ctx context.Context, within time.Duration, calls []transport.Call) []transport.Result
 }
 

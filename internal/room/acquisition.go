@@ -18,7 +18,7 @@ const MadeMark = '~'
 //	set     nil       no      it waits: Redis has not granted the lock yet
 //	nil     set       no      it holds
 //	set     set       no      it has held, and waits on a condition
-//	                  yes     it was released, lost or given up; Forget follows once Redis has heard of that
+//	                  yes     it was released, lost or given up
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked
@@ -33,7 +33,7 @@ type Acquisition struct {
 	news       bool  // a message has said so since it last told Redis anything
 	copies     int16 // requests in flight
 	doubt      int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
-	op         int64
+	op         int64 // of its latest request or statement
 	Entry      *Entry
 	Session    *Session
 	// why it is over; nil: it was unlocked. While it holds: why the latest renewal extended nothing though Redis still
@@ -109,12 +109,12 @@ func (a *Acquisition) doubts(notAfter int64) {
 	a.doubt = max(a.doubt, notAfter)
 }
 
-// keepDoubt records that Redis has granted a request that this client gives up.
+// keepDoubt records that a granted request is given up: until notAfter a late copy of it could be granted again.
 func (a *Acquisition) keepDoubt(notAfter int64) {
 	a.unanswered, a.doubt = true, max(a.doubt, notAfter)
 }
 
-// settled records how a request ended. f is nil if it was answered.
+// settled records how a request ended. f is nil if it was answered. Once all are answered, no late copy is left.
 func (a *Acquisition) settled(f *Failure) {
 	a.noteSilence(f)
 	a.copies--
@@ -134,7 +134,7 @@ func (a *Acquisition) Urged(at *Step) {
 	}
 }
 
-// isWanted reports whether others wait for the end of what it holds: in Redis, and there right behind it, or in its line.
+// isWanted reports whether others wait for the end of what it holds: in Redis, in its run, or in its line.
 func (a *Acquisition) isWanted() bool {
 	run := a.Session.run
 	return a.wanted || run != nil && run.waiting() > 0 || a.front && !a.Named() && a.Room.next(Flow{}) != nil
@@ -160,7 +160,8 @@ func (a *Acquisition) waited(wanted bool, at *Step) {
 	}
 }
 
-// waitedFor takes how many wait in Redis for its end, as the answer to a statement says.
+// waitedFor takes how many wait in Redis for its end, as the answer to a statement says. Its run is not counted: those
+// that were served are about to leave, and isWanted looks at the others.
 func (a *Acquisition) waitedFor(waiting int, at *Step) {
 	if run := a.Session.run; run != nil {
 		waiting -= len(run.served) + run.waiting()
@@ -170,7 +171,7 @@ func (a *Acquisition) waitedFor(waiting int, at *Step) {
 }
 
 // GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. A place
-// in the queue goes to the next call in line with the same terms.
+// in the queue goes to the next call in line, which takes over the entry if it has the same terms.
 func (a *Acquisition) GiveUp(at *Step) {
 	switch e := a.Entry; {
 	case e != nil && e.given != nil:

@@ -21,9 +21,9 @@ type Entry struct {
 	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
 
 	queued     bool
-	busy       bool // a heartbeat is in flight
-	again      bool // another heartbeat must follow the one in flight
-	fails      int32
+	busy       bool          // a heartbeat is in flight
+	again      bool          // another heartbeat must follow the one in flight
+	fails      int32         // retries since the last answer "queued"
 	wasted     int           // grants that had ended when this client heard of them
 	place      int64         // its place in the queue
 	sent       []stamp       // sending times of the last answered request and those after it
@@ -299,7 +299,7 @@ const (
 	Parted                            // it waits, or has waited in the meantime
 )
 
-// Parted records that the session waits in Redis. doubted: ask at once what has become of it since.
+// Parted records that the session waits in Redis. doubted: a copy went unanswered, so ask at once what it has come to.
 func (e *Entry) Parted(doubted bool, at *Step) {
 	if !e.Waits() {
 		return // it holds again

@@ -2,9 +2,9 @@ package room
 
 import "github.com/relock-go/relock/internal/clock"
 
-// A Handle is what one handle of a lock has to unlock. Its Unlock may end any hold on it. So a lost hold keeps an
-// exclusive handle from the holds of later grants until it is unlocked. And a handle on which several grants hold beside
-// each other takes the holds of one owner only. The zero value is empty.
+// A Handle is what one handle of a lock has to unlock. Its Unlock may end any hold on it. So a lost hold bars the holds
+// of later grants from an exclusive handle until it is unlocked. And a handle on which several grants hold beside each
+// other takes the holds of one owner only. The zero value is empty.
 type Handle struct {
 	holds lone[Hold] // the oldest first
 	*aside
@@ -39,7 +39,7 @@ const (
 	unlocked // or released, or given back by its call
 )
 
-// bars is Bars for what is on the handle.
+// bars is Room.Bars, but looks only at what is on the handle.
 func (l *Handle) bars(w Want) (Bar, *Hold) {
 	if w.Read {
 		return l.otherOwner(w), nil
@@ -80,7 +80,7 @@ func (l *Handle) otherOwner(w Want) Bar {
 // first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does not end the hold of a
 // caller that came after the loss.
 //
-// A hold whose owner waits on a condition is returned only if there is no other. Judge comes before.
+// A hold whose owner waits on a condition is returned only if there is no other. Call Judge first.
 func (l *Handle) Next() (found *Hold) {
 	first, newest := l.holds.first, l.holds.last()
 	switch first {
@@ -131,7 +131,7 @@ func (l *Handle) nextAway() *Hold {
 // Newest returns the newest hold, or nil.
 func (l *Handle) Newest() *Hold { return l.holds.last() }
 
-// Live returns how many holds are not lost. Judge comes before.
+// Live returns how many holds are not lost. Call Judge first.
 func (l *Handle) Live() int {
 	if l.aside == nil {
 		return l.holds.len()
@@ -139,7 +139,7 @@ func (l *Handle) Live() int {
 	return l.holds.len() - l.lost
 }
 
-// HeldSince returns when the oldest hold was acquired, or zero if no hold is live. Judge comes before.
+// HeldSince returns when the oldest hold was acquired, or zero if no hold is live. Call Judge first.
 func (l *Handle) HeldSince() clock.Instant {
 	if l.Live() == 0 {
 		return clock.Instant{}
@@ -157,6 +157,7 @@ func (l *Handle) Freed(who any) any {
 	return x.freed
 }
 
+// more returns the aside for writing, and makes it if needed.
 func (l *Handle) more() *aside {
 	if l.aside == nil {
 		l.aside = &aside{}

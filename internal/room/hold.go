@@ -32,7 +32,7 @@ type Ending int
 
 // The endings.
 const (
-	Silent  Ending = iota // nothing to send: the next call in line holds, the grant is kept, or Redis never knew of the hold
+	Silent  Ending = iota // nothing to send: the lock was passed on, the grant is kept, or Redis never knew of the hold
 	Fewer                 // tell Redis the new number of holds
 	Last                  // release the session
 	WasLost               // it had ended before
@@ -41,7 +41,7 @@ const (
 // Released reports whether its holder has ended it.
 func (h *Hold) Released() bool { return h.released }
 
-// Lost reports whether it was lost before its holder ended it. The caller must call Session.Check first.
+// Lost reports whether it was lost before its holder ended it. Only Session.Check looks at the clock for that.
 func (h *Hold) Lost() bool { return h.lost }
 
 // Why returns why it was lost.
@@ -52,7 +52,7 @@ func (h *Hold) Why() error {
 	return h.Session.Why()
 }
 
-// End is the end of a hold by its holder.
+// End ends a hold for its holder, and returns what the caller must tell Redis.
 func (h *Hold) End(at *Step) Ending {
 	s := h.Session
 	if !h.released {
@@ -83,8 +83,8 @@ func (h *Hold) Detach(at *Step) bool {
 	return true
 }
 
-// GiveBack ends a hold that its call does not return. The call does not wait for the release, because its context has
-// ended. A hook may have ended the hold before; then the lock may belong to the next call already.
+// GiveBack ends a hold that its call does not return, or whose owner waits on a condition. Nobody waits for its
+// release. A hook may have ended the hold before; then the lock may belong to the next call already.
 func (h *Hold) GiveBack(at *Step) {
 	s := h.Session
 	live := !s.over && !h.released && !h.lost
@@ -117,8 +117,8 @@ func (h *Hold) Downgrade(to *Handle, x *ledger.Wish, at *Step) Bar {
 	return NoBar
 }
 
-// Put puts a hold on its handle, so that its call can return it. Then only its Unlock, or its Release, takes it off
-// again. Judge comes before.
+// Put puts a hold on its handle, so that its call can return it, or returns what bars it, as Room.Bars does. Once it is
+// there, only its Unlock or its Release takes it off for good. Call Judge first.
 func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if h.Session.Absent() { // its owner waits on a condition: a later grant does not make this one the older
 		return Unheld, nil
@@ -133,9 +133,9 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	return bar, by
 }
 
-// outdo ends the older of two grants of an exclusive lock, if the handle has another one. That grant has ended in Redis,
-// and its holder here may not know yet: its Unlock must not end h. Redis may still have it if the server's clock has
-// stepped back, so it is released there too.
+// outdo ends the older of two grants of an exclusive lock: that of h, and another that the handle has. The older has
+// ended in Redis, and its holder here may not know yet: its Unlock must not end h. Redis may still have it if the
+// server's clock has stepped back, so it is released there too.
 func (h *Hold) outdo(at *Step) {
 	if h.Read || h.Handle.holds.first == nil {
 		return
@@ -207,7 +207,7 @@ func (h *Hold) comeBack() {
 	}
 }
 
-// want returns the call that the hold could be of.
+// want returns the call that the hold could be of, to ask what bars it from a handle.
 func (h *Hold) want() Want {
 	w := Want{Read: h.Read, Terms: h.Terms, Unlock: h.Unlock}
 	if h.Session.Named() {

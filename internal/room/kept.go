@@ -11,9 +11,9 @@ const stickyTokens = 10_000
 func Keepable(low, high int64) bool { return high-low > maxPasses }
 
 // A kept is a grant that its client may keep after its hold (Terms.Sticky). While it is kept, its session has no hold.
-// One is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed. It is given
-// back when others want the lock, or when its time is over. Only anonymous calls have such grants: nobody can enter
-// them, so nobody else has their tokens.
+// A hold is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed, except
+// when late. It is given back when others want the lock, or when its time is over. Only anonymous calls have such
+// grants: nobody can enter them, so nobody else has their tokens.
 type kept struct {
 	of    *Session      // may be over
 	last  int64         // its last token
@@ -26,8 +26,8 @@ type kept struct {
 // is reports whether the session is kept.
 func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
 
-// keep keeps the grant after the hold of the session has ended, unless others want it. There must be a token left, and a
-// third of the lease at the end of the time. If renewals fail it is not kept: each call that took it would renew it.
+// keep keeps the grant after the hold of the session has ended, unless others want it. There must be a token left, and
+// a third of the lease at the end of the time. If renewals fail it is not kept: each call that took it would renew it.
 func (k *kept) keep(s *Session, at *Step) bool {
 	if k == nil || k.of != s || s.over || s.Away() || at.Closing || s.token >= k.last || s.several || s.unproven || s.fails > 0 || s.run != nil || s.isWanted() {
 		return false
@@ -77,7 +77,8 @@ func (k *kept) giveBack(at *Step) {
 	at.do(Effect{Do: Release, Of: k.of.Acquisition})
 }
 
-// schedule sets the timer of a session that is kept. It fires when a renewal is due too, to be right for the next hold.
+// schedule sets the timer of a session if it is kept, and reports whether it is. The timer also fires when a renewal is
+// due, because a call may hold again by then.
 func (k *kept) schedule(s *Session, at *Step) bool {
 	if k.of == s {
 		k.timer = clock.Instant{} // whatever it was set for

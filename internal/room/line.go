@@ -7,8 +7,8 @@ import (
 )
 
 // Calls of one client wait in a line behind one of them that asks Redis for all: the anonymous calls on a plain lock,
-// and the calls of one named owner. All calls of a named owner re-enter what one of them is granted. Without the line,
-// a thousand calls would be a thousand entries in Redis' queue.
+// and the calls of one named owner in one mode. All calls of the owner re-enter what one of them is granted. Without
+// the line, a thousand calls would be a thousand entries in Redis' queue.
 
 // A Flow names the calls of one named owner in one mode. Each mode asks Redis for itself, because an owner that reads
 // is refused when it asks to write. The zero Flow is that of the anonymous calls on a plain lock.
@@ -27,7 +27,7 @@ type line struct {
 
 func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }
 
-// maxRun is how many followers Redis names with a grant, and how many tokens the grant has for them.
+// maxRun is how many acquisitions Redis names with a grant as its run, and how many tokens the grant has for them.
 const maxRun = 15
 
 // A run passes a fair lock on within a process. Each call has a place in Redis' queue. With a grant, Redis names the
@@ -38,8 +38,8 @@ type run struct {
 	served []*Acquisition // have had the lock; they stay in Redis' queue until the session is renewed or released
 }
 
-// retire releases each acquisition that was served by itself. They send no heartbeats, so their places in the queue end,
-// and nobody here knows when.
+// retire releases those that were served, each by a request of its own. They send no heartbeats, so their places in the
+// queue end, and nobody here knows when.
 func (r *run) retire(at *Step) {
 	for _, a := range r.served {
 		at.do(Effect{Do: Release, Of: a})

@@ -26,9 +26,9 @@ const (
 	maxPassTime = 10 * time.Millisecond
 )
 
-// A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner, form a
-// flow: one of them carries the flow's claim and asks Redis, and the others stand in line behind it. The zero value is
-// empty.
+// A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner in one
+// mode, form a flow: one of them carries the flow's claim and asks Redis, and the others stand in line behind it. The
+// zero value is empty.
 type Room struct {
 	Plain  bool // a plain lock: anonymous calls stand in line
 	Runs   bool // a fair lock: entries next to each other in the queue share a grant
@@ -39,7 +39,7 @@ type Room struct {
 	since    clock.Instant // the grant
 	sessions lone[Session] // those that hold
 	kept     *kept         // nil until a grant may be kept
-	*crowd                 // nil until a call waits, several sessions hold, or an owner has lost a hold
+	*crowd                 // nil until a call names an owner or finds the lock taken, or several sessions hold
 }
 
 // crowd is what few rooms need.
@@ -77,7 +77,8 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 	return r.beat
 }
 
-// Judge ends what has ended by the clock, as Session.Check does, for all sessions. It looks at them about once a lease.
+// Judge ends what has ended by the clock, as Session.Check does, for all sessions. There may be thousands, as with
+// readers. So if there are several, it looks at them only when a hold could have ended since it last looked.
 func (r *Room) Judge(at *Step) {
 	if r.sessions.len() < 2 {
 		if s := r.sessions.first; s != nil {
@@ -97,13 +98,13 @@ func (r *Room) Judge(at *Step) {
 		if end := s.firstEnd(); r.sure.IsZero() {
 			r.sure = end
 		} else {
-			r.sure = clock.Min(r.sure, end) // by each of the two clocks, which a suspension tells apart
+			r.sure = clock.Min(r.sure, end) // by each of the two clocks, which a suspension moves apart
 		}
 		i++
 	}
 }
 
-// Bars returns what keeps a call from the handle. With OwesUnlock it also returns the lost hold. Judge comes before.
+// Bars returns what keeps a call from the handle. With OwesUnlock it also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
 		if h := r.owed(w.Owner); h != nil {
@@ -113,9 +114,9 @@ func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	return l.bars(w)
 }
 
-// owed returns a lost exclusive hold that a named owner has not unlocked, on whatever handle, or nil. A branch relies on
-// what its ancestors hold, so it counts theirs too. Otherwise a nested call would get a new grant, and nobody would
-// notice that others may have held the lock in between.
+// owed returns a lost exclusive hold that a named owner has not unlocked, on any handle, or nil. A branch relies on
+// what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant, and nobody would notice
+// that others may have held the lock in between.
 func (r *Room) owed(owner string) *Hold {
 	for _, name := range Lineage(owner) {
 		for _, h := range r.owing.all() {
@@ -167,7 +168,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
 		if s.front && !s.Named() {
-			s.want(at)
+			s.want(at) // its holder hears that a call waits
 		}
 	}
 	return Behind, p, nil
@@ -211,7 +212,7 @@ func (r *Room) HeldBy(w Want, at *Step) *Session {
 	return nil
 }
 
-// lineOf returns the line of a flow, or nil if nobody carries the flow's claim.
+// lineOf returns the line of a flow, or nil if there is none. Then no call stands in it.
 func (r *Room) lineOf(of Flow) *line {
 	if r.crowd == nil {
 		return nil
@@ -237,7 +238,8 @@ func (r *Room) give(p *Follower, what Handover, at *Step) {
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
 
-// inherit gives a queued entry to the next call in line, if the terms are the same.
+// inherit gives a queued entry, which its call has left, to the next call in line if that has the same terms. It
+// reports whether it did.
 func (r *Room) inherit(e *Entry, at *Step) bool {
 	front := r.next(e.flow())
 	if front == nil || *front.terms != *e.Terms {
@@ -256,7 +258,7 @@ func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 	}
 }
 
-// passClaim gives the claim to the next call in line, with a place to ask for.
+// passClaim gives the claim, with a place to ask for, to the next call in line. If there is none, it frees the claim.
 func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	front := r.next(of)
 	if front == nil {
@@ -266,8 +268,8 @@ func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	r.give(front, Handover{Place: place}, at)
 }
 
-// passToLine gives the lock to the next call in line. Number and time are bounded, so that Redis' queue gets its turn,
-// and the lease must be fresh.
+// passToLine gives the lock to the next call in line, if that has the same terms and the lease is fresh, and reports
+// whether it did. Number and time of these passes are bounded for each grant, so that Redis' queue gets its turn.
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
@@ -329,7 +331,7 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 		s.run.behind = s.run.behind[1:]
 		switch {
 		case a.over: // its call has gone, and Redis is told separately
-		case !a.idle() || *a.Terms != *s.Terms:
+		case !a.idle() || *a.Terms != *s.Terms: // Redis decides about it, so that the order stays
 			s.run.behind = nil
 		default:
 			s.serve(a, at)
@@ -339,25 +341,25 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 	return false
 }
 
-// word records that Redis has answered the call in front of a line that the lock is taken. Calls in the line have not
-// asked themselves, and rely on it.
+// word records for the line behind a that the lock is taken: Redis has told the call in front, or a hold of a shows it.
+// The calls in line have not asked Redis. If their wait ends, this is how they know that it was taken.
 func (r *Room) word(a *Acquisition, now clock.Instant) {
 	if line := a.line(); line != nil {
 		line.said = now
 	}
 }
 
-// noWord forgets what Redis has said to the line, because it is out of date.
+// noWord forgets what a line knows of the lock and of Redis' silence, because it is out of date.
 func (r *Room) noWord(of Flow) {
 	if line := r.lineOf(of); line != nil {
 		line.said, line.silence = clock.Instant{}, silence{}
 	}
 }
 
-// Hears returns what a call knows at the end of a wait that began at began: whether the lock is taken, and what is
-// wrong with Redis, if anything is. a is the acquisition by which the call asks, or nil if it stands in line. A call
-// in line knows that the lock is taken if a hold of its flow shows it, or if Redis said so to the call in front:
-// after began, or before that and without owing an answer now.
+// Hears returns what a call that waits since began knows: whether the lock is taken, and what is wrong with Redis, if
+// anything is. a is the acquisition by which the call asks, or nil if it stands in line. A call of a flow knows that
+// the lock is taken if a hold of the flow shows it, or if Redis said so to the call in front: after began, or before
+// that and without owing an answer now. For any other call taken is false: only its own answers tell it.
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.front {
 		if a.Entry != nil {

@@ -18,7 +18,7 @@ type Session struct {
 	busy bool // a renewal is in flight
 	// several: other sessions hold beside it, so its statements must name the queue.
 	several bool
-	handed  bool // granted by a message, for the rest of the entry's lease
+	handed  bool // granted for the rest of the entry's lease, as by a message
 	// unproven: too few replicas have acknowledged it. No hold may be made of it, and it is not passed on.
 	unproven bool
 	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
@@ -62,7 +62,7 @@ func (s *Session) ToConfirm() bool {
 	return s.Terms.Fixed && s.handed || s.unproven && !s.over || s.waking && s.leased() > s.Terms.TTL
 }
 
-// Confirmation returns what to tell Redis then.
+// Confirmation returns the wish by which Redis is told what ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish(ledger.Counts{})
 	x.Lease = s.leased()
@@ -107,6 +107,7 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	}
 }
 
+// add counts a new hold, also in the ledger and in the share of its terms.
 func (s *Session) add(h *Hold) {
 	s.holds.add(h)
 	s.Ledger.Add(ledger.One(h.Read), h.local)
@@ -124,7 +125,7 @@ func (s *Session) add(h *Hold) {
 	}
 }
 
-// drop removes a hold that was unlocked.
+// drop removes a hold that has ended, unless shed has removed it before.
 func (s *Session) drop(h *Hold) {
 	if !s.holds.remove(h) {
 		return
@@ -150,7 +151,7 @@ func (s *Session) share(h *Hold) *share {
 	return nil
 }
 
-// reserve counts a hold that a call is about to make. unreserve undoes that.
+// reserve counts a hold that a call is about to make, so that the session does not end before. unreserve undoes that.
 func (s *Session) reserve() { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.One(s.Read)) }
 
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
@@ -245,10 +246,10 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	return r, due
 }
 
-// Renew makes the statement of a renewal that is sent at sent. It returns false if the session was released in the
-// meantime.
+// Renew makes the statement of a renewal that is sent at sent. It repeats the newest counts, so it does not matter
+// whether it or the statement with these counts arrives first. held is false if the session does not hold any more.
 func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool) {
-	if s.over || s.Away() { // a statement would say that it holds nothing
+	if s.over || s.Away() { // there is no lease to renew
 		return st, false
 	}
 	s.op++
@@ -260,8 +261,8 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 // Tried records that no renewal is in flight any more.
 func (s *Session) Tried() { s.busy = false }
 
-// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged; short
-// says so in that case. again means that the session still holds.
+// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
+// is the error in the second case, else nil. again means that the session still holds.
 func (s *Session) Unrenewed(short error, at *Step) (again bool) {
 	s.busy = false
 	if s.over || s.Away() {
@@ -302,6 +303,7 @@ func (s *Session) pause(at *Step) time.Duration {
 	return at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now)))
 }
 
+// retryAt is retry at a given instant, or at the end of the first hold if that comes earlier.
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	s.ends = false
 	if end := s.firstEnd(); soon.Reached(end) {
@@ -315,7 +317,7 @@ func (s *Session) retryAt(soon clock.Instant, at *Step) {
 
 // Next returns the next statement, for the wish w or because the number of holds has changed. st is nil if Redis knows
 // everything. last means that no hold is left: the session has ended, and its release must be sent. over means that it
-// was lost or had ended before.
+// was lost or had ended before, or waits on a condition.
 func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool) {
 	if s.Check(at); s.over || s.Away() {
 		return nil, false, true
@@ -330,6 +332,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 	return st, last, false
 }
 
+// statement makes a statement of all that Redis must know. It leaves the lease as it is if that is enough.
 func (s *Session) statement(at *Step) *Statement {
 	s.op++
 	s.news = false
@@ -360,9 +363,10 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// until is the only place that says until when a hold of these terms is trusted: for as long as its session (see
-// Acquisition.trusted, called by Entry.grant and when a statement is answered), and for a TTL from the latest renewal. Renewals that were sent after last (the end of MaxHold, or the grant if there is no
-// watchdog) do not count, unless last is zero.
+// until is the only place that says until when a hold of these terms is trusted: as long as its session (see
+// Acquisition.trusted, called by Entry.grant and when a statement is answered), but no longer than a TTL from the
+// latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there is
+// no watchdog) do not count, unless last is zero.
 func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
@@ -377,8 +381,8 @@ func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
 	return t.Fresh(now, ttl)
 }
 
-// ended reports whether no hold of the session is trusted any more: the last of them ends by now, as things stand. While
-// a call is about to make a hold, the session is trusted for as long as its lease.
+// ended reports whether no hold of the session is trusted any more: the last of them has ended by now. While a call is
+// about to make a hold, the session is trusted for as long as its lease.
 func (s *Session) ended(now clock.Instant) bool {
 	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
 		return now.Reached(s.trust.Until)
@@ -445,7 +449,8 @@ func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	return ttl
 }
 
-// due returns when the next renewal is due: the first one that any hold needs.
+// due returns when the next renewal is due: the first one that any hold needs. It may be sent earlier by up to grain.
+// renew is false if no hold is renewed.
 func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Duration, renew bool) {
 	s.parts(func(p part) {
 		if !p.renews(now) {
@@ -479,7 +484,8 @@ func (s *Session) leased() time.Duration {
 	return ttl
 }
 
-// Reenter asks for one more hold of the session. reserved: the session counts that hold already.
+// Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Stated, x is the
+// wish that Redis must answer, and the caller ends it by Admit.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	x = t.Wish(ledger.Counts{})
@@ -494,7 +500,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
 		// The last write hold is becoming a read hold. Once Redis knows, others may read, so only Redis can say
-		// whether the owner may write again.
+		// whether the owner may write again. This wish only waits until Redis knows, and Admit then refuses it.
 		x = &ledger.Wish{}
 		s.Ledger.Wish(x)
 		return x, Stated
@@ -583,7 +589,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 		return nil, NotHeld
 	}
 	op := s.op + 1
-	s.op += 2 // the second is for the statement that follows if Redis refuses the first
+	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
 	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
@@ -620,7 +626,7 @@ func (s *Session) Resume(at *Step) {
 
 // Return puts the holds of a session back on their handles, as its wait on a condition ends. If a lost hold of another
 // owner is in the way, Return returns its handle: the Unlock of that hold is still to come, and must not end another
-// hold. Judge comes before.
+// hold. Call Judge first.
 func (s *Session) Return(at *Step) (occupied *Handle) {
 	for _, h := range s.holds.all() {
 		if h.place != away {
@@ -637,7 +643,7 @@ func (s *Session) Return(at *Step) (occupied *Handle) {
 	return nil
 }
 
-// Number returns a number that tells the session's next signal from earlier ones.
+// Number returns the op of the session's next signal, by which Redis tells it from copies of earlier ones.
 func (s *Session) Number() int64 {
 	s.op++
 	return s.op
@@ -666,7 +672,7 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	a.Entry.finished(at)
 }
 
-// dismiss ends the run. No release of the session will end those that were served.
+// dismiss ends the run. Those that were served get releases of their own, because no release of the session names them.
 func (s *Session) dismiss(at *Step) {
 	if s.run != nil {
 		s.run.retire(at)
@@ -718,9 +724,9 @@ func (s *Session) Gone(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// Close ends the session at the end of the client. One with holds is lost, as by Lose. One of which no call has a hold,
-// such as a kept grant, is released, so that it blocks nobody. Reservations are not cleared: each pending call releases
-// its own when it sees that the session has ended.
+// Close ends the session at the end of the client. If it has holds, it is lost, as by Lose. If it has none, as when
+// it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases its
+// own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
 		s.Lose(why, at)

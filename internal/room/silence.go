@@ -9,7 +9,7 @@ import (
 // A silence records since when Redis has owed an answer. The zero value means that it owes none.
 type silence struct {
 	since clock.Instant // when the first unanswered request was sent
-	last  error         // how the latest of them failed; nil: it is in flight
+	last  error         // of the latest that failed; nil: all are in flight
 }
 
 // asked records that a request is sent.

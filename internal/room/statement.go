@@ -45,8 +45,8 @@ type Renewal struct {
 	Lease  time.Duration
 	Within time.Duration // how long to wait for the answer, replicas included
 	Need   Replicas
-	// Plain: one command can renew it together with others. It is a writer or has permits of a semaphore, it is alone
-	// as far as this client knows, and Redis knows its holds.
+	// Plain: one command can renew it together with others. It needs no replicas, the lock is no read/write lock,
+	// the session is alone as far as this client knows, and Redis has answered its newest statement.
 	Plain bool
 }
 

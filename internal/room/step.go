@@ -14,7 +14,7 @@ type Step struct {
 	// Pause returns how long to wait after so many failures, at most most.
 	Pause func(fails int, most time.Duration) time.Duration
 
-	n    int
+	n    int       // how many of some are set
 	some [2]Effect // the first effects; mostly there are no more
 	more []Effect
 }
@@ -22,8 +22,8 @@ type Step struct {
 // A Deed says what an effect wants done.
 type Deed uint8
 
-// The deeds. The driver does Timer, Forget, Lose, Urge and Paid in order, before the next event in the room. It does the others
-// after that, in any order.
+// The deeds. The driver does Timer, Forget, Lose, Urge and Paid in order, before the next event in the room: done late,
+// a timer would undo a newer one. It does the others after that, in any order.
 const (
 	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
 	Forget                  // forget Of's nonce

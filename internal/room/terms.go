@@ -18,7 +18,7 @@ type Terms struct {
 	Rest     Rest          // of the name after the hold
 	Sticky   time.Duration // how long the client may keep the grant after the last hold; 0: not at all
 	Permits  Permits       // of a semaphore
-	OneToken bool          // its grant has one token, and is never passed on to another call
+	OneToken bool          // of a quorum: its grant has one token, and is never passed on to another call
 }
 
 // A Rest says how long a name stays taken after its hold has ended.
@@ -48,7 +48,7 @@ const (
 	Open    Entrance = iota // the hold can be made
 	Stated                  // Redis must be told first, by the wish
 	Crowded                 // there are too many holds
-	Shut                    // the session is over
+	Shut                    // the session is over, or its owner waits on a condition
 )
 
 // ends reports whether holds of these terms end by themselves even if renewals work.
