@@ -25,8 +25,8 @@ import (
 // A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if its receiver dies,
 // or loses the lock before it has unlocked it, the next waiter gets it.
 //
-// Every call except Waiters needs the lock. The caller is the owner that the context names, or the hold from which the
-// context descends. Without either it is the newest hold of the handle that made the Cond.
+// Every call except Waiters needs the lock. The caller is the owner that the context or the Cond's handle names.
+// Without an owner it is the hold from which the context descends, or else the handle's newest hold.
 type Cond struct {
 	lock *Lock
 	name string
@@ -41,10 +41,10 @@ type Cond struct {
 // acquired again. Its holds must be unlocked as after any loss.
 //
 // A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and ErrOwnerMismatch if the owner
-// also holds in another process. It returns ErrUpgrade if the owner also reads. It returns ErrClosed on a client that
-// was already shutting down, and the error of a ctx that had ended. If Redis refuses, or surely never got the request,
-// Wait returns that error. In each case the owner keeps what it holds. Test for ErrLost before ErrNotHeld: ErrLost
-// matches both.
+// also holds in another process, or a branch or an ancestor of it holds. It returns ErrUpgrade if the owner also reads.
+// It returns ErrClosed on a client that was already shutting down, and the error of a ctx that had ended. If Redis
+// refuses, or surely never got the request, Wait returns that error. In each case the owner keeps what it holds. Test
+// for ErrLost before ErrNotHeld: ErrLost matches both.
 //
 // During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and other owners may use
 // the handle. If another goroutine of the owner unlocks during the wait, by Release, by Unlock or at the end of a Do,

@@ -185,9 +185,9 @@ func ownAbove(ctx context.Context, l *Lock, owner string) bool {
 }
 
 // FromContext returns the hold of that name, as given to NewLock, from which ctx descends. Do, Hold.Context, Once,
-// Election.Run and a Multi make such contexts, and a QuorumLock does not. If there are several holds, it returns the
-// innermost, of any client and kind. If there is none, it returns nil and false. It is for code that runs under a lock
-// and needs its token, for example to write to a resource that compares tokens. The hold may have ended: ask its Err.
+// Election.Run and a Multi make such contexts; a QuorumLock and package redisson do not. Of several holds it returns
+// the innermost, of any client and kind. If there is none, it returns nil and false. It is for code under a lock that
+// needs the token, for example to write to a resource that compares tokens. The hold may have ended: ask its Err.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false

@@ -130,7 +130,8 @@
 //   - [NewMulti] for several locks at once, [NewQuorum] for one lock on a majority
 //     of primaries, [Client.NewElection] for one leader among processes.
 //   - [Lock.SyncLocker] for code that needs a [sync.Locker]. It panics on loss.
-//   - [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for operators.
+//   - [Client.Locks], [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for
+//     operators, and [Client.Check] for a readiness probe.
 //
 // # What a lock costs
 //

@@ -22,18 +22,18 @@ var (
 	// never was one. A hold whose owner waits on a condition returns it too: Unlock and Release end that hold. From
 	// Election.Leader it means that nobody leads. An ErrLost is also an ErrNotHeld.
 	ErrNotHeld = errors.New("not held")
-	// ErrLost means that a hold ended before it was released: its lease ended, Redis lost it, ForceUnlock ended it, or
-	// the client was closed. Another process may hold the lock now. The hold still needs its Unlock, and a call that
-	// needs that Unlock first returns ErrLost too. So does Resume, for a ticket that holds nothing. ErrLost is also an
-	// ErrNotHeld.
+	// ErrLost means that a hold ended before it was released: its lease ended, Redis lost it, ForceUnlock ended it, the
+	// client was closed, or the hold of an ancestor that a branch had entered ended. Another process may hold the lock
+	// now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So does
+	// Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
 	ErrLost error = lostError{}
-	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire, and that Redis said so. TryLock,
-	// TryDo and Once return false and no error instead. If Redis did not answer, the error is another one, such as
-	// ErrUnavailable.
+	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis said so, or another hold
+	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
+	// error is another one, such as ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or could not answer yet, so nobody knows whether the lock
 	// is taken. If ctx ended first, the error is also ctx's error. If the lock was taken until ctx ended, the error is
-	// ctx's alone. A refusal by Redis, such as a missing permission, is no ErrUnavailable.
+	// ctx's alone. A refusal by Redis, such as a missing permission, is none, nor is a closed redis client.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
@@ -43,8 +43,8 @@ var (
 	// releases the hold. A downgraded hold goes on as a read hold, and is renewed. The client goes on telling Redis,
 	// unless Redis refused or the client is closed. The lease ends a released hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
-	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls get
-	// it too, but re-entries do not. Holds that Close ended return ErrLost and ErrClosed.
+	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
+	// lock get it too, but re-entries and calls like Info do not. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
 	// descends from a live hold of the same lock in this client, under another owner or none. A read under a read hold

@@ -74,7 +74,7 @@ func (h *Hold) Lost() <-chan struct{} {
 
 // TrustedUntil returns the instant until which nobody can be granted a conflicting hold, unless somebody removes this
 // one. Each renewal moves it. Others may read beside a read hold, or have permits beside a semaphore's. It is the zero
-// time once the hold is lost or released, and during a Cond.Wait. It does no I/O.
+// time after a loss or a release, and during a Cond.Wait. Compare it with time.Now in this process. It does no I/O.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -156,9 +156,10 @@ func (h *Hold) Context(parent context.Context) context.Context {
 }
 
 // Release ends the hold. It returns nil if the lock was held until now, and ErrLost if it was lost earlier. A second
-// Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout, or refused. The
-// hold has ended here then, and in Redis with its lease at the latest. While the owner waits on a condition Release
-// returns ErrNotHeld, and the hold has ended: the wait returns without it.
+// Release returns ErrNotHeld: test for ErrLost first, it matches both. ErrUnconfirmed means that Redis did not answer
+// within the ReleaseTimeout, or refused. If Close interrupts it, it is ErrClosed too. The hold has ended here then, and
+// in Redis with its lease at the latest. While the owner waits on a condition, Release returns ErrNotHeld and ends the
+// hold: the wait returns without it.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -176,8 +177,8 @@ func (h *Hold) Release() error {
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
 // be one of these contexts. A Do whose function detached its hold returns nil for it. If Redis does not answer before
-// ctx ends, or refuses, Detach returns ErrUnconfirmed: the hold has ended too, and the client releases it. For a lost
-// hold Detach returns ErrLost.
+// ctx ends, or refuses, Detach returns ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client
+// releases it. For a lost hold Detach returns ErrLost and ends it. After a Release it returns ErrNotHeld.
 //
 // A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption) and a ctx
 // that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner in this client.

@@ -314,8 +314,8 @@ func (c *Client) shared(at int, s spec) *spec {
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL shorter than every
 // keeps it from costing the next interval too. Once ignores the owner that ctx names, so no call re-enters. Owner,
-// AtLeast and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in the intervals
-// that come again. ForceUnlock ends that wait.
+// AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in the
+// intervals that come again. ForceUnlock ends that wait.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -407,8 +407,8 @@ const checkName = "relock-check"
 // if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what locks need, and the
 // client must hear a message that it publishes to itself. Else the error says what is wrong and what to do.
 //
-// If Redis does not answer, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first, it is also ctx's
-// error. A closing client returns ErrClosed. Without a deadline in ctx, Check gives up after 5 seconds.
+// If Redis does not answer within 5 seconds, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first,
+// it is also ctx's error. A closing client returns ErrClosed.
 //
 // Check takes no lock and stores nothing. The client stays subscribed, as locks need it. The first success costs two
 // scripts and a subscription, and every later one a script, so a probe may call it every second. What fails is tried up
@@ -459,11 +459,11 @@ func (c *Client) check(ctx context.Context) error {
 	return failed(within, err, c.clock.Now(), began)
 }
 
-// Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still succeed. When the last
-// hold is released and Redis has confirmed the releases, the client closes, and Shutdown returns nil. It does not wait
-// for holds that are lost. If ctx ends first, Shutdown returns ctx's error and says how many holds are left, and of
-// which locks. The client then goes on waiting for them: call Close to end it. Shutdown may be called again, and after
-// Close it returns nil.
+// Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed. Re-entries and calls like Info
+// still succeed. When the last hold is released, and Redis has confirmed the releases or their leases have ended, the
+// client closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends first, Shutdown
+// returns ctx's error and says how many holds are left, and of which locks. The client then goes on waiting for them:
+// call Close to end it. Shutdown may be called again, and after Close it returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

@@ -15,8 +15,8 @@ import (
 )
 
 // LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
-// must be trusted, and of the same mode (read or write). Its TTL and its number of Replicas must be at least those of
-// the nested hold. Neither may have NoWatchdog or MaxHold. Otherwise Redis is asked, as without the option.
+// must be trusted for another third of the nested TTL, and of the same mode (read or write). Its TTL and its Replicas
+// must be at least the nested hold's. Neither may have NoWatchdog or MaxHold. Otherwise Redis is asked.
 //
 // Set the option on the nested handle; the outer handle does not need it. A loss in Redis that is not yet known here is
 // not noticed by the nested call.

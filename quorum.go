@@ -18,8 +18,8 @@ import (
 )
 
 // A Quorum makes locks that are held on a majority of independent primaries, so that no lock is lost if a minority of
-// them fails. It does not protect from pauses, from clocks, and from primaries that restart at once without their data:
-// see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
+// them fails. It does not protect from pauses, from clocks, and from primaries that come back without their data within
+// a TTL: see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which all contenders acquire them
 	leaving leaving.Book
@@ -195,26 +195,26 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 }
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
-// returns its error. While too few primaries answer, Lock goes on asking. As of Lock.Lock, a handle has the holds of
-// one majority at a time: if another is granted to the handle, the older hold is lost, and the call waits until that
-// hold has been unlocked.
+// returns its error. While too few primaries answer, Lock goes on asking. Its errors are those of Acquire. As of
+// Lock.Lock, a handle has the holds of one majority at a time: if another is granted to the handle, the older hold is
+// lost, and the call waits until that hold has been unlocked.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
 }
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds a majority, which Unlock must end. It
-// returns (false, nil) if a majority of the primaries answered, and said that the lock is taken. If too few answered,
-// that is an error, and so is the end of ctx. With a wait of zero or less it makes one attempt.
+// returns (false, nil) if a majority of the primaries answered, and too few of them granted the lock. Other errors are
+// those of TryAcquire. With a wait of zero or less it makes one attempt, which ends within 3 s.
 func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true})
 	return tryResult(err)
 }
 
 // Unlock ends the hold of one Lock or TryLock of this handle: a lost hold first, else the newest. It ends a hold of
-// Acquire only if there is no other. It returns ErrLost if the hold was lost, and ErrNotHeld if there is none: test for
-// ErrLost first, it matches both. ErrUnconfirmed means that too few primaries confirmed the release in time: the hold
-// has ended here, and the clients go on trying. Each success needs exactly one Unlock, also after a loss.
+// Acquire or Do only if there is no other. It returns ErrLost if the hold was lost, and ErrNotHeld if there is none:
+// test for ErrLost first, it matches both. ErrUnconfirmed means that too few primaries confirmed the release in time:
+// the hold has ended here, and the clients go on trying. Each success needs exactly one Unlock, also after a loss.
 func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err
@@ -227,9 +227,9 @@ func (l *QuorumLock) Unlock() error {
 }
 
 // Acquire is Lock, but returns the hold: it waits until the caller holds a majority. If ctx ends first, the error is
-// ctx's. ErrDeadlock, ErrOwnerMismatch and ErrInvalidOption come at once. So does an error like ErrKind or ErrClosed,
-// if the other primaries are too few for a majority. A named owner gets ErrLost while it has a lost hold on this handle
-// that is not released. The caller must end the hold with Release, also after a loss.
+// ctx's, and ErrUnavailable too if too few primaries answered. ErrDeadlock, ErrOwnerMismatch and ErrInvalidOption come
+// at once. So does an error like ErrKind or ErrClosed, if the other primaries are too few for a majority. A named owner
+// gets ErrLost while it has an unreleased lost hold on this handle. The hold needs its Release, also after a loss.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }
@@ -347,10 +347,9 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
 // as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
-// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and in the last TTL before MaxHold, none is.
-// Forcing a majority of the primaries ends the hold. If the message of a ForceUnlock is lost, its primary may be taken
-// again, and must then be forced again. The hold ends with Release, which it needs also after a loss. Its methods may be
-// called from any goroutine.
+// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and after MaxHold, none is. Forcing a majority of
+// the primaries ends the hold. If the message of a ForceUnlock is lost, its primary may be taken again, and must then
+// be forced again. The hold needs its Release, also after a loss. Its methods may be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority

@@ -145,7 +145,7 @@ func (l *Lock) HoldCount() (live int) {
 }
 
 // Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
-// Without one it returns 0.
+// Without one it returns 0. On a reading side or a semaphore it may be another goroutine's: use Acquire and Hold.Token.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token()
@@ -166,10 +166,10 @@ func (l *Lock) Lost() <-chan struct{} {
 
 // Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind. A free lock has no
 // Holders. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is ErrUnavailable,
-// and also ctx's error if that ended first. More than 250 readers are read in pages, between which others may come and
-// go. A reader that holds all the time is in it, once. A hold that is renewed between two pages may count twice among
-// an owner's Holds. Labels that this client has not read before are read after that. If they are not answered within a
-// second they are "".
+// and also ctx's error if that ended first. More than 250 holders are read in pages, between which others may come and
+// go. A holder that stays is in it, once. A hold that is renewed between two pages may count twice among an owner's
+// Holds. Labels that this client has not read before are read after that. If they are not answered within a second they
+// are "".
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := readInfo(ctx, l)
 	if err != nil {

@@ -91,9 +91,9 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // It returns ErrNotHeld if there is no write hold, and ErrLost if the hold was lost: it still needs its Unlock. It
 // returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included: RUnlock could not tell
-// them apart. If ctx has ended at the call, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed means
-// that Redis did not answer before ctx ended, or refused. The hold is a read hold then, and the client goes on telling
-// Redis, after a refusal with the next renewal.
+// them apart. If ctx ends before the change, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed,
+// which may come with ctx's error, means that Redis did not answer before ctx ended, or refused. The hold is a read
+// hold then, and the client goes on telling Redis, after a refusal with the next renewal.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
 	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {

@@ -24,10 +24,10 @@ type Hooks struct {
 	Waiting func(context.Context, Event)
 	// Acquired: the call has a hold, and returns it next. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
-	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason: the lock was
-	// taken all the time, its context has ended, or Redis could not be asked. That is the error the call returns, except
-	// that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if the call was refused
-	// before it came to the handle (a name or an option, a deadlock). It is not called if a hook did not return.
+	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason: the lock
+	// was taken all the time, its context has ended, or Redis could not be asked. That is the error the call returns,
+	// except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if a hook did not
+	// return, or the call was refused at once: for a name, an option, a deadlock or an ended context.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)

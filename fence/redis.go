@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Script is a Lua script that Redis runs only for a token that is not stale: see Run. It may be used from any
-// goroutine, and several times.
+// A Script is a Lua script, made by NewScript, that Redis runs only for a token that is not stale: see Run. It may be
+// used from any goroutine, and several times.
 type Script struct{ script *redis.Script }
 
 // compare refuses a stale token, and takes the fence's key and the token away from the script that follows. Lua's

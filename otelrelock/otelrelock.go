@@ -10,9 +10,9 @@
 // # Metrics
 //
 //	relock.lock.wait.duration     histogram, s         each call that asked for a lock, by its outcome
-//	relock.lock.waits             counter, {call}      calls that found the lock taken
+//	relock.lock.waits             counter, {call}      calls that had to wait, as the lock was taken
 //	relock.lock.hold.duration     histogram, s         each hold that has ended, by its outcome
-//	relock.lock.held              up-down counter, {hold}
+//	relock.lock.held              up-down counter, {hold}  holds that the process has now
 //	relock.lock.lost              counter, {hold}      holds that ended before they were released; by relock.lock.reason; told as 0 before the first
 //	relock.lock.renewals          counter, {renewal}   leases that were extended
 //	relock.lock.renewal.failures  counter, {renewal}   tries to extend one that failed
@@ -20,8 +20,8 @@
 // Their attributes are relock.lock.name, relock.lock.kind ("plain", "fair", "rw", "fair rw",
 // "semaphore") and relock.lock.mode ("read" or "write"); of durations relock.lock.outcome as
 // well: of a wait "acquired", "taken" (TryLock and its like), "timeout" or "canceled" (the
-// context's end), "closed" or "error"; of a hold "released", "unconfirmed" or "lost".
-// What went wrong has error.type too. A loss also has relock.lock.reason, one of:
+// context's end), "closed" or "error"; of a hold "released", "unconfirmed", "lost"
+// or "error". A failure among these has error.type too. A loss also has relock.lock.reason, one of:
 //
 //	unreachable   no renewal was answered in time: look at Redis, the network, and pauses of the process
 //	replicas      too few replicas acknowledged the renewals
@@ -46,8 +46,8 @@
 //
 // A call that asks for a lock is a span "relock.acquire", and its hold is a span "relock.hold". Both are below the
 // span of the call's context, and have the whole name. A call without such a span has none: locks do not begin
-// traces. A renewal that fails, and a loss, are events of the hold. Spans are made when what they are of is over,
-// and of what took less than a millisecond and succeeded there is none (WithSpansFrom).
+// traces. A renewal that fails, and a loss, are events of the hold. A span is made when its call or hold has ended. A
+// call or hold that succeeded and took less than a millisecond has none (WithSpansFrom).
 package otelrelock
 
 import (

@@ -190,10 +190,10 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	})
 }
 
-// Shutdown ends the client in order. Waiters and new calls get ErrClosed, and re-entries still succeed. When the last
-// hold is released and Redis has been told, the client closes, and Shutdown returns nil. It does not wait for holds
-// that are lost. If ctx ends first, Shutdown returns ctx's error, and the client stays open for its holds: call Close
-// then.
+// Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed, and re-entries still succeed. When
+// the last hold is released and Redis has been told, the client closes, and Shutdown returns nil. It does not wait for
+// holds that are lost. If ctx ends first, Shutdown returns ctx's error, and the client stays open for its holds: call
+// Close then.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)

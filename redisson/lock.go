@@ -41,17 +41,20 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // ErrUnavailable. ErrClosed, ErrDeadlock, ErrInvalidName, ErrInvalidOption, ErrKind, ErrOwnerMismatch, ErrTooManyHolds
 // and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable.
 //
-// If a hold of the handle is lost, Lock waits until that hold has been unlocked, and the owner whose hold it was gets
-// ErrLost. If Redis grants the lock again before the loss is known here, as after a ForceUnlock, the older hold is lost
-// at that instant. So no Unlock ends a later grant's hold.
+// If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
+// matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. If Redis grants the lock
+// again before the loss is known here, as after a ForceUnlock, the older hold is lost at that instant. So no Unlock
+// ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt. It returns true if the
-// caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that the lock is taken. If
-// Redis did not answer, the error is ErrUnavailable, and if ctx ended first, ctx's error.
+// TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt, which ends within 4 s.
+// It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that
+// the lock is taken. If Redis did not answer, the error is ErrUnavailable: test for it first, as the end of the wait
+// makes it context.DeadlineExceeded too. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the
+// handle must be unlocked first. Other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
@@ -132,7 +135,7 @@ func (l *Lock) Token() int64 {
 }
 
 // Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
-// of Acquire and Do count too. It returns nil without one. A later hold has another channel.
+// of Acquire and Do count too. It returns nil without one, on which a receive blocks. A later hold has another channel.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -142,8 +145,9 @@ func (l *Lock) Lost() <-chan struct{} {
 
 // Info reads from Redis the holders of the lock, in Go and in Java. A free lock has none. For a fair lock it also reads
 // how many wait: the other layouts have no queue. Its Kind is "lock", "fair lock", "fenced lock" or "read/write lock",
-// or "" if nobody holds or waits. That is the kind of the handle, which Info does not check in Redis. Only fenced locks
-// have tokens. The holders of a read/write lock all have the TTL of its hash.
+// or "" if nobody holds or waits. That is the kind of the handle, which Info does not check in Redis. A Holder has its
+// Owner, Read, Holds and TTL, and a Token if the lock is fenced. The other fields are zero. The holders of a read/write
+// lock all have the TTL of its hash.
 //
 // While Redis does not answer, Info asks until ctx ends. Then the error is ctx's and ErrUnavailable. A lasting refusal
 // by Redis ends it at once, and after Close it returns ErrClosed.

@@ -9,8 +9,8 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// An Option sets up a Client, as an argument of New. New returns relock.ErrInvalidOption if one is nil or out of its
-// bounds. Durations are whole milliseconds.
+// An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
+// relock.ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds.
 type Option func(*config) error
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
@@ -88,7 +88,7 @@ func between(what string, d, least, most time.Duration) error {
 
 // Defaults sets options for every lock of the client. An option that a handle sets itself replaces that of the
 // Defaults. With Owner, New returns ErrInvalidOption: one owner for a whole process would switch exclusion off within
-// it.
+// it. With Fair or Fenced, every call on a read/write lock of the client returns ErrInvalidOption.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)

@@ -75,7 +75,8 @@ func (rw *RWLock) WLocker() *Lock {
 // Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap, unless
 // somebody removes the write hold: the owner reads before it stops writing. Waiting readers may join if it was its last
 // write hold. It returns ErrNotHeld if there is no hold. It returns ErrLost if the hold was lost: the hold must still
-// be unlocked then, and there is no read hold. With another error, such as ctx's, the hold stays a write hold.
+// be unlocked then, and there is no read hold. With another error, such as ctx's, the hold stays a write hold. That is
+// ErrOwnerMismatch if the handle has read holds of another owner.
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client

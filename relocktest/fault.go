@@ -31,7 +31,7 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 
 // Lose takes the name from all its holders, as an operator does with ForceUnlock: their holds are lost, and the next
 // waiter gets the lock. In a bubble the holder knows when Lose returns. Otherwise it is told at about that time. Lose
-// fails the test and ends it if nobody holds the name.
+// fails the test and ends it if nobody holds the name and it does not rest (relock.AtLeast).
 func (s *Server) Lose(name string) {
 	s.t.Helper()
 	removed, err := s.other.NewLock(name).ForceUnlock(s.ctx())
