@@ -96,6 +96,7 @@ func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Con
 	return false, lead(h.Context(ctx), Term{Token: h.Token(), hold: h})
 }
 
+// change replaces the terms by what f makes of a copy, because IsLeader reads the old slice without the mutex.
 func (e *Election) change(f func([]*Hold) []*Hold) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

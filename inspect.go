@@ -111,7 +111,7 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	}
 }
 
-// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the longest leases.
+// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the shortest leases.
 func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
 	if err != nil {
@@ -173,15 +173,16 @@ func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 // errWhichHolder refuses a Holder that has neither an owner nor a token.
 var errWhichHolder = fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)
 
-// forceHolder is ForceUnlockHolder, but returns the grant that it has ended. If the caller gave both owner
-// and token, the returned grant has only what the caller gave.
+// forceHolder is ForceUnlockHolder, but returns the grant that it has ended. If the caller gave an owner and a token
+// of that owner, nothing is read, and the returned grant has only these.
 func forceHolder(ctx context.Context, l *Lock, h Holder) (ended Info, err error) {
 	ended.Name = l.Name()
 	seen := []Holder{h}
 	switch {
 	case h.Owner == "" && h.Token == 0:
 		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))
-	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token: // no token of this owner
+	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:
+		// Redis compares only a token's instant. Here a token with the digits of another owner matches nobody.
 		there, _, err := readInfo(ctx, l)
 		if err != nil {
 			return ended, err

@@ -65,6 +65,7 @@ func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return tryResult(m.noted(m.try(ctx, wait, manner{quiet: true})))
 }
 
+// noted lists a hold that only Unlock can end.
 func (m *Multi) noted(h *MultiHold, err error) error {
 	if err == nil {
 		m.register.Add(h, true)
@@ -101,6 +102,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 	return m.try(ctx, wait, manner{})
 }
 
+// try is TryAcquire. Each lock is tried for what is left of wait. A failed call may then take undoTime more.
 func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*MultiHold, error) {
 	wait = max(wait, 0) // negative waits could overflow in the subtraction below
 	began := time.Now()
@@ -144,6 +146,7 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 	}
 }
 
+// attempt takes the locks one after the other. If it fails, it gives back what it has taken.
 func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	h, whole := &MultiHold{}, false
 	defer func() {
@@ -213,6 +216,7 @@ type MultiHold struct {
 	wanted chan struct{} // made by the first call of Wanted
 }
 
+// leave is the release of an Unlock or a Do.
 func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
 
 // endAll ends all the holds at the same time. It looks for losses first. Otherwise the release of one hold

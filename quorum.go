@@ -355,6 +355,7 @@ type QuorumHold struct {
 	majority *quorum.Majority
 }
 
+// leave is the release of a Do.
 func (h *QuorumHold) leave() error { return h.Release() }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
@@ -474,6 +475,7 @@ func (c *quorumContext) judge() {
 	}
 }
 
+// Value also judges the hold, because context.Cause finds the cause through it.
 func (c *quorumContext) Value(key any) any {
 	if key == (quorumKey{}) {
 		return c

@@ -52,7 +52,7 @@ type Client struct {
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	rooms    map[string]*room
-	tasks    int
+	tasks    int           // goroutines of spawn, and ends of holds, that are in progress
 	idle     chan struct{} // closed and replaced when anything ends that Shutdown waits for
 	draining bool
 	closed   bool
@@ -221,6 +221,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 }
 
+// drain ends waits and refuses new sessions. Holds go on, and can be re-entered.
 func (c *Client) drain() {
 	c.mu.Lock()
 	c.draining = true
@@ -308,7 +309,7 @@ func (c *Client) finished() {
 	c.mu.Unlock()
 }
 
-// notify wakes a Shutdown. It needs c.mu.
+// notify wakes a Shutdown, or a Close that settles. It needs c.mu.
 func (c *Client) notify() {
 	if c.draining {
 		close(c.idle)
@@ -518,6 +519,8 @@ const linger = 5 * time.Second
 // closeGrace is how long Close still leaves queues and releases what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
+// run calls what judge, lose and cancel have returned. The client's mu must be free: these functions cancel contexts,
+// whose methods take it.
 func run(todo []func()) {
 	for _, f := range todo {
 		f()

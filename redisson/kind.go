@@ -46,8 +46,8 @@ func load(name string) *script.Script { return script.MustLoad(lua.FS, name) }
 const (
 	codeHeld    = 1
 	codeTaken   = 0
-	codeLate    = -1
-	codeKind    = -2
-	codeLost    = -3
-	codeUpgrade = -4
+	codeLate    = -1 // the request came after its time, and was not executed
+	codeKind    = -2 // the name is another kind of lock
+	codeLost    = -3 // the owner had holds, and Redis no longer has them
+	codeUpgrade = -4 // the owner reads, so it cannot write
 )

@@ -450,6 +450,7 @@ func (l *Lock) wrap(err error) error {
 	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
 }
 
+// try is TryAcquire. A single attempt ends with the first answer: its wait only bounds the silence of Redis.
 func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, error) {
 	if ctx == nil || l.unmade() {
 		return l.acquire(ctx, w) // acquire returns the error for this
@@ -467,6 +468,8 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, 
 	return h, err
 }
 
+// acquire obtains a hold. If a lost hold occupies the handle by then, acquire gives the new hold back and waits until
+// the lost one is unlocked.
 func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {

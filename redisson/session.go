@@ -46,7 +46,7 @@ type session struct {
 	*succession
 	task renewal.Task
 
-	holds    []*Hold // not released
+	holds    []*Hold // including a released one until Redis is told of it
 	calls    int     // that are asking
 	top      int     // the largest count that Redis was told
 	gone     bool    // takes no more calls
@@ -213,7 +213,7 @@ func (s *session) end() {
 	s.c.notify()
 }
 
-// busy reports whether a call asks, or a hold is neither released nor lost. It needs the client's mu.
+// busy reports whether a call asks, or Redis has a hold that is not lost. It needs the client's mu.
 func (s *session) busy() bool {
 	return s.calls > 0 || slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.lost == nil })
 }
@@ -250,8 +250,8 @@ func (s *session) keys(holds int) []string {
 	return []string{s.names.key}
 }
 
-// acquireCall returns the command that asks for one more hold. after is a server time in ms: the request is
-// refused after it.
+// acquireCall returns the command that asks for one more hold: the count-th. after is a server time in ms: the request
+// is refused after it. In a fair lock, queue joins the queue, where a head may be silent for wait.
 func (s *session) acquireCall(count int, lease time.Duration, after int64, wait time.Duration, queue bool) transport.Call {
 	args := []any{s.field(), count, lease.Milliseconds(), after}
 	switch s.kind {

@@ -37,7 +37,7 @@ const slack = time.Second
 // none.
 const pulse = 10 * time.Second
 
-// errTurn says that the session has ended. The next session has another owner in Redis.
+// errTurn says that the session has ended. The call goes on in a new session, which may have another owner in Redis.
 var errTurn = errors.New("the session has ended")
 
 // decided reports whether another try gets the same error as long as the caller does not unlock.

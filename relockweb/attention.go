@@ -11,13 +11,13 @@ import (
 	"unicode"
 )
 
-// Locks with one of these marks are listed first, because an operator is likely to look for them.
+// A lock with longQueue waiters, or held for longHeld, has a mark. Marked locks are listed first, for operators.
 const (
 	longQueue = 10
 	longHeld  = time.Hour
 )
 
-// remember copies, from the last listing, the longest lease that was seen of each grant.
+// remember copies, from the last listing, the longest lease that was seen of each grant. Fading compares with it.
 func (l *listing) remember(last *listing) {
 	type grant struct { // tokens of two names may be equal
 		name  string
@@ -52,8 +52,8 @@ func (l lock) Marks() (marks []string) {
 	return marks
 }
 
-// Fading reports whether more than half of the lease has passed. A watchdog renews it each third. A grant that is kept
-// between holds is not renewed, until a third of the lease is left at most.
+// Fading reports whether more than half of the lease has passed. A watchdog renews it each third. For a sticky grant it
+// is three quarters: a grant that is kept is not renewed, until a third of the lease is left at most.
 func (h holder) Fading() bool {
 	part := int64(2)
 	if h.Sticky {
@@ -62,7 +62,7 @@ func (h holder) Fading() bool {
 	return part*h.LeaseMS < h.longest
 }
 
-// leaseLeft returns the shortest lease of the lock's known holders, in ms.
+// leaseLeft returns the shortest lease of the lock's known holders, in ms, or the rest if nobody holds.
 func (l lock) leaseLeft() int64 {
 	if len(l.Holders) == 0 {
 		return l.RestingMS
@@ -100,7 +100,8 @@ func sorted(locks []lock, by string) []lock {
 	return locks
 }
 
-// shown returns the head of the column by which the list is ordered. Choosing it again reverses the order.
+// shown returns the column with its link, and with how the list is ordered by it now. by is the requested order.
+// Choosing a column again reverses its order.
 func (o order) shown(q url.Values, by string) order {
 	up := o.By == "name" || o.By == "lease"
 	o.Aria = "none"

@@ -51,8 +51,8 @@ func (s *site) force(w http.ResponseWriter, r *http.Request) {
 	show(w, "force.html", p)
 }
 
-// sameOrigin refuses requests that another site makes a browser send. A browser says where a request comes
-// from. A program that does not say it does not need a confirmation page.
+// sameOrigin refuses requests that another site makes a browser send. A browser says where a request comes from. A
+// program that does not say it is refused too: it can call ForceUnlockHolder.
 func sameOrigin(r *http.Request) (status int, problem string) {
 	told := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 	if err := http.NewCrossOriginProtection().Check(r); err != nil || !told {

@@ -138,9 +138,9 @@ const (
 	// the time of its event loop's last iteration, which a busy machine delays.
 	clockRate  = 0.01
 	clockSlack = 20 * time.Millisecond
-	// farOff is more than requests may be late.
+	// farOff is a difference of two clocks that a late answer cannot explain.
 	farOff = 30 * time.Second
-	slow   = 20 * time.Millisecond
+	slow   = 20 * time.Millisecond // a round trip that is worth a warning
 )
 
 // clock compares the server's clock with this machine's monotonic clock. It reports how long the server took

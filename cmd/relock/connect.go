@@ -22,7 +22,7 @@ import (
 
 const (
 	defaultURL = "redis://127.0.0.1:6379"
-	// reachable bounds the first request to Redis if no -wait does. hasty is the least time that this request
+	// reachable bounds the first request to Redis, unless -wait is shorter. hasty is the least time that this request
 	// gets, because it may have to make a connection.
 	reachable = 5 * time.Second
 	hasty     = 500 * time.Millisecond
@@ -39,7 +39,7 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// statusOf returns the exit status of an error that came before a command was started.
+// statusOf returns relock's own exit status for an error.
 func statusOf(err error) int {
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
@@ -97,7 +97,7 @@ type link struct {
 	addr  string
 	rdb   redis.UniversalClient
 	locks *relock.Client
-	lost  bool // the hold was lost: nothing more must be sent to Redis
+	lost  bool // the hold was lost, or there was none: close does not wait for Redis
 	shut  bool
 }
 
@@ -150,7 +150,7 @@ func (s *server) reason(ctx context.Context, l *link, err error) error {
 	return fmt.Errorf("it takes connections, and does not answer: %w", err)
 }
 
-// unlessLate returns nil for a timeout, which says nothing that err does not.
+// unlessLate returns err, or nil for a timeout: the first request has ended with a timeout already.
 func unlessLate(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

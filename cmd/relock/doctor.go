@@ -117,7 +117,7 @@ func (d *doctor) add(f finding) {
 	d.found = append(d.found, f)
 }
 
-// report prints the findings, with those of all servers next to each other.
+// report prints the findings in the order in which they came. With -q it prints only what is wrong.
 func (d *doctor) report() (status int) {
 	style := map[string]string{fine: green, warning: yellow, wrong: red, unknown: faint}
 	p := &printer{say: d.say, color: colored(d.out, d.env)}
@@ -162,6 +162,7 @@ func (d *doctor) locks(ctx context.Context) {
 	}
 }
 
+// handOver returns how long after the release a second client, which waited, held the lock.
 func (d *doctor) handOver(ctx context.Context) (took time.Duration, err error) {
 	const most = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)

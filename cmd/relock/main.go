@@ -154,12 +154,12 @@ func (t *tool) note(format string, args ...any) {
 	}
 }
 
-// fail reports an error and returns the exit status for it.
+// fail reports an error and returns the exit status for it. With -q it says nothing that the status says.
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
-	told := status == exitNotAcquired || status == exitLost || status >= exitSignal
+	byStatus := status == exitNotAcquired || status == exitLost || status >= exitSignal
 	switch {
-	case t.quiet && told, t.told && status == exitLost && !t.json:
+	case t.quiet && byStatus, t.told && status == exitLost && !t.json:
 	case t.json:
 		t.tell(t.err, failureOf(err, status))
 	default:

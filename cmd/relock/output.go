@@ -71,7 +71,7 @@ type removedForm struct {
 	RestedMS int64        `json:"rested_ms"` // how long nobody could have had it
 }
 
-// tell prints one object.
+// tell prints one object. It returns 0, as the status of a verb that ends with it.
 func (t *tool) tell(to io.Writer, object any) (status int) {
 	if err := json.NewEncoder(to).Encode(object); to == t.out {
 		t.heard(err)

@@ -128,8 +128,8 @@ func notify(signals chan<- os.Signal) {
 	}
 }
 
-// do runs the command under the lock. It returns an error if the command was not started, or if the lock was
-// lost.
+// do runs the command under the lock. It returns an error if the lock was not acquired, or was lost. For a command that
+// cannot be started, it returns a status.
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
 	return j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
 }

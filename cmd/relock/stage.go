@@ -35,7 +35,7 @@ type stage struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the workers' readers
 	bulk   bool           // all workers count at the same time: only some events are printed
-	shown  int
+	shown  int            // how many more increments are printed
 }
 
 // A worker is a process that the demo has started.

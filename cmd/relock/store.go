@@ -17,7 +17,7 @@ func counterKey(prefix string) string { return prefix + ":counter" }
 func storeKey(prefix string) string   { return prefix + ":{store}" }
 
 // checked shows how a resource protects itself from holders that do not know of their loss. The fence expires with the
-// value, because nothing of the demo is to stay. A real one must not expire.
+// value, because the demo must leave nothing. A real one must not expire.
 var checked = fence.NewScript(`
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])

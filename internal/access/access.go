@@ -16,7 +16,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Redis sends one call at a time.
+// Redis is what a Checker needs of the transport. DoAcked sends WAIT after its calls.
 type Redis interface {
 	Do(ctx context.Context, timeout time.Duration, call transport.Call) ([]any, error)
 	DoAcked(ctx context.Context, timeout time.Duration, replicas int, ackTime time.Duration, calls ...transport.Call) []transport.Acked
@@ -45,7 +45,7 @@ type Checker struct {
 // New returns a checker that has asked nothing.
 func New(cfg Config) *Checker { return &Checker{cfg: cfg} }
 
-// Assume skips the checks.
+// Assume skips the checks, for tests in virtual time.
 func (c *Checker) Assume() {
 	c.runs.Store(true)
 	c.acks.Store(true)
@@ -64,7 +64,8 @@ func (refusal) RedisError() {}
 const errNotSharded refusal = "the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later"
 
 // Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by l. An
-// error says what is refused. If Redis does not answer, Run returns nil: the call that follows will report that.
+// error says what is refused. If Redis does not answer, Run returns nil: the call that follows will report that. ttl is
+// that of the lock: an answer is waited for no longer than for one of the lock's own requests.
 func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, ttl time.Duration) error {
 	if c.runs.Load() {
 		return nil
@@ -107,7 +108,8 @@ func (c *Checker) granted() {
 	}
 }
 
-// ask asks once what is refused, and publishes an echo to l. inFull sends the script's text by EVAL. Else EVALSHA runs it.
+// ask asks once what is refused, and publishes an echo to l. inFull sends the script by EVAL, else by EVALSHA: users
+// need both.
 func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *listener.Listener, inFull bool) error {
 	keys, inbox := key.Of(c.cfg.Prefix, hash), key.Inbox(c.cfg.Prefix, c.cfg.Client)
 	if l.Sharded() {

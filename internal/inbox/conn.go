@@ -88,6 +88,7 @@ func (c *sharedConn) remove(f *channelFeed) (left bool) {
 	return true
 }
 
+// endIfLast ends a connection that has no feeds. The caller must not have c.mu: retire takes s.mu, which comes first.
 func (c *sharedConn) endIfLast(left bool) {
 	if left {
 		c.s.retire(c)
@@ -210,9 +211,9 @@ func (c *sharedConn) unsubscribed(channel string) {
 }
 
 // removeAnswered removes the command that an acknowledgement answers, and reports whether there was one. It needs c.mu.
-func (c *sharedConn) removeAnswered(channel string, ends bool) bool {
+func (c *sharedConn) removeAnswered(channel string, unsubscribe bool) bool {
 	for i, o := range c.unanswered {
-		if o.channel == channel && o.unsubscribe == ends {
+		if o.channel == channel && o.unsubscribe == unsubscribe {
 			c.unanswered = append(c.unanswered[:i:i], c.unanswered[i+1:]...)
 			return true
 		}
@@ -220,8 +221,8 @@ func (c *sharedConn) removeAnswered(channel string, ends bool) bool {
 	return false
 }
 
-// refused reports whether err is the server's answer to one command. Then only that command's feed ends. Answers after
-// which go-redis reconnects by itself do not count.
+// refused reports whether err is the server's answer to one command, and then ends only that command's feed. Answers
+// after which go-redis reconnects do not count, nor does CROSSSLOT, which shows that it has: they end the connection.
 func (c *sharedConn) refused(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) || redis.IsReadOnlyError(err) || redis.HasErrorPrefix(err, "CROSSSLOT") {
@@ -254,8 +255,8 @@ func (c *sharedConn) fail(err error) {
 		err = errNodeClosed
 	}
 	c.mu.Lock()
-	ours := c.err != nil // we closed the connection ourselves
-	if !ours {
+	ended := c.err != nil // before this call: with its last feed, or by the other goroutine's fail
+	if !ended {
 		c.err = err
 	}
 	for _, f := range c.feeds {
@@ -264,7 +265,7 @@ func (c *sharedConn) fail(err error) {
 	clear(c.feeds)
 	c.mu.Unlock()
 	c.cancel()
-	if ours {
+	if ended {
 		return
 	}
 	c.s.retire(c)

@@ -66,7 +66,7 @@ type Inbox struct {
 	changed chan struct{} // closed and replaced when Ready must look again
 }
 
-// New returns an Inbox. It starts nothing: the first [Inbox.Ready] does.
+// New returns an Inbox. It starts nothing: the first [Inbox.Ready] or [Inbox.Start] does.
 func New(cfg Config) *Inbox {
 	if cfg.Spread == nil {
 		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
@@ -141,7 +141,8 @@ func (b *Inbox) startAndWatch() (<-chan struct{}, error) {
 	return b.changed, nil
 }
 
-// Down returns why the last attempt to subscribe failed, or errNoAnswer if none has failed yet.
+// Down returns why the last attempt to subscribe failed, or errNoAnswer if none has failed since the last
+// acknowledgement.
 func (b *Inbox) Down() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -140,6 +140,7 @@ func (s *Shards) newBox(channel string) *box {
 	return b
 }
 
+// leave ends a Join. The channel lingers after its last user, so that the next user finds it subscribed.
 func (s *Shards) leave(channel string, b *box) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,8 +139,8 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 	})
 }
 
-// introduction stores the label for the longest lease plus the time to the next store, so the label outlives
-// the leases of a process that dies.
+// introduction returns the command that stores the label, for the longest lease plus twice the time to the next store.
+// So the label outlives the leases of a process that dies.
 func (b *Book) introduction() transport.Call {
 	life := time.Duration(b.lease.Load()) + 2*every
 	call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
@@ -187,6 +187,7 @@ func (b *Book) of(id string) (text string, known bool) {
 	return text, known
 }
 
+// read asks Redis for the labels of these clients, caches them, and puts them into found.
 func (b *Book) read(ctx context.Context, ids []string, found map[string]string, together bool) {
 	size := 1
 	if together {

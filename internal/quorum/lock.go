@@ -71,8 +71,8 @@ type Lock struct {
 	// or nil, and which ones have said that the lock is taken. If Check is nil, nothing is checked.
 	Check func(ctx context.Context, had []Hold, refused []int) error
 
-	// Leaving is called when an attempt has failed and begins to give back what it has. It returns a function
-	// that is called once others could hold a majority, or patience has passed. Leaving may be nil.
+	// Leaving is called when an attempt has failed and begins to give back what it has. It returns a function that is
+	// called once every primary has been given back, or has been silent for the patience. Leaving may be nil.
 	Leaving func() (left func())
 }
 
@@ -81,8 +81,8 @@ type Lock struct {
 // So only one caller at a time holds primaries while it waits for the rest. Callers that disagree on which
 // primary answers may wait for each other, but only for their patience and the time of an answer.
 //
-// Attempt returns the error Taken if a majority has answered that another owner holds, and ErrFewAnswer if
-// too few have answered. Other errors are those of primaries, or of ctx.
+// Attempt returns the error Taken if a majority has answered, but too few of them with a hold. It returns ErrFewAnswer
+// if too few have answered. Other errors are those of primaries, or of ctx.
 func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) {
 	h := l.begin(ctx)
 	defer func() {
@@ -135,6 +135,7 @@ func (l *Lock) beside(primary int, fn func()) {
 	}
 }
 
+// begin returns a Majority that has asked no primary yet.
 func (l *Lock) begin(ctx context.Context) *Majority {
 	h := &Majority{lock: l, votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{})}
 	h.members = make([]member, len(l.Primaries))

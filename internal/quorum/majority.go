@@ -13,7 +13,7 @@ import (
 // as the best majority can be trusted. Without one it is lost. Its methods may be called from any goroutine.
 type Majority struct {
 	lock  *Lock
-	until time.Time       // by MaxHold; zero: without limit. It is set before any caller has the Majority
+	until time.Time       // a TTL after MaxHold, when the last lease ends; zero: no limit. Set before a caller has it
 	end   context.Context // has the values of the call's context; ends with the hold, and its cause says why
 	stop  context.CancelCauseFunc
 	votes chan struct{} // a primary has answered, or a member has changed; capacity one
@@ -38,7 +38,7 @@ type member struct {
 	asking   bool      // a request is in flight
 	leaving  bool      // its hold is being given back
 	since    time.Time // when the request or the giving back began
-	answered bool      // since the attempt began
+	answered bool      // the latest answer was a hold, or that the lock is taken
 	forced   bool      // an operator has ended its hold, so the primary is not asked again
 	err      error     // of the latest failed request, or why its hold was lost
 }
@@ -372,7 +372,7 @@ func (h *Majority) Err() error {
 	return h.finish(h.why())
 }
 
-// why returns the error of a lost majority.
+// why returns the error of a lost majority. It is ErrClosed too if the clients that are left open are too few.
 func (h *Majority) why() error {
 	open, errs := len(h.members), h.lock.Errors
 	for _, m := range h.snapshot() {
@@ -404,7 +404,7 @@ func (h *Majority) finish(why error) (ended error) {
 // Lose marks the Majority as lost, unless it has ended: another owner has a later majority.
 func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
 
-// trust returns until when the best majority can be trusted.
+// trust returns until when the best majority can be trusted, but not beyond h.until. After that it returns zero.
 func (h *Majority) trust() time.Time {
 	var untils []time.Time
 	for _, m := range h.snapshot() {
@@ -484,8 +484,8 @@ func (h *Majority) Release() error {
 	return found
 }
 
-// GiveBack ends what a failed call has acquired, until ctx ends. It waits no longer than an attempt does,
-// because the call may be a single attempt.
+// GiveBack ends what a failed call has acquired. It waits for that until ctx ends, and no longer than an attempt does,
+// because the call may be a single attempt. The rest goes on in the background.
 func (h *Majority) GiveBack(ctx context.Context) {
 	_ = h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()

@@ -24,10 +24,10 @@ type Register[H Held] struct {
 
 type entry[H Held] struct {
 	hold   H
-	unlock bool // ended by Unlock; no caller has the hold itself
+	unlock bool // no caller has the hold itself, so only Unlock can end it
 }
 
-// Add adds a hold. unlock says that Unlock may end it.
+// Add adds a hold. unlock says that the caller did not get the hold itself: Unlock takes it before the others.
 func (r *Register[H]) Add(h H, unlock bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -106,11 +106,11 @@ func (t *Tracker) Empty(limit time.Duration) {
 	t.await(ctx, func() bool { return t.left() == 0 })
 }
 
-// await waits until so returns true. It asks again whenever anything has ended.
-func (t *Tracker) await(ctx context.Context, so func() bool) bool {
+// await waits until met returns true, or returns false when ctx ends. It asks again whenever anything has ended.
+func (t *Tracker) await(ctx context.Context, met func() bool) bool {
 	for {
 		t.mu.Lock()
-		ended, is := t.ended, so()
+		ended, is := t.ended, met()
 		t.mu.Unlock()
 		if is {
 			return true
