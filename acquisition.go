@@ -22,13 +22,13 @@ type acquisition struct {
 	room.Acquisition
 	keeper *keeper
 	nonce  wire.Nonce
-	number int64 // numbers the generated owner name; 0 if the owner is named
-	task   renewal.Task
-	// turn serialises statements. It is nil for anonymous plain holds: their count is always one.
+	number int64        // numbers the generated owner name; 0 if the owner is named
+	task   renewal.Task // its timer in the watchdog
+	// turn is nil until a call has to state something. Most anonymous holds never do: their count is always one.
 	turn *turn
 }
 
-// A turn makes statements one at a time: a caller with a new count waits until the statement before has ended.
+// A turn lets one call at a time make statements: the others wait. The watchdog's renewals take no turn.
 type turn struct {
 	place chan struct{} // has capacity one; a send takes the turn
 	// end is the outcome of the release that ends the session, or nil if none has begun. It is a field of turn and not
@@ -39,13 +39,13 @@ type turn struct {
 // acquired returns the acquisition that wraps a.
 func acquired(a *room.Acquisition) *acquisition { return a.Of.(*acquisition) }
 
-// nameLen is how much of a client's 128 random bits goes into generated owner names. People use the names to
-// tell clients apart; Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size
-// Redis stores a hash in its compact form, in half the memory (hash-max-listpack-value).
+// nameLen is how many random letters of a client are in the owner names that it generates. People use the names to tell
+// clients apart; Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size Redis stores a
+// hash in its compact form, in half the memory (hash-max-listpack-value).
 const nameLen = 8
 
-// owner returns the given name, or the generated one. A hold that was passed on keeps the generated name of
-// the acquisition that it came from. Generated names are built on demand, because they are rarely read.
+// owner returns the given name, or the generated one. An acquisition that resumes a ticket was given the name that was
+// generated for the detached hold. Generated names are built on demand, because they are rarely read.
 func (a *acquisition) owner() string {
 	if a.Name != "" {
 		return a.Name
@@ -55,7 +55,7 @@ func (a *acquisition) owner() string {
 	return string(strconv.AppendInt(text, a.number, 36))
 }
 
-// session returns what a statement needs to identify the acquisition in Redis.
+// session returns what a statement needs to identify the acquisition in Redis, and if several hold, the queue.
 func (a *acquisition) session(several bool) wire.Session {
 	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
 	if several {
@@ -77,13 +77,15 @@ func (a *acquisition) waitable() <-chan struct{} {
 	return a.Entry.Waiter.(chan struct{})
 }
 
+// giveUp ends an acquisition that its call does not want any more: see room.Acquisition.GiveUp.
 func (a *acquisition) giveUp() {
 	at := a.keeper.begin()
 	a.GiveUp(&at)
 	a.keeper.end(&at)
 }
 
-// reenter adds a hold to a session of the same owner. If reserved is set, the session already counts the hold.
+// reenter adds a hold to a session of the same owner, and first tells Redis if it must know. If reserved is set, the
+// session already counts the hold. errGone means that the call must ask Redis for the lock like any other.
 func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	k, s := a.keeper, a.Session
 	at := k.begin()
@@ -122,9 +124,8 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	return nil, err
 }
 
-// confirm sends a statement for a hold that was granted by message. It gives a fixed lease its full TTL, and
-// lets replicas acknowledge the hold if they have not acknowledged the grant. If it fails, the grant is given
-// to the next in the queue.
+// confirm sends a statement before a hold is made of a grant that shows too little: see Session.ToConfirm. It gives a
+// fixed lease its full TTL, and lets replicas acknowledge the grant. If it fails, the grant is passed on or released.
 func (a *acquisition) confirm(w *waiting) error {
 	err := a.prove(w.ctx, w.once)
 	if ending.Is(err, errTurn) {
@@ -157,7 +158,7 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until no other call is sending a statement.
+// takeTurn waits until no other call is sending a statement. It returns errTurn if ctx ends first.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
@@ -172,7 +173,7 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 // errTurn says that the call has sent nothing, because another call's statement is still unanswered.
 var errTurn = &requestError{errors.New("redis has not answered another call of the same owner")}
 
-// takeTurnToChange takes the turn for a call that changes what the session holds.
+// takeTurnToChange is takeTurn for a Cond's Wait or signal. It makes the turn if needed, and returns ctx's error alone.
 func (a *acquisition) takeTurnToChange(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
@@ -198,9 +199,9 @@ func (a *acquisition) markGone() error {
 	return why
 }
 
-// tell sends statements until Redis knows what the session needs, or until ctx ends. w, unless nil, is what
-// this caller needs. It returns errGone if the session is lost or has ended. If nothing is needed any more,
-// it returns last: the session's release, which the caller must send.
+// tell sends statements until Redis knows what the session needs, or until ctx ends. w, unless nil, is what this caller
+// needs. With once it does not try again after a failure. It returns errGone if the session is lost or has ended. If
+// nothing is needed any more, it returns last: the session's release, which the caller must send.
 func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last *releasing, err error) {
 	c := a.keeper.c
 	began := c.clock.Now()
@@ -235,7 +236,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	return nil, err
 }
 
-// step returns the next statement, or the release if nothing is needed any more. The caller has the turn.
+// step returns the next statement, or the release if no hold is left, or neither. The caller has the turn.
 func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
 	at := a.keeper.begin()
 	defer a.keeper.end(&at)
@@ -249,8 +250,8 @@ func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing,
 	return st, last, nil
 }
 
-// sendStatement sends one statement. more means that it must be sent again at once: it must name the queue this time,
-// or a downgrade ran out of budget.
+// sendStatement sends one statement. more means that another one must follow at once: it must name the queue, or the
+// queue was too long for one downgrade.
 func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, err error) {
 	raw, acks, err := a.keeper.c.do(ctx, st.Need.Within(a.Terms.TTL), st.Need, a.statementCall(st))
 	if err != nil {
@@ -316,7 +317,7 @@ func (a *acquisition) tellLater() {
 	}
 }
 
-// lower tells Redis that the session has fewer holds, or none.
+// lower tells Redis for an Unlock that the session has fewer holds, or none, and returns the result of the Unlock.
 func (a *acquisition) lower() error {
 	c := a.keeper.c
 	by := time.Now().Add(c.cfg.releaseTimeout)

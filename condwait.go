@@ -13,18 +13,18 @@ import (
 )
 
 // An awaiting is one call of Wait. Its session gives up the lock, and is queued for it again by a signal or at the end
-// of the wait. It holds again before the call returns.
+// of the wait. It holds again before the call returns, unless it is lost.
 type awaiting struct {
 	*Cond
 	a      *acquisition
-	by     *Hold // nil: any hold of the owner
-	shaken chan struct{}
-	server string // the lock's server in a Cluster, read before the wait is sent
+	by     *Hold         // the caller's; nil: the call names an owner, and any hold of it will do
+	shaken chan struct{} // closed when the server may have lost a signal
+	server string        // the lock's server in a Cluster, read before the wait is sent
 }
 
-// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, the Unlock of
-// that hold is still to come and must not end another hold. rejoin waits for it for a lease at most, because
-// until then nobody else can have the lock.
+// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, the Unlock of that hold
+// is still to come and must not end another hold. rejoin waits for it for a TTL at most, because that keeps the lock
+// from all others. Then the holds are lost.
 func (w *awaiting) rejoin() error {
 	k := w.a.keeper
 	limit := time.NewTimer(w.a.Terms.TTL)
@@ -63,8 +63,8 @@ func (w *awaiting) reason(ctx context.Context) error {
 	return nil
 }
 
-// part has Redis end the session and put it in the condition's queue. bounded ends with the wait. ctx ends
-// with the call: it may have ended before anything was given up.
+// part has Redis end the session and put it in the condition's queue. ctx can end the call before that.
+// bounded, which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
 func (w *awaiting) part(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {
@@ -93,8 +93,9 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	return w.enqueue(bounded, e)
 }
 
-// enqueue sends the wait until Redis has answered. If nobody can know whether it was executed, the waiter
-// asks for the lock, as if it had been signalled.
+// enqueue sends the wait until Redis has answered. If the answer leaves open whether an earlier copy was executed, the
+// waiter asks for the lock, as if it had been signalled. If Redis may have executed it and never answers, the holds are
+// lost.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	w.server = k.c.transport.Server(k.hash)
@@ -173,8 +174,8 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	return false, w.lose(err)
 }
 
-// doze waits for a signal. If a signal may have been lost, it reports one: the lock's server has changed, as
-// the connection of its channel or the layout of the Cluster shows.
+// doze waits for a signal, or until ctx ends. If a signal may have been lost, it reports one: the lock's server has
+// changed, as the connection of its channel or the layout of the Cluster shows.
 func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
 	c := w.a.keeper.c
 	for {
@@ -209,10 +210,9 @@ func (w *awaiting) silence(ctx context.Context) error {
 	return nil
 }
 
-// abandon stops waiting for a signal: the waiter then only waits for the lock. It reports whether a signal
-// came first. A waiter that Redis does not know any more counts as signalled, because Redis may have dropped
-// it together with a signal. A waiter counts as signalled too if the request is not answered but the waiter
-// holds: a late copy may have moved it.
+// abandon stops waiting for a signal: the waiter then only waits for the lock. It reports whether a signal came first.
+// A waiter that Redis does not know any more counts as signalled, because Redis may have dropped it together with a
+// signal. So does one that holds though the request is not answered: a signal may have moved it to the queue.
 func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	k := w.a.keeper
 	call := k.c.wire.Abandon(k.keys(), w.a.session(false))
@@ -246,7 +246,7 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
-// resume takes back the lock, which the session holds again.
+// resume takes back the lock, if the session holds it again, and otherwise returns the loss.
 func (w *awaiting) resume(ctx context.Context) error {
 	k := w.a.keeper
 	at := k.begin()

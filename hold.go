@@ -29,7 +29,7 @@ type Hold struct {
 	*extras       // nil until one of them is needed; guarded by the keeper's mu
 }
 
-// extras are the fields that few holds need.
+// extras are the fields that few holds need. Apart from the others, they cost most holds no memory.
 type extras struct {
 	detached bool                      // a ticket has the hold, so that Do has nothing to release
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
@@ -41,8 +41,8 @@ type extras struct {
 
 // Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its Release or
 // Detach, even if it was lost before, and during a Cond.Wait of its owner. It is judged by the clock at the call, and
-// does no I/O. A nil is true at that instant. Only the fencing token protects work that takes time after it. ErrLost
-// matches ErrNotHeld too: test for ErrLost first.
+// does no I/O: it does not see a loss in Redis of which the client has not heard. Only the fencing token protects work
+// that takes time after a nil. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -73,8 +73,9 @@ func (h *Hold) Lost() <-chan struct{} {
 }
 
 // TrustedUntil returns the instant until which nobody can be granted a conflicting hold, unless somebody removes this
-// one. Each renewal moves it. Others may read beside a read hold, or have permits beside a semaphore's. It is the zero
-// time after a loss or a release, and during a Cond.Wait. Compare it with time.Now in this process. It does no I/O.
+// one or Redis loses it. Each renewal moves it. Others may read beside a read hold, or have permits beside a
+// semaphore's. It is the zero time once the hold is lost or released, and during a Cond.Wait. Compare it with time.Now
+// in this process. It does no I/O.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -180,8 +181,9 @@ func (h *Hold) Release() error {
 // ctx ends, or refuses, Detach returns ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client
 // releases it. For a lost hold Detach returns ErrLost and ends it. After a Release it returns ErrNotHeld.
 //
-// A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption) and a ctx
-// that has ended. It returns ErrTooManyHolds if the hold shares its grant with others of its owner in this client.
+// A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption), a ctx that
+// has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns ErrTooManyHolds if the hold shares
+// its grant with others of its owner in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
@@ -261,8 +263,8 @@ func (h *Hold) tokenOf(owner string) int64 {
 	return wire.Token(h.hold.Token, owner)
 }
 
-// end ends the hold here and then in Redis. The step is that of the caller. Hooks of losses that it has found run when
-// nothing else is left to do: they may panic, or take any time.
+// end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step, and
+// end unlocks the keeper's mu. Hooks of losses that it has found run last: they may panic, or take any time.
 func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
@@ -273,20 +275,20 @@ func (h *Hold) end(at *room.Step) error {
 	if err == errAbsent { //nolint:errorlint // made here, never wrapped
 		return h.endAbsent(at)
 	}
-	ending := h.hold.End(at)
+	follows := h.hold.End(at)
 	if err != nil {
 		k.end(at) // a loss that is found here ends the contexts before the hooks run, as any loss does
 		return err
 	}
 	cancel := h.cancelAll(ErrNotHeld)
 	var last releasing
-	if ending == room.Last {
+	if follows == room.Last {
 		last.prepare(a)
 	}
 	hooks := k.endWithoutHooks(at)
 	defer runAll(hooks)
 	runAll(cancel)
-	switch ending {
+	switch follows {
 	case room.Fewer:
 		err = a.lower()
 	case room.Last:
@@ -319,7 +321,7 @@ func (h *Hold) giveBack() {
 	k.end(&at)
 }
 
-// leave is the release of a Do. There is nothing to release if a ticket has the hold.
+// leave is the release at the end of a Do or Once. There is nothing to release if a ticket has the hold.
 func (h *Hold) leave() error {
 	err := h.Release()
 	if errors.Is(err, ErrNotHeld) && h.handedOver() {
@@ -328,7 +330,7 @@ func (h *Hold) leave() error {
 	return err
 }
 
-// use counts the holds that calls have used. The name rests only if there was one.
+// use adds n to the holds of the session that calls have had. The name rests after them only if there was one.
 func (h *Hold) use(n int32) {
 	if a := h.acquisition(); a.Terms.Rest.For > 0 {
 		a.keeper.mu.Lock()
@@ -355,8 +357,8 @@ func (h *Hold) forgo() error {
 	return h.leave()
 }
 
-// raise raises Redis' token counter to that token at least. It reports whether Redis has answered that the
-// hold is held and the counter is raised.
+// raise raises Redis' token counter to that token at least. A quorum needs it, because its token comes from one of
+// several primaries. It reports whether Redis has answered that the hold is held and the counter is raised.
 func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
 	a := h.acquisition()
 	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
@@ -404,7 +406,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 }
 
 // move moves the hold from the writing side to the reading side, before Redis is told. The caller has the session's
-// turn; move gives it back. If several calls want the same hold, the first one that finds it on the handle gets it.
+// turn; move gives it back. If several calls want the same hold, the first gets it, and the others get errTaken.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
 	k := h.keeper()
@@ -453,7 +455,7 @@ func (h *Hold) cancelAll(cause error) (all []func()) {
 	})
 }
 
-// cause returns the cause with which contexts of the hold end. For a lost hold it is the loss, even after a release.
+// cause returns the cause with which the hold's contexts end: a loss, even after a release, and otherwise state.
 func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()
@@ -474,6 +476,7 @@ func (h *Hold) forget(ctx *holdContext) {
 	}
 }
 
+// logLoss logs a loss as an error, or as a warning if an option of the hold has ended it, such as MaxHold.
 func (h *Hold) logLoss(why error) {
 	c := h.lock.c
 	log := c.cfg.log.Error
@@ -489,8 +492,8 @@ func (h *Hold) event(err error) Event {
 }
 
 // acquiredHook calls Hooks.Acquired. began is when the call began to wait. A loss that comes before it has returned is
-// told after it, because Lost never precedes Acquired. If the hook panics, Released is called, because the hold is given
-// back.
+// told after it, because Lost never precedes Acquired. If the hook panics, Released is called, because the hold is
+// given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	if hook == nil {
@@ -519,6 +522,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	}
 }
 
+// releasedHook calls Hooks.Released. err is the result of the release, which ended the hold at now.
 func (h *Hold) releasedHook(err error, now clock.Instant) {
 	if ending.Is(err, ErrLost) { // the loss is logged here, because no earlier check has found it
 		h.logLoss(err)
@@ -541,6 +545,7 @@ func (h *Hold) lostHook(why error, now clock.Instant) {
 	}
 }
 
+// handOver is Detach, but its errors do not name the lock.
 func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if err := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx)); err != nil {
 		return "", err
@@ -588,8 +593,8 @@ func (h *Hold) handedOver() bool {
 	return h.extras != nil && h.detached
 }
 
-// outlasting returns a context for the request that hands h over. A context of h ends with h, but the request
-// must go on. It ends at ctx's deadline, with the parent of h's context, or if ctx is cancelled.
+// outlasting returns a context for the request that hands h over. ctx may be a context of h, and ends with h, but the
+// request must go on. It ends at ctx's deadline, with the parent of h's context, or if ctx is cancelled.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {

@@ -33,7 +33,8 @@ func (h *Hold) Wanted() <-chan struct{} {
 	return c
 }
 
-// whenWanted calls f once: now if others wait already, and else when they do. f must not block.
+// whenWanted calls f once: now if others wait already, and else when they do, unless the hold ends first. f must not
+// block: it may run under the keeper's mu.
 func (h *Hold) whenWanted(f func()) {
 	k := h.keeper()
 	leave := k.listener.Join() // keeps a sharded channel subscribed; the inbox has been since the first lock
@@ -55,7 +56,7 @@ func (h *Hold) whenWanted(f func()) {
 	}
 }
 
-// want says that others wait for the hold's end. It needs the keeper's mu.
+// want calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
 func (h *Hold) want() {
 	if h.extras == nil {
 		return

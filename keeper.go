@@ -12,7 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A keeper drives the room of one lock. It passes the room one event at a time and carries out the effects.
+// A keeper drives the room of one lock in one client. It passes the room one event at a time and carries out effects.
 type keeper struct {
 	*origin
 	hash     string // the lock's key
@@ -33,7 +33,7 @@ func newKeeper(l *Lock) *keeper {
 	return k
 }
 
-// begin locks mu and returns a step for an event that happens now.
+// begin locks mu and returns a step for an event that happens now. end unlocks it.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
 	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
@@ -113,8 +113,8 @@ func (k *keeper) follow(e *room.Effect) {
 	}
 }
 
-// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. If first is set, the entry carries the
-// claim of its flow.
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. If first is
+// set, the entry carries the claim of its flow.
 func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a

@@ -28,9 +28,10 @@ type scan struct {
 	yield func(Info, error) bool
 	match key.Match
 	seed  maphash.Seed
-	seen  map[uint64]struct{}
+	seen  map[uint64]struct{} // hashes of the names found so far: SCAN may return a key twice
 }
 
+// run yields the locks of all servers. It returns why the iteration has ended early: errLeft if the caller left it.
 func (s *scan) run(match string) (err error) {
 	switch {
 	case s.c.unmade():
@@ -88,7 +89,7 @@ func (s *scan) over() error {
 	return nil
 }
 
-// server reads the locks of one server. A failure is yielded to the caller and does not end the iteration.
+// server yields the locks of one server. If the server cannot be scanned, that is yielded, and the iteration goes on.
 func (s *scan) server(at transport.Primary) error {
 	pattern := s.match.Hashes(s.c.cfg.prefix)
 	for from, through := uint64(0), false; !through; through = from == 0 {
@@ -97,7 +98,7 @@ func (s *scan) server(at transport.Primary) error {
 			keys, from, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep)
 			return err
 		})
-		if failed, asked := err.(*requestError); asked { //nolint:errorlint // again returns it unwrapped unless ctx has ended
+		if failed, asked := err.(*requestError); asked { //nolint:errorlint // again wraps it only if ctx has ended
 			if isRefused(err) {
 				err = fmt.Errorf("%w (needed: scan)", failed)
 			}
@@ -135,7 +136,7 @@ func (s *scan) found(keys []string) error {
 	return s.look(locks)
 }
 
-// look reads locks in one pipeline, and yields those that are in use.
+// look reads locks in one pipeline, and yields those that are in use, and errors about single locks.
 func (s *scan) look(locks []*Lock) error {
 	all, errs, labels := make([]Info, len(locks)), make([]error, len(locks)), []*string(nil)
 	var silence *requestError // Redis did not tell of one lock: it is not asked about the others one by one
@@ -175,8 +176,8 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	return pages
 }
 
-// whole makes an Info of a page, with client IDs as labels. If the first page is not the whole lock, it reads
-// the lock again on its own, unless silence is not nil.
+// whole makes an Info of a page, with client IDs as labels. If page is nil or not the whole lock, it reads the lock
+// again on its own. With silence, an earlier lock's error, it does not: Redis does not answer.
 func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info, error) {
 	if page == nil || page.Next > 0 {
 		if silence != nil {

@@ -16,38 +16,38 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// waiting is one call that wants the lock, from its first look to its hold or its error.
+// A waiting is one call that wants the lock, from its first look to its hold or its error.
 type waiting struct {
-	ctx    context.Context
+	ctx    context.Context // of a TryLock it ends with the wait too, with a waitError as cause
 	lock   *Lock
 	keeper *keeper
 	owner  string // "": an anonymous call
 	manner
 	began          clock.Instant
 	reported       bool        // the Waiting hook was called
-	hint           string      // if the caller's own handle is in the way: what to do about it
+	hint           string      // what the caller may do about a hold of this client that is in the way; "": nothing
 	goneGrants     int         // grants that ended before the call could use them
 	said           room.Answer // Redis' answer to the latest request
-	hold           *Hold       // made under the mutex that takes the answer; nil: not made yet
+	hold           *Hold       // made in the step that took the answer; nil: not made yet
 	wasTaken       bool        // the call knows that the lock was taken, from Redis or from a hold of this client
-	handleOccupied bool        // the wait ended because a lost hold of the handle is in the way
+	handleOccupied bool        // ctx ended while a lost hold was in the handle's way
 	ticket         string      // of a hold that was handed over; "": the call wants the lock itself
 	stopListening  func()      // undoes listen; nil: not listening
 }
 
-// errGone says that a grant ended before the call had a hold of it.
+// errGone says that the session that a call was granted, or wants to use, is over. An acquiring call starts again.
 var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
 //
-//  1. A lost hold on the handle may be in the way. A named owner enters what it holds in this client already. A grant
-//     that was kept (Sticky) becomes the hold.
-//  2. The room says who asks Redis: this call, or another call of this client that asks for both. Then this one stands
-//     in line behind it.
+//  1. A lost hold on the handle may be in the way. A named owner enters what it holds in this client already.
+//  2. The room says what comes next. The call gets a grant that was kept (Sticky), or asks Redis. Or it stands in line
+//     behind another call of this client that asks for both.
 //  3. contend asks Redis. If the lock is taken, the call waits in the queue there.
 //  4. The grant becomes the hold of the call.
 //
-// errGone means that a grant ended before the call could use it: the caller starts again.
+// errGone means that the grant is over, and errOccupied that a lost hold is in the handle's way: see restart. The hold
+// is not on its handle yet: the caller puts it there.
 func (w *waiting) acquire() (*Hold, error) {
 	defer w.unlisten()
 	k := w.keeper
@@ -117,7 +117,8 @@ func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
-// contend asks Redis for the lock, and waits in Redis' queue until it has an outcome. With once it does not wait.
+// contend asks Redis for the lock and for a place in the queue, and waits there until it has an outcome. With once it
+// does not wait. got is a, or the acquisition whose grant was passed on to a. Without got, a is given up.
 func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err error) {
 	mine := true
 	defer func() {
@@ -138,8 +139,8 @@ func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err er
 	return nil, w.refused(a, &w.said)
 }
 
-// ask sends one request. A call may join the queue only if messages reach it, or its grant would go unheard. Until the
-// inbox hears, ask sends requests that do not queue, one after the other: one of them may find the lock free.
+// ask asks Redis for the lock. The answer is in w.said. A call may join the queue only if messages reach it, or its
+// grant would go unheard. Until the listener is up, requests do not queue: one of them may find the lock free.
 func (w *waiting) ask(a *acquisition, place int64) error {
 	c, listener := w.keeper.c, w.keeper.listener
 	if listener.Inbox != nil && !listener.Up() {
@@ -150,7 +151,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 		return &requestError{err}
 	}
 	if w.once {
-		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2)
+		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2) // a late release would look like a hold
 		return w.attempt(a, asked)
 	}
 	for deaf := false; !listener.Up(); deaf = true {
@@ -203,8 +204,8 @@ func (w *waiting) awaitMessages(limit time.Duration) error {
 }
 
 // request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
-// are one request, so a copy after a lost reply cannot take the lock twice. An error says for how long Redis has not
-// answered: since asked.
+// are one request, so a copy after a lost reply cannot take the lock twice. With once there is no such copy. An error
+// says for how long Redis has not answered: since asked.
 func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) error {
 	tries, again := 0, false
 	waits := false    // counted in unheard
@@ -244,7 +245,7 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	case ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
-		return ErrClosed
+		return ErrClosed // only the end of the client stops the tries then
 	}
 	return w.orContextEnded(trouble)
 }
@@ -262,7 +263,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued}
+		w.said = room.Answer{Code: room.Queued} // so await looks at what the message has said
 		return err
 	}
 	need := a.Terms.Replicas
@@ -347,7 +348,7 @@ func failed(ctx context.Context, err error, now, asked clock.Instant) error {
 	return &requestError{err}
 }
 
-// answered tells the room the answer. If it is a grant, the hold is made under the same mutex.
+// answered tells the room the answer. The hold of a grant is made in the same step, to take the mutex only once.
 func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
 	k, need := w.keeper, q.Terms.Replicas
 	at := k.begin()
@@ -415,7 +416,7 @@ func (w *waiting) inTime(h *Hold) error {
 	return w.orContextEnded(nil)
 }
 
-// stand waits in line until the room hands something over to p.
+// stand waits in line until the room hands something over to p, and closes given.
 func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
 	inLine := true
 	defer func() {
@@ -432,7 +433,7 @@ func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
 	return err
 }
 
-// await waits in Redis' queue until the acquisition is granted the lock.
+// await waits in Redis' queue until the acquisition is granted the lock. got, and a without got, are as for contend.
 func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
 	defer func() {
 		if got == nil {
@@ -467,7 +468,7 @@ func (w *waiting) sleep(done <-chan struct{}, a *acquisition) error {
 	}
 }
 
-// outcome says what became of an acquisition that no longer waits.
+// outcome returns the acquisition whose grant the call uses now that a no longer waits, or the error of the call.
 func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -488,7 +489,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	return nil, why
 }
 
-// listen has messages about the lock heard until unlisten.
+// listen keeps the lock's sharded channel subscribed until unlisten. The inbox for all locks needs no such call.
 func (w *waiting) listen() {
 	if w.keeper.listener.Inbox == nil && w.stopListening == nil {
 		w.stopListening = w.keeper.listener.Join()
@@ -502,8 +503,8 @@ func (w *waiting) unlisten() {
 	}
 }
 
-// restart reports whether the call starts again after an error. If grants keep ending too soon, it pauses first. final
-// is the error of a call that does not start again.
+// restart reports whether the call starts again after an error. It pauses first if grants keep ending too soon, and
+// waits for the Unlock if a lost hold is in the handle's way. final is the error of a call that does not start again.
 func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
@@ -520,7 +521,7 @@ func (w *waiting) restart(err error) (again bool, final error) {
 	}
 	w.goneGrants++
 	if w.goneGrants == 1 {
-		return true, nil // after a pause, say
+		return true, nil // a pause of the process does that
 	}
 	if w.goneGrants == manyWasted {
 		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
@@ -534,10 +535,10 @@ func (w *waiting) restart(err error) (again bool, final error) {
 	return false, ErrClosed
 }
 
-// manyWasted is how many grants in a row may end before they are heard of until that is logged.
+// manyWasted is how many grants of one call must end before it can use them until that is logged.
 const manyWasted = 5
 
-// noteWasted counts the grants of an entry that had ended when the client heard of them.
+// noteWasted adds to goneGrants the grants of an entry that had ended when the client heard of them.
 func (w *waiting) noteWasted(a *acquisition) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -559,7 +560,7 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	case room.Upgrade:
 		return fmt.Errorf("%w: owner %q reads; unlock its read hold first, or lock for writing from the start", ErrUpgrade, a.owner())
 	}
-	return errGone
+	return errGone // Ended: a new nonce may get the lock
 }
 
 // contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the
@@ -690,6 +691,7 @@ func (w *waiting) note(hint string) (log bool) {
 	return log
 }
 
+// noteLost notes, once, that the call has waited long for the Unlock of a lost hold, which may never come.
 func (w *waiting) noteLost() {
 	if w.note(hintLost) {
 		w.keeper.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
@@ -697,8 +699,8 @@ func (w *waiting) noteLost() {
 	}
 }
 
-// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. If it has not,
-// noteSelf sets the timer to look again.
+// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. That may be an
+// outer call of its goroutine, which then waits for itself. Before that time noteSelf sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
 	if left := third - w.onSelf(); left > 0 {
@@ -711,8 +713,8 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
-// heldBeside reports whether this client has held the lock for a third of the TTL of the call's wait. We cannot tell an
-// outer call from another goroutine. So the error has a hint, and the log has no line.
+// heldBeside reports whether this client has held the lock for a third of the TTL since the call began. The holder may
+// be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
 func (w *waiting) heldBeside() bool {
 	k := w.keeper
 	k.mu.Lock()
@@ -744,7 +746,7 @@ func (w *waiting) deadTicket(err error) error {
 	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
 }
 
-// resume asks Redis for the hold that was handed over.
+// resume asks Redis for the hold that was handed over. owner is the ticket's. A generated name is not in w.owner.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
 	if k.c.tracker.Draining() {

@@ -15,12 +15,12 @@ import (
 
 // A Lock is a handle on the exclusive lock of one name, on one side of a read/write lock, or on a semaphore. Any number
 // of handles, in any number of processes, stand for the same lock. A handle costs nothing and needs no closing, and
-// goroutines may share it. The calls of a nil or zero Lock return ErrInvalidOption.
+// goroutines may share it. Calls of a nil or zero Lock return ErrInvalidOption, or a zero result if they have no error.
 //
 // Without an owner, each acquisition of an exclusive lock excludes every other, as with sync.Mutex. That includes one
 // by the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs
-// its own Unlock, in any order. In one process, the next holder sees after Lock what a holder wrote before Unlock.
-// Between processes only the order of the holds is guaranteed.
+// its own Unlock, in any order. Among the calls of one Client, the next holder sees after Lock what a holder wrote
+// before Unlock. Between Clients only the order of the holds is guaranteed.
 type Lock struct {
 	*spec
 	_     [0]sync.Mutex // go vet refuses a copy of a Lock, which would have a list of holds of its own
@@ -51,8 +51,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 // have granted. If Redis did not answer once within the wait, it is ErrUnavailable. It is ErrLost if a lost hold of the
 // handle must be unlocked first. Other errors are those of Lock.
 //
-// With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, but 100 ms if that is longer,
-// and never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL instead, if that is longer.
+// With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
+// but never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL, if that is longer.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	return tryResult(err)
@@ -153,10 +153,10 @@ func (l *Lock) Token() int64 {
 	return 0
 }
 
-// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds of
-// Acquire and Do count too. Without such a hold it returns nil, on which a receive blocks: call it after Lock. Unlock
-// does not close the channel, and a later hold has another one. On a reading side or a semaphore the newest hold may be
-// another goroutine's: use Acquire and Hold.Lost.
+// Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
+// of Acquire and Do count too. Without such a hold it returns nil, on which a receive blocks: call it after Lock.
+// Unlock does not close the channel, and a later hold has another one. On a reading side or a semaphore the newest hold
+// may be another goroutine's: use Acquire and Hold.Lost.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -202,12 +202,12 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// ForceUnlock ends every grant that the lock has now, in any process. If nobody holds the lock, it ends the rest of its
-// name (AtLeast, Once). It reports whether there was a grant or a rest. Its errors are those of Info; with one, some
-// grants may have ended, and the result may be true. The handle may be of another kind than the lock. The next waiter
-// gets the lock. The holders are told at once, or notice it at their next renewal: their holds are lost. Until then
-// they may work beside the next holder: only the fencing token protects against that. Use it when a holder is known to
-// be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
+// ForceUnlock reads who holds the lock, in any process, and ends these grants. A grant that begins meanwhile stays. If
+// nobody holds the lock, it ends the rest of its name (AtLeast, Once). It reports whether it ended a grant or a rest.
+// Its errors are those of Info; with one, some grants may have ended, and the result may be true. The handle may be of
+// another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their next
+// renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects. Use
+// it when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
@@ -217,11 +217,12 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // changes: other readers and other holders of permits keep theirs, and the queue keeps its order. The next waiter gets
 // the lock if it may have it. The holder is told at once, or notices at its next renewal that its hold is lost.
 //
-// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the grant and ends it in
-// one step, so a grant that began after the one that was seen is safe. It returns true if it ended the grant, and false
-// if that holder does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its
-// other errors are those of Info; with one, the grant may have ended, and the result may be true. If Redis did not
-// answer the first request, the grant may have ended by itself before the second: then the result is true all the same.
+// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the token and ends the
+// grant in one step, so a grant that began after the one that was seen is safe. Without a Token it ends the grant that
+// the owner has at the call, even if that began later. It returns true if it ended the grant, and false if that holder
+// does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its other errors are
+// those of Info; with one, the grant may have ended, and the result may be true. If Redis did not answer the first
+// request, the grant may have ended by itself before the second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	ended, err := forceHolder(ctx, l, h)
 	return len(ended.Holders) > 0, err
@@ -242,11 +243,11 @@ func (l *Lock) NewCond(name string) *Cond {
 	return c
 }
 
-// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say,
-// so goroutines that share the Locker exclude each other. ctx bounds each wait. Lock panics if it fails, also when ctx
-// ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. A Cond of NewCond needs a lock that was
-// taken by Lock or Acquire: it does not know the owners of a SyncLocker. No context ends with such a hold: to learn of
-// a loss, use Acquire and Hold.Lost.
+// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say.
+// So goroutines that share the Locker of an exclusive lock exclude each other. ctx bounds each wait. Lock panics if it
+// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. A Cond does not know
+// the holds of a SyncLocker: it needs a hold of the Lock itself. No context ends with such a hold: to learn of a loss,
+// use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.unmade() {
 		return &syncLocker{ctx: ctx, lock: l}
@@ -259,10 +260,11 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 // A manner says how a call acquires.
 type manner struct {
 	once   bool // one attempt, no waiting
-	quiet  bool // report a taken lock as false, not as an error
-	unlock bool // owned by the handle: ended by Unlock, since no *Hold is returned
+	quiet  bool // that the lock was taken is no error to the caller, so the error need not say who holds it
+	unlock bool // ended by the handle's Unlock, because the call returns no *Hold
 }
 
+// try is acquire for at most wait, or one attempt at zero or less. When wait ends, the context's cause is a waitError.
 func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
 	m.once = wait <= 0
 	if ctx == nil || l.unmade() {
@@ -334,8 +336,8 @@ func (l *Lock) bad() error {
 	return l.err
 }
 
-// awaitUnlock waits while the handle has another owner's lost hold that is not unlocked yet. The Unlock of that hold
-// is still to come and must not end a later hold.
+// awaitUnlock waits while a lost hold of another owner is in the handle's way: the Unlock of that hold is still to come
+// and must not end a later hold. It returns nil when the handle can have a hold, or the error of the call.
 func (l *Lock) awaitUnlock(w *waiting) error {
 	k, hint := w.keeper, time.NewTimer(l.terms.TTL/3)
 	defer hint.Stop()
@@ -380,11 +382,11 @@ func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
 	return nil
 }
 
-// errOccupied says that an earlier lost hold blocks the handle. A call that may wait starts again then.
+// errOccupied says that an earlier lost hold blocks the handle. A call that may wait waits for its Unlock.
 var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
 
-// putOnHandle puts a hold on the handle so that its call can return it. Otherwise it gives the hold back, also if a hook
-// panics or ends its goroutine: nobody would ever unlock the hold.
+// putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If it fails it
+// gives the hold back, also if the hook panics or ends its goroutine: nobody would ever unlock the hold.
 func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	kept := false
 	h.use(1)
@@ -420,7 +422,7 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f with the keeper's mu. It does not run f if the handle has no holds.
+// look runs f with the keeper's mu. Without a keeper the handle has no holds, and look does not run f.
 func (l *Lock) look(f func(r *room.Room, at *room.Step)) {
 	if l.unmade() || l.err != nil {
 		return
@@ -442,7 +444,7 @@ func (l *Lock) newHold(unlock bool) *Hold {
 	return h
 }
 
-// join makes a hold without telling Redis. It returns nil if Redis must be told. It needs the keeper's mu.
+// join makes a hold without telling Redis (LocalReentry), or returns nil if Redis must know. It needs the keeper's mu.
 func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	if !s.CanJoin(&l.terms.Terms, l.read, at) {
 		return nil
@@ -452,8 +454,8 @@ func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
 	return h
 }
 
-// sessionOf returns the acquisition by which the owner holds the lock in this client. It returns ErrLost if the owner has
-// not unlocked what it lost, and ErrNotHeld if it holds nothing.
+// sessionOf returns the acquisition by which the owner holds the lock for writing in this client. It returns ErrLost if
+// the owner has not unlocked what it lost, and ErrNotHeld if it does not hold.
 func (l *Lock) sessionOf(owner string) (*acquisition, error) {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)

@@ -14,15 +14,15 @@ import (
 // from Redis names a nonce, so this is where its waiter is found.
 type registry struct {
 	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
-	keepers      map[string]map[string]*keeper // by kind, then by the lock's key; one string a lock is less than two
+	keepers      map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
 	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
-	heard        map[*keeper]func()            // those whose sharded channel is kept subscribed, for Sticky; each ends that
+	heard        map[*keeper]func()            // what ends the sharded subscription that Sticky needs
 
 	journal *replay.Journal   // what was released lately
-	tracker *shutdown.Tracker // counts the acquisitions with mu held
+	tracker *shutdown.Tracker // waits at the end of the client until no acquisition is left
 }
 
-// enter returns the keeper of a lock. The caller leaves it again.
+// enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller leaves it again.
 func (r *registry) enter(l *Lock) *keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,8 +43,8 @@ func (r *registry) enter(l *Lock) *keeper {
 	return k
 }
 
-// find is enter for a call that only looks at its handle. It returns nil if nobody uses the lock: then the handle has no
-// holds.
+// find is enter for a call that only looks at its handle. It makes no keeper: without a keeper the handle has no holds,
+// and find returns nil.
 func (r *registry) find(l *Lock) *keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *registry) find(l *Lock) *keeper {
 	return k
 }
 
-// use counts one more use of a keeper that is in use.
+// use counts one more use of a keeper that is in use: a lost hold keeps the keeper until its Unlock.
 func (r *registry) use(k *keeper) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *registry) register(a *acquisition) error {
 	return nil
 }
 
-// unregister forgets an acquisition that was released or lost, or that Redis has never heard of.
+// unregister forgets an acquisition that was lost or refused, or that Redis has never heard of.
 func (r *registry) unregister(a *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +113,8 @@ func (r *registry) removed(a *acquisition) {
 	}
 }
 
-// released forgets an acquisition whose release was sent. The journal remembers the release for a lease, in case a
-// failover undoes it.
+// released forgets an acquisition whose release was sent, or whose place in the queue is left to end by itself. The
+// journal remembers that for a lease, in case a failover undoes it or a grant comes for it.
 func (r *registry) released(a *acquisition, n replay.Release, answered bool) {
 	now := a.keeper.c.clock.Now()
 	if answered {
@@ -126,7 +126,7 @@ func (r *registry) released(a *acquisition, n replay.Release, answered bool) {
 	r.journal.Add(n, now)
 }
 
-// lookup returns the acquisition that a message or a reply names, or nil.
+// lookup returns the acquisition that a message names, or nil.
 func (r *registry) lookup(name string) *acquisition {
 	n, ok := wire.ParseNonce(name)
 	if !ok {

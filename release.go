@@ -24,11 +24,11 @@ type releasing struct {
 	// unanswered and a second one finds nothing, the first one may have released the lock.
 	was        bool
 	unanswered bool // an earlier try went unanswered
-	// end is the outcome for other calls whose holds this release ends; nil if there are none.
+	// end is the outcome for other calls whose holds this release ends; nil if there cannot be any.
 	end *outcome
 }
 
-// prepare fills r, which the caller allocates. Most holds are not shared, so r can be on the caller's stack.
+// prepare fills r, which the caller allocates: most Unlocks have it on their stack. It needs the keeper's mu.
 func (r *releasing) prepare(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string
@@ -84,8 +84,8 @@ func (r *releasing) result(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// later releases in the background. When it gives up, the lease has ended. Shutdown waits until then and no
-// longer, so the retries for a rest are not counted.
+// later releases in the background. When it gives up, the lease has ended, and Shutdown waits no longer. Only a name
+// that must not rest would still be taken: its release is tried for as long as it would rest, or until Shutdown.
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
@@ -134,7 +134,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 // errAgain says that the release must be sent again, with all its keys.
 var errAgain = errors.New("redis asks for another form of the request")
 
-// try sends the release once. If done is false and err is nil, the caller must try again at once.
+// try sends the release once. If done is false, the caller must try again: at once if err is nil.
 func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, err error) {
 	a, c := r.a, r.a.keeper.c
 	raw, err := c.transport.Do(ctx, timeout, r.call)
@@ -171,7 +171,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	return false, errAgain
 }
 
-// forget records a release that was sent, whether or not it was answered.
+// forget moves what was released from the registry to the journal. answered says whether Redis has answered.
 func (r *releasing) forget(answered bool) {
 	for _, with := range r.also {
 		with.forget(answered)

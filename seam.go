@@ -15,8 +15,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// seam gives access to unexported state. Only three may use it: the suites in test/; the command, to learn
-// which holders it has removed; and relockweb, to tell a rest from a later one.
+// The package seam gives access to unexported state. Only four may use it: the suites in test/; relocktest, whose fake
+// clock needs it; the command, to learn which holders it has removed; and relockweb, to tell a rest from a later one.
 func init() {
 	seam.Spread = &transport.Spread
 	seam.Scripts = wire.Scripts()
@@ -99,8 +99,8 @@ func seamsOfTools() {
 	}
 }
 
-// kept counts what c keeps: sessions (asking, queued, held or being released), rooms, goroutines, and calls to Redis.
-func kept(c *Client) (sessions, rooms, tasks, calls int) {
+// kept counts what c keeps: acquisitions, rooms, goroutines, and calls to Redis.
+func kept(c *Client) (acquisitions, rooms, tasks, calls int) {
 	r := &c.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +126,8 @@ func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
 	return all, err
 }
 
-// unlocked reports whether the caller holds none of the mutexes that guard l's state. Another goroutine that
-// holds one unlocks it within comesFree.
+// unlocked reports whether the caller, a hook or a log's handler, holds none of the mutexes that guard l's state.
+// Another goroutine that holds one unlocks it within comesFree.
 func unlocked(l *Lock) bool {
 	if !comesFree(&l.c.registry.mu) {
 		return false
@@ -164,8 +164,8 @@ func pretendShort(h *Hold) {
 	h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
 }
 
-// renewAround is a watchdog round that finds every session due. It calls between after it has checked the
-// sessions and before it sends anything.
+// renewAround is a watchdog round that finds every session due. It calls between after it has checked the sessions and
+// before it sends anything. stated: sessions that get a command each have their statements made by then.
 func renewAround(c *Client, stated bool, between func()) {
 	r := round{w: &c.watchdog, now: c.clock.Now()}
 	for _, s := range c.registry.known() {

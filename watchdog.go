@@ -73,21 +73,21 @@ const (
 	maxPolled   = 64  // waiters of one lock that one command asks for
 )
 
-// A watchdog keeps what its client has in Redis. It renews the leases of holds every third of their TTL. It asks for
-// waiters now and then, so that their places stay. It notices trust that has run out. The schedule's one goroutine only
-// sorts what is due. What waits for Redis runs on goroutines of its own.
+// A watchdog keeps what its client has in Redis. It renews the leases of holds every third of their TTL. It sends the
+// heartbeats of waiters, so that their places stay. It notices trust that has run out. The schedule's one goroutine
+// only sorts what is due. What waits for Redis runs on goroutines of its own.
 type watchdog struct {
 	*renewal.Schedule
 	c *Client
 }
 
-// start makes the schedule, and its goroutine with the first task.
+// start makes the schedule, whose goroutine starts with the first task.
 func (w *watchdog) start(c *Client) {
 	w.c = c
 	w.Schedule = renewal.New(c.clock, w.runDue)
 }
 
-// setTimer sets when an acquisition is due.
+// setTimer sets when an acquisition is due, or that it never is.
 func (w *watchdog) setTimer(e *room.Effect) {
 	task := &acquired(e.Of).task
 	switch {
@@ -107,7 +107,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 	var hooks []func()
 	for i, t := range due {
 		if i%maxPipeline == 0 {
-			r.now = c.clock.Now()
+			r.now = c.clock.Now() // trust counts from it, and many tasks take their time
 		}
 		switch of := t.Of.(type) {
 		case *acquisition:
@@ -121,7 +121,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 		}
 	}
 	r.send()
-	c.labels.Keep(0, r.now)
+	c.labels.Keep(0, r.now) // a client that only holds needs its label too
 	c.hooksApart(hooks...)
 }
 
@@ -230,15 +230,15 @@ func (r *round) send() {
 	}
 }
 
-// renewTogether renews many sessions by one command. Redis answers which of them are not as usual: those are asked
-// for one by one, and so are all if the command did not run. A server that refuses the command may keep its keys in
-// several places, and is not sent another one.
+// renewTogether renews many sessions by one command. Redis answers which of them are not as usual: those get a command
+// each, and so do all if the command did not run. A server that refuses the command may keep its keys in several
+// places, and is not sent another one.
 func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (hooks []func()) {
 	call, batch := w.renewCall(renewal, all)
 	if len(batch) == 0 {
 		return nil
 	}
-	var left []int          // the sessions that have to be asked for, by their place in batch
+	var left []int          // the sessions that need a command of their own, by their index in batch
 	var waiting map[int]int // how many wait for each, by the same
 	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
 	if err == nil {
@@ -328,7 +328,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	return hooks
 }
 
-// renewed notes that all sessions were renewed except those left, whose places are in order, and how many wait for each.
+// renewed notes that all sessions were renewed except those left (their indexes, in order), and how many wait for each.
 func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
 	now := w.c.clock.Now()
 	for i, st := range batch {
@@ -348,8 +348,8 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 	return hooks
 }
 
-// notRenewed schedules another try for sessions whose common command was not answered. They stay together: a server
-// that is too slow for one command would be sent one for each of them.
+// notRenewed schedules another try for sessions whose common command was not answered. They stay together: otherwise a
+// server that is too slow for one command would be sent one for each of them.
 func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()) {
 	var soon instant
 	for _, st := range batch {
@@ -384,7 +384,7 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 
 func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }
 
-// newestHook returns what calls a hook with the newest hold of a session.
+// newestHook returns what calls a hook with the newest hold of a session. A kept grant (Sticky) has none: no hook then.
 func newestHook(hook func(Event), st room.Statement, err error) func() {
 	return func() {
 		if hook == nil {
@@ -400,8 +400,8 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 	}
 }
 
-// poll asks for the waiters of one lock. That extends the leases of their places, and each hears whether it holds,
-// or who stands in its way until when.
+// poll sends the heartbeats of the waiters of one lock. That extends the leases of their entries, and each hears
+// whether it holds, or until when the holder's lease lasts.
 func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 	k.mu.Lock()
 	// In the order of their places: if Redis has lost its data, the first that asks gets the lock.
@@ -412,7 +412,7 @@ func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) 
 	}
 }
 
-// pollBatch asks for waiters by one command.
+// pollBatch sends the heartbeats of some waiters by one command.
 func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Request) {
 	c := w.c
 	call, timeout, block := w.pollCall(k, waiters)
@@ -445,7 +445,7 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	}
 }
 
-// missed tells the room that asking for a waiter has failed.
+// missed tells the room that the heartbeat of a waiter has failed.
 func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
@@ -460,8 +460,8 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	}
 }
 
-// pollCall makes one call for the waiters. It has the shortest timeout of theirs. block is how many tokens the first
-// of them asks for.
+// pollCall makes one call for the waiters. It has the shortest timeout of theirs. block is how many tokens the first of
+// them asks for: the answer to a single request leaves that out.
 func (w *watchdog) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration, block int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
