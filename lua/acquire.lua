@@ -20,9 +20,9 @@
 --     -4 0 0 0 ''                ended: never granted any more
 --     -5 0 0 0 ''                the one-key form cannot answer
 --     -6 0 0 0 ''                the owner or an ancestor reads: the owner cannot write before that has unlocked
---   or one answer for all requests: now, 0, -2 (late); now, 0, -3, kind (another kind is in use); now, 0, -5.
---   wait is ms until the holder's lease ends; first is 1 at the head of the queue; ghost is the nonce of the holding
---   session if that is the client's own.
+--   or one answer for all requests: now, 0, -2 (late, or not_after is more than a minute ahead); now, 0, -3, kind
+--   (another kind is in use); now, 0, -5. wait is ms until a lease or rest ends that is in the way; first is 1 at the
+--   head of the queue; ghost is the nonce of the holding session if that is the client's own.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 
@@ -99,7 +99,8 @@ local function held(session)
   return { 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }
 end
 
--- An owner that has a grant is let in at once, ahead of the queue. Otherwise it would wait for itself.
+-- Lets a request hold: in grant, which its owner or an ancestor has, or with nil in a new grant. An owner that has a
+-- grant is let in ahead of the queue. Otherwise it would wait for itself.
 local function let_in(request, grant)
   if not KEYS[2] and state.alone then
     return { -5, 0, 0, 0, '' }
@@ -118,6 +119,7 @@ local function let_in(request, grant)
   return held(request)
 end
 
+-- Queues a request, or renews its entry: the place stays, and an old copy moves neither op nor deadline back.
 local function enqueue(request)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }

@@ -6,12 +6,10 @@
 -- ARGV[3] token of the hold: the first of the tokens that the ticket has
 -- ARGV[4] reads 1 if the hold reads, 0 if it writes
 -- ARGV[5] ttl ms from now after which the grant ends if nobody resumes it
--- ARGV[6] until server ms up to which an unanswered copy of the session's request may
---   still arrive and must be refused; 0: there is none
+-- ARGV[6] until server ms up to which a copy of the session's request may arrive and must be refused; 0: there is none
 -- ARGV[7] keep ms that the hash outlives the last deadline
 -- ARGV[8] prefix of inboxes, which a client's ID completes
--- RETURNS now, 1 (the ticket has the grant) or 0 (not held, any more), and more (1: ask again,
---   the queue was too long for one call)
+-- RETURNS now, 1 (the ticket has the grant) or 0 (not held), and more (1: ask again, the queue was too long for a call)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[8]
 local stated, token, ttl = read_identity(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[5])

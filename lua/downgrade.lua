@@ -7,8 +7,7 @@
 -- ARGV[4] ttl ms from now that the lease lasts at least; 0: leave it as it is
 -- ARGV[5] keep ms that the hash outlives the last deadline
 -- ARGV[6] prefix of inboxes, which a client's ID completes
--- RETURNS now, ms that are left of the lease (0: not held, any more), and more (1: ask
---   again, the queue was too long for one call)
+-- RETURNS now, ms that are left of the lease (0: not held), and more (1: ask again, the queue was too long for a call)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[6]
 local stated, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])

@@ -8,10 +8,10 @@
 -- ARGV[2] life ms, ttl and how long a hash outlives the last deadline
 -- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op (number of this statement, larger
 --   than any before it), writes, reads (how many holds the session has from now on)
--- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any
---   more), or -5 (the key is not ours, or several sessions hold: only a statement for this
---   session alone, with the queue, says more). For one session and a ttl of 0 only the latter, with 1 for held.
---   If others wait for the end of a hold: how many, and for several sessions the session's number before that
+-- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any more), or -5 (several may hold, or
+--   a call for many sessions failed for this one: only a statement for it alone, with the queue, says more).
+--   If others wait for the end of a hold: how many, and for many sessions the session's number before that.
+--   For one session and a ttl of 0, unless the queue was needed, nothing but 1 (held), 0 or -5
 local clock = ARGV[1] ~= '0' and redis.call('TIME')
 local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
 

@@ -3,10 +3,10 @@
 -- KEYS[2] zset the queue
 -- ARGV[1] after the deadline at which the previous page of sessions ended, or 0
 -- ARGV[2] size sessions of a page; sessions with one deadline are not divided, so a page may have more
--- RETURNS now, kind ('' for a name that is not in use), live waiters, the deadline at which this page ended (0: it is
---   the last page), ms for which the name still rests (0: it does not, or somebody holds), and eight values for each
---   owner with sessions in the page: owner, mode, holds, low, high, remaining ms, the client with that lease, and the
---   permits of a semaphore that its grant uses, or 0
+-- RETURNS now, kind ('' if there is no hash), live waiters, the deadline at which this page ended (0: it is the last
+--   page), ms for which the name still rests (0: it does not, or somebody holds), live waiters on conditions, and eight
+--   values for each owner with sessions in the page: owner, mode, holds, low, high, remaining ms, the client with that
+--   lease, and the permits of a semaphore that its grant uses, or 0
 -- uses: read clock record state sessions
 local waiting = redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
 local awaiting = state.conds and redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) or 0
@@ -19,8 +19,8 @@ local function describe(owner, mode, holds, low, high, deadline, client, weight)
   end
 end
 
--- The shortest lease comes first: who is renewed between two pages comes later, and
--- is not passed over.
+-- Returns the members of a page, the longest lease first. The first page has the shortest leases: a session that is
+-- renewed between two pages is in a later page, and is not passed over.
 local function page_of_sessions()
   local till = '(' .. text(-(math.max(after, now) + far))
   local left = redis.call('ZCOUNT', KEYS[2], '-inf', till)
@@ -32,8 +32,7 @@ local function page_of_sessions()
   return redis.call('ZRANGEBYSCORE', KEYS[2], last, till)
 end
 
--- Adds up what the owners of a page's sessions hold in them. The longest lease comes
--- first.
+-- Adds up what the owners of a page's sessions hold in them. The longest lease comes first.
 local function describe_page()
   local owners, found = {}, {}
   for _, member in ipairs(page_of_sessions()) do

@@ -26,6 +26,7 @@ local passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, 
 local stops = { MISCONF = true, READONLY = true, NOREPLICAS = true }
 local stopped
 
+-- Notes whether a reply is a refusal, under a name for people, or the error of a server that refuses writes.
 local function try(name, reply)
   local message = type(reply) == 'table' and reply.err
   local code = message and string.match(message, '^%-?(%u+)')
@@ -41,6 +42,7 @@ try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
 try('hget', redis.pcall('HGET', KEYS[1], '-'))
 try('hdel', redis.pcall('HDEL', KEYS[1], '-'))
 try('hscan', redis.pcall('HSCAN', KEYS[1], '0'))
+-- The field must be deleted again, so HDEL comes first.
 if #refused == 0 then
   try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
   redis.pcall('HDEL', KEYS[1], '-')

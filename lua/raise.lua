@@ -5,7 +5,7 @@
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] token the smallest value that the counter must have
 -- ARGV[4] life ms that the hash lives from now on, plus the time by which the counter is ahead of this server's clock
--- RETURNS 1 (the session holds, and the counter is large enough) or 0 (it does not hold)
+-- RETURNS 1 (the session's record is there, and the counter is large enough) or 0 (it is not, or reads beside others)
 local nonce = string.match(ARGV[1], '^%S+')
 local record = redis.pcall('HMGET', KEYS[1], 'holder', ARGV[2], 'until', 'token', 's:' .. nonce, 'several')
 if record.err then

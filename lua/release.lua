@@ -5,9 +5,8 @@
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] until server ms up to which an unanswered copy of the request may still arrive and must be refused; 0 or 1:
 --   there is none. Negative: its client has lost the hold, and a signal that it was given goes to another waiter
--- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder, the prefix of
---   inboxes, which a client's ID completes
--- ARGV[5] keep once more, if leases are longer: without it the hash would live on as long as they do
+-- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder; prefix of inboxes, completed by a client's ID
+-- ARGV[5] keep once more, if leases are longer: else the hash would live on as long as they do; or if another follows
 -- ARGV[6] undone if no call has had a hold of it, so the name does not rest afterwards; else ''
 -- ARGV[7] served nonces of the same client that stood right behind it, and to which the client passed the lock
 --   without a command: they end with it

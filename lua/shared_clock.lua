@@ -9,9 +9,9 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- Returns the first and the last token of a new grant. A block of tokens ends at the present time, not later. So the
--- counter never runs ahead of the clock, and a counter that was lost starts above everything that it had issued. Such
--- a counter may have issued a token some microseconds ago: then the block has one token.
+-- Returns the first and the last token of a new grant. last is the token counter, 0 if it was lost; size is how many
+-- tokens are wanted. A block ends at the present time, so a counter that was lost starts above all that it had issued.
+-- It may have issued a token just now, so its block has one token. So has a block if the counter is ahead of the clock.
 local function issue(last, size)
   local high = micros
   size = last > 0 and size or 1

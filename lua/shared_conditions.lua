@@ -2,7 +2,7 @@
 -- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
 -- many wait.
 
--- Makes two waiters neighbours in the chain. '-' stands for its end.
+-- Makes two waiters neighbours in a condition's chain, and writes its new ends. '-' stands for nobody.
 local function join_links(before, after, condition)
   local first, last = before, after
   if before ~= '-' then
@@ -81,7 +81,7 @@ local function enter_queue(waiter, place)
   insert_waiter(waiter, true)
 end
 
--- Removes a waiter that has gone, from the queue or from its condition.
+-- Removes a waiter that has gone, from the queue or from its condition. In the queue it may owe a signal.
 local function drop_gone(nonce, waiter)
   if waiter.place == 0 then
     leave_condition(nonce)

@@ -1,4 +1,4 @@
--- Messages to the inboxes of clients.
+-- Messages to the inboxes of clients. Each script sets inbox_prefix before it sends any.
 
 local inbox_prefix
 

@@ -1,5 +1,5 @@
 -- The queue is one ZSET with two members for each waiter. The nonce is scored by the place in the queue (> 0). '-' and
--- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue. An entry is a lease.
+-- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue: each entry has a lease.
 
 -- What was read of the front of the queue: nonces in order, and records by nonce.
 local front, records = {}, {}
@@ -12,7 +12,7 @@ if front.err then
   return front
 end
 
--- Whether this is a node of a cluster, which does not know who is subscribed at other nodes.
+-- Whether this is a node of a cluster, which does not know who is subscribed at other nodes; nil: not asked yet.
 local cluster
 
 -- Returns whether the client is subscribed nowhere, as far as this server sees. If the user may not ask, it is taken for
@@ -37,7 +37,8 @@ local function echo_to(client, noted_until)
   tell(client, unseen and 'echo unseen' or 'echo seen')
 end
 
--- The nonces that a named owner has in the queue are one text. It may be long, so it is searched and never split.
+-- Adds a nonce to the list of those that a named owner has in the queue. Once the owner holds, they are told to ask
+-- again, and re-enter. The list is one text. It may be long, so it is searched and never split.
 local function add_named(owner, nonce)
   local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
   charge(list)
@@ -82,6 +83,7 @@ local function add_branch(waiter)
   end
 end
 
+-- Takes a waiter off the lists of its ancestors.
 local function drop_branch(waiter)
   local names = lineage(waiter.owner)
   for i = 2, #names do
@@ -94,7 +96,7 @@ local function recount()
   state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
 end
 
--- Removes a waiter from the queue. waiter is nil if the hash has no record of it.
+-- Removes a waiter from the queue; nil: the hash has no record of it. Its signal, if it had one, is left to the caller.
 local function drop_waiter(nonce, waiter)
   if front[1] == nonce then
     table.remove(front, 1)
@@ -133,8 +135,8 @@ local granted = {}
 -- At most so many holders get a message. The others hear with their next renewal.
 local most_wanted = 128
 
--- Tells the holders that a waiter has come, if it is the first. Later holders hear that with their grant. A holder that
--- is told costs a step.
+-- Tells each holder that a waiter has come, if no other waits for its end. A holder's own branches do not wait for it.
+-- Later holders hear that with their grant. Each holder costs a step.
 local function want(waiter)
   if state.queued > 1 and not state.branches then
     return
@@ -151,8 +153,8 @@ local function want(waiter)
   end
 end
 
--- Puts a waiter into the queue, under a new place if its place is 0. A place that it has may have been another
--- waiter's before. known means that the hash has its record.
+-- Puts a waiter into the queue, under a new place if its place is 0. known means that the hash has its record. Without
+-- it, a waiter that has a place shows that the hash may have been lost, so the queue is counted.
 local function insert_waiter(waiter, known)
   local nonce, new = waiter.nonce, waiter.place == 0
   if new then
@@ -177,7 +179,7 @@ local function insert_waiter(waiter, known)
   end
 end
 
--- Returns the nonce and the record of the first waiter.
+-- Returns the nonce and the record of the first waiter. The record is false if the hash has none.
 local function head()
   if not front[1] then
     front = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)

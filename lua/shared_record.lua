@@ -12,8 +12,8 @@
 --   holder       the identity of the session that holds alone
 --   o:OWNER      its counts; it has the last BLOCK tokens up to token
 --   until        its deadline; without the field it is TTL after token, which is the time of its grant
---   crowd        'QUEUED', how many wait; followed by ' +' if there is any field of the list below. Without the field
---                nobody waits and nothing below exists
+--   crowd        'QUEUED', how many wait; and ' +' if a field below is in use, except w: and v:. Without the field
+--                nobody waits, and what is left of the fields below does not count
 --   w:NONCE      a waiter: 'DEADLINE TOLD PLACE COUNTS IDENTITY'; TOLD is when the lock ends, as far as its client
 --                knows. PLACE 0: it waits on a condition, since TOLD
 --   v:OWNER      the nonces that a named owner has in the queue, each followed by a space
@@ -100,8 +100,7 @@ local function is_named(owner)
   return string.sub(owner, 1, 1) ~= '~'
 end
 
--- The owner and its ancestors, nearest first. The name of a branch is that of its
--- parent, '~.', and letters among which there is neither.
+-- Returns the owner and its ancestors, nearest first. A branch's name is its parent's, '~.', and 11 letters of base64.
 local function lineage(owner)
   local names = { owner }
   local at = is_named(owner) and string.find(owner, '~.', 1, true)
@@ -195,6 +194,7 @@ local function write_grant(grant)
     .. (grant.weight > 0 and ' ' .. grant.weight or '')
 end
 
+-- A part is the content of a field b:OWNER.
 local function read_part(packed, owner)
   local low, parent, sessions, writing, below, writers = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   return {

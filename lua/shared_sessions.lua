@@ -8,7 +8,7 @@ local far = 100000000000000
 -- sessions and the entries of the queue.
 local apart = 50000000000000
 
--- Returns the member and the deadline of the session with the longest lease, if that lease runs.
+-- Returns the member and the deadline of the longest lease among several sessions, if that lease runs.
 local function longest()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   local deadline = first[2] and -tonumber(first[2]) - far or 0
@@ -42,9 +42,9 @@ local function blocked()
   return deadline
 end
 
--- A grant begins after which the name must rest. That is written down now, so that the name rests however the grant
--- ends, even if its client dies. What was written stays until the next grant, also when the rest is over: the clock may
--- step back.
+-- The grant of a request begins. If the name must rest after it, that is written down now, so that the name rests
+-- however the grant ends, even if its client dies. Else what an earlier grant wrote is forgotten. It has stayed until
+-- now, also if that rest is over: the clock may step back.
 local function rest_after(request)
   if request.rest then
     local since = request.even and now - now % request.rest or now
@@ -77,7 +77,7 @@ local function stored_grant(owner)
   return packed and read_grant(packed, owner)
 end
 
--- Returns the grant with this first token: the owner's own, or that of the ancestor through whose hold it entered.
+-- Returns the grant whose first token is low: the owner's own, or that of the ancestor through whose hold it entered.
 local function grant_at(owner, low)
   for _, name in ipairs(state.nests and lineage(owner) or { owner }) do
     local grant = stored_grant(name)
@@ -133,8 +133,8 @@ local function is_orphan(s)
   return #parts > 0 and parts[#parts].parent > 0
 end
 
--- Returns what an owner holds, or else its nearest ancestor: tokens, mode, and how many sessions have entered through
--- its hold. Nobody can enter the hold of an anonymous owner, because its process passes that on from call to call.
+-- Returns what an owner holds, or else its nearest ancestor: tokens, mode, how many sessions have entered through its
+-- hold, and how many of them write. Nobody can enter an anonymous owner's hold: its process passes that on to calls.
 local function nearest(owner)
   local alone = state.alone
   for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
@@ -156,7 +156,7 @@ local function nearest(owner)
 end
 
 -- Returns the session with this nonce, even if its lease has ended. One of several is found only while the grant that
--- it was part of lasts.
+-- it was part of lasts. The owner '' stands for any.
 local function find(nonce, client, owner)
   local s = state.alone
   if not s and state.several then
@@ -184,7 +184,7 @@ local function wanting(owner)
   return math.max(state.queued - select(2, string.gsub(below, ' ', '')), 0)
 end
 
--- Returns the nonce of the client's own session that is in the way, or ''.
+-- Returns the nonce of the client's own session that is in the way, or ''. A client that does not know it releases it.
 local function ghost(client)
   local session = state.alone
   if state.exclusive and not session then
@@ -207,7 +207,7 @@ local function add_to_queue(deadline, ...)
   return added
 end
 
--- Several sessions hold from now on. The owner excludes all others; with nil nobody does.
+-- Writes down that several sessions hold. The owner excludes all others; with nil nobody does.
 local function exclude(owner)
   state.exclusive, state.several = owner, write_several(state.since, owner, state.used)
   redis.call('HSET', KEYS[1], 'several', state.several)
@@ -240,9 +240,9 @@ local function settle_several()
   end
 end
 
--- Counts sessions of an owner that begin or end, and those that begin or stop writing, at each hold through which they
--- entered. Notes whether sessions must be told that the hold through which they entered has ended, and where waiting
--- branches may be let in.
+-- Adds sessions and writing, each 1, 0 or -1, to the counts of an owner and of the holds through which it entered, if
+-- branches have entered the grant. Notes in ousts whether sessions must be told that the hold through which they
+-- entered has ended, and in stirred where waiting branches may be let in.
 local function count(owner, low, sessions, writing)
   local parts = parts_of(owner, low)
   for i, part in ipairs(parts) do
@@ -261,7 +261,7 @@ local function count(owner, low, sessions, writing)
   end
 end
 
--- A branch is about to enter a grant through the hold of an ancestor.
+-- Writes the b: fields for a session, s, that is about to enter a grant through the hold of an ancestor, by.
 local function nest(s, by, grant)
   if not parts_of(by, s.low)[1] then
     redis.call('HSET', KEYS[1], 'b:' .. by, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
@@ -272,7 +272,7 @@ local function nest(s, by, grant)
   end
 end
 
--- Writes one of several sessions and its grant.
+-- Writes one of several sessions and its grant. begins: the session is new, and the grant must count it.
 local function save(s, grant, begins)
   add_to_queue(s.deadline, text(-(s.deadline + far)), 'r' .. s.nonce)
   if begins then
@@ -371,8 +371,8 @@ local function save_conds()
   end
 end
 
--- A waiter has gone though it was signalled. It owes the signal to the next waiter of that condition, and settle passes
--- it on.
+-- A nonce that waited or held has gone. If it was signalled, it owes the signal to the next waiter of that condition,
+-- and settle passes it on.
 local function owe(nonce)
   if state.conds and redis.call('HGET', KEYS[1], 'i:' .. nonce) then
     state.conds.owed = state.conds.owed .. nonce .. ' '
@@ -404,12 +404,12 @@ local function branches_changed()
   return next(state.stirred) or state.ousts
 end
 
--- Returns whether settle has anything to do, while nobody excludes others.
+-- Returns whether settle may have something to do: somebody waits, a signal is owed, or holds of branches changed.
 local function unsettled()
   return state.queued > 0 or state.conds and state.conds.owed ~= '' or branches_changed()
 end
 
--- Forgets the latest signal of a session that ends.
+-- Forgets the latest signal of a session that ends: copies are refused now, and otherwise conds would stay for ever.
 local function forget_signaller(nonce)
   if state.conds and state.conds.signaller == nonce then
     state.conds.signaller, state.conds.number = '-', 0

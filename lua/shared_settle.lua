@@ -1,4 +1,4 @@
--- Every script that changes a lock ends with settle: it grants the lock to all who can hold it now. Its work is
+-- Each script that may change who holds ends with settle: it grants the lock to all who can hold it now. Its work is
 -- bounded. If something is left, the reply says so and the client asks again.
 
 -- How many readers, or users of a semaphore, one script lets in at most.
@@ -10,9 +10,9 @@ local function above(request)
   return request.named and string.find(request.owner, '~.', 1, true) and nearest(request.owner)
 end
 
--- Returns whether a request may hold beside those who hold now. Nothing else decides that. A branch may if everybody
--- who holds is its ancestor, or reads as it does. A holder that is no ancestor must have entered through the nearest
--- ancestor that holds, so it is enough to look at who has entered there.
+-- Returns whether a request may hold beside those who hold now. Only the usual cases and re-entries do not ask that.
+-- A branch may if everybody who holds is its ancestor, or reads as it does. A holder that is no ancestor must have
+-- entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
 local function fits(request)
   local by = above(request)
   if by then
@@ -31,7 +31,7 @@ local function opens(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
 
--- Requests that this script itself answers, by nonce. If one is granted, the reply says so and no message is sent.
+-- Requests that this script answers, by nonce: true, or the waiter once it is granted. No message tells of that grant.
 local asking = {}
 
 -- Tells as many requests as the budget allows that their owner holds now.
@@ -92,7 +92,7 @@ local function grant_waiter(nonce, waiter)
 end
 
 -- Lets in the branches that wait to enter through the hold of an owner, in order. A branch that waits to enter through
--- a hold further down is left to that one. Returns whether one of them must go on waiting.
+-- a hold further down is left to that one. Returns whether one of them waits on, or the budget ran out.
 local function admit_branches(owner)
   local list = redis.call('HGET', KEYS[1], 'u:' .. owner) or ''
   charge(list)
@@ -158,7 +158,7 @@ local function look()
   end
 end
 
--- Grants the lock to waiters from the front of the queue as long as they fit. Returns 1 if the budget ran out.
+-- Grants the lock to waiters from the front of the queue as long as they fit. Returns 1 if budget or admit ran out.
 local function admit_queue()
   while not writer() and state.queued > 0 do
     if budget <= 0 or admit <= 0 then
@@ -189,7 +189,7 @@ local function admit_queue()
   end
 end
 
--- Grants whatever can be granted. Returns 1 if the budget ran out, else 0.
+-- Drops sessions past their deadline, and grants whatever can be granted. Returns 1 if something may be left, else 0.
 local function settle()
   if state.alone and state.alone.deadline <= now then
     drop(state.alone)
@@ -201,7 +201,7 @@ local function settle()
     if admit_queue() then
       return 1
     end
-    -- A dead waiter in the queue may have had a signal. It goes to another waiter, who may be able to hold now.
+    -- A dead waiter in the queue may have had a signal. Another waiter gets the signal, and may be able to hold now.
   until budget <= 0 or not (next(state.stirred) or state.conds and state.conds.owed ~= '')
   tell_orphans()
   if state.queued > 0 then
@@ -213,9 +213,9 @@ local function settle()
   return budget <= 0 and 1 or 0
 end
 
--- Ends every script that wrote. Settles if it is to, forgets what is over, and writes down whether anything unusual is
--- left. With ended, the keep time starts if only ended nonces have a deadline now: the last of them in so many ms.
--- Returns 1 if the budget ran out, else 0.
+-- Ends each script that may change who holds. Settles if settles is true, sends the grants, forgets what is over, and
+-- writes down whether anything unusual is left. With ended, if nobody holds or waits any more, the hash lives for the
+-- keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
 local function close(settles, ended)
   local left = settles and settle() or 0
   for _, g in ipairs(granted) do

@@ -1,7 +1,7 @@
 -- The state of one lock, read once and judged by one reading of the clock; and the expiry of its key.
 
--- How many steps a script may do for others than its caller. A step takes the server about 12 us, so a script never
--- blocks the server for more than a few ms.
+-- How many steps a script may do for others than its caller. A step takes the server about 12 us, so all
+-- steps block the server for a few ms.
 local budget = 250
 
 -- Takes the cost of a step on a long text off the budget.
@@ -55,9 +55,9 @@ local function touch(ttl, keep)
   return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
--- A nonce is ended if its client gave up the request while a copy of it was unanswered. When that copy arrives, it is
--- refused. Ended nonces are forgotten once no copy can arrive, in the order in which they ended, which is almost the
--- order of those times. Returns the first number of the list, the next free one, and when the first may be forgotten.
+-- Forgets ended nonces, at most 100, once no copy of their requests can arrive: until then a copy must be refused. They
+-- go in the order in which they ended, which is almost the order of those times. Returns the first number of the list,
+-- the next free one, and when the first may be forgotten, or nil.
 local function forget_ended()
   local first, last = string.match(state.ended or '0 0 0', '^(%d+) (%d+)')
   first, last = tonumber(first), tonumber(last)

@@ -8,8 +8,7 @@
 -- ARGV[4] most waiters to move; 0: all
 -- ARGV[5] keep ms that the hash outlives the last deadline
 -- ARGV[6] prefix of inboxes, which a client's ID completes
--- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, any
---   more, and nobody was moved)
+-- RETURNS now, more (1: ask again, there were too many for one call), held (0: not held, so nobody was moved)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[6]
 local by, number, most = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])

@@ -1,5 +1,5 @@
--- Says whether the client is subscribed to its inbox on this server. If not, another server has taken over since the
--- client subscribed. Writes nothing.
+-- Says whether the client is subscribed to its inbox on this server. If not, another server may have taken over since
+-- the client subscribed. Writes nothing.
 -- KEYS[1] hash a lock's state; it decides which server is asked
 -- ARGV[1] channel the client's own inbox
 -- RETURNS 1 (it is), 0 (it is not), -1 (unknown: a node of a cluster does not know who is

@@ -9,10 +9,10 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// A Request is one acquisition of a call to acquire.lua.
+// A Request is what one acquisition asks for in a call to acquire.lua.
 type Request struct {
 	Nonce string
-	Op    int64
+	Op    int64 // larger than those of its earlier requests
 	Owner string
 	Read  bool
 	TTL   time.Duration
@@ -46,7 +46,7 @@ type Echo int
 const (
 	Quiet Echo = iota // no message
 	Prove             // a message
-	Vouch             // a message; the client has heard one before that said "unseen", so it must be served all the same
+	Vouch             // a message; the client has heard "unseen", so it hears, and scripts must count it as subscribed
 )
 
 // Acquire asks for the lock. The server refuses a copy that arrives after notAfter, its own time in ms.
@@ -63,14 +63,14 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 		args = append(args, "rests")
 	}
 	call := transport.Call{Script: scriptAcquire, Keys: []string{keys.Hash, keys.Queue}, Args: args}
-	if len(args) == 9 && requests[0].Place <= 0 { // usual.lua never queues: whoever must wait asks again, with an echo
+	if len(args) == 9 && requests[0].Place <= 0 { // usual.lua never queues: a request that must wait is then sent alone
 		call.Usual = usualAcquire
 	}
 	return call
 }
 
-// DecodeAcquire reads the answers to a number of requests. block and ttl are what a single request asked for: its
-// answer leaves them out if they were granted.
+// DecodeAcquire reads the answers to a number of requests. block and ttl are what a single request asked for: the short
+// answer for a lock that was free leaves them out.
 func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireReply, error) {
 	if requests == 1 {
 		now, a, err := DecodeAnswer(raw, block, ttl)
@@ -95,7 +95,7 @@ func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireRe
 	return reply, nil
 }
 
-// DecodeAnswer is DecodeAcquire for a call with one request.
+// DecodeAnswer is DecodeAcquire for a call with one request. now is server ms.
 func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.Answer, err error) {
 	cur := scriptAcquire.Read(raw)
 	if len(raw) <= 2 {
@@ -136,8 +136,8 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	return a, false
 }
 
-// decodeTaken reads the short answer for a lock that was free. The lease is as long as it was asked for, though in
-// Redis the session may have had a longer one already.
+// decodeTaken reads the short answer for a lock that was free. It leaves out the time and the lease: the grant began at
+// its last token, and has the lease that was asked for.
 func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (now int64, held room.Answer, err error) {
 	high := cur.Within("token", 1000, maxCount)
 	if cur.More() {

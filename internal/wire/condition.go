@@ -18,7 +18,7 @@ func (e *Encoder) Await(keys key.Keys, s Session, a *room.Await, ttl time.Durati
 	return call(scriptAwait, keys, args...)
 }
 
-// DecodeAwait reads the answer to Await.
+// DecodeAwait reads the answer to Await. now is server ms. more means that the queue was too long to be settled.
 func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error) {
 	cur := scriptAwait.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
@@ -56,7 +56,7 @@ const (
 	Signalled                  // it was signalled
 )
 
-// DecodeAbandon reads the answer to Abandon.
+// DecodeAbandon reads the answer to Abandon. more means that the queue was too long to be settled.
 func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) {
 	cur := scriptAbandon.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
@@ -64,9 +64,10 @@ func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) 
 	return said, more, now, cur.End()
 }
 
-// Awaiting asks who waits on a condition. from is what the previous page returned as next, or "" for the first.
-func (e *Encoder) Awaiting(keys key.Keys, condition, from string, page int) transport.Call {
-	return transport.Call{Script: scriptAwaiting, Keys: []string{keys.Hash}, Args: []any{condition, from, page}}
+// Awaiting asks who waits on a condition: one page of at most size waiters. from is what the previous page returned as
+// next, or "" for the first.
+func (e *Encoder) Awaiting(keys key.Keys, condition, from string, size int) transport.Call {
+	return transport.Call{Script: scriptAwaiting, Keys: []string{keys.Hash}, Args: []any{condition, from, size}}
 }
 
 // DecodeAwaiting returns a page, and where the next one begins, or "" after the last.

@@ -11,7 +11,7 @@ import (
 const NoClient = "-"
 
 // Detach hands the grant that a session holds under a token to a ticket, for ttl. until is the server time in ms up to
-// which a late copy of the session's acquire may arrive and must be refused.
+// which a late copy of the session's acquire may arrive and must be refused, or 0.
 func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, read bool, ttl time.Duration, until int64) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	reads := 0
@@ -23,7 +23,8 @@ func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, r
 	}}
 }
 
-// DecodeDetach reads the answer to Detach. has says whether the ticket has the grant now.
+// DecodeDetach reads the answer to Detach. has says whether the ticket has the grant now. more means that the queue was
+// too long to be settled.
 func DecodeDetach(raw []any) (now int64, has, more bool, err error) {
 	cur := scriptDetach.Read(raw)
 	now, has = serverTime(cur), yes(cur, "has")
@@ -40,7 +41,7 @@ func (e *Encoder) Resume(keys key.Keys, ticket string, r Request, notAfter int64
 	}}
 }
 
-// ReleaseTicket ends the grant that a ticket has.
+// ReleaseTicket ends the grant that a ticket has. Its identity names NoClient and no owner.
 func (e *Encoder) ReleaseTicket(keys key.Keys, ticket string) transport.Call {
 	call := e.Release(keys, Session{Nonce: ticket}, 0, 0, false)
 	call.Args[0] = ticket + " " + NoClient + " o:"

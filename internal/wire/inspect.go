@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
+// call returns a call of s for a lock, with both of its keys.
 func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
 	return transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -70,29 +71,30 @@ func DecodePermit(raw []any) (reply PermitReply) {
 	return reply
 }
 
-// Info asks who holds the lock: one page of sessions. after is Next of the previous page, or 0.
-func (e *Encoder) Info(keys key.Keys, after int64, page int) transport.Call {
-	return call(scriptInfo, keys, after, page)
+// Info asks who holds the lock: one page of size sessions. It has more if several leases end together. after is Next of
+// the previous page, or 0.
+func (e *Encoder) Info(keys key.Keys, after int64, size int) transport.Call {
+	return call(scriptInfo, keys, after, size)
 }
 
 // An InfoReply is one page of holders.
 type InfoReply struct {
 	Now     int64 // server ms
 	Kind    string
-	Resting time.Duration
+	Resting time.Duration // how long the name still rests; 0 while somebody holds
 	Holders []Holder
 	Waiters int
 	Awaits  int   // waiters on conditions
 	Next    int64 // where the page ends; 0: it is the last
 }
 
-// A Holder is an owner with live holds.
+// A Holder is an owner with live holds, as far as one page shows them.
 type Holder struct {
 	Owner  string
 	Read   bool
 	Holds  int
 	Token  int64
-	TTL    time.Duration
+	TTL    time.Duration // left of its longest lease
 	Held   time.Duration // since its grant
 	Client string        // ID of the client with this lease
 	Weight int           // permits of a semaphore; else 0
@@ -111,8 +113,8 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		low, high := tokens(cur)
-		// The last token of a grant is the server time in microseconds at which it was made, unless the clock
-		// had stepped back before.
+		// The last token of a grant is the server time in microseconds at which it was made, unless the clock had
+		// stepped back before, or the token was raised since.
 		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
 		h.Sticky = room.Keepable(low, high)
@@ -125,16 +127,16 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	return info, nil
 }
 
-// Waiters asks who waits: one page of the queue, behind the place last where the previous page ended, or 0.
-func (e *Encoder) Waiters(keys key.Keys, last int64, page int) transport.Call {
-	return call(scriptWaiters, keys, last, page)
+// Waiters asks who waits: at most size entries of the queue, behind the place last where the previous page ended, or 0.
+func (e *Encoder) Waiters(keys key.Keys, last int64, size int) transport.Call {
+	return call(scriptWaiters, keys, last, size)
 }
 
-// A Waiter is an entry in the queue.
+// A Waiter is an entry in the queue, or a waiter on a condition.
 type Waiter struct {
 	Owner  string
 	Read   bool
-	Age    time.Duration
+	Age    time.Duration // how long it has waited
 	Client string
 }
 
@@ -165,7 +167,8 @@ func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transpo
 	return call(scriptForce, keys, owner, token, after, e.keep.Milliseconds(), e.inbox)
 }
 
-// DecodeForce reads the answer to Force.
+// DecodeForce reads the answer to Force. removed means that this call ended the grant or the rest. With more, the call
+// must be sent again with after: sessions of the grant, or waiters, are left.
 func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	cur := scriptForce.Read(raw)
 	removed = cur.Int("removed") == 1

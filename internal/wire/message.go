@@ -40,7 +40,7 @@ type Sight int32
 
 // The sights.
 const (
-	Unknown Sight = iota
+	Unknown Sight = iota // not heard yet, or an echo that does not say
 	Seen
 	Unseen
 )
@@ -49,8 +49,8 @@ var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
 
 // A Message is what a script publishes to this client's inbox.
 type Message struct {
-	Verb      string // grant, look, lost, ended, wanted or echo
-	Nonce     string
+	Verb      string   // grant, look, lost, ended, wanted or echo
+	Nonce     string   // the acquisition that it is about; echo: ""
 	Op        int64    // grant: the request whose lease it is
 	Low, High int64    // grant: the tokens
 	Wanted    bool     // grant: others than those of the run wait for it to end

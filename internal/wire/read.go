@@ -34,6 +34,7 @@ func wanted(cur *script.Cursor) bool {
 	return said == isWanted
 }
 
+// reads reads a mode, and reports whether it is that of a reader.
 func reads(cur *script.Cursor) bool {
 	mode := cur.Str("mode")
 	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")

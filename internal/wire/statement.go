@@ -33,7 +33,7 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	}}
 }
 
-// DecodeHold reads the answer to Hold.
+// DecodeHold reads the answer to Hold. If the lease was left as it is, the answer may have neither time nor waiters.
 func DecodeHold(raw []any) (room.Reply, error) {
 	reply, cur := decodeStated(raw)
 	reply.Counted = reply.Now != 0
@@ -58,6 +58,7 @@ func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
 	return reply, nil
 }
 
+// decodeStated reads what the answers to Hold and Downgrade have in common.
 func decodeStated(raw []any) (room.Reply, *script.Cursor) {
 	cur := scriptHold.Read(raw)
 	var reply room.Reply
@@ -90,9 +91,9 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
 }
 
-// DecodeRenew returns the indexes of the sessions that were not renewed: they do not hold alone, or a later statement
-// arrived first and the lease stays as it was. waiting is how many wait for each session that anybody waits for, by
-// index.
+// DecodeRenew reads the answer to Renew. left are the indexes of the sessions that were not renewed: they do not hold
+// alone, or a later statement arrived first and the lease stays as it was. waiting is how many wait for each session
+// that anybody waits for, by index.
 func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, waiting map[int]int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
@@ -121,10 +122,12 @@ const (
 	WasHeld    = 2
 )
 
-// Release ends the nonce of a session, whether it holds or waits. lease is the longest that Redis may have given it.
-// With an owner of "" the owner does not matter. until is the server time in ms up to which a late copy of the
-// acquire may arrive and must be refused, or 0. undone means that the name does not rest afterwards. served are
-// other nonces that had the lock under this grant and are still queued in Redis: they end as well.
+// Release ends the nonce of a session, whether it holds or waits. With an owner of "" the owner does not matter. until
+// is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. A negative
+// until also says that its signal, if it had one, goes to another waiter. lease is the longest that Redis may have
+// given it: after a lease longer than the keep time, the hash must be made to expire sooner. undone means that the name
+// does not rest afterwards. served are other nonces that had the lock under this grant and are still queued in Redis:
+// they end as well.
 func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, field, until, e.release}
@@ -144,7 +147,7 @@ func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Dura
 	return call
 }
 
-// DecodeRelease reads the answer to Release. now is 0 if the script did not read the clock.
+// DecodeRelease reads the answer to Release. now is 0 in the usual case, whose answer has no time.
 func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
 	was = cur.Within("was", room.QueueKey, WasHeld)
@@ -155,8 +158,8 @@ func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	return was, now, more, cur.End()
 }
 
-// Raise makes the token counter of a lock at least instant, if Redis has the record of the session. Its lease may have
-// ended: nobody else has held since.
+// Raise makes the token counter of a lock at least instant, a token as Redis stores it, if Redis has the record of the
+// session. Its lease may have ended: nobody else has held since. A session that reads beside others raises nothing.
 func (e *Encoder) Raise(s Session, instant int64, ttl time.Duration) transport.Call {
 	_, life := e.leases(ttl)
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)

@@ -114,6 +114,7 @@ func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	}
 }
 
+// acquireTerms returns the terms of acquire for each echo.
 func acquireTerms(keep time.Duration, inbox string) (terms [Vouch + 1]any) {
 	for echo := range terms {
 		terms[echo] = fmt.Sprintf("%d %d %s", keep.Milliseconds(), echo, inbox)
@@ -132,7 +133,7 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
 }
 
-// counts returns the number of the request and what it asks for, as one argument.
+// counts returns the number of the request and what it asks for, as one argument. The block is an argument of its own.
 func (e *Encoder) counts(r Request) any {
 	switch {
 	case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
@@ -143,6 +144,7 @@ func (e *Encoder) counts(r Request) any {
 	return e.write
 }
 
+// requestCounts returns "OP WRITES READS TTL ". A request for reading asks for one hold, whatever writes is.
 func requestCounts(op int64, mode string, writes uint32, ttl string) string {
 	n := " 1 0 "
 	switch {

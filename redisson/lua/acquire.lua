@@ -1,10 +1,10 @@
 -- Takes a lock or a fenced lock, or states how many holds its owner has.
 -- KEYS[1] hash the lock: the owner, and its count
 -- KEYS[2] string the counter of tokens, of a fenced lock only
--- ARGV[1] owner who asks
+-- ARGV[1] owner that asks
 -- ARGV[2] count how many holds it has with this one
 -- ARGV[3] lease ms
--- ARGV[4] after server ms after which the request is refused
+-- ARGV[4] after server ms after which the request is refused; 0: never
 -- RETURNS code (1 held, 0 taken, -1 late, -2 another kind of lock, -3 lost: it had holds and
 --   has none), ms that are left of the lease, now, token
 -- uses: clock lease

@@ -5,12 +5,12 @@
 -- ARGV[1] owner
 -- ARGV[2] count how many holds it has with this one
 -- ARGV[3] lease ms
--- ARGV[4] after server ms after which the request is refused
+-- ARGV[4] after server ms after which the request is refused; 0: never
 -- ARGV[5] wait ms that the caller may be silent as the head of the queue
--- ARGV[6] queue 1: join the queue
+-- ARGV[6] queue 1: join the queue, or keep the place in it
 -- ARGV[7] publish the command by which clients hear
 -- ARGV[8] channel where they do, which a waiter's name completes
--- RETURNS code (as acquire), ms until asking again is of use, now, 0
+-- RETURNS code (as acquire), ms (1: left of the lease; 0: until asking again is of use), now, 0
 -- uses: clock lease line
 if late(ARGV[4]) then
   return {-1, 0, now, 0}

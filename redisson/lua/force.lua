@@ -1,11 +1,11 @@
--- Takes a lock from whoever has it.
+-- Ends all holds of a lock, if it still has an owner that the caller saw.
 -- KEYS[1] hash the lock
 -- KEYS[2] list the queue of a fair lock
 -- KEYS[3] zset the deadlines of a fair lock
 -- ARGV[1] publish the command by which clients hear
 -- ARGV[2] channel where they do
 -- ARGV[3] message what they are told
--- ARGV[4] mode of a read/write lock in which it must be held, or empty
+-- ARGV[4] mode of a read/write lock in which it must be held; empty for any other lock
 -- ARGV[5] owners and more: the fields of those who had it when the caller looked
 -- RETURNS 1, or 0: none of them held it so
 -- uses: clock line

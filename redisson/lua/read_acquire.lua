@@ -4,7 +4,7 @@
 -- ARGV[1] owner
 -- ARGV[2] count how many holds it has with this one
 -- ARGV[3] lease ms
--- ARGV[4] after server ms after which the request is refused
+-- ARGV[4] after server ms after which the request is refused; 0: never
 -- RETURNS code (as acquire), ms that are left of the lease, now, 0
 -- uses: clock lease reads
 if late(ARGV[4]) then

@@ -1,11 +1,11 @@
--- Has a hold of any kind last for a lease from now on.
+-- Makes a hold of any kind last for a lease from now, at least.
 -- KEYS[1] hash the lock
 -- KEYS[2] string and more: the keys of a reader's holds
 -- ARGV[1] owner the field of the owner
 -- ARGV[2] lease ms
--- RETURNS 1 and the lease that is left, or 0, 0: the owner does not hold. A reader's is that
---   of its own keys, as the hash lives for as long as any reader, and for less when that one
---   goes; but not more than the hash has, which readers of Redisson's cut
+-- RETURNS 1 and the ms that are left of the lease, or 0, 0: the owner does not hold. A reader's lease is that of its
+--   first key, because the hash lives as long as any reader, and less when that one goes; or that of the hash if it is
+--   shorter, because readers in Java cut it
 -- uses: lease reads
 local count = redis.call('HGET', KEYS[1], ARGV[1])
 if not count then

@@ -1,4 +1,4 @@
--- The server's time in ms, and whether a request comes too late to be answered.
+-- The server's time in ms, and whether a request comes too late to be answered (after 0: never).
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function late(after)

@@ -1,4 +1,4 @@
--- A lease that only grows: who asks for less leaves what others need.
+-- Makes a key live for lease ms from now, and returns how long it lives. A longer life stays: another hold may need it.
 local function extend(key, lease)
   local left = redis.call('PTTL', key)
   if left < lease then

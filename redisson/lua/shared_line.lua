@@ -1,7 +1,7 @@
 -- The queue of a fair lock: a list in order of arrival, and deadlines in a sorted set.
 -- KEYS[2] is the list, KEYS[3] the set.
 
--- Drops heads that are past their deadline, or have none, and says whether there were any.
+-- Drops heads that are past their deadline, or have none. Returns whether there were any.
 local function drop()
   local dropped = false
   while true do
@@ -16,8 +16,8 @@ local function drop()
   end
 end
 
--- One has gone that was to wait for so long: those behind it need wait less. Nobody's
--- deadline comes so near that it would be taken for dead.
+-- Moves the deadlines of waiters earlier by wait ms, because a waiter in front of them has gone. No deadline comes
+-- nearer than wait ms from now: a waiter that lives would be dropped as dead.
 local function lower(behind, wait)
   for _, waiter in ipairs(behind) do
     local deadline = tonumber(redis.call('ZSCORE', KEYS[3], waiter) or 0)
@@ -28,7 +28,7 @@ local function lower(behind, wait)
   end
 end
 
--- Takes an owner out of the queue; those behind it are lowered.
+-- Takes an owner out of the queue. The deadlines of those behind it come earlier.
 local function leave(owner, wait)
   local all = redis.call('LRANGE', KEYS[2], 0, -1)
   local behind, found = {}, false

@@ -1,7 +1,7 @@
 -- A reader has a key for each of its holds, and the hash lives for as long as any of them.
 
--- Sets as many of the reader's own keys as it has holds, each to live for the lease at least:
--- so the first lives the longest, and the one that goes with a hold is needed by no other.
+-- Makes a reader's own keys, one for each hold and from KEYS[from] on, live for the lease at least. So the first lives
+-- the longest, and the last can go with a hold.
 local function keep(from, holds, lease)
   for i = from, math.min(#KEYS, from + holds - 1) do
     if redis.call('PTTL', KEYS[i]) < lease then
@@ -10,7 +10,8 @@ local function keep(from, holds, lease)
   end
 end
 
--- How long any reader in the hash will live, as Redisson finds it; 0: none does.
+-- Returns the longest life in ms of a key of any reader in the hash, looked up as Redisson does; 0: there is none. The
+-- keys begin with tag.
 local function longest(tag)
   local most = 0
   local fields = redis.call('HGETALL', KEYS[1])
@@ -23,7 +24,7 @@ local function longest(tag)
   return most
 end
 
--- Has the hash live for as long as its readers, or ends it; says whether it goes on.
+-- Makes the hash live for as long as its readers, or deletes it if there are none. Returns whether it goes on.
 local function settle(tag)
   local most = longest(tag)
   if most > 0 then

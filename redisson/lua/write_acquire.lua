@@ -3,7 +3,7 @@
 -- ARGV[1] owner its field as a writer
 -- ARGV[2] count how many holds it has with this one
 -- ARGV[3] lease ms
--- ARGV[4] after server ms after which the request is refused
+-- ARGV[4] after server ms after which the request is refused; 0: never
 -- ARGV[5] reader its field as a reader
 -- RETURNS code (as acquire; -4 it reads), ms that are left of the lease, now, 0
 -- uses: clock lease

@@ -1,5 +1,5 @@
--- States how many write holds an owner has left. With the last it goes on reading, where it
--- does, and other readers may join it.
+-- States how many write holds an owner has left. If it also reads, it goes on reading after the last, and other readers
+-- may join it.
 -- KEYS[1] hash the lock
 -- ARGV[1] owner its field as a writer
 -- ARGV[2] count how many holds are left
