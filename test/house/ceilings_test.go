@@ -20,12 +20,12 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {54, 1},
 	"frames from a lock to its write":         {20, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {21040, 200},
+	"lines of production Go":                  {21095, 200},
 	"lines of Lua":                            {2660, 25},
 	"lines of internal/transport":             {3758, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
-	"hops to another package":                 {31, 0},
+	"hops to another package":                 {30, 0},
 	"method names of more than four types":    {10, 0},
 }
 

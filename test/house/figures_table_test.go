@@ -100,7 +100,7 @@ var figures = []figure{
 	},
 	{
 		what: "the steps of one script", file: "lua/shared_state.lua", source: `local budget = (\d+)`,
-		says: []string{`at most # such steps`, `the # steps to which a script is`, `ends at most # sessions`},
+		says: []string{`at most # such steps`, `the # steps to which a script is`, `One call ends # sessions`},
 	},
 	{
 		what: "the holders told by one script that others wait", file: "lua/shared_queue.lua", source: `most_wanted = (\d+)`,
