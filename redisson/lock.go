@@ -52,9 +52,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 
 // TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt, which ends within 4 s.
 // It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that
-// the lock is taken. If Redis did not answer, the error is ErrUnavailable: test for it first, as the end of the wait
-// makes it context.DeadlineExceeded too. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the
-// handle must be unlocked first. Other errors are those of Lock.
+// the lock is taken. If Redis did not answer, the error is ErrUnavailable. If ctx ended first, it is ctx's error. It is
+// ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
 	if ending.Is(err, relock.ErrNotAcquired) {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
 )
@@ -63,8 +64,8 @@ func TestFirstCallInASilentClusterEndsWithItsContext(t *testing.T) {
 	_, err = c.NewLock("a").ForceUnlock(again)
 	rig.WantIs(t, err, context.DeadlineExceeded, relock.ErrUnavailable)
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-		if got, err := c.NewLock("a").TryLock(t.Context(), wait); got || !errors.Is(err, relock.ErrUnavailable) {
-			t.Errorf("TryLock for %v = %v, %v: a cluster that is silent is no lock that is taken", wait, got, err)
+		if got, err := c.NewLock("a").TryLock(t.Context(), wait); got || !errors.Is(err, relock.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("TryLock for %v = %v, %v: a cluster that is silent is no lock that is taken, and no context has ended", wait, got, err)
 		}
 	}
 	if took := time.Since(began); took > 30*time.Second {
@@ -111,4 +112,26 @@ func TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage(t *testing.T) {
 	}
 	rig.Must(t, c.Close())
 	rig.Must(t, rdb.Close())
+}
+
+// The wait of a TryLock ends while Redis is silent, and its context goes on. Fails when the error is the end of a context:
+// a caller that gives up at the end of its own context would give up here.
+func TestAWaitThatEndsUnansweredIsNoEndOfAContext(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Second, time.Minute} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			link := redistest.NewLink(t, x.Server.Dial)
+			c, err := redisson.New(x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+			rig.Must(t, err)
+			l := c.NewLock("a")
+			rig.Must(t, l.Lock(t.Context()))
+			rig.Must(t, l.Unlock())
+			heal := link.Hole()
+			got, err := l.TryLock(t.Context(), wait)
+			if got || !errors.Is(err, relock.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("TryLock for %v = %v, %v, want ErrUnavailable, and no error of a context", wait, got, err)
+			}
+			heal()
+			rig.Must(t, c.Close())
+		})
+	}
 }

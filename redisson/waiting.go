@@ -197,7 +197,12 @@ func (w *waiting) failed(err error) error {
 
 // unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.
 func unheard(ctx, open context.Context, err error) error {
+	waited := ctx.Err() != nil && errors.Is(context.Cause(ctx), errWait) // the caller's own context goes on
 	switch {
+	case waited && errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w: no answer within the wait", relock.ErrUnavailable)
+	case waited:
+		return outage(err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), relock.ErrUnavailable)
 	case ctx.Err() != nil:

@@ -353,6 +353,11 @@ var redissonRules = []Rule{
 		[]string{"TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed", "TestDowngradeThatCloseInterruptsIsUnconfirmed"},
 	},
 	{
+		"redisson: a wait that ends unanswered is no end of a context", "redisson unheard",
+		"case waited && errors.Is(err, ctx.Err()):", "case false:",
+		[]string{"TestAWaitThatEndsUnansweredIsNoEndOfAContext"},
+	},
+	{
 		"redisson: a call that reads tells an outage", "redisson Lock.ask",
 		"unheard(ctx, l.c.ctx, err)", "err",
 		[]string{"TestReadingCallsOfRedissonTellAnOutageAndAClose"},
