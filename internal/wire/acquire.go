@@ -52,7 +52,7 @@ const (
 // Acquire asks for the lock. The server refuses a copy that arrives after notAfter, its own time in ms.
 func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo, requests ...Request) transport.Call {
 	args, rests := make([]any, 0, 4+6*len(requests)), false
-	args = append(args, kindArg(kind), notAfter*1000, e.terms[echo])
+	args = append(args, kindArgs[kind], notAfter*1000, e.terms[echo])
 	for _, r := range requests {
 		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
 		_, life := e.leases(r.TTL)

@@ -37,6 +37,16 @@ const (
 	KindSemaphore = "semaphore"
 )
 
+// kindArgs are the kinds as Redis keeps them. They are stored as arguments, because to make an argument of a string takes
+// an allocation.
+var kindArgs = map[string]any{
+	KindPlain:     KindPlain + layoutMark,
+	KindFair:      KindFair + layoutMark,
+	KindRW:        KindRW + layoutMark,
+	KindFairRW:    KindFairRW + layoutMark,
+	KindSemaphore: KindSemaphore + layoutMark,
+}
+
 // The modes of a hold.
 const (
 	modeWrite = "w" // exclusive
@@ -177,24 +187,6 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 		whole = nonce + " " + e.client + " " + strconv.Itoa(p.Weight) + "/" + strconv.Itoa(p.Of) + " o:" + owner
 	}
 	return whole, whole[len(whole)-len("o:")-len(owner):]
-}
-
-// kindArg returns the kind as Redis keeps it. It returns constants, because a constant needs no allocation to become
-// an argument.
-func kindArg(kind string) any {
-	switch kind {
-	case KindPlain:
-		return KindPlain + layoutMark
-	case KindFair:
-		return KindFair + layoutMark
-	case KindRW:
-		return KindRW + layoutMark
-	case KindFairRW:
-		return KindFairRW + layoutMark
-	case KindSemaphore:
-		return KindSemaphore + layoutMark
-	}
-	return kind + layoutMark
 }
 
 // A Session names a session in a call.

@@ -34,8 +34,8 @@ var wireRules = []Rule{
 		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
 	},
 	{
-		"the layout is part of the stored kind", "internal/wire kindArg",
-		"return KindPlain + layoutMark", "return KindPlain",
+		"the layout is part of the stored kind", "internal/wire kindArgs",
+		"KindPlain: KindPlain + layoutMark", "KindPlain: KindPlain",
 		[]string{"TestANameThatIsFreeInAnotherLayoutIsTaken"},
 	},
 	{
