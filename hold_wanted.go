@@ -56,8 +56,8 @@ func (h *Hold) whenWanted(f func()) {
 	}
 }
 
-// want calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
-func (h *Hold) want() {
+// urge calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
+func (h *Hold) urge() {
 	if h.extras == nil {
 		return
 	}

@@ -77,7 +77,7 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 		case room.Paid:
 			k.c.registry.leave(k)
 		case room.Urge:
-			e.Hold.Of.(*Hold).want()
+			e.Hold.Of.(*Hold).urge()
 		}
 	}
 	k.mu.Unlock()

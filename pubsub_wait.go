@@ -93,8 +93,8 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // in the queue already, or holding: then await returns at once
-			a, err = w.await(acquired(got.Acquisition))
+		case got.Acquisition != nil: // in the queue already, or holding: then waitInQueue returns at once
+			a, err = w.waitInQueue(acquired(got.Acquisition))
 		default:
 			k.mu.Lock()
 			a = k.newAcquisition(w.owner, w.lock, true)
@@ -133,8 +133,8 @@ func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err er
 	case w.said.Code == room.Held:
 		return a, nil
 	case w.said.Code == room.Queued:
-		mine = false // await gives it up, and then it may become another's
-		return w.await(a)
+		mine = false // waitInQueue gives it up, and then it may become another's
+		return w.waitInQueue(a)
 	}
 	return nil, w.refused(a, &w.said)
 }
@@ -263,7 +263,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so await looks at what the message has said
+		w.said = room.Answer{Code: room.Queued} // so waitInQueue looks at what the message has said
 		return err
 	}
 	need := a.Terms.Replicas
@@ -433,8 +433,8 @@ func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
 	return err
 }
 
-// await waits in Redis' queue until the acquisition is granted the lock. got, and a without got, are as for contend.
-func (w *waiting) await(a *acquisition) (got *acquisition, err error) {
+// waitInQueue waits in Redis' queue until the acquisition is granted the lock. got, and a without got, are as for contend.
+func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
 	defer func() {
 		if got == nil {
 			w.noteWasted(a)

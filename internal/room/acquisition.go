@@ -130,7 +130,7 @@ func (a *Acquisition) settled(f *Failure) {
 // lock.
 func (a *Acquisition) Urged(at *Step) {
 	if a.wanted, a.news = true, true; a.Held() {
-		a.want(at)
+		a.urge(at)
 	}
 }
 
@@ -140,8 +140,8 @@ func (a *Acquisition) isWanted() bool {
 	return a.wanted || run != nil && run.waiting() > 0 || a.front && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
-// want marks its holds as wanted, each once. A grant that is kept is given back.
-func (a *Acquisition) want(at *Step) {
+// urge marks its holds as wanted, each once. A grant that is kept is given back.
+func (a *Acquisition) urge(at *Step) {
 	if a.Room.kept.is(a.Session) {
 		a.Room.GiveBackKept(at)
 	}
@@ -156,7 +156,7 @@ func (a *Acquisition) want(at *Step) {
 // waited takes what Redis says in an answer or with a grant: whether others wait for its end. News may be newer.
 func (a *Acquisition) waited(wanted bool, at *Step) {
 	if a.wanted = wanted || a.news; a.isWanted() {
-		a.want(at)
+		a.urge(at)
 	}
 }
 

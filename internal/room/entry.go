@@ -323,7 +323,7 @@ func (e *Entry) Rejoin(at *Step) {
 		h.comeBack() // whatever is in the way there
 	}
 	if s.isWanted() { // somebody may have come in the meantime
-		s.want(at)
+		s.urge(at)
 	}
 	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)

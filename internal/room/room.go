@@ -168,7 +168,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
 		if s.front && !s.Named() {
-			s.want(at) // its holder hears that a call waits
+			s.urge(at) // its holder hears that a call waits
 		}
 	}
 	return Behind, p, nil

@@ -26,7 +26,7 @@ var ceilings = map[string]ceiling{
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {30, 0},
-	"method names of more than four types":    {10, 0},
+	"method names of more than four types":    {9, 0},
 }
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.

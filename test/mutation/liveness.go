@@ -215,7 +215,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"who stands in line is subscribed", ". waiting.stand, waiting.await",
+		"who stands in line is subscribed", ". waiting.stand, waiting.waitInQueue",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedChannelIsSubscribedWhileSomebodyWaits"},
 	},

@@ -13,7 +13,7 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptLockIsFreeWhenItsTimeIsOver"},
 	},
 	{
-		"a kept grant is given back when it is wanted", "internal/room Acquisition.want",
+		"a kept grant is given back when it is wanted", "internal/room Acquisition.urge",
 		"a.Room.GiveBackKept(at)", "",
 		[]string{"TestAKeptLockGoesToWhoWaits", "TestTwoProcessesAlternateWithAStickyLock"},
 	},

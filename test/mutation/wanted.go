@@ -48,7 +48,7 @@ var wantedRules = []Rule{
 		[]string{"TestHolderIsWantedByAnotherCallOfItsOwnClient"},
 	},
 	{
-		"a hold is told once", "internal/room Acquisition.want",
+		"a hold is told once", "internal/room Acquisition.urge",
 		"if !h.Wanted {", "{",
 		[]string{"TestWantedIsClosedOnce"},
 	},
@@ -84,12 +84,12 @@ var wantedRules = []Rule{
 	},
 	{
 		"a hold that was woken is wanted by those behind it", "internal/room Acquisition.waited",
-		"a.want(at)", "",
+		"a.urge(at)", "",
 		[]string{"TestAWokenHoldIsWantedByTheCallsOfItsOwnClientBehindIt"},
 	},
 	{
 		"a hold whose wait was refused is wanted by who has come since", "internal/room Entry.Rejoin",
-		"s.want(at)", "",
+		"s.urge(at)", "",
 		[]string{"TestAHoldWhoseWaitIsRefusedIsWantedByWhoCameMeanwhile"},
 	},
 	{
