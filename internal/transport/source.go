@@ -186,7 +186,7 @@ func (s *stream) checkIdle(idle time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := most > 0 && idle >= most
-	if s.reader == nil && (old || len(s.flying.all()) == 0 && !quiet(s.conn)) {
+	if s.reader == nil && (old || len(s.flying) == 0 && !quiet(s.conn)) {
 		s.retire()
 	}
 	return !s.over.Load()

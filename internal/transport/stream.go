@@ -37,7 +37,7 @@ type stream struct {
 	mu               sync.Mutex // guards the following fields
 	queue            []*flight  // not written yet
 	batch            []*flight  // being written; the writer reads it without mu
-	flying           fifo       // written or being written, and not answered
+	flying           []*flight  // written or being written, and not answered
 	reader           *flight    // its caller has the reader's role
 	writer           *flight    // its caller has the writer's role
 	writerActive     bool       // the writer has taken up its role
@@ -269,7 +269,7 @@ func (s *stream) passWriter(f *flight) {
 // otherWaiter returns a flight whose caller waits for a reply, other than f. It returns busy, which has the other role,
 // only if there is no other. It needs s.mu.
 func (s *stream) otherWaiter(f, busy *flight) (g *flight) {
-	for _, h := range s.flying.all() {
+	for _, h := range s.flying {
 		if h.abandoned || h.cancelled || h == f {
 			continue
 		}

@@ -103,7 +103,7 @@ func (s *stream) alarmFired() {
 			next = f.until
 		}
 	}
-	for _, f := range s.flying.all() {
+	for _, f := range s.flying {
 		look(f)
 	}
 	for _, f := range s.queue {
@@ -178,13 +178,13 @@ func (s *stream) fail(err error) {
 	if timedOut(err) {
 		s.source.slow.Store(true)
 	}
-	for _, f := range s.flying.all() {
+	for _, f := range s.flying {
 		if !f.abandoned {
 			s.finish(f, reply{err: err})
 			f.signal()
 		}
 	}
-	s.flying = fifo{}
+	s.flying = nil
 	s.failQueued()
 	s.reader, s.writer = nil, nil
 }

@@ -78,7 +78,7 @@ func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
 				defer func() { _, _ = here.Close(), there.Close() }()
 				s := newStream(&streamSource{}, here)
 				f := aFlight(s)
-				s.flying.push(f)
+				s.flying = append(s.flying, f)
 				if do == reads {
 					s.reader = f
 				} else {
@@ -112,8 +112,8 @@ func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 		defer func() { _, _ = here.Close(), there.Close() }()
 		s := newStream(&streamSource{}, here)
 		first, second := aFlight(s), aFlight(s)
-		s.flying.push(first)
-		s.flying.push(second)
+		s.flying = append(s.flying, first)
+		s.flying = append(s.flying, second)
 		s.reader = first
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -144,7 +144,7 @@ func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
 func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
 	s := &stream{}
 	f := aFlight(s)
-	s.flying.push(f)
+	s.flying = append(s.flying, f)
 	s.reader, s.writer = f, f
 	s.passReader(f)
 	if s.reader != f {
@@ -191,7 +191,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 			s.source.stream.Store(s)
 			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
 			for _, f := range flights {
-				s.flying.push(f)
+				s.flying = append(s.flying, f)
 			}
 			flights[0].group = group
 			s.got = []reply{{err: answerError("READONLY You can't write against a read only replica.")}}

@@ -18,7 +18,7 @@ func (s *stream) takeBatch() {
 	s.queue = slices.Delete(s.queue, 0, n)
 	for _, f := range s.batch {
 		f.queued, f.reads = false, s.reads.Load()
-		s.flying.push(f)
+		s.flying = append(s.flying, f)
 	}
 	s.batchTaken = true
 	if n == 0 || s.reader != nil && s.reader != s.writer {
@@ -171,11 +171,12 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 		others = make([]*flight, 0, len(s.got))
 	}
 	for _, r := range s.got {
-		g := s.flying.pop()
-		if g == nil {
+		if len(s.flying) == 0 {
 			s.fail(fmt.Errorf("%w: one that nobody waits for", errOrder))
 			break
 		}
+		g := s.flying[0]
+		s.flying = slices.Delete(s.flying, 0, 1)
 		if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {
 			s.retire() // after a failover the address may lead to another server
 		}
@@ -198,31 +199,3 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 	s.got = s.got[:0]
 	return others
 }
-
-// A fifo is a queue of flights.
-type fifo struct {
-	list []*flight
-	head int
-}
-
-func (q *fifo) push(f *flight) {
-	if q.head > maxBatch && q.head > len(q.list)/2 {
-		q.list = slices.Delete(q.list, 0, q.head)
-		q.head = 0
-	}
-	q.list = append(q.list, f)
-}
-
-func (q *fifo) pop() *flight {
-	if q.head == len(q.list) {
-		return nil
-	}
-	f := q.list[q.head]
-	q.list[q.head] = nil
-	if q.head++; q.head == len(q.list) {
-		q.list, q.head = q.list[:0], 0
-	}
-	return f
-}
-
-func (q *fifo) all() []*flight { return q.list[q.head:] }

@@ -80,7 +80,7 @@ func TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, server := overTLS(t)
 		reading, written, beside, cut, queued := aFlight(s), aFlight(s), aFlight(s), aFlight(s), aFlight(s)
-		s.flying.push(reading)
+		s.flying = append(s.flying, reading)
 		s.reader = reading
 		written.queued, beside.queued = true, true
 		beside.cmd.args = []any{string(make([]byte, 4<<10))} // more than fits in one TLS record

@@ -16,13 +16,13 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {272, 2},
+	"functions that a lock and an unlock run": {269, 2},
 	"files that a lock and an unlock run":     {54, 1},
 	"frames from a lock to its write":         {20, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {21095, 200},
 	"lines of Lua":                            {2660, 25},
-	"lines of internal/transport":             {3758, 40},
+	"lines of internal/transport":             {3733, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {6, 0},
 	"hops to another package":                 {30, 0},
