@@ -190,9 +190,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 			s := newStream(&streamSource{}, here)
 			s.source.stream.Store(s)
 			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
-			for _, f := range flights {
-				s.flying = append(s.flying, f)
-			}
+			s.flying = append(s.flying, flights...)
 			flights[0].group = group
 			s.got = []reply{{err: answerError("READONLY You can't write against a read only replica.")}}
 			for len(s.got) < len(flights)-max(group-1, 0) {
