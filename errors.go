@@ -55,9 +55,10 @@ var (
 	// returns at once. A branch (WithChildOwner) gets it if an ancestor reads. The read hold stays: end it first, or lock
 	// for writing from the start. Cond.Wait returns it, and keeps the write hold, if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch means that two owners differ that must be one. They are those of the handle and of the context,
-	// or those of holds that one handle's Unlock could not tell apart. Cond.Wait returns it if its owner also holds in
-	// another process, or if a branch and an ancestor of it hold the lock together.
+	// ErrOwnerMismatch means that two owners differ that must be one. A call for a lock returns it if they are those of
+	// the handle and of the context. It also does if a reading side's or semaphore's handle has another owner's hold,
+	// from which Unlock could not tell the new one. Cond.Wait returns it if its owner also holds in another process, or
+	// if a branch and an ancestor of it hold the lock together.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
 	// semaphore; or by clients of a release that stores locks in another layout. The call does not wait. The kind can

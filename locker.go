@@ -622,7 +622,7 @@ func (c *Client) deliver(payload string) {
 		return
 	}
 	if m.Verb == "echo" {
-		if c.listeners.Echoed(m.Sight) {
+		if c.listeners.Echoed(m.Sight) { // the first that says that scripts do not see the subscription
 			c.rouse(func(*acquisition) bool { return true }, false)
 		}
 		return

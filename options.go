@@ -152,12 +152,12 @@ const (
 )
 
 // An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
-// ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds.
+// ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds: a fraction is refused.
 type Option interface{ apply(*config) error }
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock and its like. With Defaults it is for all
-// locks of a client. Durations are whole milliseconds. If one is nil or out of its bounds, every call on the handle
-// returns ErrInvalidOption. With Defaults, New returns it.
+// locks of a client. Durations are whole milliseconds: a fraction is refused. If one is nil or out of its bounds, every
+// call on the handle returns ErrInvalidOption. With Defaults, New returns it.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error

@@ -157,7 +157,8 @@ func (l *QuorumLock) usable() error {
 }
 
 // outdo marks the older of two majorities on one handle as lost. The lock has one majority at a time, and the primaries
-// have not told the older one yet. Two holds of the same named owner share a majority, so they are left alone.
+// have not told the older hold yet: its Unlock would end the newer one. Two holds of the same named owner share a
+// majority, so they are left alone.
 func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
@@ -276,7 +277,7 @@ func (l *QuorumLock) Name() string {
 }
 
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
-// the clock. It does no I/O.
+// the clock. Holds of Acquire and Do count too. It does no I/O.
 func (l *QuorumLock) HoldCount() int {
 	if l == nil {
 		return 0

@@ -49,7 +49,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
 // client shows it. After an error the caller holds nothing, and no Unlock is due: the client releases what Redis may
 // have granted. If Redis did not answer once within the wait, it is ErrUnavailable. It is ErrLost if a lost hold of the
-// handle must be unlocked first. Other errors are those of Lock.
+// handle, or of the call's named owner, must be unlocked first. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL, if that is longer.
@@ -129,7 +129,7 @@ func (l *Lock) Name() string {
 	case l.unmade():
 		return ""
 	case l.err != nil:
-		return l.hash
+		return l.hash // the name as it was given: see newLock
 	}
 	return key.Name(l.c.cfg.prefix, l.hash)
 }

@@ -124,7 +124,7 @@ local function new_place()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
-local function pack(w)
+local function pack(w) -- the opposite of read_waiter
   return write_waiter(w.deadline, w.told, w.place, w.counts, w.identity)
 end
 

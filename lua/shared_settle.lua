@@ -25,8 +25,8 @@ local function fits(request)
   return not (request.mode == 'r' and writer() or request.mode == 'w' and blocked())
 end
 
--- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore that is the first
--- lease to end, though its permits may not be enough.
+-- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore or a branch it is the
+-- end of the first lease, though that may not be enough.
 local function opens(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end

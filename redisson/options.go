@@ -10,12 +10,12 @@ import (
 )
 
 // An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
-// relock.ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds.
+// relock.ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds: a fraction is refused.
 type Option func(*config) error
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
-// locks of a client. Durations are whole milliseconds. If one is nil or out of its bounds, every call on the handle
-// returns relock.ErrInvalidOption. With Defaults, New returns it.
+// locks of a client. Durations are whole milliseconds: a fraction is refused. If one is nil or out of its bounds, every
+// call on the handle returns relock.ErrInvalidOption. With Defaults, New returns it.
 type LockOption func(*terms) error
 
 type config struct {
@@ -86,9 +86,10 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. An option that a handle sets itself replaces that of the
-// Defaults. With Owner, New returns ErrInvalidOption: one owner for a whole process would switch exclusion off within
-// it. With Fair or Fenced, every call on a read/write lock of the client returns ErrInvalidOption.
+// Defaults sets options for every lock of the client. Several Defaults add up. An option that a handle sets itself
+// replaces that of the Defaults, but no handle can remove one. With Owner, New returns ErrInvalidOption: one owner for
+// a whole process would switch exclusion off within it. With Fair or Fenced, every call on a read/write lock of the
+// client returns ErrInvalidOption.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -147,8 +148,9 @@ func ShardedPubSub(on bool) Option {
 }
 
 // Fair makes the lock a fair one, Redisson's getFairLock, which is granted in order of arrival. A dead waiter at the
-// head of the queue holds up the others until its deadline, which FairWait sets. A fair lock is a kind of its own, and
-// has no tokens: Fair and Fenced together are ErrInvalidOption, and so is Fair of a read/write lock.
+// head of the queue holds up the others until its deadline, which FairWait sets. All handles of a name must be fair, in
+// Go and in Java: a plain or fenced one passes the queue, without an error. A fair lock has no tokens: Fair and Fenced
+// together are ErrInvalidOption, and so is Fair of a read/write lock.
 func Fair() LockOption {
 	return func(t *terms) error {
 		t.fair = true

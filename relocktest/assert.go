@@ -17,9 +17,10 @@ const (
 )
 
 // AssertFree fails the test, which goes on, unless nobody holds the name and nobody waits for it. It shows that the
-// code under test has unlocked everything. Outside of a bubble it waits for that for up to a second. A name that rests
-// after a relock.AtLeast counts as free. A lock that a client keeps (relock.Sticky) does not. AssertFree looks at the
-// name under every relock.KeyPrefix. It does not see locks of package redisson. If Redis cannot be read, the test ends.
+// code under test has unlocked everything. In a bubble it looks when all other goroutines are blocked. Outside of a
+// bubble it waits for that for up to a second. A name that rests after a relock.AtLeast counts as free. A lock that a
+// client keeps (relock.Sticky) does not. AssertFree looks at the name under every relock.KeyPrefix. It does not see
+// locks of package redisson. If Redis cannot be read, the test ends.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 })
@@ -40,9 +41,11 @@ func (s *Server) AssertHeld(name string) {
 }
 
 // AssertWaiting fails the test, which goes on, unless n callers wait for the name in Redis, under all key prefixes
-// together. Goroutines of one client that wait for one plain lock count as one. Goroutines that had a fair lock count
-// until their client has passed it on to all whose turn came next. Outside of a bubble it waits for that for up to a
-// second: this is how a test knows that the code under test waits. If Redis cannot be read, the test ends.
+// together. Calls of one client that have no owner and wait for one plain lock count as one. They may count as none
+// while a call of that client holds it: wait in another Client, or let Server.Hold hold it. Calls of one named owner in
+// one client count as one too. Goroutines that had a fair lock count until their client has passed it on to all whose
+// turn came next. Outside of a bubble it waits for that for up to a second: this is how a test knows that the code
+// under test waits. If Redis cannot be read, the test ends.
 func (s *Server) AssertWaiting(name string, n int) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return i.Waiters == n }); info.Waiters != n {

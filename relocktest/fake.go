@@ -96,8 +96,8 @@ func (f *Fake) Unlock() error {
 	return nil
 }
 
-// Hold makes somebody else hold the lock, until release is called. It blocks until the lock is free. Meanwhile Lock
-// waits, and TryLock and Held return false. A second release does nothing.
+// Hold makes somebody else hold the lock, until release is called. It blocks until the lock is free. From then until
+// the release Lock waits, and TryLock and Held return false. A second release does nothing.
 func (f *Fake) Hold() (release func()) {
 	<-f.place()
 	return sync.OnceFunc(func() { f.place() <- struct{}{} })

@@ -104,7 +104,7 @@ func (e *Entry) Send(at *Step) Request {
 	return q
 }
 
-// sentAt returns when the request was sent.
+// sentAt returns when the request was sent, or false if that is not remembered.
 func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 	for _, st := range e.sent {
 		if st.op == op {
@@ -141,7 +141,7 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	e.schedule(at)
 }
 
-// schedule sets when the next heartbeat is due.
+// schedule sets the timer to the next heartbeat, or to the end of the holder's lease if that comes first.
 func (e *Entry) schedule(at *Step) {
 	if !e.queued || e.busy || !e.Waits() {
 		return

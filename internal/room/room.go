@@ -104,7 +104,8 @@ func (r *Room) Judge(at *Step) {
 	}
 }
 
-// Bars returns what keeps a call from the handle. With OwesUnlock it also returns the lost hold. Call Judge first.
+// Bars returns what keeps a call from the handle: a lost hold of its named owner on any handle, or holds on this one
+// that Unlock could not tell from the call's. With OwesUnlock it also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
 		if h := r.owed(w.Owner); h != nil {

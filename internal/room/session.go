@@ -141,7 +141,7 @@ func (s *Session) drop(h *Hold) {
 	}
 }
 
-// share returns the share with the hold's terms, or nil.
+// share returns the share that counts holds of these terms, or nil. A statement looks at shares, not at each hold.
 func (s *Session) share(h *Hold) *share {
 	for _, of := range s.shares.all() {
 		if of.terms == h.Terms || *of.terms == *h.Terms {

@@ -26,7 +26,7 @@ type cluster interface {
 }
 
 // CanListen reports whether the client can open a subscription before the channel is named, as an inbox does. A Ring
-// cannot, because the channel decides which server it subscribes to: it panics, even inside a decorator.
+// cannot, because the channel decides which server it subscribes to: it panics, also inside a decorator.
 func CanListen(rdb redis.UniversalClient) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	if ps := rdb.Subscribe(context.Background()); ps != nil { // no I/O

@@ -43,7 +43,7 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transp
 	return c
 }
 
-// A PermitReply says what is missing.
+// A PermitReply says what is missing. Without it, a script could be refused halfway, and leave what it wrote before.
 type PermitReply struct {
 	Refused   []string // commands and channels
 	Sharded   string   // the error to PUBLISH, if SPUBLISH would work; else ""

@@ -62,7 +62,7 @@ func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
 func decodeStated(raw []any) (room.Reply, *script.Cursor) {
 	cur := scriptHold.Read(raw)
 	var reply room.Reply
-	if len(raw) > 1 {
+	if len(raw) > 1 { // else the lease was left as it is, and no clock was read
 		reply.Now = serverTime(cur)
 	}
 	left := cur.Within("remaining", room.QueueKey, maxLease)
