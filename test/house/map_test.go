@@ -71,7 +71,7 @@ func rowOf(files map[string]string, name string) string {
 func TestWalksNameWhatExists(t *testing.T) { report(t, namesNothing(everyFile(t))) }
 
 var (
-	codeName    = regexp.MustCompile("^(?:([A-Za-z]+)\\.)?([A-Za-z][A-Za-z_]+)$")
+	codeName    = regexp.MustCompile(`^(?:([A-Za-z]+)\.)?([A-Za-z][A-Za-z_]+)$`)
 	luaFunction = regexp.MustCompile(`(?m)^local function (\w+)`)
 )
 
