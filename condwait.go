@@ -26,28 +26,33 @@ type awaiting struct {
 // is still to come and must not end another hold. rejoin waits for it for a TTL at most, because that keeps the lock
 // from all others. Then the holds are lost.
 func (w *awaiting) rejoin() error {
-	k := w.a.keeper
+	k, s := w.a.keeper, w.a.Session
 	limit := time.NewTimer(w.a.Terms.TTL)
 	defer limit.Stop()
-	for {
+	for late := false; ; {
 		at := k.look()
-		occupied := w.a.Session.Return(&at)
+		occupied := s.Return(&at)
+		// Its last hold may have been released meanwhile. The session may go on: until Redis is told, or for another call.
+		ended := w.a.Why() == nil && (s.Live() == 0 || !w.a.Named() && w.by.hold.Released())
 		var freed <-chan struct{}
-		if occupied != nil {
+		switch {
+		case ended || occupied == nil:
+		case late:
+			s.LoseHeld(errOccupied, &at)
+		default:
 			freed = occupied.Freed(make(chan struct{})).(chan struct{})
 		}
-		ended := w.a.Session.Live() == 0 && w.a.Why() == nil // its last hold was released; the session may end later
 		k.end(&at)
 		switch {
 		case ended:
 			return lostFor(room.ErrLeft)
-		case occupied == nil:
+		case occupied == nil || late:
 			return lostFor(w.a.fate())
 		}
 		select {
 		case <-freed:
 		case <-limit.C:
-			return w.lose(errOccupied)
+			late = true
 		}
 	}
 }

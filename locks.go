@@ -142,7 +142,7 @@ func (s *scan) look(locks []*Lock) error {
 	var silence *requestError // Redis did not tell of one lock: it is not asked about the others one by one
 	for i, page := range s.pages(locks) {
 		all[i], errs[i] = s.whole(locks[i], page, silence)
-		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) {
+		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
 		if err := s.over(); err != nil {

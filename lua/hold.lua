@@ -50,7 +50,7 @@ local function state_alone(i, identity, field, op, writes, reads)
   return type(stored) == 'number' and (later and later - now or 1) or stored, record[5]
 end
 
--- Adds to a reply how many wait, unless nobody does. number is that of the session, if there are several.
+-- Adds to a reply how many wait, unless nobody does. number is that of the session, if there are many.
 local function add_waiting(reply, crowd, number)
   local waiting = tonumber(string.match(crowd or '0', '^%d+'))
   if waiting > 0 then

@@ -1,3 +1,3 @@
--- What a script reads first, unless it has a usual case of its own.
+-- What most scripts read first. Those with a usual case of their own, and awaiting, read by themselves.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')

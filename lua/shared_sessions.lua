@@ -195,8 +195,8 @@ local function ghost(client)
   return session and session.client == client and session.nonce or ''
 end
 
--- Adds members with one deadline to the queue's key, which lives as long as the hash. GT: its expiry never moves
--- earlier. ZADD comes first: if the key is not ours, it is refused, and the expiry of another's key stays as it is.
+-- Adds members with one deadline to the queue's key, which lives for the keep time after that. GT: its expiry never
+-- moves earlier. ZADD comes first: if the key is not ours, it is refused, and the expiry of another's key stays as it is.
 -- touch has shown already that an expiry may be set.
 local function add_to_queue(deadline, ...)
   local lease = deadline - now + state.keep
@@ -317,8 +317,8 @@ local function spread()
   state.alone = nil
 end
 
--- Stores a session that begins: the only way to hold but for the usual cases. entered is what it joins, or through which
--- it enters, and has its tokens. With nil its grant begins, with the next tokens.
+-- Stores a session that begins: the only way to hold but for the usual cases and move. entered is what it joins, or
+-- through which it enters, and has its tokens. With nil its grant begins, with the next tokens.
 local function put(s, entered)
   if entered then
     s.low, s.high = entered.low, entered.high

@@ -10,7 +10,7 @@ local function above(request)
   return request.named and string.find(request.owner, '~.', 1, true) and nearest(request.owner)
 end
 
--- Returns whether a request may hold beside those who hold now. Only the usual cases and re-entries do not ask that.
+-- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask that.
 -- A branch may if everybody who holds is its ancestor, or reads as it does. A holder that is no ancestor must have
 -- entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
 local function fits(request)
@@ -25,8 +25,8 @@ local function fits(request)
   return not (request.mode == 'r' and writer() or request.mode == 'w' and blocked())
 end
 
--- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore or a branch it is the
--- end of the first lease, though that may not be enough.
+-- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore or a branch it is
+-- the end of the first lease, though that may not be enough.
 local function opens(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
@@ -214,8 +214,8 @@ local function settle()
 end
 
 -- Ends each script that may change who holds. Settles if settles is true, sends the grants, forgets what is over, and
--- writes down whether anything unusual is left. With ended, if nobody holds or waits any more, the hash lives for the
--- keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
+-- writes down whether anything unusual is left. With ended, if nobody holds or waits and the name does not rest, the
+-- hash lives for the keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
 local function close(settles, ended)
   local left = settles and settle() or 0
   for _, g in ipairs(granted) do

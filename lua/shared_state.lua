@@ -55,9 +55,9 @@ local function touch(ttl, keep)
   return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
--- Forgets some ended nonces once no copy of their requests can arrive: until then a copy must be refused. They go in the
--- order in which they ended, which is almost the order of those times. Returns the first number of the list,
--- the next free one, and when the first may be forgotten, or nil.
+-- Forgets some ended nonces once no copy of their requests can arrive: until then a copy must be refused. They go in
+-- the order in which they ended, which is almost the order of those times. Returns the first number of the list, the
+-- next free one, and when to look again; nil if there was none.
 local function forget_ended()
   local first, last = string.match(state.ended or '0 0 0', '^(%d+) (%d+)')
   first, last = tonumber(first), tonumber(last)

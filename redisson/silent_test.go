@@ -135,3 +135,23 @@ func TestAWaitThatEndsUnansweredIsNoEndOfAContext(t *testing.T) {
 		})
 	}
 }
+
+// A lost hold occupies the handle until the wait of a TryLock has ended.
+func TestAWaitThatEndsAtAnOccupiedHandleIsNoEndOfAContext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, err := redisson.New(x.Server.Client(t))
+		rig.Must(t, err)
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		if _, err := c.NewLock("a").ForceUnlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // a renewal finds it lost
+		_, err = l.TryLock(t.Context(), time.Second)
+		if rig.WantIs(t, err, relock.ErrLost); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want no error of a context", err)
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, c.Close())
+	})
+}

@@ -276,6 +276,9 @@ func (w *waiting) gate() error {
 		select {
 		case <-freed:
 		case <-w.ctx.Done():
+			if errors.Is(context.Cause(w.ctx), errWait) {
+				return fmt.Errorf("%w by an earlier hold of this handle, which is not unlocked", relock.ErrLost)
+			}
 			return fmt.Errorf("%w by an earlier hold of this handle, which is not unlocked: %w", relock.ErrLost, ending.Of(w.ctx))
 		case <-w.lock.c.open.Done():
 			return relock.ErrClosed // a hold that Close has lost may never be unlocked
@@ -336,6 +339,7 @@ func (w *waiting) inTime() error {
 	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
 		return nil // a single attempt has no wait that can end
 	}
+	w.taken = true // as far as the caller can tell
 	w.hold.giveBack()
 	return ending.Of(w.ctx)
 }

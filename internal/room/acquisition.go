@@ -18,7 +18,7 @@ const MadeMark = '~'
 //	set     nil       no      it waits: Redis has not granted the lock yet
 //	nil     set       no      it holds
 //	set     set       no      it has held, and waits on a condition
-//	                  yes     it was released, lost or given up
+//	                  yes     it was released, lost, refused or given up, or another session has its hold
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked

@@ -89,7 +89,8 @@ func (t *Transport) stepUp(server string, known bool) *lane {
 	return l
 }
 
-// stepDown ends the caller's time as a leader. If requests are queued, a new goroutine becomes the leader.
+// stepDown ends the caller's time as a leader. If requests are queued, and the lane may have as many leaders, a new
+// goroutine becomes one.
 func (t *Transport) stepDown(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

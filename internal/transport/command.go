@@ -170,7 +170,7 @@ func (t *Transport) exec(ctx context.Context, verb string, requests []*request) 
 	return cold
 }
 
-// answer wakes the caller, which owns the request from then on.
+// answer gives the caller its result, and wakes it.
 func (r *request) answer(result Result) {
 	r.result = result
 	r.done <- struct{}{}

@@ -102,14 +102,14 @@ func OtherLayout(err error) (stored string, is bool) {
 	return strings.CutPrefix(inner(answer.Error()), "LAYOUT ")
 }
 
-// hinted adds a likely reason to the error of a call if the server has not answered any call yet: a server that accepts
+// hinted adds a likely reason to the error of a call if the server has answered no command yet: a server that accepts
 // TLS only does not answer a client without TLS, or hangs up.
 func (t *Transport) hinted(err error) error {
 	if t.everAnswered.Load() {
 		return err
 	}
 	switch {
-	case errors.As(err, new(redis.Error)):
+	case errors.Is(err, errWaited), errors.As(err, new(redis.Error)):
 		t.everAnswered.Store(true)
 	case t.plain && !ending.In(err) && Classify(err) == Unknown:
 		return fmt.Errorf("%w (it has answered no command yet: if the server takes TLS only, set TLSConfig)", err)

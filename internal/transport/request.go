@@ -9,7 +9,7 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A request is a call whose caller waits while another goroutine sends it.
+// A request is a call that goes out in a batch. Mostly another goroutine than its caller's sends it.
 type request struct {
 	ctx    context.Context // the caller's; only its values are used for sending, for hooks
 	call   Call
@@ -19,7 +19,7 @@ type request struct {
 	// Guarded by Transport.mu:
 
 	batch     *batch // the batch that sends it; nil: it is in a queue
-	lane      *lane  // the lane whose queue it is or was in
+	lane      *lane  // its lane; nil: it is of DoAll
 	abandoned bool   // its caller has left
 }
 

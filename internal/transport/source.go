@@ -24,8 +24,8 @@ type streamSource struct {
 	hooked *redis.Conn // runs the hooks of rdb, and then redirect
 	opt    *redis.Options
 	limit  time.Duration // the client's ReadTimeout; 0: none
-	// slow is set when a call leaves a stream that is silent. Calls use the client's pool until one of them is answered.
-	// Otherwise every call to a slow server would dial it.
+	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
+	// until one of them is answered. Otherwise every call to a slow server would dial it.
 	slow   atomic.Bool
 	stream atomic.Pointer[stream]
 	hooks  hooks

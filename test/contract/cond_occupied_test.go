@@ -165,6 +165,32 @@ func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
 	})
 }
 
+// As above, on a fair lock and without an owner. Behind the waiter another call of its client waits for the lock, and
+// gets it as the waiter's hold is released. Fails when the wait returns nil then: the other call holds.
+func TestAWaitWhoseLockWasPassedOnBesideAnOccupiedHandleIsLost(t *testing.T) {
+	for range 30 { // which of the two goes on first is left to chance
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c := x.Client()
+			l := c.NewLock("a", relock.Fair())
+			h, err := l.Acquire(t.Context())
+			rig.Must(t, err)
+			wait := rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(h.Context(t.Context()), time.Second); return err })
+			synctest.Wait()
+			occupy(x, l)
+			between := x.Take(x.Client().NewLock("a", relock.Fair()))
+			time.Sleep(1500 * time.Millisecond) // the wait is over, and its owner is queued again
+			next := x.Begin(c.NewLock("a", relock.Fair()))
+			next.Waits()
+			rig.End(t, between)
+			time.Sleep(time.Millisecond)
+			rig.Must(t, h.Release())
+			rig.WantIs(t, rig.Returned(t, wait), relock.ErrLost)
+			rig.End(t, next.Holds())
+			rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		})
+	}
+}
+
 // occupy leaves a lost hold of another owner on the handle.
 func occupy(x *rig.Lab, l *relock.Lock) {
 	rig.Must(x.T, l.Lock(x.By("you")))

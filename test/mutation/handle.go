@@ -228,6 +228,11 @@ var handleRules = []Rule{
 		[]string{"TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost"},
 	},
 	{
+		"a wait whose lock was passed on says so", ". awaiting.rejoin",
+		"|| !w.a.Named() && w.by.hold.Released()", "",
+		[]string{"TestAWaitWhoseLockWasPassedOnBesideAnOccupiedHandleIsLost"},
+	},
+	{
 		"a loss that is to be unlocked first has its reason", ". Lock.barred",
 		"why != nil", "false && why != nil",
 		[]string{"TestSignalAfterCloseSaysThatTheClientIsClosed"},

@@ -358,6 +358,11 @@ var redissonRules = []Rule{
 		[]string{"TestAWaitThatEndsUnansweredIsNoEndOfAContext"},
 	},
 	{
+		"redisson: a wait that ends at an occupied handle is no end of a context", "redisson waiting.gate",
+		"if errors.Is(context.Cause(w.ctx), errWait) {", "if false {",
+		[]string{"TestAWaitThatEndsAtAnOccupiedHandleIsNoEndOfAContext"},
+	},
+	{
 		"redisson: a call that reads tells an outage", "redisson Lock.ask",
 		"unheard(ctx, l.c.ctx, err)", "err",
 		[]string{"TestReadingCallsOfRedissonTellAnOutageAndAClose"},
