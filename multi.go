@@ -321,8 +321,9 @@ func (h *MultiHold) Wanted() <-chan struct{} {
 	return h.wanted
 }
 
-// TrustedUntil returns the earliest TrustedUntil of the holds: until then nobody can be granted one of the locks,
-// unless somebody removes a hold. Each renewal moves it. It is the zero time once one is lost or released.
+// TrustedUntil returns the earliest TrustedUntil of the holds: until then nobody can be granted a hold that conflicts
+// with one of them, unless somebody removes one or Redis loses it. Compare it with time.Now in this process. Each
+// renewal moves it. It is the zero time once one is lost or released.
 func (h *MultiHold) TrustedUntil() time.Time {
 	if h.unmade() {
 		return time.Time{}

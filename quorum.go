@@ -196,9 +196,9 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 }
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
-// returns its error. While too few primaries answer, Lock goes on asking. Its errors are those of Acquire. As of
-// Lock.Lock, a handle has the holds of one majority at a time: if another is granted to the handle, the older hold is
-// lost, and the call waits until that hold has been unlocked.
+// returns its error. While too few primaries answer, Lock goes on asking: if ctx ends then, the error is ErrUnavailable
+// too. Its errors are those of Acquire. As of Lock.Lock, a handle has the holds of one majority at a time: if another
+// is granted to the handle, the older hold is lost, and the call waits until that hold has been unlocked.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err

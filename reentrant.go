@@ -77,10 +77,11 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
-// hold. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
-// client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses: the client then stops, and the
-// lease ends the hold. If Close interrupts the release, the error is ErrClosed too. If the handle has no hold but one
-// whose owner waits on a condition, Unlock returns ErrNotHeld, and that hold has ended: the wait returns without it.
+// hold. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis did not answer within
+// the ReleaseTimeout: the hold has ended here, and the client goes on telling Redis. ErrUnconfirmed also comes at once
+// if Redis refuses: the client then stops, and the lease ends the hold. If Close interrupts the release, the error is
+// ErrClosed too. If the handle has no hold but one whose owner waits on a condition, Unlock returns ErrNotHeld, and
+// that hold has ended: the wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)

@@ -46,7 +46,8 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, waiting readers are let in beside it.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner still reads,
+// waiting readers are let in beside it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
@@ -64,7 +65,8 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if holds of
 // several grants are on the handle. Each anonymous hold is of a grant of its own. Each success of RLock and TryRLock
-// needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
+// needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before
+// ErrNotHeld.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its

@@ -192,10 +192,10 @@ func (h *Hold) Owner() string {
 }
 
 // Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
-// Release returns ErrNotHeld. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout. The hold has
-// ended here then, and the client goes on telling Redis until the lease ends. ErrUnconfirmed also comes at once if
-// Redis refuses. If Close interrupts the release, the error is ErrClosed too. In both cases the lease then ends the
-// hold in Redis.
+// Release returns ErrNotHeld: test for ErrLost first, which matches both. ErrUnconfirmed means that Redis did not
+// answer within the ReleaseTimeout. The hold has ended here then, and the client goes on telling Redis until the lease
+// ends. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release, the error is ErrClosed
+// too. In both cases the lease then ends the hold in Redis.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

@@ -9,8 +9,9 @@ import (
 	"github.com/relock-go/relock"
 )
 
-// An Option sets up a Client, as an argument of New. If one is given twice, the last counts. New returns
-// relock.ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds: a fraction is refused.
+// An Option sets up a Client, as an argument of New. If one is given twice, the last counts, but several Defaults add
+// up. New returns relock.ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds: a
+// fraction is refused.
 type Option func(*config) error
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all

@@ -51,7 +51,7 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if several owners
 // hold through it. Each anonymous acquisition counts as an owner. Each success of RLock and TryRLock needs one. It
-// returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does.
+// returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock is
