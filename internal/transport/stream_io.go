@@ -176,7 +176,7 @@ func (s *stream) deliver(f *flight) (others []*flight) {
 			break
 		}
 		g := s.flying[0]
-		s.flying[0], s.flying = nil, s.flying[1:]
+		s.flying = slices.Delete(s.flying, 0, 1)
 		if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {
 			s.retire() // after a failover the address may lead to another server
 		}

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/relock-go/relock/internal/script"
 )
@@ -144,7 +145,7 @@ func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) [
 	for i := range n {
 		if i > 0 {
 			g = s.flying[0]
-			s.flying[0], s.flying = nil, s.flying[1:]
+			s.flying = slices.Delete(s.flying, 0, 1)
 		}
 		g.group = 0
 		own, again := reply{err: lost}, r.err != nil && lost == nil
