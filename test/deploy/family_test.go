@@ -19,12 +19,21 @@ func (d *deployed) sleeps(c *relock.Client, opts ...relock.LockOption) rig.Going
 	l := c.NewLock(d.name, opts...)
 	cond := l.NewCond("c")
 	before := len(waitersOn(d.T, cond))
-	rig.Must(d, l.Lock(d.ctx))
-	waits := rig.Beside(func() error {
-		err := cond.Wait(d.ctx)
-		return errors.Join(err, l.Unlock())
-	})
+	begin := func() rig.Going {
+		rig.Must(d, l.Lock(d.ctx))
+		return rig.Beside(func() error {
+			err := cond.Wait(d.ctx)
+			return errors.Join(err, l.Unlock())
+		})
+	}
+	waits := begin()
 	rig.Soon(d, func() string {
+		select {
+		case err := <-waits: // a link that was slow for a moment may have lost a signal, so its client wakes its waiters
+			rig.Must(d, err)
+			waits = begin()
+		default:
+		}
 		if n := len(waitersOn(d.T, cond)); n != before+1 {
 			return fmt.Sprint(n, " wait on the condition")
 		}
