@@ -89,8 +89,7 @@ func (t *Transport) stepUp(server string, known bool) *lane {
 	return l
 }
 
-// stepDown ends the caller's time as a leader. If requests are queued, and the lane may have as many leaders, a new
-// goroutine becomes one.
+// stepDown ends the caller's time as a leader. If requests are queued, a new goroutine may become one.
 func (t *Transport) stepDown(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
