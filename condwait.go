@@ -47,7 +47,7 @@ func (w *awaiting) rejoin() error {
 		case ended:
 			return lostFor(room.ErrLeft)
 		case occupied == nil || late:
-			return lostFor(w.a.fate())
+			return w.a.fate()
 		}
 		select {
 		case <-freed:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,6 +134,49 @@ func TestAWaitThatEndsUnansweredIsNoEndOfAContext(t *testing.T) {
 			heal()
 			rig.Must(t, c.Close())
 		})
+	}
+}
+
+// Redis grants the lock in time, and the answer reaches the call after its wait has ended. Fails when that is told as the
+// end of a context.
+func TestAWaitThatEndsBeforeItsHoldComesIsNoEndOfAContext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const wait = time.Second
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+		late := &lateAnswers{}
+		rdb.AddHook(late)
+		c, err := redisson.New(rdb)
+		rig.Must(t, err)
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		late.by.Store(int64(wait + time.Millisecond))
+		got, err := l.TryLock(t.Context(), wait)
+		if late.by.Store(0); got || err != nil {
+			t.Errorf("TryLock = %v, %v, want false and no error", got, err)
+		}
+		time.Sleep(time.Minute)
+		rig.Must(t, c.NewLock("a").Lock(t.Context()))
+		rig.Must(t, c.Close())
+	})
+}
+
+// lateAnswers keeps each answer to a script for some time.
+type lateAnswers struct{ by atomic.Int64 }
+
+func (*lateAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *lateAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "evalsha" {
+			time.Sleep(time.Duration(h.by.Load()))
+		}
+		return err
 	}
 }
 

@@ -339,7 +339,6 @@ func (w *waiting) inTime() error {
 	if w.once && errors.Is(context.Cause(w.ctx), errWait) {
 		return nil // a single attempt has no wait that can end
 	}
-	w.taken = true // as far as the caller can tell
 	w.hold.giveBack()
 	return ending.Of(w.ctx)
 }

@@ -166,7 +166,8 @@ func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
 }
 
 // As above, on a fair lock and without an owner. Behind the waiter another call of its client waits for the lock, and
-// gets it as the waiter's hold is released. Fails when the wait returns nil then: the other call holds.
+// gets it as the waiter's hold is released. Fails when the wait ends as one that holds the lock again, by the error of its
+// context: the other call holds.
 func TestAWaitWhoseLockWasPassedOnBesideAnOccupiedHandleIsLost(t *testing.T) {
 	for range 30 { // which of the two goes on first is left to chance
 		rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -211,8 +211,7 @@ func TestLocksTellsOfAServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A server that lists its locks and then does not answer is not asked about each of them in vain, 15 s a lock. Each is
-// told of.
+// A server lists its locks, and then does not answer. It is not asked about each of them for 15 s. Each has its error.
 func TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		rig.LoadScripts(t, x.Redis)
@@ -235,6 +234,31 @@ func TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf(t *testing.T) {
 			if !errors.Is(err, relock.ErrUnavailable) || name == "" || !strings.Contains(err.Error(), name) {
 				t.Errorf("%q: %v, want ErrUnavailable with the name of the lock", name, err)
 			}
+		}
+	})
+}
+
+// Redis answers that a slot migrates: for one lock each time, for the others once. Fails when the others, of which it
+// would tell, get that error too.
+func TestALockWhoseSlotMigratesHidesNoOtherFromLocks(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const n = 8
+		for i := range n {
+			rig.Must(t, x.Lock(fmt.Sprint("l", i)).Lock(t.Context()))
+		}
+		c, asked := x.Client(), map[string]bool{}
+		x.Server.FailNext(1<<30, "TRYAGAIN Multiple keys request during rehashing of slot", func(args []string) bool {
+			if len(args) < 4 || !strings.HasPrefix(args[0], "eval") {
+				return false
+			}
+			hash := args[3]
+			again := asked[hash]
+			asked[hash] = true
+			return !again || hash == key.Hash("relock", "l0")
+		})
+		found, errs := listed(t, c, "")
+		if len(found) != n-1 || len(errs) != 1 || !errors.Is(errs["l0"], relock.ErrUnavailable) {
+			t.Errorf("%d locks, errors %v, want %d, and ErrUnavailable for l0", len(found), errs, n-1)
 		}
 	})
 }

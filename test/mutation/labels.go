@@ -68,6 +68,11 @@ var labelRules = []Rule{
 		[]string{"TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf"},
 	},
 	{
+		"a slot that migrates is taken for a server that does not answer", ". scan.look",
+		"&& !transport.TryAgain(failed.err)", "",
+		[]string{"TestALockWhoseSlotMigratesHidesNoOtherFromLocks"},
+	},
+	{
 		"a lock is listed once", ". scan.found",
 		"s.seen[sum] = struct{}{}", "",
 		[]string{"TestLocksComeOnceThoughTheirKeysComeTwice"},
