@@ -9,8 +9,8 @@
 //
 // All visitors share what is read. After a read that took d, the next read of that kind begins 24 d
 // later at the earliest. So a server spends less than 5 % of a core on each of the two kinds of
-// page, with any number of visitors. A lock of which nothing is known yet is read after 400 ms at
-// the latest.
+// page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
+// after the read that is in progress.
 //
 // The user of the client needs +scan in addition to what locks need.
 package relockweb

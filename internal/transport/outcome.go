@@ -109,7 +109,7 @@ func (t *Transport) hinted(err error) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, errWaited), errors.As(err, new(redis.Error)):
+	case errors.As(err, new(redis.Error)):
 		t.everAnswered.Store(true)
 	case t.plain && !ending.In(err) && Classify(err) == Unknown:
 		return fmt.Errorf("%w (it has answered no command yet: if the server takes TLS only, set TLSConfig)", err)
