@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/redisson"
+	"github.com/relock-go/relock/redisson/lua"
 )
 
 // TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed asks every call that releases. Redis may
@@ -45,6 +48,43 @@ func TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed(t *testing.T) {
 				rig.Must(t, c.Close())
 				rig.WantIs(t, <-release, relock.ErrUnconfirmed, relock.ErrClosed)
 				rig.WantIs(t, end(), relock.ErrNotHeld)
+			})
+		})
+	}
+}
+
+// TestAnUnlockThatRedisRefusesIsEndedByTheLease: it is told at once, and another gets the lock when the lease is over.
+// Fails when the client renews what it could not release.
+func TestAnUnlockThatRedisRefusesIsEndedByTheLease(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				l, next := of(client(t, x), prefix), of(client(t, x), prefix)
+				if prefix == "read_" {
+					next = of(client(t, x), "write_") // another reader would not have to wait
+				}
+				rig.Must(t, l.Lock(t.Context()))
+				granted := x.Now()
+				time.Sleep(4 * time.Second)
+				sha := script.MustLoad(lua.FS, prefix+"release").SHA
+				var allowed atomic.Bool
+				x.Server.FailNext(1_000_000, "NOPERM this user has no permissions to run the 'evalsha' command", func(args []string) bool {
+					return args[0] == "evalsha" && args[1] == sha && !allowed.Load()
+				})
+				rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+				if took := x.Now() - granted; took != 4*time.Second {
+					t.Errorf("told %v later, want at once", took-4*time.Second)
+				}
+				if got, err := next.TryLock(t.Context(), 2*time.Minute); !got || err != nil {
+					t.Fatalf("TryLock = %v, %v, want true", got, err)
+				}
+				if held := x.Now() - granted; held < 30*time.Second || held > 31*time.Second {
+					t.Errorf("another got the lock %v after the grant, want as its lease of 30 s ends", held)
+				}
+				allowed.Store(true)
+				rig.Must(t, next.Unlock())
+				bare(t, x)
 			})
 		})
 	}

@@ -207,3 +207,39 @@ func TestBadInputOfASharedLockIsRefused(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// TestReadWriteLocksRefuseTheFairAndFencedOfDefaults, in every call: Redisson has no such locks. Other locks of the
+// client have what the Defaults say.
+// Fails when a read/write lock leaves them out without a word.
+func TestReadWriteLocksRefuseTheFairAndFencedOfDefaults(t *testing.T) {
+	for kind, opt := range map[string]redisson.LockOption{"fair lock": redisson.Fair(), "fenced lock": redisson.Fenced()} {
+		t.Run(kind, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := client(t, x, redisson.Defaults(opt))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				rw := c.NewRWLock("a")
+				_, try := rw.TryLock(ctx, 0)
+				_, tryR := rw.TryRLock(ctx, 0)
+				_, info := rw.RLocker().Info(ctx)
+				_, force := rw.WLocker().ForceUnlock(ctx)
+				for call, err := range map[string]error{
+					"Lock": rw.Lock(ctx), "RLock": rw.RLock(ctx), "TryLock": try, "TryRLock": tryR, "Unlock": rw.Unlock(), "RUnlock": rw.RUnlock(),
+					"Downgrade": rw.Downgrade(ctx), "Info": info, "ForceUnlock": force,
+				} {
+					if !errors.Is(err, relock.ErrInvalidOption) {
+						t.Errorf("%s = %v, want ErrInvalidOption", call, err)
+					}
+				}
+				l := c.NewLock("a")
+				rig.Must(t, l.Lock(ctx))
+				if info, err := l.Info(ctx); err != nil || info.Kind != kind {
+					t.Errorf("Info = %+v, %v, want a %s", info, err, kind)
+				}
+				rig.Must(t, l.Unlock())
+				x.Redis.Del(ctx, "redisson_lock_token:{a}")
+				bare(t, x)
+			})
+		})
+	}
+}

@@ -82,6 +82,64 @@ func downgrades(me context.Context, t *testing.T, a, b *redisson.RWLock) {
 	rig.Must(t, b.RUnlock())
 }
 
+// TestAWriterThatUnlocksLetsEveryWaitingReaderIn, also where it goes on reading itself. All of them wait
+// in one client, which has one message for all.
+// Fails when an unlock wakes one waiter of each client, as that of an exclusive lock does.
+func TestAWriterThatUnlocksLetsEveryWaitingReaderIn(t *testing.T) {
+	for name, reads := range map[string]bool{"reads as well": true, "writes only": false} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				a, b := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a")
+				me := x.By("me")
+				rig.Must(t, a.Lock(me))
+				if reads {
+					rig.Must(t, a.RLock(me))
+				}
+				var readers []rig.Going
+				for range 3 {
+					readers = append(readers, rig.Beside(func() error { return b.RLock(t.Context()) }))
+				}
+				time.Sleep(time.Second)
+				for _, r := range readers {
+					r.Pending(t, "a reader beside a writer")
+				}
+				rig.Must(t, a.Unlock())
+				for _, r := range readers {
+					rig.Must(t, rig.Returned(t, r))
+					rig.Must(t, b.RUnlock())
+				}
+				if reads {
+					rig.Must(t, a.RUnlock())
+				}
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// TestTryRLockWaitsForAsLongAsItWasTold, and is let in by a writer that unlocks before that.
+// Fails when TryRLock waits for longer, or makes one attempt.
+func TestTryRLockWaitsForAsLongAsItWasTold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a")
+		rig.Must(t, a.Lock(t.Context()))
+		began := x.Now()
+		if ok, err := b.TryRLock(t.Context(), 3*time.Second); ok || err != nil {
+			t.Errorf("TryRLock beside a writer = %v, %v, want false", ok, err)
+		}
+		if took := x.Now() - began; took != 3*time.Second {
+			t.Errorf("it waited %v, want 3 s", took)
+		}
+		unlocks := rig.Beside(func() error { time.Sleep(2 * time.Second); return a.Unlock() })
+		if ok, err := b.TryRLock(t.Context(), 3*time.Second); !ok || err != nil {
+			t.Errorf("TryRLock as the writer unlocks = %v, %v, want true", ok, err)
+		}
+		rig.Must(t, <-unlocks)
+		rig.Must(t, b.RUnlock())
+		bare(t, x)
+	})
+}
+
 // TestShortReadsDoNotCutAWritersLease, as they do in Redisson.
 func TestShortReadsDoNotCutAWritersLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

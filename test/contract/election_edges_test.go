@@ -79,6 +79,37 @@ func TestElectionIsObserved(t *testing.T) {
 	})
 }
 
+// A client that shuts down is open for as long as it has holds, and its observers go on.
+// Fails when an observation ends as Shutdown begins, or outlives the client.
+func TestElectionIsObservedUntilItsClientHasEnded(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		drained, closed := x.Client(), x.Client()
+		h := rig.MustAcquire(t, drained.NewLock("a"))
+		told, ended := observe(t.Context(), drained.NewElection("e"))
+		rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+		shutdown := rig.Beside(func() error { return drained.Shutdown(t.Context()) })
+		rig.StillWaits(t, shutdown)
+		leader := campaign(t.Context(), x.Client().NewElection("e"))
+		if got, term := change(t, told), leader.leads(t); got.err != nil || got.Token != term.Token {
+			t.Errorf("told %+v as the client shuts down, want the leader's term %d", got, term.Token)
+		}
+		leader.step <- nil
+		rig.Must(t, <-leader.ended)
+		rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+		rig.Must(t, h.Release())
+		rig.Must(t, rig.Returned(t, shutdown))
+		rig.WantIs(t, change(t, told).err, relock.ErrClosed)
+		rig.Must(t, <-ended)
+
+		rig.Must(t, closed.NewLock("b").Lock(t.Context()))
+		told, ended = observe(t.Context(), closed.NewElection("e"))
+		rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+		rig.Must(t, closed.Close())
+		rig.WantIs(t, change(t, told).err, relock.ErrClosed)
+		rig.Must(t, <-ended)
+	})
+}
+
 func TestElectionLeavesNothingOfItsTerms(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		e := x.Client().NewElection("e")

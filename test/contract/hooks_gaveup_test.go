@@ -69,6 +69,40 @@ func TestGaveUpHookIsToldOfEachCallWithoutItsLock(t *testing.T) {
 	})
 }
 
+// Each call waits, and gives up: it has no hold that could say more.
+// Fails when a call for reading is told as one for writing, or a semaphore's as one for reading.
+func TestWaitingAndGaveUpHooksSayWhetherTheCallWantsToRead(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var told []relock.Event
+		note := func(_ context.Context, e relock.Event) { told = append(told, e) }
+		c, other := x.Client(relock.Trace(relock.Hooks{Waiting: note, GaveUp: note})), x.Client()
+		for name, row := range map[string]struct {
+			holder, call *relock.Lock
+			kind         string
+			read         bool
+		}{
+			"lock":        {other.NewLock("lock"), c.NewLock("lock"), "plain", false},
+			"writer":      {other.NewRWLock("writer").WLocker(), c.NewRWLock("writer").WLocker(), "rw", false},
+			"reader":      {other.NewRWLock("reader").WLocker(), c.NewRWLock("reader").RLocker(), "rw", true},
+			"fair reader": {other.NewRWLock("fair reader", relock.Fair()).WLocker(), c.NewRWLock("fair reader", relock.Fair()).RLocker(), "fair rw", true},
+			"semaphore":   {other.NewSemaphore("semaphore", 1), c.NewSemaphore("semaphore", 1), "semaphore", false},
+		} {
+			rig.Must(t, row.holder.Lock(t.Context()))
+			_, err := row.call.TryAcquire(t.Context(), time.Second)
+			if rig.WantIs(t, err, relock.ErrNotAcquired); len(told) != 2 {
+				t.Fatalf("%s: told %+v, want Waiting and GaveUp", name, told)
+			}
+			for _, e := range told {
+				if e.Kind != row.kind || e.Read != row.read {
+					t.Errorf("%s: told kind %q and Read %v, want %q and %v", name, e.Kind, e.Read, row.kind, row.read)
+				}
+			}
+			told = nil
+			rig.Must(t, row.holder.Unlock())
+		}
+	})
+}
+
 func second2(_ bool, err error) error         { return err }
 func second3(_ *relock.Hold, err error) error { return err }
 

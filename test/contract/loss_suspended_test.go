@@ -58,6 +58,25 @@ func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
 	}
 }
 
+// No timer has fired yet, and the first question is that to the context.
+// Fails when Err of the context does not ask the clock.
+func TestSuspendedQuorumHoldIsLostAtTheFirstLookAtItsContext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := take(t, newPrimaries(x, 3).lock("a"))
+		ctx := h.Context(t.Context())
+		time.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
+		x.Suspend(28 * time.Second)
+		rig.Must(t, ctx.Err())
+		x.Suspend(time.Second)
+		rig.WantIs(t, ctx.Err(), context.Canceled)
+		if !rig.IsShut(ctx.Done()) {
+			t.Error("Err has told the loss, and Done is open")
+		}
+		rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+	})
+}
+
 // Fails when the machine's sleep is not taken off: who plans by that time works on when
 // somebody else holds.
 func TestSuspensionShortensTheTimeThatIsTold(t *testing.T) {

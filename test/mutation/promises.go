@@ -128,4 +128,40 @@ var promiseRules = []Rule{
 		"pattern := s.match.Hashes(s.c.cfg.prefix)", `pattern := s.match.Hashes("relock")`,
 		[]string{"TestClientsOfOtherPrefixesSeeNothingOfALock"},
 	},
+	{
+		"Observe goes on until Shutdown has returned", ". Election.Observe",
+		"leader, err := e.Leader(ctx)", "leader, err := e.Leader(ctx); if e.usable() == nil && e.lock.c.tracker.Draining() { leader, err = Holder{}, ErrClosed }",
+		[]string{"TestElectionIsObservedUntilItsClientHasEnded"},
+	},
+	{
+		"Err of a quorum hold's context asks the clock", ". quorumContext.Err",
+		"c.judge()", "",
+		[]string{"TestSuspendedQuorumHoldIsLostAtTheFirstLookAtItsContext"},
+	},
+	{
+		"hooks of a call without a hold say that it wants to read", ". waiting.event",
+		"Read: w.lock.read && w.lock.kind != wire.KindSemaphore", "Read: false",
+		[]string{"TestWaitingAndGaveUpHooksSayWhetherTheCallWantsToRead"},
+	},
+	{
+		"TryRLock of redisson waits no longer than it was told", "redisson RWLock.TryRLock",
+		"TryLock(ctx, wait)", "TryLock(ctx, 2*wait)",
+		[]string{"TestTryRLockWaitsForAsLongAsItWasTold"},
+	},
+	{
+		"Defaults of redisson are of its read/write locks too", "redisson Client.newLock",
+		"l.terms, l.err = c.cfg.terms.with(opts)", "defaults := c.cfg.terms; if k.rw() { defaults.fair, defaults.fenced = false, false }; l.terms, l.err = defaults.with(opts)",
+		[]string{"TestReadWriteLocksRefuseTheFairAndFencedOfDefaults"},
+	},
+	{
+		"the end of a write hold of redisson wakes all readers of a client", "redisson/lua/write_release.lua",
+		"redis.call(ARGV[3], ARGV[4], '1')", "redis.call(ARGV[3], ARGV[4], '0')",
+		[]string{"TestAWriterThatUnlocksLetsEveryWaitingReaderIn"},
+	},
+	{
+		"what redisson was refused to release is not renewed", "redisson session.less",
+		"s.c.spawn(h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx) })",
+		"s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for transport.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
+		[]string{"TestAnUnlockThatRedisRefusesIsEndedByTheLease"},
+	},
 }
