@@ -18,15 +18,15 @@ func (once) NoRetry() bool { return true }
 // Clone overrides the method of redis.Cmd, whose copy would be retried.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
-// A flightCmd is a command that passes the client's hooks and is then sent on a stream instead of a pooled connection.
-type flightCmd struct {
+// A sharedCmd is a command that passes the client's hooks and is then sent on a stream instead of a pooled connection.
+type sharedCmd struct {
 	once
 	*passage
 }
 
 // Clone overrides the method of once, so that the copy keeps its passage.
-func (l *flightCmd) Clone() redis.Cmder {
-	return &flightCmd{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage}
+func (l *sharedCmd) Clone() redis.Cmder {
+	return &sharedCmd{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage}
 }
 
 const (
@@ -73,9 +73,9 @@ func command(ctx context.Context, verb string, c *Call) once {
 	return once{cmd}
 }
 
-// run sends one call by its SHA, and again with its text if the server does not know the script. It uses the flight w,
+// run sends one call by its SHA, and again with its text if the server does not know the script. It uses the stream of w,
 // or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
-func (t *Transport) run(ctx context.Context, w *flight, c *Call) Result {
+func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 	if !c.InFull {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
 			return t.judge(c, a)
@@ -97,7 +97,7 @@ type answer struct {
 func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
 
 // deliver sends a call. If the client has no hooks, it need not build the command that they would see.
-func (t *Transport) deliver(ctx context.Context, w *flight, verb string, c *Call) answer {
+func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) answer {
 	if w != nil && t.source.hooks.none.Load() {
 		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 		if verb == evalsha {
@@ -110,13 +110,13 @@ func (t *Transport) deliver(ctx context.Context, w *flight, verb string, c *Call
 	return answerOf(cmd, t.process(ctx, w, cmd))
 }
 
-func (t *Transport) process(ctx context.Context, w *flight, cmd once) error {
+func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{flight: w}
+	p := &passage{sharing: w}
 	defer p.end()
-	return t.source.hooked.Process(ctx, &flightCmd{cmd, p})
+	return t.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
 // send sends a batch in one pipeline and gives each request its own result. A second pipeline sends the text of the

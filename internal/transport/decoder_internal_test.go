@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -11,43 +12,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// chunks is a reader that returns one piece at a time, and then errNoMore.
-type chunks [][]byte
+// pieces is a reader that returns one piece at a time.
+type pieces [][]byte
 
-var errNoMore = errors.New("no more for now")
-
-func (c *chunks) Read(b []byte) (int, error) {
-	if len(*c) == 0 {
-		return 0, errNoMore
+func (p *pieces) Read(b []byte) (int, error) {
+	for len(*p) > 0 && len((*p)[0]) == 0 {
+		*p = (*p)[1:]
 	}
-	n := copy(b, (*c)[0])
-	if (*c)[0] = (*c)[0][n:]; len((*c)[0]) == 0 {
-		*c = (*c)[1:]
+	if len(*p) == 0 {
+		return 0, io.EOF
 	}
+	n := copy(b, (*p)[0])
+	(*p)[0] = (*p)[0][n:]
 	return n, nil
 }
 
-// decoded returns the replies in these pieces, and the error at the end. Between two pieces the reader changes.
-func decoded(pieces ...[]byte) (all []reply, err error) {
-	from := &chunks{}
-	d := newDecoder(from)
-	for _, piece := range pieces {
-		*from = append(*from, piece)
-		for {
-			r, whole, err := d.next()
-			if err != nil {
-				return all, err
-			}
-			if whole {
-				all = append(all, r)
-			} else if err := d.fill(); errors.Is(err, errNoMore) {
-				break
-			} else if err != nil {
-				return all, err
-			}
+// decoded returns the replies in these pieces, and the error at the end: nil if the connection has just ended.
+func decoded(text ...[]byte) (all []reply, err error) {
+	from := pieces(text)
+	d := decoder{bufio.NewReaderSize(&from, readSize)}
+	for {
+		r, err := d.reply(maxDepth)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return all, err
 		}
+		all = append(all, r)
 	}
-	return all, nil
 }
 
 const replies = "+OK\r\n:1795000000000123\r\n-NOSCRIPT No matching script\r\n$-1\r\n$5\r\nhe\r\nl\r\n*0\r\n*-1\r\n" +
@@ -105,7 +97,8 @@ func TestALongStringIsReadWhole(t *testing.T) {
 func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	for _, text := range []string{
 		"\n", "\r\n", "?1\r\n", "+OK\n", ":x\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "$536870913\r\n", ":99999999999999999999\r\n",
-		strings.Repeat("*1\r\n", maxDepth+1), "+" + strings.Repeat("x", maxLine),
+		strings.Repeat("*1\r\n", maxDepth+1), "+" + strings.Repeat("x", readSize),
+		"+" + strings.Repeat("x", readSize-3) + "\rx", // as long as the buffer
 	} {
 		if all, err := decoded([]byte(":1\r\n" + text)); !errors.Is(err, errReply) || len(all) != 1 {
 			t.Errorf("%.20q: %v, %v, want the reply before it and an error", text, all, err)
@@ -113,16 +106,13 @@ func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAConnectionIsTold(t *testing.T) {
-	d := newDecoder(strings.NewReader("$5\r\nhe"))
-	if err := d.fill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, whole, err := d.next(); whole || err != nil {
-		t.Fatalf("half a reply is whole: %t, %v", whole, err)
-	}
-	if err := d.fill(); !errors.Is(err, io.EOF) {
-		t.Errorf("fill: %v, want the end", err)
+func TestAReplyThatEndsEarlyIsNoReply(t *testing.T) {
+	for _, whole := range []string{"$5\r\nhello\r\n", "*2\r\n:1\r\n:2\r\n", "+OK\r\n"} {
+		for i := range whole {
+			if r, err := (&decoder{bufio.NewReaderSize(strings.NewReader(whole[:i]), readSize)}).reply(maxDepth); !errors.Is(err, io.EOF) {
+				t.Errorf("%q: %v, %v, want the end", whole[:i], r, err)
+			}
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redirect is the last hook. It sends a call's command on the call's flight. Commands that the client's hooks send
-// themselves go to a client without hooks, because they are not part of a call and have no flight.
+// redirect is the last hook. It sends a call's command on the stream. Commands that the client's hooks send
+// themselves go to a client without hooks, because they are not part of a call and have no sharing.
 type redirect struct {
 	others *redis.Client
 	found  *hooks
@@ -22,7 +22,7 @@ func (redirect) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if l, ok := cmd.(*flightCmd); ok {
+		if l, ok := cmd.(*sharedCmd); ok {
 			r.found.detect()
 			return l.process(ctx, l.once)
 		}
@@ -30,12 +30,12 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A passage lets one call use its flight from behind the hooks. It is needed because a hook may send the command twice
-// at the same time, as a hedge, or after its call has returned.
+// A passage lets one command of a call through to the stream from behind the hooks. A hook may send the command twice at
+// the same time, as a hedge, or after its call has returned.
 type passage struct {
-	flight *flight
-	using  sync.Mutex // held while the command is in flight; guards over
-	over   bool       // the call has returned, and another call may have the flight
+	sharing *sharing
+	using   sync.Mutex // held while the command is in flight; guards over
+	over    bool       // the call no longer waits for the command
 }
 
 // errTwice has the outcome Unknown: the command's first sending may have run.
@@ -49,10 +49,14 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	if p.over {
 		return errTwice
 	}
-	return p.flight.process(ctx, cmd)
+	val, err := p.sharing.send(ctx, rawCmd{args: cmd.Args()})
+	if err == nil {
+		cmd.SetVal(val)
+	}
+	return err
 }
 
-// end waits for a sending that its hook has not waited for, because another call may get the flight after this.
+// end waits for a sending that its hook has not waited for.
 func (p *passage) end() {
 	p.using.Lock()
 	defer p.using.Unlock()
@@ -61,15 +65,6 @@ func (p *passage) end() {
 
 func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
-}
-
-// process sends a command that has passed the hooks.
-func (f *flight) process(ctx context.Context, cmd once) error {
-	val, err := f.send(ctx, rawCmd{args: cmd.Args()})
-	if err == nil {
-		cmd.SetVal(val)
-	}
-	return err
 }
 
 // hooks records whether the client has hooks that see commands, which go-redis does not tell. If it has none, the

@@ -142,7 +142,7 @@ func (p *opening) cancel() {
 
 // opened ends an opening. Its connection becomes the stream, unless there is one by now. After a failure there is no
 // dial for dialPause, because each call would wait for it. If reads cannot be interrupted, as through an SSH tunnel,
-// there is no stream at all: a call could not end before its reply.
+// there is no stream at all: closing it might not end its goroutines.
 func (o *streamSource) opened(p *opening) {
 	p.mu.Lock()
 	taken, failed := p.taken, !p.taken && !p.cancelled
@@ -152,7 +152,7 @@ func (o *streamSource) opened(p *opening) {
 	o.closed = o.closed || noDeadlines
 	use := taken && !o.closed && o.stream.Load() == nil
 	if use {
-		o.stream.Store(newStream(o, p.conn.Conn))
+		newStream(o, p.conn.Conn)
 	}
 	if failed {
 		o.noDialBefore = time.Now().Add(dialPause)

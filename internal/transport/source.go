@@ -2,20 +2,16 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-
-	"github.com/relock-go/relock/internal/ending"
 )
 
-// A streamSource makes the stream to the client's server, and a new one when the stream ends. On a stream a call needs
-// no other goroutine, shares its writes with other calls, and can end before its reply. With go-redis alone a command
-// on the wire cannot be interrupted.
+// A streamSource makes the stream to the client's server, and a new one when the stream ends. On a stream calls share
+// their writes, and each can end before its reply. With go-redis alone a command on the wire cannot be interrupted.
 //
 // Connections are made with the client's options. The client's hooks see the commands if they were added before the
 // Transport was made.
@@ -93,14 +89,14 @@ const farAway = stall / 10
 // dialPause is how long no dial begins after one has failed.
 const dialPause = time.Second
 
-// join returns a flight on the stream for a call, or nil if the call must use the client's pool. If there is no stream,
+// join returns a sharing of the stream for a call, or nil if the call must use the client's pool. If there is no stream,
 // it starts a dial and waits for that. An error says that the dial took too long. It goes on for the next call.
-func (o *streamSource) join(ctx context.Context, timeout time.Duration) (f *flight, waited time.Duration, err error) {
+func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *sharing, waited time.Duration, err error) {
 	if o == nil || o.slow.Load() {
 		return nil, 0, nil
 	}
-	if f := o.tryJoin(timeout); f != nil {
-		return f, 0, nil
+	if c := o.tryJoin(timeout); c != nil {
+		return c, 0, nil
 	}
 	// A client without connections is closed, and must say so itself, or is used for the first time.
 	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && !o.connecting() {
@@ -121,15 +117,16 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (f *flig
 // missing reports whether there is no stream, though the client can have one.
 func (o *streamSource) missing() bool { return o != nil && o.stream.Load() == nil && !o.slow.Load() }
 
-// tryJoin returns a flight on the present stream, or nil if there is none that may be used.
-func (o *streamSource) tryJoin(timeout time.Duration) *flight {
+// tryJoin returns a sharing of the present stream, or nil if there is none that may be used.
+func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 	s, now := o.stream.Load(), time.Now()
 	if s == nil {
 		return nil
 	}
 	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()
 	idle := age - time.Duration(s.used.Load())
-	if most := o.opt.ConnMaxLifetime; most > 0 && age >= most {
+	old := func(most, age time.Duration) bool { return most > 0 && age >= most }
+	if old(o.opt.ConnMaxLifetime, age) || alone && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
 		s.giveUp()
 		return nil
 	}
@@ -140,59 +137,18 @@ func (o *streamSource) tryJoin(timeout time.Duration) *flight {
 		}
 	case alone && o.rdb.PoolStats().TotalConns == 0:
 		return nil
-	case alone && idle >= checkAfter && !s.checkIdle(idle):
-		return nil
 	default:
 		s.readsSeen.Store(reads)
 		s.used.Store(int64(age))
 	}
 	if s.begin() {
-		return s.newFlight(now, timeout)
+		return newSharing(s, now, timeout)
 	}
 	return nil
 }
 
-// newFlight returns a flight for one call, new or used before.
-func (s *stream) newFlight(now time.Time, timeout time.Duration) *flight {
-	f, ok := s.free.Get().(*flight)
-	if !ok {
-		f = &flight{s: s, wake: make(chan struct{}, 1)}
-	}
-	f.until, f.timeout = time.Time{}, 0
-	if limit := s.source.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
-		timeout = limit
-	}
-	if timeout > 0 {
-		f.until, f.timeout = now.Add(timeout), timeout
-	}
-	return f
-}
-
-// extend gives a call its full timeout again, because the server does not know its script: the script's text takes
-// another round trip.
-func (f *flight) extend() {
-	if f.timeout > 0 {
-		f.until = time.Now().Add(f.timeout)
-	}
-}
-
-// checkIdle reports whether a stream that was idle can be used, and retires the stream if not.
-func (s *stream) checkIdle(idle time.Duration) bool {
-	if !s.begin() {
-		return false
-	}
-	defer s.end()
-	most := s.source.opt.ConnMaxIdleTime
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := most > 0 && idle >= most
-	if s.reader == nil && (old || len(s.flying) == 0 && !quiet(s.conn)) {
-		s.retire()
-	}
-	return !s.over.Load()
-}
-
-// close lets no new stream be made, ends dials, and waits for their goroutines. The stream ends after its last call.
+// close lets no new stream be made, ends dials, and waits for their goroutines. The stream ends after its last call: close
+// does not wait for one that is still in a hook.
 func (o *streamSource) close() {
 	if o == nil {
 		return
@@ -203,56 +159,12 @@ func (o *streamSource) close() {
 		p.end()
 	}
 	o.mu.Unlock()
-	if s := o.stream.Load(); s != nil {
+	s := o.stream.Load()
+	if s != nil {
 		s.giveUp()
 	}
 	o.dialers.Wait()
-}
-
-// doShared runs a call on a stream. If the stream broke before the call was sent, the client's pool is used.
-func (t *Transport) doShared(ctx context.Context, timeout time.Duration, f *flight, c *Call) Result {
-	r := t.runShared(ctx, f, c)
-	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted || ctx.Err() != nil {
-		return r
+	if s != nil && s.load.Load() == 0 {
+		s.running.Wait()
 	}
-	if !f.until.IsZero() {
-		timeout = max(time.Until(f.until), 1)
-	}
-	return t.pooled(ctx, timeout, c)
-}
-
-// runShared runs a call on a stream, and keeps the flight for later calls if nothing else can still use it.
-func (t *Transport) runShared(ctx context.Context, f *flight, c *Call) Result {
-	defer f.s.end()
-	var began time.Time
-	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // for a near server, reading the clock would cost too much
-		began = time.Now()
-	}
-	r := t.run(ctx, f, c)
-	if r.Err == nil && !began.IsZero() {
-		t.noteRTT(time.Since(began))
-	}
-	switch {
-	case r.Err == nil && f.failure != nil: // a hook made a reply itself, and the command may still be in flight
-	case r.Err == nil:
-		f.cmd = rawCmd{}
-		f.s.free.Put(f)
-	case f.failure != nil: // the hooks may have changed the error
-		r.Err = inScript(c, f.why(ctx))
-	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended
-		r.Err = inScript(c, ending.Of(ctx))
-	}
-	return r
-}
-
-// why returns the error for the caller of a call without a reply. ctx is the caller's context. A hook may have sent the
-// command with another context, whose end must not look like the end of ctx.
-func (f *flight) why(ctx context.Context) error {
-	switch {
-	case ctx.Err() == nil || errors.Is(f.failure, ErrNoReply):
-		return forCaller(f.failure)
-	case mayHaveRun(f.failure):
-		return ending.Of(ctx)
-	}
-	return notSent(ctx)
 }

@@ -25,7 +25,7 @@ type spinner struct {
 	raw  syscall.RawConn // of conn; nil: reads never spin
 	load *atomic.Int32   // calls under way
 
-	// Only for the caller that reads:
+	// Only for the goroutine that reads:
 
 	misses int // spins in a row that found nothing
 	skip   int // how many reads must not spin

@@ -67,8 +67,13 @@ func spinning(t *testing.T, callers int32) (*spinner, *watched, *socket, net.Con
 
 // arrive returns when bytes have arrived.
 func arrive(w *watched) {
-	for quiet(w.TCPConn) {
-		runtime.Gosched()
+	raw, _ := w.TCPConn.SyscallConn()
+	for waits := true; waits; runtime.Gosched() {
+		_ = raw.Read(func(fd uintptr) bool {
+			_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			waits = err != nil
+			return true
+		})
 	}
 }
 

@@ -1,52 +1,54 @@
 package transport
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A stream is a connection that calls share. Commands are written in the order of the queue, many at once, and replies
-// come in that order. A stream has no goroutine. One caller is the writer for all, and one is the reader for all. A
-// caller passes its role on, at the latest when its own call ends. So a single caller writes and reads itself, and wakes
-// nobody.
+// A stream is a connection that calls share. One goroutine writes the commands of all callers, as many at once as are
+// queued, and another reads the replies, which come in the same order. Closing the connection ends both. A caller that is
+// alone writes and reads itself, because waking the goroutines would take half as long as its round trip.
 //
-// If a call ends before its reply, the reader later reads and drops that reply. If the stream has received nothing since
-// the call was sent, no new call begins on the stream.
+// If a call ends before its reply, that reply is dropped when it comes. If the stream has received nothing since the
+// call was sent, no new call begins on the stream.
 type stream struct {
-	source *streamSource
-	conn   net.Conn
-	made   time.Time
-	in     *decoder // only for the reader
-	got    []reply  // only for the reader
-	out    []byte   // only for the writer: bytes not sent yet
-	group  grouping
-	tuner  yieldTuner
-	free   sync.Pool    // of *flight
-	load   atomic.Int32 // calls on the stream, including time in hooks; the last call closes a retired stream
-	over   atomic.Bool  // retired: no call begins any more; written under mu
-	reads  atomic.Int64 // how often replies have been received
+	source  *streamSource
+	conn    net.Conn
+	made    time.Time
+	free    sync.Pool     // of *flight
+	toWrite chan struct{} // cap 1: tells the writer that the queue is not empty
+	toRead  chan struct{} // cap 1: tells the reader that it has to read
+	closed  chan struct{} // closed together with conn
+	closing sync.Once
+	running sync.WaitGroup // the goroutines
+	load    atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
+	over    atomic.Bool    // retired: no call begins any more; written under mu
+	reads   atomic.Int64   // how many replies have been received
 
 	// How long the server has been silent: set by each call that finds the stream idle, or finds new replies.
 	used      atomic.Int64 // when that call began, in nanoseconds since made
 	readsSeen atomic.Int64 // the value of reads then
 
-	mu               sync.Mutex // guards the following fields
-	queue            []*flight  // not written yet
-	batch            []*flight  // being written; the writer reads it without mu
-	flying           []*flight  // written or being written, and not answered
-	reader           *flight    // its caller has the reader's role
-	writer           *flight    // its caller has the writer's role
-	writerActive     bool       // the writer has taken up its role
-	yielding         bool       // the writer lets other callers run, and one of them may take over the role
-	batchTaken       bool       // batch is the writer's to send
-	dead             bool       // the connection cannot be used
-	writeDead        bool       // nothing can be written any more, but replies may still come
-	readInterrupted  bool       // the read deadline is in the past, to wake the reader
-	writeInterrupted bool       // the write deadline is in the past, to wake the writer
+	in  *decoder // only for the caller or goroutine that reads
+	out []byte   // only for the caller that is alone
+
+	mu          sync.Mutex // guards the following fields
+	queue       []*flight  // not written yet
+	flying      []*flight  // written or being written, and not answered
+	alone       *flight    // its caller writes and reads itself
+	writing     bool       // that caller writes, or could not: nobody else may
+	reading     bool       // that caller or the reader reads, or is about to
+	interrupted bool       // that caller's deadlines are in the past
+	group       grouping
+	dead        bool // nothing is written any more; replies may still come
 
 	// One timer serves all calls, because setting a timer for each call would wake a thread each time.
 	alarm   *time.Timer
@@ -55,26 +57,19 @@ type stream struct {
 
 // A flight is one command on a stream, from the queue to its reply.
 type flight struct {
-	s       *stream
-	cmd     rawCmd
-	until   time.Time     // when the call ends; zero: never
-	timeout time.Duration // how long the call waits for an answer; 0: without limit
-	wake    chan struct{} // cap 1: tells the caller to look at done and at its roles
-	done    atomic.Bool   // the flight has its reply
-	reply   reply         // set before done
-	endsAt  int           // only for the writer: where the command ends in stream.out
-	resend  bool          // set before done: the group did nothing for this call, which must be sent alone
-	failure error         // why the call has no reply; kept if the command may have run
+	cmd   rawCmd
+	until time.Time     // when the call ends; zero: never
+	done  chan struct{} // cap 1: tells the caller that the flight has ended or expired
+	reply reply         // set before ended
+	again bool          // set before ended: the group did nothing for this call, which must be sent alone
 
 	// Guarded by stream.mu:
 
-	group     int   // number of flights in the group that begins here; 0: none begins here
-	uses      int   // how often the flight has been queued
-	queued    bool  // not taken for writing yet
-	abandoned bool  // the caller has left
-	cancelled bool  // the caller must leave
-	writeCut  bool  // the write broke off: the server may or may not have received the command
-	reads     int64 // stream.reads when the flight was taken for writing
+	group   int   // number of flights in the group that begins here; 0: none begins here
+	taken   bool  // taken for writing
+	ended   bool  // the flight has its reply, or its caller has left
+	expired bool  // until has passed
+	reads   int64 // stream.reads when the flight was taken
 }
 
 // A reply is what Redis answered to one command.
@@ -83,213 +78,424 @@ type reply struct {
 	err error
 }
 
-// newStream makes a stream of a connection whose handshake is done.
+var errLost = errors.New("the connection was lost")
+
+// newStream makes the source's stream of a connection whose handshake is done.
 func newStream(o *streamSource, conn net.Conn) *stream {
-	s := &stream{source: o, conn: conn, made: time.Now()}
-	s.in = newDecoder(newSpinner(conn, &s.load))
+	s := &stream{source: o, conn: conn, made: time.Now(), closed: make(chan struct{})}
+	s.toWrite, s.toRead = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
+	o.stream.Store(s) // before anything can fail, so that retire finds it there
+	s.running.Go(s.write)
+	s.running.Go(s.read)
 	return s
 }
 
-// send sends a command, and waits for its reply until ctx or the call's time ends.
-func (f *flight) send(ctx context.Context, cmd rawCmd) (any, error) {
-	if mayHaveRun(f.failure) {
-		return nil, f.failure // a hook sends it again, but it may have run
+// send sends a command, and waits for its reply until ctx ends or until has passed. again is true if the command was
+// grouped and must be sent alone.
+func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply, again bool) {
+	f, ok := s.free.Get().(*flight)
+	if !ok {
+		f = &flight{done: make(chan struct{}, 1)}
 	}
-	if !f.abandoned {
-		f.failure = nil
-	}
-	if ctx.Err() != nil {
-		f.failure = notSent(ctx)
-		return nil, f.failure
-	}
-	if !encodable(cmd.args) {
-		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
-	}
-	for ; ; cmd.usual = nil {
-		todo, err := f.s.enter(f, &cmd)
-		if err == nil {
-			err = f.s.roundTrip(ctx, f, todo)
-			f.failure = err
-		}
-		if err != nil {
-			return nil, err
-		}
-		r, again := f.reply, f.resend
-		f.reply, f.resend = reply{}, false
-		f.done.Store(false)
-		if mayHaveRun(r.err) {
-			f.failure = r.err
-		}
-		if !again {
-			return r.val, r.err
-		}
-	}
-}
-
-// mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
-func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
-
-// A todo is what a caller does next.
-type todo int
-
-const (
-	waits    todo = iota // for a reply or a role
-	collects             // lets other callers queue their commands, then takes the queue
-	writes
-	reads
-	leaves // without a reply
-	returns
-)
-
-// enter queues a flight with a command. The caller becomes the writer if there is none. It also takes over from a
-// yielding writer once half of the expected calls are queued: the server works on these while the others come.
-func (s *stream) enter(f *flight, cmd *rawCmd) (todo, error) {
+	f.cmd, f.until = cmd, until
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.dead || s.writeDead:
-		return 0, fmt.Errorf("%w: %w", errNotSent, errLost)
-	case f.abandoned: // a hook sends it again, but the first command may still be in the writer's hands
-		return 0, fmt.Errorf("%w: the call has ended", errNotSent)
+	if s.dead {
+		s.mu.Unlock()
+		return reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)}, false
 	}
-	f.uses++
-	f.cmd, f.queued, f.cancelled, f.writeCut = *cmd, true, false, false
-	s.queue = append(s.queue, f)
-	switch {
-	case s.writer == nil && s.shouldYield():
-		s.writer = f
-	case s.writer == nil, s.yielding && len(s.queue) >= max(s.tuner.halfPeak, fewCalls):
-		s.writer = f
-		s.takeBatch()
+	s.armAlarm(until)
+	if s.load.Load() == 1 && len(s.queue)+len(s.flying) == 0 && !s.reading {
+		s.flying = append(s.flying, f)
+		f.taken, f.reads = true, s.reads.Load()
+		s.alone, s.writing, s.reading = f, true, true
+		s.mu.Unlock()
+		s.roundTrip(ctx, f)
+	} else {
+		s.queue = append(s.queue, f)
+		s.mu.Unlock()
+		wake(s.toWrite)
 	}
-	s.armAlarm(f.until)
-	return s.next(f), nil
-}
-
-// next returns what the caller of f must do, and has it take up its role. It needs s.mu.
-func (s *stream) next(f *flight) todo {
-	switch {
-	case f.done.Load():
-		return returns
-	case f.cancelled:
-		return leaves
-	case s.writer == f:
-		s.writerActive, s.yielding = true, !s.batchTaken && s.shouldYield()
-		if s.batchTaken {
-			return writes
-		}
-		return collects
-	case s.reader == f:
-		return reads
-	}
-	return waits
-}
-
-// roundTrip fulfils the caller's roles until f has its reply. It returns an error if f will get none.
-func (s *stream) roundTrip(ctx context.Context, f *flight, do todo) error {
-	var stop func() bool // ends the watch of ctx: a caller with a role cannot select on ctx.Done
-	for {
-		if stop == nil && (do == collects || do == writes || do == reads) && ctx.Done() != nil {
-			call := f.uses
-			stop = context.AfterFunc(ctx, func() { s.interrupt(f, call) })
-		}
-		switch do {
-		case collects:
-			do = s.collect(f)
-		case writes:
-			do = s.write(f)
-		case reads:
-			do = s.read(f)
-		case waits:
-			do = s.wait(ctx, f)
-		default:
-			if stop != nil {
-				stop()
-			}
-			if do == leaves {
-				return s.leave(ctx, f)
-			}
-			return nil
-		}
-	}
-}
-
-// wait waits until the caller of f has something to do.
-func (s *stream) wait(ctx context.Context, f *flight) todo {
+	leaves := true
 	select {
-	case <-f.wake:
+	case <-f.done:
+		leaves = f.expired
 	case <-ctx.Done():
-		return leaves
 	}
-	if f.done.Load() {
-		return returns
+	if leaves {
+		if sent, left := s.leave(f); left {
+			return reply{err: leaveError(ctx, sent)}, false
+		}
+	}
+	r, again = f.reply, f.again
+	if ctx.Err() == nil { // else a late interruption may still be for this flight
+		*f = flight{done: f.done}
+		s.free.Put(f)
+	}
+	return r, again
+}
+
+// wake fills a channel of capacity 1, unless it is full.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// past is a deadline that ends reads and writes at once.
+var past = time.Unix(1, 0)
+
+// roundTrip writes the command of a caller that is alone, and reads its reply. It returns early at the end of ctx or of
+// the call's time. Then the reader takes the reply, unless the command was not written: then nothing more is. A call that
+// ends after a part of its reply has come ends the connection.
+func (s *stream) roundTrip(ctx context.Context, f *flight) {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.interrupt(f)
+		})
+		defer stop()
+	}
+	s.out = appendCommand(s.out[:0], f.cmd)
+	_, err := s.conn.Write(s.out)
+	if s.written(err) {
+		return
+	}
+	if err == nil {
+		_, err = s.in.in.Peek(1) // loses nothing if it is interrupted
+		if timedOut(err) && s.leaveReply() {
+			return
+		}
+	}
+	var r reply
+	if err == nil {
+		r, err = s.in.reply(maxDepth)
+	}
+	if err == nil {
+		_, err = s.take(r)
+	}
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// written ends the writing of the caller that is alone, and lets the writer go on unless err says that nothing more can
+// be written. It reports whether the caller was interrupted.
+func (s *stream) written(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if s.interrupted && timedOut(err) {
+			s.alone = nil
+			return true
+		}
+		return false
+	}
+	s.writing = false
+	if len(s.queue) > 0 {
+		wake(s.toWrite)
+	}
+	if s.interrupted {
+		_ = s.conn.SetWriteDeadline(time.Time{})
+	}
+	return false
+}
+
+// leaveReply leaves the reply of the caller that is alone to the reader, if that caller was interrupted.
+func (s *stream) leaveReply() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interrupted {
+		s.handOver()
+		return true
+	}
+	return false
+}
+
+// interrupt ends the system call of the caller that is alone, if f is its flight. It needs s.mu.
+func (s *stream) interrupt(f *flight) {
+	if s.alone != f {
+		return
+	}
+	s.interrupted = true
+	_ = s.conn.SetReadDeadline(past)
+	if s.writing {
+		_ = s.conn.SetWriteDeadline(past)
+	}
+}
+
+// handOver ends the part of the caller that is alone. If replies are owed, the reader goes on. It needs s.mu.
+func (s *stream) handOver() {
+	s.alone = nil
+	if s.interrupted {
+		s.interrupted = s.conn.SetReadDeadline(time.Time{}) != nil
+	}
+	if s.reading {
+		wake(s.toRead)
+	}
+}
+
+// leave ends a call. If the flight has a reply, left is false. Otherwise the caller leaves without one, and sent tells
+// whether the command may have been written.
+func (s *stream) leave(f *flight) (sent, left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.ended {
+		if len(f.done) > 0 { // the reply came at the same time
+			<-f.done
+		}
+		return true, false
+	}
+	if !f.taken {
+		s.queue = slices.DeleteFunc(s.queue, func(g *flight) bool { return g == f })
+		return false, true
+	}
+	f.ended = true
+	if s.reads.Load() == f.reads {
+		s.retire()
+		s.source.slow.Store(true)
+		s.dead = true // the writer may be stuck
+		s.failQueue()
+	}
+	return true, true
+}
+
+// failQueue ends the calls in the queue, which were not sent. They go on with the client's pool. It needs s.mu.
+func (s *stream) failQueue() {
+	for _, f := range s.queue {
+		f.finish(reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)})
+	}
+	s.queue = nil
+}
+
+// manyCalls is the number of calls under way from which on the writer first lets the callers run that have just got their
+// replies: their next commands leave in the same write. With fewer, the server would be idle meanwhile.
+const manyCalls = 64
+
+// write writes what is queued, until the connection is closed.
+func (s *stream) write() {
+	var out []byte
+	for {
+		select {
+		case <-s.toWrite:
+		case <-s.closed:
+			return
+		}
+		if s.load.Load() >= manyCalls {
+			runtime.Gosched()
+		}
+		out = s.takeQueue(out[:0])
+		if len(out) == 0 {
+			continue // an earlier write has taken all, the callers have left, or one that is alone writes
+		}
+		if _, err := s.conn.Write(out); err != nil {
+			s.fail(err)
+			return
+		}
+		if cap(out) > 4*readSize {
+			out = nil
+		}
+	}
+}
+
+// takeQueue takes all flights off the queue, and appends their encoded commands to out. It takes none while a caller that
+// is alone writes.
+func (s *stream) takeQueue(out []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writing {
+		return out // the caller that is alone writes first, and wakes the writer then
+	}
+	at := len(s.flying)
+	s.flying = s.group.arrange(s.flying, s.queue)
+	clear(s.queue)
+	s.queue = s.queue[:0]
+	reads := s.reads.Load()
+	for _, f := range s.flying[at:] {
+		f.taken, f.reads = true, reads
+	}
+	for at < len(s.flying) {
+		next := at + max(s.flying[at].group, 1)
+		if next > at+1 {
+			out = s.group.appendTo(out, s.flying[at:next])
+		} else {
+			out = appendCommand(out, s.flying[at].cmd)
+		}
+		at = next
+	}
+	if len(s.flying) > 0 && !s.reading {
+		s.reading = true
+		wake(s.toRead)
+	}
+	return out
+}
+
+// read reads replies until the connection is closed. After a reply that leaves no more than one caller it stops, so that
+// the next one may read itself.
+func (s *stream) read() {
+	for {
+		select {
+		case <-s.toRead:
+		case <-s.closed:
+			return
+		}
+		for more := true; more; {
+			r, err := s.in.reply(maxDepth)
+			if err == nil {
+				more, err = s.take(r)
+			}
+			if err != nil {
+				s.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// take gives a reply that was read to its call. more tells whether the reader has to go on.
+func (s *stream) take(r reply) (more bool, err error) {
+	if takesNoWrites(r.err) && !s.madeRecently(r.err) {
+		s.giveUp() // before its caller tries again: after a failover the address may lead to another server
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next(f)
-}
-
-// signal wakes the caller of f, so that it looks at done and at its roles.
-func (f *flight) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
+	s.reads.Add(1)
+	if len(s.flying) == 0 {
+		return false, fmt.Errorf("%w: one that nobody waits for", errOrder)
 	}
-}
-
-// finish gives f its reply. It needs s.mu. The caller of finish must then wake the caller of f.
-func (s *stream) finish(f *flight, r reply) {
-	f.reply = r
-	f.done.Store(true)
-	if !s.writerActive {
-		s.passWriter(f) // f's caller returns now and will not take up the role
+	n := max(s.flying[0].group, 1)
+	flights := s.flying[:n]
+	if n > 1 {
+		err = s.group.deliver(flights, r)
+	} else {
+		flights[0].finish(r)
 	}
+	s.flying = slices.Delete(s.flying, 0, n)
+	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // to stop and to be woken again costs a crowd much
+	if s.alone != nil {
+		s.handOver()
+	}
+	return s.reading, err
 }
 
-// passWriter gives the writer's role to another caller, if f has it and there is something to write. It needs s.mu.
-func (s *stream) passWriter(f *flight) {
-	if s.writer != f {
+// errOrder is the error of a connection whose replies do not match the commands.
+var errOrder = errors.New("replies out of order")
+
+// finish gives a flight its reply, unless its caller has left. It needs stream.mu.
+func (f *flight) finish(r reply) {
+	if f.ended {
 		return
 	}
-	s.writer, s.writerActive, s.yielding = nil, false, false
-	if len(s.queue) > 0 {
-		s.writer = s.queue[0]
-	} else if len(s.out) > 0 {
-		s.writer = s.otherWaiter(f, s.reader)
-	}
-	switch s.writer {
-	case nil:
-	case s.reader: // no other caller is left
-		s.wakeReader()
-	default:
-		s.writer.signal()
-	}
+	f.reply, f.ended = r, true
+	wake(f.done) // which is full if the call's time is over
 }
 
-// otherWaiter returns a flight whose caller waits for a reply, other than f. It returns busy, which has the other role,
-// only if there is no other. It needs s.mu.
-func (s *stream) otherWaiter(f, busy *flight) (g *flight) {
-	for _, h := range s.flying {
-		if h.abandoned || h.cancelled || h == f {
-			continue
-		}
-		if g = h; g != busy {
-			break
-		}
-	}
-	return g
-}
-
-// passReader gives the reader's role to another caller, if f has it. It needs s.mu.
-func (s *stream) passReader(f *flight) {
-	if s.reader != f {
+// armAlarm sets the alarm to until, unless it goes off earlier. It needs s.mu.
+func (s *stream) armAlarm(until time.Time) {
+	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return
 	}
-	g := s.otherWaiter(f, s.writer)
-	if g == nil && s.writer == f && !f.done.Load() {
-		return // f is alone: it keeps the role, writes, and then reads on
+	s.alarmAt = until
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(time.Until(until), s.alarmFired)
+	} else {
+		s.alarm.Reset(time.Until(until))
 	}
-	if s.reader = g; g != nil {
-		g.signal()
+}
+
+// alarmFired runs on a timer. It wakes the callers whose time is over, and sets the alarm for the next one.
+func (s *stream) alarmFired() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarmAt = time.Time{}
+	now, next := time.Now(), time.Time{}
+	for _, flights := range [][]*flight{s.flying, s.queue} {
+		for _, f := range flights {
+			switch {
+			case f.ended || f.expired || f.until.IsZero():
+			case !now.Before(f.until):
+				f.expired = true
+				wake(f.done)
+				s.interrupt(f)
+			case next.IsZero() || f.until.Before(next):
+				next = f.until
+			}
+		}
 	}
+	s.armAlarm(next)
+}
+
+// begin counts a call on the stream, so that nobody closes it. It returns false if the stream is retired. It counts
+// first: between a look at over and the count, the last call could end and close the stream.
+func (s *stream) begin() bool {
+	s.load.Add(1)
+	if s.over.Load() {
+		s.end()
+		return false
+	}
+	return true
+}
+
+// end must be called once for each begin. The last end closes a retired stream.
+func (s *stream) end() {
+	if s.load.Add(-1) == 0 && s.over.Load() {
+		s.close()
+	}
+}
+
+// lost reports whether the server has closed the connection while nobody reads.
+func (s *stream) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.reading && !quiet(s.conn)
+}
+
+// giveUp retires the stream, and closes it if no call uses it. Calls under way go on.
+func (s *stream) giveUp() {
+	if !s.begin() {
+		return
+	}
+	s.mu.Lock()
+	s.retire()
+	s.mu.Unlock()
+	s.end()
+}
+
+// retire makes sure that no new call begins on the stream. It needs s.mu.
+func (s *stream) retire() {
+	s.over.Store(true)
+	s.source.stream.CompareAndSwap(s, nil)
+}
+
+// fail ends all calls with err, because the connection broke. Whether the commands that were taken have run is unknown.
+func (s *stream) fail(err error) {
+	if timedOut(err) {
+		s.source.slow.Store(true)
+	}
+	s.mu.Lock()
+	s.retire()
+	s.dead = true
+	for _, f := range s.flying {
+		f.finish(reply{err: err})
+	}
+	s.flying = nil
+	s.failQueue()
+	s.mu.Unlock()
+	s.close()
+}
+
+// close closes the connection, and ends the goroutines. It may be called more than once.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.dead = true
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
+	s.mu.Unlock()
+	s.closing.Do(func() {
+		s.running.Go(func() { _ = s.conn.Close() }) // TLS may wait for 5 s until the server takes its goodbye
+		close(s.closed)                             // last, because running may be waited for
+	})
 }

@@ -1,249 +1,400 @@
 package transport
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/relock-go/relock/internal/script"
+	"time"
 )
 
-func aFlight(s *stream) *flight { return &flight{s: s, wake: make(chan struct{}, 1)} }
-
-// The first of eight callers yields. The fourth takes over and writes for all four.
-// Fails when the server has to wait for all eight.
-func TestHalfOfACrowdIsNotKeptWaiting(t *testing.T) {
-	s := &stream{}
-	s.load.Store(8)
-	s.tuner.yield.Store(true)
-	s.tuner.halfPeak = 4
-	var crowd [8]*flight
-	come := func(i int, want todo) {
-		t.Helper()
-		crowd[i] = aFlight(s)
-		if do, err := s.enter(crowd[i], &rawCmd{}); do != want || err != nil {
-			t.Fatalf("call %d is to do %d, %v; want %d", i, do, err, want)
-		}
-	}
-	come(0, collects)
-	come(1, waits)
-	come(2, waits)
-	come(3, writes)
-	if n := len(s.batch); n != 4 || len(s.queue) != 0 {
-		t.Errorf("%d calls are written, %d are left; want 4 and none", n, len(s.queue))
-	}
-	come(4, waits)
-	if do := s.collect(crowd[0]); do == writes || do == collects || len(s.batch) != 4 {
-		t.Errorf("who has let others come is to do %d, and %d calls are written; want nothing and 4", do, len(s.batch))
-	}
+// onPipe returns a stream on which nobody is alone, and the server's end of its connection.
+func onPipe(t *testing.T) (*stream, net.Conn) {
+	t.Helper()
+	here, there := net.Pipe()
+	s := newStream(&streamSource{}, here)
+	s.begin()
+	t.Cleanup(func() {
+		_ = there.Close()
+		s.close()
+		s.running.Wait()
+	})
+	return s, there
 }
 
-// Fails when a writer that was cancelled while it yielded still writes, or leaves the stream without a writer.
-func TestWhoIsCutShortAsItGathersLeavesTheWritingToAnother(t *testing.T) {
-	s := &stream{}
-	s.load.Store(8)
-	s.tuner.yield.Store(true)
-	s.tuner.halfPeak = 8
-	first, second := aFlight(s), aFlight(s)
-	for _, f := range []*flight{first, second} {
-		if _, err := s.enter(f, &rawCmd{}); err != nil {
+// A sent is a call on a stream, and how it ended.
+type sent struct {
+	reply
+	ended chan struct{}
+}
+
+// sends makes a call on a goroutine of its own.
+func sends(ctx context.Context, s *stream) *sent {
+	c := &sent{ended: make(chan struct{})}
+	s.begin()
+	go func() {
+		defer close(c.ended)
+		defer s.end()
+		c.reply, _ = s.send(ctx, time.Time{}, rawCmd{verb: evalsha})
+	}()
+	synctest.Wait()
+	return c
+}
+
+// hears takes the commands that have been sent.
+func hears(t *testing.T, there net.Conn) {
+	t.Helper()
+	if _, err := there.Read(make([]byte, 4<<10)); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// says sends text to the stream.
+func says(t *testing.T, there net.Conn, text string) {
+	t.Helper()
+	if _, err := there.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// One command is on the wire, the next is being written, and a third is queued.
+// Fails when a call never ends, when what may have run is called unsent, or when a goroutine stays.
+func TestEveryCallOnAConnectionThatIsLostEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		wired := sends(t.Context(), s)
+		hears(t, there)
+		written, queued := sends(t.Context(), s), sends(t.Context(), s)
+		_ = there.Close()
+		for what, c := range map[string]*sent{"on the wire": wired, "being written": written, "queued": queued} {
+			<-c.ended
+			if notSent := errors.Is(c.err, errNotSent); c.err == nil || notSent != (c == queued) {
+				t.Errorf("%s: %v, %v", what, c.val, c.err)
+			}
+		}
+		s.running.Wait()
+		if late := sends(t.Context(), s); !errors.Is(late.err, errLost) || !errors.Is(late.err, errNotSent) {
+			t.Errorf("one that comes later: %v, want that it was not sent", late.err)
+		}
+	})
+}
+
+// Half of a reply has come when its call ends.
+// Fails when the next call gets the reply's other half, or loses its own.
+func TestTheRestOfAReplyWhoseCallHasEndedIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		first := sends(ctx, s)
+		hears(t, there)
+		second := sends(t.Context(), s)
+		hears(t, there)
+		says(t, there, "*2\r\n:1\r\n$5\r\nhal")
+		cancel()
+		<-first.ended
+		if !errors.Is(first.err, context.Canceled) || errors.Is(first.err, errNotSent) {
+			t.Errorf("the first: %v, want its context's end, and that it may have run", first.err)
+		}
+		says(t, there, "ve\r\n:7\r\n")
+		if <-second.ended; second.reply != (reply{val: int64(7)}) {
+			t.Errorf("the second: %v, want 7", second.reply)
+		}
+	})
+}
+
+// The reply comes between the end of the call's time and the moment at which its caller runs.
+func TestAReplyThatComesAsTheTimeOfItsCallEndsIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := onPipe(t)
+		f := &flight{taken: true, until: time.Now(), done: make(chan struct{}, 1)}
+		s.flying = append(s.flying, f)
+		s.alarmFired()
+		if _, err := s.take(reply{val: int64(7)}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	s.interrupt(first, first.uses)
-	if do := s.collect(first); do != leaves || len(s.batch) != 0 {
-		t.Fatalf("it is to do %d with %d calls taken, want to leave and none", do, len(s.batch))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.leave(ctx, first); !errors.Is(err, errNotSent) {
-		t.Errorf("it leaves with %v, want that it was not sent", err)
-	}
-	if s.writer != second || len(second.wake) != 1 {
-		t.Error("nobody is to write what the other has to say")
+		if _, left := s.leave(f); left || f.reply != (reply{val: int64(7)}) {
+			t.Errorf("it leaves with %v, without a reply: %t", f.reply, left)
+		}
+	})
+}
+
+// Fails when the next call gets a flight whose command may still be on the wire, and with it the reply of another.
+func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		c := sends(ctx, s)
+		hears(t, there)
+		cancel()
+		if <-c.ended; s.free.Get() != nil {
+			t.Error("it is there for the next call")
+		}
+	})
+}
+
+// A hook sends a call again that ended without an answer, before or after it was sent.
+func TestACallThatGotNoAnswerIsNotSentAgain(t *testing.T) {
+	for what, taken := range map[string]bool{"sent": true, "not sent": false} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, there := onPipe(t)
+				if !taken { // another call's command is stuck in the writer's hands
+					defer func(c *sent) { _ = there.Close(); <-c.ended }(sends(t.Context(), s))
+				}
+				c := newSharing(s, time.Now(), time.Second)
+				s.begin()
+				go func() { _, _ = c.send(t.Context(), rawCmd{verb: evalsha}) }()
+				synctest.Wait()
+				if taken {
+					hears(t, there)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				first := c.failure
+				if _, err := c.send(t.Context(), rawCmd{verb: evalsha}); !errors.Is(err, first) || !errors.Is(err, ErrNoReply) || errors.Is(err, errNotSent) == taken {
+					t.Errorf("the hook is told %v; the call failed with %v", err, first)
+				}
+				if n := len(s.queue); n != 0 {
+					t.Errorf("%d are queued", n)
+				}
+				s.end()
+			})
+		})
 	}
 }
 
-// The connection is lost while one caller reads and one writes, and neither system call ends on its own: TLS can still
-// be read when it cannot be written.
-func TestWhoIsInASystemCallLeavesAConnectionThatIsLost(t *testing.T) {
-	for what, do := range map[string]todo{"reads": reads, "writes": writes} {
+// Fails when new calls begin on a connection to a server that accepts no writes, or when a reply that it owes is lost.
+func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
+	for what, grouped := range map[string]int{"alone": 0, "made together": 2} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				here, there := net.Pipe()
-				defer func() { _, _ = here.Close(), there.Close() }()
-				s := newStream(&streamSource{}, here)
-				f := aFlight(s)
-				s.flying = append(s.flying, f)
-				if do == reads {
-					s.reader = f
-				} else {
-					s.writer, s.writerActive, s.batchTaken, s.out = f, true, true, []byte("x")
+				s, there := onPipe(t)
+				s.begin()
+				defer s.end()
+				flights := make([]*flight, 3)
+				for i := range flights {
+					flights[i] = &flight{done: make(chan struct{}, 1)}
 				}
-				ended := make(chan error, 1)
-				go func() { ended <- s.roundTrip(t.Context(), f, do) }()
+				flights[0].group = grouped
+				s.flying, s.reading = append(s.flying, flights...), true
+				wake(s.toRead)
+				w := bufio.NewWriter(there)
+				_, _ = w.WriteString("-READONLY You can't write against a read only replica.\r\n")
+				for range len(flights) - max(grouped, 1) {
+					_, _ = w.WriteString(":7\r\n")
+				}
+				if err := w.Flush(); err != nil {
+					t.Fatal(err)
+				}
 				synctest.Wait()
-				s.mu.Lock()
-				s.fail(errLost)
-				s.mu.Unlock()
-				synctest.Wait()
-				select {
-				case err := <-ended:
-					if err != nil || !errors.Is(f.reply.err, errLost) {
-						t.Errorf("it ends with %v and %v, want the connection's loss as its reply", err, f.reply.err)
-					}
-				default:
-					t.Error("it is in its system call still")
+				if !s.over.Load() || s.source.stream.Load() != nil {
+					t.Error("calls begin on it")
+				}
+				if last := flights[2]; !last.ended || last.reply != (reply{val: int64(7)}) || s.dead {
+					t.Errorf("the last call has %v, want 7; the connection is lost: %t", last.reply, s.dead)
 				}
 			})
 		})
 	}
 }
 
-// The reader has received half of its reply when its context ends.
-// Fails when the other caller loses the reply's other half, or the reply after it.
-func TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother(t *testing.T) {
+// A call has left because nothing comes, and the writer is stuck. Another has begun by then and sends its command now.
+// Fails when it waits behind the writer for its whole time, instead of going by the client's pool.
+func TestACallThatHasBegunIsNotQueuedOnAConnectionThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		defer func() { _, _ = here.Close(), there.Close() }()
-		s := newStream(&streamSource{}, here)
-		first, second := aFlight(s), aFlight(s)
-		s.flying = append(s.flying, first)
-		s.flying = append(s.flying, second)
-		s.reader = first
+		s, _ := onPipe(t)
+		s.begin()
+		defer s.end()
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		ended := make(chan error, 2)
-		go func() { ended <- s.roundTrip(ctx, first, reads) }()
-		go func() { ended <- s.roundTrip(t.Context(), second, waits) }()
-		say := func(text string) {
-			if _, err := there.Write([]byte(text)); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		say("*2\r\n:1\r\n$5\r\nhal")
+		first := sends(ctx, s)
 		cancel()
-		synctest.Wait()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Fatalf("the first ends with %v, want its context's end", err)
-		}
-		say("ve\r\n:7\r\n")
-		if err := <-ended; err != nil || second.reply != (reply{val: int64(7)}) || s.dead {
-			t.Errorf("the second ends with %v and %v, the connection is lost: %t; want 7", err, second.reply, s.dead)
+		<-first.ended
+		r, _ := s.send(t.Context(), time.Now().Add(time.Minute), rawCmd{verb: evalsha})
+		if !errors.Is(r.err, errNotSent) || !errors.Is(r.err, errLost) {
+			t.Errorf("%v, want that it was not sent for want of a connection", r.err)
 		}
 	})
 }
 
-// A writer left unsent bytes, and the only remaining caller is the reader.
-// Fails when nobody reads that caller's reply after it has written the bytes.
-func TestWhoHasToWriteAndReadsForAllReadsOn(t *testing.T) {
-	s := &stream{}
-	f := aFlight(s)
-	s.flying = append(s.flying, f)
-	s.reader, s.writer = f, f
-	s.passReader(f)
-	if s.reader != f {
-		t.Error("nobody reads")
+// The context of a call ends because another call failed with an answer of Redis, as in an errgroup.
+// Fails when that answer is taken for the answer to this call, whose error then is not its context's.
+func TestAnAnswerInTheCauseOfAContextIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		stuck := sends(t.Context(), s)
+		s.begin()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c := newSharing(s, time.Now(), 0)
+		go func() {
+			synctest.Wait()
+			cancel(answerError("LOADING Redis is loading the dataset in memory"))
+		}()
+		_, err := c.send(ctx, rawCmd{verb: evalsha})
+		if why := c.why(ctx); c.failure == nil || !errors.Is(why, context.Canceled) || !errors.Is(why, errNotSent) {
+			t.Errorf("it ends with %v, and its caller is told %v; want its context's end", err, why)
+		}
+		s.end()
+		_ = there.Close()
+		<-stuck.ended
+	})
+}
+
+// deaf is a connection that takes no deadlines.
+type deaf struct{ net.Conn }
+
+func (deaf) SetDeadline(time.Time) error { return errors.ErrUnsupported }
+
+func TestConnectionsWithoutDeadlinesAreNotShared(t *testing.T) {
+	here, there := net.Pipe()
+	defer func() { _ = there.Close() }()
+	o := &streamSource{changed: make(chan struct{})}
+	p := &opening{source: o, taken: true, end: func() {}}
+	p.conn = &holdable{Conn: deaf{here}, p: p}
+	o.opened(p)
+	if o.stream.Load() != nil || !o.closed {
+		t.Errorf("it is shared: %t; another will be dialled: %t", o.stream.Load() != nil, !o.closed)
 	}
-	s.finish(f, reply{})
-	s.passReader(f)
-	if s.reader != nil {
-		t.Error("it reads on though it has its reply")
+	if _, err := here.Write([]byte("x")); err == nil {
+		t.Error("it stays open")
 	}
 }
 
-// A hook sends a call again after the call's context has ended. Fails when it waits for a reply that will be dropped, or
-// changes a command that is being written.
-func TestACallThatHasEndedIsNotSentAgain(t *testing.T) {
-	s := &stream{}
-	f := aFlight(s)
-	f.cmd.verb, f.abandoned = evalsha, true
-	if do, err := s.enter(f, &rawCmd{verb: eval}); !errors.Is(err, errNotSent) || len(s.queue) != 0 {
-		t.Errorf("it is to do %d, %v, with %d queued; want that it is not sent", do, err, len(s.queue))
-	}
-	if f.cmd.verb != evalsha {
-		t.Errorf("what was sent before is %q by now", f.cmd.verb)
+// The server does not know the script for groups, and the next call is alone.
+// Fails when the text is not sent with the group after that one.
+func TestALoneCallDoesNotSpendTheTextOfTheGroupsScript(t *testing.T) {
+	g := grouping{cold: true}
+	usual := func() *flight { return &flight{cmd: rawCmd{usual: &Usual{First: true}}} }
+	g.arrange(nil, []*flight{usual()})
+	if g.arrange(nil, []*flight{usual(), usual()}); !g.sendText {
+		t.Error("the next group is sent by the script's SHA")
 	}
 }
 
-// A hook sends a call again that had ended before it was sent. Fails when the caller gets no error, or when another call
-// gets the flight.
-func TestACallThatEndedUnsentStaysEnded(t *testing.T) {
-	f := aFlight(&stream{})
-	f.abandoned, f.failure = true, leaveError(t.Context(), false)
-	if _, err := f.send(t.Context(), rawCmd{}); !errors.Is(err, errNotSent) || !errors.Is(f.failure, ErrNoReply) {
-		t.Errorf("the hook is told %v, and the caller %v; want that it was not sent in time", err, f.failure)
-	}
-}
-
-// Fails when new calls begin on a connection to a server that accepts no writes, or when a reply that it owes is lost.
-func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
-	for what, group := range map[string]int{"alone": 0, "made together": 2} {
+// Fails when a caller that is alone outlives its context or its time, when the next one gets its reply, or when the
+// connection stays interrupted.
+func TestACallerThatIsAloneLeavesItsReplyToTheReader(t *testing.T) {
+	for what, late := range map[string]bool{"its context ends": false, "its time is over": true} {
 		t.Run(what, func(t *testing.T) {
-			here, there := net.Pipe()
-			defer func() { _, _ = here.Close(), there.Close() }()
-			s := newStream(&streamSource{}, here)
-			s.source.stream.Store(s)
-			flights := []*flight{aFlight(s), aFlight(s), aFlight(s)}
-			s.flying = append(s.flying, flights...)
-			flights[0].group = group
-			s.got = []reply{{err: answerError("READONLY You can't write against a read only replica.")}}
-			for len(s.got) < len(flights)-max(group-1, 0) {
-				s.got = append(s.got, reply{val: int64(7)})
-			}
-			s.deliver(flights[0])
-			if !s.over.Load() || s.source.stream.Load() != nil {
-				t.Error("calls begin on it")
-			}
-			if last := flights[2]; !last.done.Load() || last.reply != (reply{val: int64(7)}) || s.dead {
-				t.Errorf("the last call has %v, want 7; the connection is lost: %t", last.reply, s.dead)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s, there := onPipe(t)
+				s.end()
+				s.begin()
+				defer s.end()
+				ctx, until := t.Context(), time.Now().Add(time.Second)
+				if !late {
+					ctx, until = t.Context(), time.Time{}
+					c, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					ctx = c
+				}
+				go func() { _, _ = there.Read(make([]byte, 4<<10)) }()
+				began := time.Now()
+				r, _ := s.send(ctx, until, rawCmd{verb: evalsha})
+				if took := time.Since(began); took != time.Second || r.err == nil || errors.Is(r.err, errNotSent) {
+					t.Errorf("it ends with %v after %v, want an error that it may have run after 1s", r.err, took)
+				}
+				synctest.Wait()
+				says(t, there, ":6\r\n")
+				s.mu.Lock()
+				s.dead = false // which it is after a silence
+				alone, reading, interrupted := s.alone, s.reading, s.interrupted
+				s.mu.Unlock()
+				if alone != nil || reading || interrupted {
+					t.Errorf("alone %v, reading %t, interrupted %t", alone, reading, interrupted)
+				}
+				go func() {
+					_, _ = there.Read(make([]byte, 4<<10))
+					_, _ = there.Write([]byte(":7\r\n"))
+				}()
+				if r, _ := s.send(t.Context(), time.Time{}, rawCmd{verb: evalsha}); r != (reply{val: int64(7)}) {
+					t.Errorf("the next: %v, want 7", r)
+				}
+			})
 		})
 	}
 }
 
-// A hook makes a reply itself for a call that has ended. Fails when another call gets the flight, whose command may still
-// be on the wire.
-func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
-	rdb := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379"})
-	defer func() { _ = rdb.Close() }()
-	here, there := net.Pipe()
-	defer func() { _, _ = here.Close(), there.Close() }()
-	var f *flight
-	rdb.AddHook(hookOf(func(cmd *flightCmd) {
-		f.failure = ErrNoReply
-		cmd.SetVal(int64(1))
-	}))
-	tr := New(rdb)
-	s := newStream(tr.source, here)
-	s.load.Add(1)
-	f = aFlight(s)
-	r := tr.doShared(t.Context(), 0, f, &Call{Script: &script.Script{}})
-	if r.Err != nil || r.Reply[0] != int64(1) {
-		t.Errorf("%v, want the hook's reply", r)
-	}
-	if s.free.Get() != nil {
-		t.Error("it is there for the next call")
-	}
+// A second call comes while a caller that was alone still writes.
+// Fails when its command passes the first one, so that each gets the other's reply, or is never written or answered.
+func TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		s.end()
+		first := sends(t.Context(), s)
+		second := &sent{ended: make(chan struct{})}
+		s.begin()
+		go func() {
+			defer close(second.ended)
+			defer s.end()
+			second.reply, _ = s.send(t.Context(), time.Time{}, rawCmd{args: []any{"second"}})
+		}()
+		synctest.Wait()
+		got := make([]byte, 4<<10)
+		for _, want := range []string{evalsha, "second"} {
+			n, err := there.Read(got)
+			if err != nil || !strings.Contains(string(got[:n]), want) {
+				t.Fatalf("%q, %v, want %s", got[:n], err, want)
+			}
+			synctest.Wait()
+		}
+		says(t, there, ":1\r\n:2\r\n")
+		<-first.ended
+		<-second.ended
+		if first.val != int64(1) || second.val != int64(2) {
+			t.Errorf("the first has %v, and the second %v", first.reply, second.reply)
+		}
+	})
 }
 
-// hookOf is a hook that makes the reply of a command itself.
-type hookOf func(cmd *flightCmd)
-
-func (f hookOf) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f hookOf) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(_ context.Context, cmd redis.Cmder) error {
-		f(cmd.(*flightCmd))
-		return nil
-	}
+// The context of a caller that is alone ends in the moment in which its reply comes.
+// Fails when the next call is interrupted in its place.
+func TestAnInterruptionThatComesTooLateInterruptsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		f := &flight{taken: true, done: make(chan struct{}, 1)}
+		s.mu.Lock()
+		s.flying, s.alone, s.reading = append(s.flying, f), f, true
+		s.interrupt(f)
+		s.mu.Unlock()
+		if _, err := s.take(reply{val: int64(7)}); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.interrupt(f)
+		s.mu.Unlock()
+		next := sends(t.Context(), s)
+		hears(t, there)
+		says(t, there, ":8\r\n")
+		if <-next.ended; next.reply != (reply{val: int64(8)}) {
+			t.Errorf("the next: %v, want 8", next.reply)
+		}
+	})
 }
 
-func (f hookOf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+// The context of a caller that is alone ends as its call does. Its end may come so late that another call has begun.
+// Fails when that call gets the same flight, and is interrupted.
+func TestAFlightThatMayStillBeInterruptedIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		s.end()
+		ctx, cancel := context.WithCancel(t.Context())
+		c := sends(ctx, s)
+		hears(t, there)
+		s.mu.Lock() // the interruption waits, and the reply comes first
+		cancel()
+		f := s.alone
+		f.finish(reply{val: int64(7)})
+		s.flying, s.alone, s.reading = nil, nil, false
+		_ = s.conn.SetReadDeadline(past)
+		s.mu.Unlock()
+		if <-c.ended; s.free.Get() != nil {
+			t.Error("it is there for the next call")
+		}
+	})
 }

@@ -332,7 +332,7 @@ func (t *Transport) Wait() {
 	}
 }
 
-// Outstanding returns how many goroutines Wait would wait for, apart from those that dial for a stream.
+// Outstanding returns how many goroutines Wait would wait for, apart from those that dial for a stream or serve it.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

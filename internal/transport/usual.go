@@ -3,7 +3,6 @@ package transport
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/relock-go/relock/internal/script"
 )
@@ -37,7 +36,7 @@ type grouping struct {
 	solo          int       // how many calls must still be sent alone
 	cold          bool      // the server does not know the script
 
-	sendText bool // send the script's text; the writer reads it without mu
+	sendText bool // send the script's text with the groups arranged last
 }
 
 // arrange appends flights to a batch so that the flights of a group are adjacent. It may change their order, because
@@ -60,7 +59,7 @@ func (g *grouping) arrange(batch, flights []*flight) []*flight {
 	}
 	at := len(batch)
 	batch = append(append(batch, g.first...), g.second...)
-	if len(batch) > at {
+	if len(batch) > at+1 {
 		g.sendText, g.cold = g.cold, false
 	}
 	clear(g.first)
@@ -125,47 +124,37 @@ func appendArgs(b []byte, cmd rawCmd, which []int) []byte {
 	return b
 }
 
-// deliverGroup gives the reply of a group to its flights, of which g is the first. An error of the script means that it
-// did nothing for any call, because it never fails after its first write. After an error of a proxy that is unknown.
-// deliverGroup appends to others the flights other than f whose callers must be woken. It needs s.mu.
-func (s *stream) deliverGroup(g *flight, r reply, f *flight, others []*flight) []*flight {
-	n := g.group
+// deliver gives the reply of a group to its flights. An error of the script means that it did nothing for any call,
+// because it never fails after its first write. After an error of a proxy that is unknown. deliver returns an error if
+// the connection cannot be read any more. It needs stream.mu.
+func (g *grouping) deliver(flights []*flight, r reply) error {
 	values, _ := r.val.([]any)
 	var lost error // why it is unknown what the script did
 	switch {
 	case unknownScript(r.err):
-		s.group.cold = true
+		g.cold = true
 	case mayHaveRun(r.err):
-		lost, s.group.solo = r.err, soloCalls
+		lost, g.solo = r.err, soloCalls
 	case r.err != nil:
-		s.group.solo = soloCalls
-	case len(values) != n:
-		lost = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), n)
+		g.solo = soloCalls
+	case len(values) != len(flights):
+		lost = fmt.Errorf("%w: %d values for %d calls", errOrder, len(values), len(flights))
 	}
-	for i := range n {
-		if i > 0 {
-			g = s.flying[0]
-			s.flying = slices.Delete(s.flying, 0, 1)
-		}
-		g.group = 0
+	for i, f := range flights {
 		own, again := reply{err: lost}, r.err != nil && lost == nil
 		if !again && lost == nil {
 			own.val = values[i]
 			if again = own.val == int64(0); again {
-				s.group.solo = soloCalls
+				g.solo = soloCalls
 			}
 		}
-		if g.abandoned {
-			continue
-		}
-		g.resend = again
-		s.finish(g, own)
-		if g != f {
-			others = append(others, g)
+		if !f.ended {
+			f.again = again
+			f.finish(own)
 		}
 	}
 	if errors.Is(lost, errOrder) {
-		s.fail(lost)
+		return lost
 	}
-	return others
+	return nil
 }

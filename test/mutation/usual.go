@@ -54,8 +54,8 @@ var usualRules = []Rule{
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
 	},
 	{
-		"what was made together in vain is made by itself", "internal/transport stream.deliverGroup",
-		"g.resend = again", "g.resend = false",
+		"what was made together in vain is made by itself", "internal/transport grouping.deliver",
+		"f.again = again", "f.again = false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
@@ -75,29 +75,19 @@ var usualRules = []Rule{
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
 	},
 	{
-		"a server is told a script that it does not know", "internal/transport stream.deliverGroup",
-		"s.group.cold = true", "s.group.cold = false",
+		"a server is told a script that it does not know", "internal/transport grouping.deliver",
+		"g.cold = true", "g.cold = false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestPairsOfManyCallersAreMadeTogether"},
 	},
 	{
-		"after a call was made together in vain others are not", "internal/transport stream.deliverGroup",
-		"if again = own.val == int64(0); again { s.group.solo = soloCalls", "if again = own.val == int64(0); again { s.group.solo = 0",
+		"after a call was made together in vain others are not", "internal/transport grouping.deliver",
+		"if again = own.val == int64(0); again { g.solo = soloCalls", "if again = own.val == int64(0); again { g.solo = 0",
 		[]string{"TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
-		"a group whose reply cannot be read fails all of its calls", "internal/transport stream.deliverGroup",
-		"case len(values) != n:", "case false:",
+		"a group whose reply cannot be read fails all of its calls", "internal/transport grouping.deliver",
+		"case len(values) != len(flights):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
-	},
-	{
-		"half of a crowd is not kept waiting", "internal/transport stream.enter",
-		"len(s.queue) >= max(s.tuner.halfPeak, fewCalls)", "len(s.queue) >= 2*max(s.tuner.halfPeak, fewCalls)",
-		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
-	},
-	{
-		"who has let others come writes nothing that another writes", "internal/transport stream.collect",
-		"case s.writer != f:", "case s.writer == nil:",
-		[]string{"TestHalfOfACrowdIsNotKeptWaiting"},
 	},
 	{
 		"who reads for a few looks before it sleeps", "internal/transport spinner.Read",
@@ -120,24 +110,9 @@ var usualRules = []Rule{
 		[]string{"TestWhatHasASocketInsideIsNotLookedAt"},
 	},
 	{
-		"who is in a system call leaves a connection that is lost", "internal/transport stream.interruptAll",
-		"_ = s.conn.SetDeadline(past) } }", "} }",
-		[]string{"TestWhoIsInASystemCallLeavesAConnectionThatIsLost"},
-	},
-	{
-		"TLS is not written to after a write that was cut short", "internal/transport stream.write",
-		"case !resumable(s.conn):", "case false:",
-		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers", "TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
-	},
-	{
-		"what was written in full is answered though the rest was cut short", "internal/transport stream.send",
-		"return f.endsAt <= n", "return f.endsAt < 0*n",
-		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesTheRepliesToTheOthers"},
-	},
-	{
-		"nobody waits for TLS to take leave of who does not read", "internal/transport stream.close",
-		"ok && broken {", "ok && false && broken {",
-		[]string{"TestWhoIsCutOffAsItWritesWithTLSLeavesAtOnce"},
+		"every call on a connection that is lost ends", "internal/transport stream.fail",
+		"f.finish(reply{err: err})", "_ = f",
+		[]string{"TestEveryCallOnAConnectionThatIsLostEnds"},
 	},
 	{
 		"what was not sent for want of a connection goes by the client's", "internal/transport Transport.doShared",
@@ -145,38 +120,18 @@ var usualRules = []Rule{
 		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
 	},
 	{
-		"who leaves in the middle of a reply leaves its rest to another", "internal/transport stream.receive",
-		"if err := s.in.fill(); err != nil {", "if err := s.in.fill(); err != nil && len(s.in.open) > 0 { return errOrder } else if err != nil {",
-		[]string{"TestWhoLeavesInTheMiddleOfAReplyLeavesTheRestToAnother"},
+		"the reply of a call that has ended is dropped", "internal/transport stream.leave",
+		"f.ended = true", "s.flying = slices.DeleteFunc(s.flying, func(g *flight) bool { return g == f })",
+		[]string{"TestTheRestOfAReplyWhoseCallHasEndedIsDropped"},
 	},
 	{
-		"what has come of a reply is kept", "internal/transport decoder.fill",
-		"d.buf[:copy(d.buf, d.buf[d.at:])], 0", "d.buf[:0], 0",
-		[]string{"TestMoreRepliesThanAreReadAtOnceAreAllTaken"},
+		"a call that has ended is not sent again", "internal/transport sharing.send",
+		"case c.failure != nil:", "case false:",
+		[]string{"TestACallThatGotNoAnswerIsNotSentAgain"},
 	},
 	{
-		"who has to write and reads for all reads on", "internal/transport stream.passReader",
-		"if g == nil && s.writer == f && !f.done.Load() {", "if false {",
-		[]string{"TestWhoHasToWriteAndReadsForAllReadsOn"},
-	},
-	{
-		"a call that has ended is not sent again", "internal/transport stream.enter",
-		"case f.abandoned:", "case false:",
-		[]string{"TestACallThatHasEndedIsNotSentAgain"},
-	},
-	{
-		"a hook that sends a call again changes nothing that is being written", "internal/transport stream.enter",
-		"switch { case s.dead ||", "f.cmd = *cmd; switch { case s.dead ||",
-		[]string{"TestACallThatHasEndedIsNotSentAgain"},
-	},
-	{
-		"the faster of two ways to write is taken", "internal/transport yieldTuner.choose",
-		"better := p.rates[1] > p.rates[0]", "better := p.rates[1] < p.rates[0]",
-		[]string{"TestPaceTakesTheFasterWay"},
-	},
-	{
-		"a connection to a server that takes no writes is left", "internal/transport stream.deliver",
-		"if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
+		"a connection to a server that takes no writes is left", "internal/transport stream.take",
+		"if takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
 		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
 	},
 	{
@@ -200,42 +155,82 @@ var usualRules = []Rule{
 		[]string{"TestACallOfAClusterThatSaysNothingEndsInTime"},
 	},
 	{
-		"what may have run is not sent again for a hook", "internal/transport flight.send",
-		"if mayHaveRun(f.failure) {", "if false {",
-		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
-	},
-	{
-		"a reply that is lost is remembered", "internal/transport flight.send",
-		"if mayHaveRun(r.err) {", "if false {",
+		"what may have run is not sent again for a hook", "internal/transport sharing.send",
+		"if r.err != nil && (!errors.As", "if false && (!errors.As",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
 		"what may have run is told whatever a hook makes of it", "internal/transport Transport.runShared",
-		"r.Err = inScript(c, f.why(ctx))", "_ = f.why(ctx)",
+		"r.Err = inScript(c, w.why(ctx))", "_ = w.why(ctx)",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
-		"a call that ended unsent stays ended", "internal/transport flight.send",
-		"if !f.abandoned {", "if true {",
-		[]string{"TestACallThatEndedUnsentStaysEnded"},
+		"what is queued on a connection that is stuck goes by the client's", "internal/transport stream.failQueue",
+		"f.finish(reply", "_, _ = f, (reply",
+		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
 	},
 	{
-		"a flight that was left is not used again", "internal/transport Transport.runShared",
-		"case r.Err == nil && f.failure != nil:", "case false:",
+		"who is alone leaves its reply to the reader", "internal/transport stream.handOver",
+		"if s.reading { wake(s.toRead) }", "",
+		[]string{"TestACallerThatIsAloneLeavesItsReplyToTheReader", "TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt"},
+	},
+	{
+		"who is alone is interrupted when its time is over", "internal/transport stream.alarmFired",
+		"s.interrupt(f)", "",
+		[]string{"TestACallerThatIsAloneLeavesItsReplyToTheReader"},
+	},
+	{
+		"a flight that may still be interrupted is not used again", "internal/transport stream.send",
+		"if ctx.Err() == nil {", "if true {",
+		[]string{"TestAFlightThatMayStillBeInterruptedIsNotUsedAgain"},
+	},
+	{
+		"who comes while one is alone is written after it", "internal/transport stream.takeQueue",
+		"if s.writing { return out }", "",
+		[]string{"TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt"},
+	},
+	{
+		"an interruption that comes too late interrupts nobody", "internal/transport stream.handOver",
+		"s.interrupted = s.conn.SetReadDeadline(time.Time{}) != nil", "s.interrupted = false",
+		[]string{"TestAnInterruptionThatComesTooLateInterruptsNobody"},
+	},
+	{
+		"a connection that the server has closed is not used", "internal/transport streamSource.tryJoin",
+		"|| idle >= checkAfter && s.lost()", "",
+		[]string{"TestConnectionThatTheServerClosedIsNotUsed"},
+	},
+	{
+		"what has begun is not queued on a connection that is stuck", "internal/transport stream.leave",
+		"s.dead = true", "",
+		[]string{"TestACallThatHasBegunIsNotQueuedOnAConnectionThatIsStuck"},
+	},
+	{
+		"an answer in the cause of a context is no answer", "internal/transport sharing.send",
+		"ending.In(r.err) ||", "false ||",
+		[]string{"TestAnAnswerInTheCauseOfAContextIsNoAnswer"},
+	},
+	{
+		"a lone call does not spend the text of the groups' script", "internal/transport grouping.arrange",
+		"if len(batch) > at+1 {", "if len(batch) > at {",
+		[]string{"TestALoneCallDoesNotSpendTheTextOfTheGroupsScript"},
+	},
+	{
+		"a flight that was left is not used again", "internal/transport stream.send",
+		"if sent, left := s.leave(f); left {", "if sent, left := s.leave(f); left { s.free.Put(f)",
 		[]string{"TestAFlightThatWasLeftIsNotUsedAgain"},
 	},
 	{
-		"the end of a hook's context is not that of the caller's", "internal/transport flight.why",
-		"return forCaller(f.failure)", "return f.failure",
+		"the end of a hook's context is not that of the caller's", "internal/transport sharing.why",
+		"return forCaller(c.failure)", "return c.failure",
 		[]string{"TestAHooksOwnDeadlineIsNotTheCallersContexts"},
 	},
 	{
 		"a connection that is busy ends with its lifetime", "internal/transport streamSource.tryJoin",
-		"most > 0 && age >= most", "false && age >= most",
+		"if old(o.opt.ConnMaxLifetime, age) ||", "if false ||",
 		[]string{"TestAConnectionThatIsBusyEndsWithItsLifetime", "TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds"},
 	},
 	{
-		"calls made together that may have run are not made again", "internal/transport stream.deliverGroup",
+		"calls made together that may have run are not made again", "internal/transport grouping.deliver",
 		"case mayHaveRun(r.err):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
 	},
@@ -272,7 +267,7 @@ var usualRules = []Rule{
 	{
 		"a connection that nothing interrupts is not shared", "internal/transport streamSource.opened",
 		"o.closed = o.closed || noDeadlines", "_ = noDeadlines",
-		[]string{"TestCallEndsThoughConnectionsHaveNoDeadlines"},
+		[]string{"TestConnectionsWithoutDeadlinesAreNotShared"},
 	},
 	{
 		"refused credentials are waited out with replicas as well", "internal/transport Transport.DoAcked",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,26 +118,24 @@ func TestCallsDoNotFollowASilentOne(t *testing.T) {
 	}
 }
 
-// A stuck connection takes no write while stuck is set, until its deadline for that is over.
+// A stuck connection takes no write from the time on that stuck is set, until it is closed.
 type stuck struct {
 	net.Conn
-	stuck *atomic.Bool
-	over  chan struct{}
+	stuck  *atomic.Bool
+	closed chan struct{}
 }
 
 func (c stuck) Write(p []byte) (int, error) {
-	if c.stuck.Load() {
-		<-c.over
-		return 0, os.ErrDeadlineExceeded
+	if c.stuck.CompareAndSwap(true, false) {
+		<-c.closed
+		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(p)
 }
 
-func (c stuck) SetWriteDeadline(by time.Time) error {
-	if !by.IsZero() && by.Before(time.Now()) && c.stuck.CompareAndSwap(true, false) {
-		close(c.over)
-	}
-	return c.Conn.SetWriteDeadline(by)
+func (c stuck) Close() error {
+	close(c.closed)
+	return c.Conn.Close()
 }
 
 // One call is on the wire, the next is cut off as it writes, and a third waits to be written.

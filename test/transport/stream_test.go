@@ -16,26 +16,24 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// Fails when the client sets a deadline anew that has just been cut short.
-func TestCallOfWhoIsAloneEndsThoughTheClientSetsADeadline(t *testing.T) {
+// The context ends as the command has just been written.
+func TestACallEndsThoughItsContextEndsAsItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		write := func() {}
+		write := new(atomic.Pointer[func()])
+		write.Store(new(func() {}))
 		tr := newTransport(t, l.client(t, func(o *redis.Options) {
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				c, err := l.dial(ctx, network, addr)
-				return writes{c, func() { write() }}, err
+				return writes{c, func() { (*write.Load())() }}, err
 			}
 		}))
 		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		l.set(swallow)
-		write = func() {
-			cancel()
-			synctest.Wait()
-		}
+		write.Store(new(func() { cancel() }))
 		begin := time.Now()
 		_, err := tr.Do(ctx, time.Minute, call("k"))
 		if took := time.Since(begin); took != 0 || !errors.Is(err, context.Canceled) {

@@ -65,11 +65,7 @@ func grouped(t *testing.T, f func(t *testing.T, l *link, c *crowd, gather func(o
 		c := newCrowd(newTransport(t, l.client(t, func(o *redis.Options) {
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				c, err := l.dial(ctx, network, addr)
-				return writes{c, func() {
-					if wait := gate.Load(); wait != nil {
-						<-*wait
-					}
-				}}, err
+				return gated{c, &gate}, err
 			}
 		})))
 		for _, warm := range []transport.Call{call("warm"), end("warm", "x"), take("warm", "x", "y")} {
@@ -87,6 +83,19 @@ func grouped(t *testing.T, f func(t *testing.T, l *link, c *crowd, gather func(o
 			c.wg.Wait()
 		})
 	})
+}
+
+// gated is a connection that does not write while there is a gate, until it is closed.
+type gated struct {
+	net.Conn
+	gate *atomic.Pointer[chan struct{}]
+}
+
+func (c gated) Write(p []byte) (int, error) {
+	if wait := c.gate.Load(); wait != nil {
+		<-*wait
+	}
+	return c.Conn.Write(p)
 }
 
 // mixed are calls of all kinds, by their keys.

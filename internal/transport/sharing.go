@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/ending"
+)
+
+// A sharing is one call on a stream. The call sends one command. It sends it again if it was grouped and the group did
+// nothing for it, or if the server does not know the script.
+type sharing struct {
+	s       *stream
+	until   time.Time     // when the call ends; zero: never
+	timeout time.Duration // how long the call waits for an answer; 0: without limit
+	failure error         // why the call has no answer
+}
+
+// newSharing begins a call, which the stream has counted.
+func newSharing(s *stream, now time.Time, timeout time.Duration) *sharing {
+	if limit := s.source.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
+		timeout = limit
+	}
+	if timeout <= 0 {
+		return &sharing{s: s}
+	}
+	return &sharing{s: s, until: now.Add(timeout), timeout: timeout}
+}
+
+// extend gives a call its full timeout again, because the server does not know its script: the script's text takes
+// another round trip.
+func (c *sharing) extend() {
+	if c.timeout > 0 {
+		c.until = time.Now().Add(c.timeout)
+	}
+}
+
+// send sends a command, and waits for its reply until ctx or the call's time ends. It sends none after one that got no
+// answer: that one may have run, and now a hook sends it again.
+func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
+	switch {
+	case c.failure != nil:
+		return nil, c.failure
+	case ctx.Err() != nil:
+		c.failure = notSent(ctx)
+		return nil, c.failure
+	case !encodable(cmd.args):
+		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
+	}
+	r, again := c.s.send(ctx, c.until, cmd)
+	if again {
+		cmd.usual = nil
+		return c.send(ctx, cmd)
+	}
+	if r.err != nil && (!errors.As(r.err, new(redis.Error)) || ending.In(r.err) || mayHaveRun(r.err)) {
+		c.failure = r.err
+	}
+	return r.val, r.err
+}
+
+// mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
+func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
+
+// doShared runs a call on a stream. If the stream broke before the call was sent, the client's pool is used.
+func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *sharing, c *Call) Result {
+	r := t.runShared(ctx, w, c)
+	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted {
+		return r
+	}
+	if ctx.Err() != nil {
+		return Result{Err: inScript(c, notSent(ctx))}
+	}
+	if !w.until.IsZero() {
+		timeout = max(time.Until(w.until), 1)
+	}
+	return t.pooled(ctx, timeout, c)
+}
+
+// runShared runs a call on a stream.
+func (t *Transport) runShared(ctx context.Context, w *sharing, c *Call) Result {
+	defer w.s.end()
+	var began time.Time
+	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // for a near server, reading the clock would cost too much
+		began = time.Now()
+	}
+	r := t.run(ctx, w, c)
+	switch {
+	case r.Err == nil && !began.IsZero():
+		t.noteRTT(time.Since(began))
+	case r.Err == nil:
+	case w.failure != nil: // the hooks may have changed the error
+		r.Err = inScript(c, w.why(ctx))
+	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended
+		r.Err = inScript(c, ending.Of(ctx))
+	}
+	return r
+}
+
+// why returns the error for the caller of a call without a reply. ctx is the caller's context. A hook may have sent the
+// command with another context, whose end must not look like the end of ctx.
+func (c *sharing) why(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil || errors.Is(c.failure, ErrNoReply):
+		return forCaller(c.failure)
+	case mayHaveRun(c.failure):
+		return ending.Of(ctx)
+	}
+	return notSent(ctx)
+}
