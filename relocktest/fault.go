@@ -94,7 +94,7 @@ func (s *Server) befall(begin func(*redistest.Link) func(), clients []*relock.Cl
 	if len(clients) == 0 {
 		s.faults = append(s.faults, f)
 	}
-	return sync.OnceFunc(func() {
+	end = sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.faults = slices.DeleteFunc(s.faults, func(g *fault) bool { return g == f })
@@ -102,6 +102,18 @@ func (s *Server) befall(begin func(*redistest.Link) func(), clients []*relock.Cl
 			over()
 		}
 	})
+	s.ends = append(s.ends, end)
+	return end
+}
+
+// endFaults ends all faults, because a client that closes waits for requests that are under way.
+func (s *Server) endFaults() {
+	s.mu.Lock()
+	ends := s.ends
+	s.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 }
 
 // linksOf returns the networks of some clients, or of all. The caller holds s.mu.

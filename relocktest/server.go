@@ -29,6 +29,7 @@ type Server struct {
 	eyes   map[string]*relock.Client // look at locks of other key prefixes than that of other
 	links  []network
 	faults []*fault // that still last and affect all clients
+	ends   []func() // of all faults, also those that have ended
 }
 
 // A network is the connection of one client to the server.
@@ -105,7 +106,10 @@ func (s *Server) open(rdb *redis.Client, opts ...relock.Option) *relock.Client {
 	if s.virtual {
 		seam.SetClock(c, clock.New(time.Now, nil))
 	}
-	s.t.Cleanup(func() { _ = c.Close() })
+	s.t.Cleanup(func() {
+		s.endFaults()
+		_ = c.Close()
+	})
 	return c
 }
 

@@ -236,5 +236,6 @@ func TestNobodyWaitsForAFaultAtTheEnd(t *testing.T) {
 		rig.Must(t, l.Lock(t.Context()))
 		srv.Partition()
 		go func() { _ = l.Unlock() }()
+		synctest.Wait() // it is under way
 	})
 }

@@ -25,10 +25,15 @@ func newSharing(s *stream, now time.Time, timeout time.Duration) *sharing {
 	if limit := s.source.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
 		timeout = limit
 	}
-	if timeout <= 0 {
-		return &sharing{s: s}
+	c, ok := s.shared.Get().(*sharing)
+	if !ok {
+		c = new(sharing)
 	}
-	return &sharing{s: s, until: now.Add(timeout), timeout: timeout}
+	*c = sharing{s: s}
+	if timeout > 0 {
+		c.until, c.timeout = now.Add(timeout), timeout
+	}
+	return c
 }
 
 // extend gives a call its full timeout again, because the server does not know its script: the script's text takes
@@ -68,14 +73,16 @@ func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown 
 // doShared runs a call on a stream. If the stream broke before the call was sent, the client's pool is used.
 func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *sharing, c *Call) Result {
 	r := t.runShared(ctx, w, c)
+	until := w.until
+	w.s.shared.Put(w) // no hook can use it any more: its passages have ended
 	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted {
 		return r
 	}
 	if ctx.Err() != nil {
 		return Result{Err: inScript(c, notSent(ctx))}
 	}
-	if !w.until.IsZero() {
-		timeout = max(time.Until(w.until), 1)
+	if !until.IsZero() {
+		timeout = max(time.Until(until), 1)
 	}
 	return t.pooled(ctx, timeout, c)
 }

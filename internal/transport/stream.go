@@ -24,6 +24,7 @@ type stream struct {
 	conn    net.Conn
 	made    time.Time
 	free    sync.Pool     // of *flight
+	shared  sync.Pool     // of *sharing
 	toWrite chan struct{} // cap 1: tells the writer that the queue is not empty
 	toRead  chan struct{} // cap 1: tells the reader that it has to read
 	closed  chan struct{} // closed together with conn

@@ -198,6 +198,11 @@ var familyRules = []Rule{
 		[]string{"TestQuorumCallOutlivesTheClientThatItQueuesWith"},
 	},
 	{
+		"a test that ends ends its faults first", "relocktest Server.open",
+		"s.endFaults()", "",
+		[]string{"TestNobodyWaitsForAFaultAtTheEnd"},
+	},
+	{
 		"assertions see the locks of every key prefix", "relocktest Server.eyesOn",
 		`!is || prefix == "relock"`, "!is || is",
 		[]string{"TestAssertionsSeeTheLocksOfEveryKeyPrefix"},
