@@ -27,9 +27,9 @@ type stream struct {
 	shared  sync.Pool     // of *sharing
 	toWrite chan struct{} // cap 1: tells the writer that the queue is not empty
 	toRead  chan struct{} // cap 1: tells the reader that it has to read
-	closed  chan struct{} // closed together with conn
+	closed  chan struct{} // ends the goroutines; closed when conn is about to be
 	closing sync.Once
-	running sync.WaitGroup // the goroutines
+	running sync.WaitGroup // the goroutines, and the one that closes conn
 	load    atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
 	over    atomic.Bool    // retired: no call begins any more; written under mu
 	reads   atomic.Int64   // how many replies have been received
@@ -69,7 +69,7 @@ type flight struct {
 	group   int   // number of flights in the group that begins here; 0: none begins here
 	taken   bool  // taken for writing
 	ended   bool  // the flight has its reply, or its caller has left
-	expired bool  // until has passed
+	expired bool  // until has passed; its caller reads it without mu once done tells
 	reads   int64 // stream.reads when the flight was taken
 }
 
@@ -390,7 +390,7 @@ func (f *flight) finish(r reply) {
 		return
 	}
 	f.reply, f.ended = r, true
-	wake(f.done) // which is full if the call's time is over
+	wake(f.done) // which is full if the flight has expired and its caller has not looked yet
 }
 
 // armAlarm sets the alarm to until, unless it goes off earlier. It needs s.mu.
@@ -446,7 +446,8 @@ func (s *stream) end() {
 	}
 }
 
-// lost reports whether the server has closed the connection while nobody reads.
+// lost reports whether the connection was closed, or received what nobody asked for, while nobody reads. While somebody
+// does, that one notices.
 func (s *stream) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,6 +44,14 @@ func sends(ctx context.Context, s *stream) *sent {
 	return c
 }
 
+// wants waits for the end of the call, and demands this reply.
+func (c *sent) wants(t *testing.T, n int64) {
+	t.Helper()
+	if <-c.ended; c.reply != (reply{val: n}) {
+		t.Errorf("it ends with %v, want %d", c.reply, n)
+	}
+}
+
 // hears takes the commands that have been sent.
 func hears(t *testing.T, there net.Conn) {
 	t.Helper()
@@ -102,9 +110,7 @@ func TestTheRestOfAReplyWhoseCallHasEndedIsDropped(t *testing.T) {
 			t.Errorf("the first: %v, want its context's end, and that it may have run", first.err)
 		}
 		says(t, there, "ve\r\n:7\r\n")
-		if <-second.ended; second.reply != (reply{val: int64(7)}) {
-			t.Errorf("the second: %v, want 7", second.reply)
-		}
+		second.wants(t, 7)
 	})
 }
 
@@ -344,11 +350,8 @@ func TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt(t *testing.T) {
 			synctest.Wait()
 		}
 		says(t, there, ":1\r\n:2\r\n")
-		<-first.ended
-		<-second.ended
-		if first.val != int64(1) || second.val != int64(2) {
-			t.Errorf("the first has %v, and the second %v", first.reply, second.reply)
-		}
+		first.wants(t, 1)
+		second.wants(t, 2)
 	})
 }
 
@@ -371,9 +374,7 @@ func TestAnInterruptionThatComesTooLateInterruptsNobody(t *testing.T) {
 		next := sends(t.Context(), s)
 		hears(t, there)
 		says(t, there, ":8\r\n")
-		if <-next.ended; next.reply != (reply{val: int64(8)}) {
-			t.Errorf("the next: %v, want 8", next.reply)
-		}
+		next.wants(t, 8)
 	})
 }
 
@@ -395,6 +396,32 @@ func TestAFlightThatMayStillBeInterruptedIsNotUsedAgain(t *testing.T) {
 		s.mu.Unlock()
 		if <-c.ended; s.free.Get() != nil {
 			t.Error("it is there for the next call")
+		}
+	})
+}
+
+// A group has done nothing for a call, whose context ends in that moment. Fails when the command is sent once more.
+func TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := newSharing(s, time.Now(), 0).send(ctx, rawCmd{verb: evalsha})
+			ended <- err // a caller that is alone would have begun to write, and could not say so
+		}()
+		synctest.Wait()
+		hears(t, there)
+		s.mu.Lock()
+		f := s.flying[0]
+		f.again = true
+		cancel()
+		f.finish(reply{})
+		s.flying, s.alone, s.reading = nil, nil, false
+		_ = s.conn.SetReadDeadline(past)
+		s.mu.Unlock()
+		if err := <-ended; !errors.Is(err, errNotSent) || !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v, want its context's end, and that it was not sent", err)
 		}
 	})
 }

@@ -320,7 +320,8 @@ func (t *Transport) Reload() {
 }
 
 // Wait waits until all goroutines of the Transport have ended, including those whose callers have left. If no new calls
-// are made, that takes no longer than the client's own timeouts.
+// are made, that takes no longer than the client's own timeouts. It does not wait for a stream whose last call is still
+// in a hook of the client: that one ends with the call.
 func (t *Transport) Wait() {
 	t.source.close()
 	t.end()

@@ -180,6 +180,11 @@ var usualRules = []Rule{
 		[]string{"TestACallerThatIsAloneLeavesItsReplyToTheReader"},
 	},
 	{
+		"a call of a group is not sent alone after its context has ended", "internal/transport sharing.send",
+		"return c.send(ctx, cmd)", "r, _ = c.s.send(ctx, c.until, cmd)",
+		[]string{"TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded"},
+	},
+	{
 		"a flight that may still be interrupted is not used again", "internal/transport stream.send",
 		"if ctx.Err() == nil {", "if true {",
 		[]string{"TestAFlightThatMayStillBeInterruptedIsNotUsedAgain"},

@@ -84,24 +84,22 @@ func write(folder string, frames int64) error {
 	return os.WriteFile(folder+".frames", []byte(strconv.FormatInt(frames, 10)), 0o600)
 }
 
-// deep is a connection that notes how many functions lie between Lock and where its command waits to be written, with
-// both.
+// deep is a connection that notes how many functions lie between Lock and a write, with Lock.
 type deep struct {
 	net.Conn
 	frames *atomic.Int64
 }
 
 func (d *deep) Write(b []byte) (int, error) {
-	stacks := make([]byte, 1<<20)
-	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-		var n int64
-		for line := range strings.Lines(stack) {
-			if strings.HasPrefix(line, "github.com/relock-go/relock") {
-				n++
-			}
-			if strings.HasPrefix(line, "github.com/relock-go/relock.(*Lock).Lock(") {
-				d.frames.Store(n)
-			}
+	callers := make([]uintptr, 100)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for n := int64(1); ; n++ {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "relock.(*Lock).Lock") {
+			d.frames.Store(n)
+		}
+		if !more {
+			break
 		}
 	}
 	return d.Conn.Write(b)
