@@ -148,8 +148,8 @@ func wake(c chan<- struct{}) {
 var past = time.Unix(1, 0)
 
 // roundTrip writes the command of a caller that is alone, and reads its reply. It returns early at the end of ctx or of
-// the call's time. Then the reader takes the reply, unless the command was not written: then nothing more is. A call that
-// ends after a part of its reply has come ends the connection.
+// the call's time. If it was reading, the reader takes the reply. A call that ends after a part of its reply has come ends
+// the connection.
 func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
@@ -183,23 +183,16 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 }
 
 // written ends the writing of the caller that is alone, and lets the writer go on unless err says that nothing more can
-// be written. It reports whether the caller was interrupted.
-func (s *stream) written(err error) bool {
+// be written. If the caller was interrupted it returns true: the stream has been silent, and nobody writes to it again.
+func (s *stream) written(err error) (interrupted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
-		if s.interrupted && timedOut(err) {
-			s.alone = nil
-			return true
-		}
-		return false
-	}
-	s.writing = false
-	if len(s.queue) > 0 {
-		wake(s.toWrite)
-	}
 	if s.interrupted {
-		_ = s.conn.SetWriteDeadline(time.Time{})
+		s.alone = nil
+		return true
+	}
+	if s.writing = err != nil; !s.writing && len(s.queue) > 0 {
+		wake(s.toWrite)
 	}
 	return false
 }

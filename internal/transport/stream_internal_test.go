@@ -425,3 +425,23 @@ func TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded(t *testing.T) {
 		}
 	})
 }
+
+// A caller that is alone is stuck in its write, and another call is queued, when the first one's context ends.
+// Fails when the queued call waits for a writer that never comes, or when it is said to have been sent.
+func TestWhoComesWhileOneIsStuckGoesElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := onPipe(t)
+		s.end()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := sends(ctx, s), sends(t.Context(), s)
+		cancel()
+		<-first.ended
+		<-second.ended
+		if !errors.Is(first.err, context.Canceled) || errors.Is(first.err, errNotSent) {
+			t.Errorf("the first: %v, want its context's end, and that it may have run", first.err)
+		}
+		if !errors.Is(second.err, errLost) || !errors.Is(second.err, errNotSent) {
+			t.Errorf("the second: %v, want that it was not sent for want of a connection", second.err)
+		}
+	})
+}

@@ -190,6 +190,16 @@ var usualRules = []Rule{
 		[]string{"TestAFlightThatMayStillBeInterruptedIsNotUsedAgain"},
 	},
 	{
+		"who is alone is interrupted as it writes", "internal/transport stream.interrupt",
+		"_ = s.conn.SetWriteDeadline(past)", "",
+		[]string{"TestWhoComesWhileOneIsStuckGoesElsewhere", "TestACallLeavesAtOnceThoughNothingCanBeWrittenWithTLS"},
+	},
+	{
+		"a stream on which a call was interrupted as it wrote is left", "internal/transport stream.written",
+		"if s.interrupted {", "if false {",
+		[]string{"TestWhoComesWhileOneIsStuckGoesElsewhere"},
+	},
+	{
 		"who comes while one is alone is written after it", "internal/transport stream.takeQueue",
 		"if s.writing { return out }", "",
 		[]string{"TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt"},

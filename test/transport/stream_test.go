@@ -33,7 +33,10 @@ func TestACallEndsThoughItsContextEndsAsItIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.set(swallow)
-		write.Store(new(func() { cancel() }))
+		write.Store(new(func() {
+			cancel()
+			synctest.Wait() // the call is interrupted before it knows that it has written
+		}))
 		begin := time.Now()
 		_, err := tr.Do(ctx, time.Minute, call("k"))
 		if took := time.Since(begin); took != 0 || !errors.Is(err, context.Canceled) {
