@@ -13,7 +13,7 @@ import (
 )
 
 // deployWithin bounds the wait for a deployment to be complete, or to have done what it was asked for.
-const deployWithin = 30 * time.Second
+const deployWithin = time.Minute
 
 // Replication is a primary and its replicas.
 type Replication struct {
