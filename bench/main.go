@@ -126,7 +126,7 @@ func run(ctx context.Context) error {
 	facts = append(facts, fact)
 	return write(ctx, asked.out, results, report.Page{
 		Command: command(), Whole: asked.whole, Rounds: asked.rounds, Window: b.Window, Took: time.Since(begin),
-		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW(), rival.RelockSemaphore(), rival.RelockSticky(), rival.Mutex(), rival.RelockCond(), rival.RelockMulti(), rival.RelockQuorum(), rival.RedsyncQuorum(),
+		Facts: facts, Rivals: append(b.Rivals, rival.RelockRW(), rival.RelockSemaphore(), rival.RelockSticky(), rival.Mutex(), rival.RelockCond(), rival.RelockMulti(), rival.RelockQuorum(), rival.RedsyncQuorum(), rival.RelockSentinel(), rival.RelockCluster(),
 			rival.RelockAsRedisson(), rival.RelockAsRedissonFair(), rival.Redisson(), rival.RedissonFair()),
 	})
 }

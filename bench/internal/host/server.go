@@ -31,8 +31,15 @@ type Server struct {
 // ErrNoServer means that there is nothing to measure on.
 var ErrNoServer = errors.New("no redis-server on PATH: `make deps` installs one")
 
-// StartServer starts a server, which ends with Stop or with this process.
-func StartServer(ctx context.Context) (*Server, error) {
+// StartServer starts a server, which ends with Stop or with this process. args are added to its command line.
+func StartServer(ctx context.Context, args ...string) (*Server, error) {
+	return startAny(ctx, func(dir, port string) ([]string, error) {
+		return append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "10000"}, args...), nil
+	})
+}
+
+// startAny starts a server whose arguments depend on its folder and its port.
+func startAny(ctx context.Context, args func(dir, port string) ([]string, error)) (*Server, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, ErrNoServer
@@ -40,14 +47,14 @@ func StartServer(ctx context.Context) (*Server, error) {
 	const attempts = 5 // the port found free may be taken before the server binds it
 	for range attempts {
 		var s *Server
-		if s, err = start(ctx, bin); err == nil {
+		if s, err = start(ctx, bin, args); err == nil {
 			return s, nil
 		}
 	}
 	return nil, fmt.Errorf("starting redis-server: %w", err)
 }
 
-func start(ctx context.Context, bin string) (*Server, error) {
+func start(ctx context.Context, bin string, args func(dir, port string) ([]string, error)) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -56,8 +63,11 @@ func start(ctx context.Context, bin string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{addr: "127.0.0.1:" + port, dir: dir}
-	s.cmd = exec.Command(bin, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "10000")
+	line, err := args(dir, port)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s := &Server{addr: "127.0.0.1:" + port, dir: dir, cmd: exec.Command(bin, line...)}
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	if s.exited, err = spawn.Start(s.cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -60,6 +60,9 @@ func (b *Bench) tasks() []task {
 	for _, n := range b.Callers {
 		all = append(all, task{fmt.Sprintf("pair %d", n), func(ctx context.Context) error { return b.Pairs(ctx, n) }})
 	}
+	for _, n := range b.Callers {
+		all = append(all, task{fmt.Sprintf("elsewhere %d", n), func(ctx context.Context) error { return b.Elsewhere(ctx, n) }})
+	}
 	all = append(all, task{"several", b.Several}, task{"signal", b.Signals})
 	for _, section := range []time.Duration{0, 2 * time.Millisecond} {
 		for _, h := range []Hot{{1, 16, section}, {4, 16, section}, {32, 1, section}} {

@@ -41,6 +41,11 @@ func workloads() []workload {
 			[]string{"pairs/s", "p50 us", "p99 us", "server us/pair", "commands/pair", "bytes/pair"},
 		},
 		{
+			"elsewhere", func(b *load.Bench, ctx context.Context) error { return b.Elsewhere(ctx, 4) },
+			[]string{plain, rival.RelockSentinel().Name, rival.RelockCluster().Name},
+			[]string{"pairs/s", "p50 us", "p99 us"},
+		},
+		{
 			"several", (*load.Bench).Several,
 			[]string{plain, rival.RelockMulti().Name, rival.RelockQuorum().Name, rival.RedsyncQuorum().Name},
 			[]string{"pairs/s", "p50 us"},

@@ -102,6 +102,7 @@ func (l *list) hot(what, kase, metric, want string, met func(float64) bool, name
 func targets(r Results) []target {
 	var l list
 	l.alone()
+	l.elsewhere(r)
 	l.nested()
 	l.several()
 	l.signalled()
@@ -133,6 +134,16 @@ func (l *list) alone() {
 	crowd("16", "≥ 1.0", atLeast(1))
 	crowd("256", "≥ 1.5", atLeast(1.5))
 	crowd("1024", "≥ 1.5", atLeast(1.5))
+}
+
+// elsewhere are targets of the pair by Sentinel and on a Cluster, beside that on one server.
+func (l *list) elsewhere(r Results) {
+	for _, n := range r.where(query{workload: "elsewhere"}).distinct(byCase) {
+		for _, name := range []string{rival.RelockSentinel().Name, rival.RelockCluster().Name} {
+			l.add("uncontended pairs/s at "+n+", "+name+" / on one server", "≥ 0.8", atLeast(0.8),
+				ratio(of("elsewhere", n, name, "pairs/s"), of("elsewhere", n, plain, "pairs/s")), both...)
+		}
+	}
 }
 
 // turns are targets of two processes that take turns with a lock, with Sticky() beside without.

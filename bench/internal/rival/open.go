@@ -8,14 +8,15 @@ import (
 
 // OpenRelock returns a client for workloads that only relock can do.
 func OpenRelock(addr string, s Setup) (*relock.Client, *redis.Client, error) {
+	rdb := dial(addr)
+	c, err := newRelock(rdb, s)
+	return c, rdb, err
+}
+
+func newRelock(rdb redis.UniversalClient, s Setup) (*relock.Client, error) {
 	opts := []relock.Option{relock.Defaults(relock.TTL(s.TTL))}
 	if s.Renewed != nil {
 		opts = append(opts, relock.Trace(relock.Hooks{Renewed: func(e relock.Event) { s.Renewed(e.Name) }}))
 	}
-	rdb := dial(addr)
-	c, err := relock.New(rdb, opts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, rdb, nil
+	return relock.New(rdb, opts...)
 }
