@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relock-go/relock/internal/room"
-	"github.com/relock-go/relock/internal/wire"
 )
 
 const maxOwner = 512 // bytes
@@ -115,73 +114,6 @@ func areBranches(below string) bool {
 		}
 	}
 	return true
-}
-
-// ownerFor returns the owner for whom a call under ctx locks l. "" means an anonymous call.
-func ownerFor(ctx context.Context, l *Lock) (string, error) {
-	if l.anonymous {
-		return "", nil
-	}
-	id, named := OwnerFrom(ctx)
-	if !named {
-		return l.terms.owner, nil
-	}
-	if err := checkOwner(id); err != nil {
-		return "", err
-	}
-	if l.terms.owner != "" && l.terms.owner != id {
-		return "", fmt.Errorf("%w: the handle is of owner %q, the context of %q; use a handle without Owner, or one owner",
-			ErrOwnerMismatch, l.terms.owner, id)
-	}
-	return id, nil
-}
-
-// waitsForItself returns ErrDeadlock if ctx descends from a live hold of the same lock by another owner: the call would
-// wait for its own caller.
-func waitsForItself(ctx context.Context, l *Lock, owner string) error {
-	var mine inUse
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		h := c.hold
-		own := owner != "" && h.acquisition().owner() == owner
-		switch {
-		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
-			continue
-		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
-			continue
-		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
-			return nil
-		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds
-			continue
-		case room.Descends(h.acquisition().owner(), owner) && ownAbove(c.parent, l, owner):
-			continue // an owner that holds re-enters
-		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
-			mine.add(h.hold.Session)
-			continue
-		}
-		who := "an anonymous owner"
-		if h.acquisition().Named() {
-			who = fmt.Sprintf("owner %q", h.acquisition().owner())
-		}
-		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
-		}
-		if owner != "" && room.Root(owner) == room.Root(h.acquisition().owner()) {
-			return fmt.Errorf("%w: the context descends from a live hold of this lock by %s, which is a branch of the same flow as %q; branches exclude each other and their ancestors: lock under the owner of that hold, or under a child of it",
-				ErrDeadlock, who, owner)
-		}
-		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
-	}
-	return mine.leaves(l.terms.Permits)
-}
-
-// ownAbove reports whether a context descends from a live hold of the lock by the owner.
-func ownAbove(ctx context.Context, l *Lock, owner string) bool {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind && h.acquisition().owner() == owner && h.judge() == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // FromContext returns the hold of that name, as given to NewLock, from which ctx descends. Do, Hold.Context, Once,

@@ -179,6 +179,14 @@ func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond))}
 }
 
+// failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
+func failed(ctx context.Context, err error, now, asked instant) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return unanswered(now.Sub(asked))
+	}
+	return &requestError{err}
+}
+
 // A waitError is the cause of the context of a TryLock whose wait has ended.
 type waitError time.Duration
 

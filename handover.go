@@ -53,7 +53,7 @@ func (d *detaching) send(ctx context.Context) error {
 		return false, err
 	})
 	if err == nil {
-		c.registry.released(d.a, d.note, true)
+		c.registry.forget(d.a, &d.note, true)
 		if more {
 			c.settle(d.note.Keys)
 		}
@@ -84,7 +84,7 @@ func (d *detaching) undo() {
 	c.background(d.a.patience(), func(ctx context.Context) {
 		err := d.run(ctx, nil)
 		if err != nil {
-			c.registry.released(d.a, d.note, false)
+			c.registry.forget(d.a, &d.note, false)
 		}
 		d.settle(d.result(err))
 		if release(ctx) != nil {

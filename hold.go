@@ -491,14 +491,11 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired. began is when the call began to wait. A loss that comes before it has returned is
-// told after it, because Lost never precedes Acquired. If the hook panics, Released is called, because the hold is
-// given back.
+// acquiredHook calls Hooks.Acquired, which is set. began is when the call began to wait. A loss that comes before the
+// hook has returned is told after it, because Lost never precedes Acquired. If the hook panics, Released is called,
+// because the hold is given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
-	if hook == nil {
-		return
-	}
 	k := h.keeper()
 	k.mu.Lock()
 	since := h.hold.Acquired

@@ -1,13 +1,18 @@
 package relock
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/listener"
+	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
+	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -22,15 +27,6 @@ type keeper struct {
 
 	mu   sync.Mutex // guards room, all acquisitions and holds in it, and the handles that have holds
 	room room.Room
-}
-
-func newKeeper(l *Lock) *keeper {
-	k := &keeper{origin: &l.origin, hash: l.hash, listener: l.c.listeners.Of(l.hash)}
-	k.room.Plain = l.kind == wire.KindPlain
-	k.room.Runs = l.kind == wire.KindFair
-	k.room.Shared = l.kind == wire.KindRW || l.kind == wire.KindFairRW
-	k.skew.Store(l.c.skew.Load())
-	return k
 }
 
 // begin locks mu and returns a step for an event that happens now. end unlocks it.
@@ -68,9 +64,13 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 		e := at.Effect(i)
 		switch e.Do {
 		case room.Timer:
-			k.c.watchdog.setTimer(e)
+			if task := &acquired(e.Of).task; e.At.IsZero() {
+				k.c.watchdog.Drop(task)
+			} else {
+				k.c.watchdog.SetAbout(task, e.At, e.Grain)
+			}
 		case room.Forget:
-			k.c.registry.unregister(acquired(e.Of))
+			k.c.registry.forget(acquired(e.Of), nil, false)
 		case room.Lose:
 			cancel, after := k.lose(e, at.Now)
 			cancels, hooks = append(cancels, cancel...), append(hooks, after...)
@@ -82,8 +82,17 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 	}
 	k.mu.Unlock()
 	runAll(cancels)
-	for i := range n {
-		k.follow(at.Effect(i))
+	for i := range n { // what needs no mutex and no order; none of it blocks
+		switch e := at.Effect(i); e.Do {
+		case room.Wake:
+			close(e.Who.(chan struct{}))
+		case room.Release:
+			acquired(e.Of).releaseLater()
+		case room.Tell:
+			acquired(e.Of).tellLater()
+		case room.Disown:
+			k.c.disown(e.Nonce, k, e.At)
+		}
 	}
 	return hooks
 }
@@ -97,20 +106,6 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel, hooks []func()) {
 		return h.lose(why), nil // acquiredHook tells it
 	}
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
-}
-
-// follow carries out an effect that needs no mutex and no order. It does not block.
-func (k *keeper) follow(e *room.Effect) {
-	switch e.Do {
-	case room.Wake:
-		close(e.Who.(chan struct{}))
-	case room.Release:
-		acquired(e.Of).releaseLater()
-	case room.Tell:
-		acquired(e.Of).tellLater()
-	case room.Disown:
-		k.c.disown(e.Nonce, k, e.At)
-	}
 }
 
 // newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. If first is
@@ -127,6 +122,16 @@ func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition 
 	a.task.Of = a
 	k.room.Enter(&a.Acquisition, first)
 	return a
+}
+
+// do runs a script, and says how many replicas have acknowledged it.
+func (k *keeper) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
+	if need.N == 0 {
+		raw, err = k.c.transport.Do(ctx, timeout, call)
+		return raw, 0, err
+	}
+	r := k.c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, call)[0]
+	return r.Reply, r.Acks, r.Err
 }
 
 // keys builds the key names on demand: a held lock rarely needs one.
@@ -154,4 +159,135 @@ func runAll(todo []func()) {
 	}
 	defer runAll(todo[1:])
 	todo[0]()
+}
+
+// A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message
+// from Redis names a nonce, so this is where its waiter is found.
+type registry struct {
+	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
+	keepers      map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
+	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
+	heard        map[*keeper]func()            // what ends the sharded subscription that Sticky needs
+
+	journal *replay.Journal   // what was released lately
+	tracker *shutdown.Tracker // waits at the end of the client until no acquisition is left
+}
+
+// enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller leaves it again.
+func (r *registry) enter(l *Lock) *keeper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keepers := r.keepers[l.kind]
+	if keepers == nil {
+		keepers = make(map[string]*keeper)
+		r.keepers[l.kind] = keepers
+	}
+	k := keepers[l.hash]
+	if k == nil {
+		k = &keeper{origin: &l.origin, hash: l.hash, listener: l.c.listeners.Of(l.hash)}
+		k.room.Plain = l.kind == wire.KindPlain
+		k.room.Runs = l.kind == wire.KindFair
+		k.room.Shared = l.kind == wire.KindRW || l.kind == wire.KindFairRW
+		k.skew.Store(l.c.skew.Load())
+		keepers[l.hash] = k
+	}
+	k.refs++
+	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // that a kept grant is wanted comes by message
+		r.heard[k] = k.listener.Join()
+	}
+	return k
+}
+
+// find is enter for a call that only looks at its handle. It makes no keeper: without a keeper the handle has no holds,
+// and find returns nil.
+func (r *registry) find(l *Lock) *keeper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keepers[l.kind][l.hash]
+	if k != nil {
+		k.refs++
+	}
+	return k
+}
+
+// use counts one more use of a keeper that is in use: a lost hold keeps the keeper until its Unlock.
+func (r *registry) use(k *keeper) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k.refs++
+}
+
+// leave forgets the keeper if nobody else uses it.
+func (r *registry) leave(k *keeper) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left(k)
+}
+
+// left is leave for a caller that has r.mu.
+func (r *registry) left(k *keeper) {
+	k.refs--
+	if k.refs == 0 {
+		delete(r.keepers[k.kind], k.hash)
+		if deafen := r.heard[k]; deafen != nil {
+			delete(r.heard, k)
+			deafen()
+		}
+	}
+}
+
+// register makes an acquisition known before its first request is sent. A client that is shutting down registers
+// none: Shutdown may have found already that nothing is left.
+func (r *registry) register(a *acquisition) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.acquisitions[a.nonce] != nil:
+		return nil
+	case r.tracker.Draining():
+		return ErrClosed
+	}
+	r.acquisitions[a.nonce] = a
+	a.keeper.refs++
+	return nil
+}
+
+// forget takes an acquisition off the client. n is nil if it was lost or refused, or if Redis has never heard of it.
+// Otherwise its release n was sent, or its place in the queue is left to end by itself. The journal remembers n for a
+// lease, in case a failover undoes it or a grant comes for it.
+func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
+	now := a.keeper.c.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.acquisitions[a.nonce] == a {
+		delete(r.acquisitions, a.nonce)
+		r.left(a.keeper)
+		r.tracker.Ended()
+	}
+	if n == nil {
+		return
+	}
+	done := *n
+	if answered {
+		done.Answered = now
+	}
+	r.journal.Add(done, now)
+}
+
+// lookup returns the acquisition that a message names, or nil.
+func (r *registry) lookup(name string) *acquisition {
+	n, ok := wire.ParseNonce(name)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.acquisitions[n]
+}
+
+// known returns all acquisitions that are registered now.
+func (r *registry) known() []*acquisition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.AppendSeq(make([]*acquisition, 0, len(r.acquisitions)), maps.Values(r.acquisitions))
 }

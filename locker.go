@@ -592,17 +592,7 @@ func (c *Client) hooksApart(hooks ...func()) {
 	}
 }
 
-// do runs a script, and says how many replicas have acknowledged it.
-func (c *Client) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
-	if need.N == 0 {
-		raw, err = c.transport.Do(ctx, timeout, call)
-		return raw, 0, err
-	}
-	r := c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, call)[0]
-	return r.Reply, r.Acks, r.Err
-}
-
-// doAll is do for several scripts.
+// doAll is keeper.do for several scripts.
 func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Acked {
 	if need.N > 0 {
 		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
@@ -755,22 +745,6 @@ func (c *Client) unconfirmed(err error) error {
 		return base
 	}
 	return fmt.Errorf("%w: %w", base, err)
-}
-
-// permit asks Redis whether the user may run what the call needs, until one complete answer has come. If there is no
-// answer, it returns nil: the request that follows reports the outage.
-func (c *Client) permit(w *waiting) error {
-	terms := &w.lock.terms
-	if err := c.access.Run(w.ctx, w.keeper.hash, w.keeper.listener, terms.TTL); err != nil {
-		return err
-	}
-	if terms.Replicas.N > 0 {
-		if err := c.access.Wait(w.ctx, w.keeper.hash, terms.TTL); err != nil {
-			return err
-		}
-	}
-	c.labels.Introduce(w.ctx, terms.TTL)
-	return nil
 }
 
 func (c *Client) logWasted(ttl time.Duration, k *keeper) {

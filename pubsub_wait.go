@@ -49,23 +49,27 @@ var errGone = errors.New("lost before it could be used")
 // errGone means that the grant is over, and errOccupied that a lost hold is in the handle's way: see restart. The hold
 // is not on its handle yet: the caller puts it there.
 func (w *waiting) acquire() (*Hold, error) {
-	defer w.unlisten()
 	k := w.keeper
+	if k.listener.Inbox == nil {
+		defer w.unlisten()
+	}
 	want, at := w.want(), k.look()
 	if bar, by := k.room.Bars(&w.lock.holds, want); bar != room.NoBar {
 		k.end(&at)
 		return nil, w.lock.barred(bar, by)
 	}
-	if s := k.room.HeldBy(want, &at); s != nil {
-		h := w.lock.join(s, w.unlock, &at)
-		k.end(&at)
-		if h != nil {
-			return h, nil
+	if w.owner != "" {
+		if s := k.room.HeldBy(want, &at); s != nil {
+			h := w.lock.join(s, w.unlock, &at)
+			k.end(&at)
+			if h != nil {
+				return h, nil
+			}
+			if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
+				return h, err
+			}
+			at = k.look()
 		}
-		if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
-			return h, err
-		}
-		at = k.look()
 	}
 	if k.c.tracker.Draining() {
 		k.end(&at)
@@ -147,7 +151,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 		listener.Inbox.Start()
 	}
 	asked := c.clock.Now() // taken before permit, which may use up the whole wait
-	if err := c.permit(w); err != nil {
+	if err := w.permit(); err != nil {
 		return &requestError{err}
 	}
 	if w.once {
@@ -170,6 +174,22 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	}
 	w.listen()
 	return w.request(a, place, asked)
+}
+
+// permit asks Redis whether the user may run what the call needs, until one complete answer has come. If there is no
+// answer, it returns nil: the request that follows reports the outage.
+func (w *waiting) permit() error {
+	k, c, terms := w.keeper, w.keeper.c, &w.lock.terms
+	if err := c.access.Run(w.ctx, k.hash, k.listener, terms.TTL); err != nil {
+		return err
+	}
+	if terms.Replicas.N > 0 {
+		if err := c.access.Wait(w.ctx, k.hash, terms.TTL); err != nil {
+			return err
+		}
+	}
+	c.labels.Introduce(w.ctx, terms.TTL)
+	return nil
 }
 
 // attempt sends one request that does not queue. For a semaphore it sends another one while Redis says that it could
@@ -267,7 +287,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 		return err
 	}
 	need := a.Terms.Replicas
-	raw, acks, err := c.do(w.ctx, need.Within(a.Terms.TTL), need, call)
+	raw, acks, err := k.do(w.ctx, need.Within(a.Terms.TTL), need, call)
 	var now int64
 	if err == nil {
 		now, w.said, err = wire.DecodeAnswer(raw, block, a.Terms.TTL)
@@ -283,7 +303,18 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	if w.said.More {
 		c.settle(k.keys())
 	}
-	return w.answered(q, acks, echo)
+	at := k.begin()
+	defer k.end(&at)
+	switch short := q.Answered(&w.said, acks, &at); {
+	case short:
+		return tooFew(need, acks)
+	case w.said.Code == room.Held && !q.Session.ToConfirm():
+		// In the same step, to take the mutex only once. If the grant is over, there is no hold: confirmed says why.
+		w.hold, _ = w.firstHold(a, &at)
+	case w.said.Code == room.Queued && echo != wire.Quiet:
+		c.listeners.Expect(k.listener, q.Sent)
+	}
+	return nil
 }
 
 // next makes the next copy of the request. q.Entry is nil if there is nothing to send: a message has already told the
@@ -292,7 +323,7 @@ func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transp
 	k, c := a.keeper, a.keeper.c
 	at := k.begin()
 	defer k.end(&at)
-	if !a.Waits() || a.Entry.Queued() {
+	if !a.Asks() {
 		return q, call, 0, echo, nil
 	}
 	if err = c.registry.register(a); err != nil { // only now: nothing would unregister an acquisition that is over
@@ -303,31 +334,26 @@ func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transp
 		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q = a.Entry.Send(&at)
-	return q, w.call(q, place, echo), a.Entry.Block(), echo, nil
-}
-
-// call encodes the request. It needs the keeper's mu.
-func (w *waiting) call(q room.Request, place int64, echo wire.Echo) transport.Call {
-	k := w.keeper
+	asks := wireRequest(q, place)
 	if w.ticket != "" {
-		return k.c.wire.Resume(k.keys(), w.ticket, wireRequest(q, place), q.NotAfter)
+		return q, c.wire.Resume(k.keys(), w.ticket, asks, q.NotAfter), asks.Block, echo, nil
 	}
-	call := k.c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, wireRequest(q, place))
+	call = c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, asks)
 	if q.OneKey { // while the slot migrates, a Cluster refuses commands with two keys
 		call.Keys = call.Keys[:1]
 	}
-	return call
+	return q, call, asks.Block, echo, nil
 }
 
 // wireRequest returns the arguments of a request.
 func wireRequest(q room.Request, place int64) wire.Request {
-	a, rest := acquired(q.Acquisition), q.Terms.Rest
-	if q.Await != nil {
-		rest = room.Rest{} // the rest of its first grant still counts
+	a, rest, writes := acquired(q.Acquisition), q.Terms.Rest, uint32(1)
+	if q.Await != nil { // it gets back what it had, and the rest of its first grant still counts
+		rest, writes = room.Rest{}, q.Await.Writes
 	}
 	return wire.Request{
 		Nonce: a.nonce.String(), Op: q.Op, Owner: a.owner(), Read: a.Read,
-		TTL: a.Terms.TTL, Rest: rest, Block: q.Block(), Place: place, Writes: q.Writes(), Permits: a.Terms.Permits,
+		TTL: a.Terms.TTL, Rest: rest, Block: q.Block(), Place: place, Writes: writes, Permits: a.Terms.Permits,
 	}
 }
 
@@ -338,32 +364,6 @@ func failure(err error) room.Failure {
 		Unknown: transport.Classify(err) == transport.Unknown,
 		Left:    errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded),
 	}
-}
-
-// failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
-func failed(ctx context.Context, err error, now, asked clock.Instant) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return unanswered(now.Sub(asked))
-	}
-	return &requestError{err}
-}
-
-// answered tells the room the answer. The hold of a grant is made in the same step, to take the mutex only once.
-func (w *waiting) answered(q room.Request, acks int, echo wire.Echo) error {
-	k, need := w.keeper, q.Terms.Replicas
-	at := k.begin()
-	defer k.end(&at)
-	short := q.Answered(&w.said, acks, &at)
-	switch {
-	case short:
-		return tooFew(need, acks)
-	case w.said.Code == room.Held && !q.Session.ToConfirm():
-		// If the grant is over, there is no hold: confirmed returns the reason.
-		w.hold, _ = w.firstHold(acquired(q.Acquisition), &at)
-	case w.said.Code == room.Queued && echo != wire.Quiet:
-		k.c.listeners.Expect(k.listener, q.Sent)
-	}
-	return nil
 }
 
 // confirmed returns the hold of a grant, and makes it unless that was done with the answer. If the terms promise more
@@ -752,7 +752,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	if k.c.tracker.Draining() {
 		return nil, ErrClosed
 	}
-	if err := k.c.permit(w); err != nil {
+	if err := w.permit(); err != nil {
 		return nil, &requestError{err}
 	}
 	k.mu.Lock()

@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,7 +128,7 @@ func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx contex
 // Name returns the lock's name, as it was given to NewLock.
 func (l *Lock) Name() string {
 	switch {
-	case l.unmade():
+	case l == nil || l.spec == nil:
 		return ""
 	case l.err != nil:
 		return l.hash // the name as it was given: see newLock
@@ -250,7 +251,7 @@ func (l *Lock) NewCond(name string) *Cond {
 // the holds of a SyncLocker: it needs a hold of the Lock itself. No context ends with such a hold: to learn of a loss,
 // use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
-	if l.unmade() {
+	if l.bad() != nil { // its calls return that
 		return &syncLocker{ctx: ctx, lock: l}
 	}
 	own := *l.spec
@@ -268,7 +269,7 @@ type manner struct {
 // try is acquire for at most wait, or one attempt at zero or less. When wait ends, the context's cause is a waitError.
 func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
 	m.once = wait <= 0
-	if ctx == nil || l.unmade() {
+	if ctx == nil || l.bad() != nil {
 		return l.acquire(ctx, m) // acquire returns the error for this
 	}
 	limit := wait
@@ -327,11 +328,83 @@ func (l *Lock) check(ctx context.Context) (owner string, err error) {
 	return owner, waitsForItself(ctx, l, owner)
 }
 
-func (l *Lock) unmade() bool { return l == nil || l.spec == nil }
+// ownerFor returns the owner for whom a call under ctx locks l. "" means an anonymous call.
+func ownerFor(ctx context.Context, l *Lock) (string, error) {
+	if l.anonymous {
+		return "", nil
+	}
+	id, named := ctx.Value(ownerKey{}).(string)
+	if !named {
+		return l.terms.owner, nil
+	}
+	if err := checkOwner(id); err != nil {
+		return "", err
+	}
+	if l.terms.owner != "" && l.terms.owner != id {
+		return "", fmt.Errorf("%w: the handle is of owner %q, the context of %q; use a handle without Owner, or one owner",
+			ErrOwnerMismatch, l.terms.owner, id)
+	}
+	return id, nil
+}
+
+// waitsForItself returns ErrDeadlock if ctx descends from a live hold of the same lock by another owner: the call would
+// wait for its own caller.
+func waitsForItself(ctx context.Context, l *Lock, owner string) error {
+	var grants []*room.Session // of the semaphore, which the caller has
+	used := 0                  // permits of these
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		h := c.hold
+		own := owner != "" && h.acquisition().owner() == owner
+		switch {
+		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
+			continue
+		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
+			continue
+		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
+			return nil
+		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds
+			continue
+		case room.Descends(h.acquisition().owner(), owner) && ownAbove(c.parent, l, owner):
+			continue // an owner that holds re-enters
+		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
+			if s := h.hold.Session; !slices.Contains(grants, s) {
+				grants, used = append(grants, s), used+s.Terms.Permits.Weight
+			}
+			continue
+		}
+		who := "an anonymous owner"
+		if h.acquisition().Named() {
+			who = fmt.Sprintf("owner %q", h.acquisition().owner())
+		}
+		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
+			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
+		}
+		if owner != "" && room.Root(owner) == room.Root(h.acquisition().owner()) {
+			return fmt.Errorf("%w: the context descends from a live hold of this lock by %s, which is a branch of the same flow as %q; branches exclude each other and their ancestors: lock under the owner of that hold, or under a child of it",
+				ErrDeadlock, who, owner)
+		}
+		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
+	}
+	if p := l.terms.Permits; used > 0 && used+p.Weight > p.Of {
+		return fmt.Errorf("%w: live holds of this semaphore, from which the context descends, use %d of %d permits, and the call wants %d; to re-enter, lock each time under one relock.WithOwner",
+			ErrDeadlock, used, p.Of, p.Weight)
+	}
+	return nil
+}
+
+// ownAbove reports whether a context descends from a live hold of the lock by the owner.
+func ownAbove(ctx context.Context, l *Lock, owner string) bool {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
+		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind && h.acquisition().owner() == owner && h.judge() == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // bad returns the error that every call on the handle returns, or nil.
 func (l *Lock) bad() error {
-	if l.unmade() {
+	if l == nil || l.spec == nil {
 		return errUnmadeLock
 	}
 	return l.err
@@ -408,7 +481,9 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	if bar != room.NoBar {
 		return l.barred(bar, by)
 	}
-	h.acquiredHook(w.ctx, w.began)
+	if l.c.cfg.hooks.Acquired != nil {
+		h.acquiredHook(w.ctx, w.began)
+	}
 	kept = true
 	return nil
 }
@@ -425,7 +500,7 @@ func (l *Lock) newest() (h *Hold) {
 
 // look runs f with the keeper's mu. Without a keeper the handle has no holds, and look does not run f.
 func (l *Lock) look(f func(r *room.Room, at *room.Step)) {
-	if l.unmade() || l.err != nil {
+	if l.bad() != nil {
 		return
 	}
 	k := l.c.registry.find(l)

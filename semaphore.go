@@ -3,7 +3,6 @@ package relock
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/relock-go/relock/internal/room"
 )
@@ -31,26 +30,4 @@ func permitsFor(weight, permits int) (room.Permits, error) {
 		return room.Permits{}, fmt.Errorf("%w: Weight of %d with %d permits; it would never be let in", ErrInvalidOption, weight, permits)
 	}
 	return room.Permits{Weight: weight, Of: permits}, nil
-}
-
-// An inUse is the grants of a semaphore that the caller has, as its context shows.
-type inUse struct {
-	grants  []*room.Session
-	permits int
-}
-
-func (u *inUse) add(s *room.Session) {
-	if !slices.Contains(u.grants, s) {
-		u.grants = append(u.grants, s)
-		u.permits += s.Terms.Permits.Weight
-	}
-}
-
-// leaves reports whether the caller's own holds leave enough permits for p. If not, the call would wait for itself.
-func (u *inUse) leaves(p room.Permits) error {
-	if u.permits+p.Weight <= p.Of || u.permits == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: live holds of this semaphore, from which the context descends, use %d of %d permits, and the call wants %d; to re-enter, lock each time under one relock.WithOwner",
-		ErrDeadlock, u.permits, p.Of, p.Weight)
 }

@@ -87,19 +87,6 @@ func (w *watchdog) start(c *Client) {
 	w.Schedule = renewal.New(c.clock, w.runDue)
 }
 
-// setTimer sets when an acquisition is due, or that it never is.
-func (w *watchdog) setTimer(e *room.Effect) {
-	task := &acquired(e.Of).task
-	switch {
-	case e.At.IsZero():
-		w.Drop(task)
-	case e.Grain > 0:
-		w.SetAbout(task, e.At, e.Grain)
-	default:
-		w.Set(task, e.At)
-	}
-}
-
 // runDue looks at everything that is due, and sends what that needs.
 func (w *watchdog) runDue(due []*renewal.Task) {
 	c := w.c
@@ -456,7 +443,7 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	}
 	k.end(&at)
 	if ended {
-		w.c.registry.released(a, n, false)
+		w.c.registry.forget(a, &n, false)
 	}
 }
 

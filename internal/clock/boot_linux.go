@@ -23,16 +23,12 @@ func measure() (before, boot, after time.Duration) {
 	return before, boot, time.Since(origin)
 }
 
-// sinceBoot returns the reading, at t or later, of a clock that counts suspended time.
+// sinceBoot reads, at t or later, a clock that counts suspended time, and measures the lead again.
 func sinceBoot(l *lead, t time.Time) time.Duration {
 	if !hasBoottime {
 		return wall()
 	}
-	mono, wall := t.Sub(origin), time.Duration(t.UnixNano())
-	if ahead, ok := l.cached(mono, wall); ok {
-		return mono + ahead
-	}
-	return l.boot(mono, wall, measure)
+	return l.boot(t.Sub(origin), time.Duration(t.UnixNano()), measure)
 }
 
 // boottime reads CLOCK_BOOTTIME, and reports whether the system has it. The system call is raw: it never blocks, so

@@ -4,7 +4,10 @@
 // goes on. So every [Instant] is read from two clocks, and the one that has advanced further decides.
 package clock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Instant is a point on two clocks: Go's monotonic clock, and one that also counts suspended time. Its zero value lies
 // before every instant that a [Clock] returns. Both readings are plain numbers, because every held lock keeps several
@@ -19,8 +22,6 @@ type Instant struct {
 var origin = time.Now()
 
 const ages = 100 * 365 * 24 * time.Hour
-
-func monotonic(t time.Time) time.Duration { return t.Sub(origin) + ages }
 
 // Clock reads instants. Its zero value reads the clocks of the system. A Clock is safe for concurrent use.
 type Clock struct {
@@ -48,12 +49,16 @@ func New(now func() time.Time, boot func() time.Duration) *Clock {
 // It reads the clock that counts suspended time last. So if the machine is suspended between the two readings, a check
 // of a deadline sees that.
 func (c *Clock) Now() Instant {
-	if c.now == nil {
-		now := time.Now()
-		return Instant{mono: monotonic(now), boot: sinceBoot(&c.lead, now)}
+	if c.now != nil {
+		now := c.now()
+		return Instant{mono: now.Sub(origin) + ages, boot: c.boot()}
 	}
-	now := c.now()
-	return Instant{mono: monotonic(now), boot: c.boot()}
+	now := time.Now()
+	mono, wall := now.Sub(origin), time.Duration(now.UnixNano())
+	if ahead, ok := c.lead.cached(mono, wall); ok {
+		return Instant{mono: mono + ages, boot: mono + ahead}
+	}
+	return Instant{mono: mono + ages, boot: sinceBoot(&c.lead, now)}
 }
 
 // Add returns the instant that is d after i on both clocks.
@@ -112,5 +117,54 @@ func (c *Clock) Time(i Instant) time.Time {
 // wall clock is not set and the machine is not suspended.
 func (i Instant) Time() time.Time {
 	now := time.Now()
-	return now.Add(i.mono - monotonic(now))
+	return now.Add(i.mono - ages - now.Sub(origin))
+}
+
+const (
+	// validFor is how long a measurement of the second clock stays valid.
+	validFor = 10 * time.Millisecond
+	// minJump is the smallest step of the wall clock that counts as a suspension or a clock change. NTP slewing moves
+	// the wall clock by less within validFor.
+	minJump = 100 * time.Microsecond
+	// maxGap is how far apart the readings of one measurement may be. If the goroutine was interrupted in between, the
+	// measurement is useless.
+	maxGap = 20 * time.Microsecond
+)
+
+// A lead caches how far the second clock, which counts suspended time, is ahead of the monotonic one. Reading the
+// second clock takes a system call, while the wall clock comes for free with the monotonic one. Only a suspension
+// changes the lead, and it moves the wall clock by the same amount. So within validFor the second clock is only read
+// if the wall clock and the monotonic one have moved apart. A suspension is only missed if it is shorter than minJump,
+// or if the wall clock is set back by about as much within validFor.
+type lead struct {
+	last atomic.Pointer[measured]
+}
+
+type measured struct {
+	mono  time.Duration // when, on the monotonic clock
+	off   time.Duration // wall clock minus monotonic clock
+	ahead time.Duration // second clock minus monotonic clock
+}
+
+// cached returns the lead if the second clock need not be read.
+func (l *lead) cached(mono, wall time.Duration) (ahead time.Duration, ok bool) {
+	m := l.last.Load()
+	if m == nil || mono < m.mono || mono-m.mono >= validFor {
+		return 0, false
+	}
+	if moved := wall - mono - m.off; moved >= minJump || moved <= -minJump {
+		return 0, false
+	}
+	return m.ahead, true
+}
+
+// boot reads the second clock, for an instant at which the other clocks showed mono and wall. measure reads the
+// monotonic clock, the second one, and the monotonic one again.
+func (l *lead) boot(mono, wall time.Duration, measure func() (before, boot, after time.Duration)) time.Duration {
+	before, boot, after := measure()
+	// If the wall clock was set after it was read, off is out of date, and the next caller measures again.
+	if after-before <= maxGap && after-mono < validFor {
+		l.last.Store(&measured{mono: mono, off: wall - mono, ahead: boot - after})
+	}
+	return boot
 }

@@ -60,8 +60,8 @@ type Ledger struct {
 	proven       int64  // op of the newest statement that enough replicas have
 }
 
-// Granted records that Redis has granted the reserved holds.
-func (l *Ledger) Granted() { l.meant, l.told = l.Reserved, l.Reserved }
+// Granted records the first grant: of n holds, which their calls have not made yet.
+func (l *Ledger) Granted(n Counts) { l.Reserved, l.meant, l.told = n, n, n }
 
 // Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it
 // while the outer one lasts.

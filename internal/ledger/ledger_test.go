@@ -15,8 +15,8 @@ func wish() *ledger.Wish { return &ledger.Wish{More: one, Lease: time.Second} }
 
 // holding returns a ledger with one write hold that Redis knows.
 func holding() *ledger.Ledger {
-	l := &ledger.Ledger{Reserved: one}
-	l.Granted()
+	l := &ledger.Ledger{}
+	l.Granted(one)
 	l.Reserved = ledger.Counts{}
 	l.Add(one, false)
 	return l

@@ -47,6 +47,9 @@ func (a *Acquisition) Named() bool { return a.Name != "" && a.Name[0] != MadeMar
 // Waits reports whether it waits for a grant.
 func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.over }
 
+// Asks reports whether it waits, and Redis has not queued it.
+func (a *Acquisition) Asks() bool { return a.Entry != nil && !a.over && !a.Entry.queued }
+
 // Held reports whether it holds.
 func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.over }
 
@@ -101,12 +104,6 @@ func (a *Acquisition) Doubt() int64 {
 		return -max(a.doubt, 1)
 	}
 	return a.doubt
-}
-
-// doubts records that a request is sent which counts until notAfter.
-func (a *Acquisition) doubts(notAfter int64) {
-	a.copies++
-	a.doubt = max(a.doubt, notAfter)
 }
 
 // keepDoubt records that a granted request is given up: until notAfter a late copy of it could be granted again.

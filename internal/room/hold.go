@@ -1,9 +1,13 @@
 package room
 
 import (
+	"math"
+	"time"
+
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/loss"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 // A Hold is one hold of a session.
@@ -240,4 +244,267 @@ func (h *Hold) endedBy() error {
 		return loss.OfMaxHold(t.MaxHold)
 	}
 	return s.expired()
+}
+
+// A Handle is what one handle of a lock has to unlock. Its Unlock may end any hold on it. So a lost hold bars the holds
+// of later grants from an exclusive handle until it is unlocked. And a handle on which several grants hold beside each
+// other takes the holds of one owner only. The zero value is empty.
+type Handle struct {
+	holds lone[Hold] // the oldest first
+	*aside
+}
+
+// aside is what few handles need.
+type aside struct {
+	away  lone[Hold] // their owner waits on a condition: they are in nobody's way
+	lost  int        // how many of the holds are lost
+	freed any        // woken when the handle changes: see Freed; nil: no call waits for that
+}
+
+// A Bar is what keeps a call's hold from a handle.
+type Bar int
+
+// The bars.
+const (
+	NoBar      Bar = iota
+	Occupied       // a lost hold of another owner is not unlocked yet
+	OwesUnlock     // its own owner has lost a hold, and has not unlocked it
+	OtherOwner     // the handle has holds of another owner, and its Unlock could not tell them apart
+	Unheld         // the hold is lost, or its owner waits on a condition
+)
+
+// A place says where a hold is.
+type place uint8
+
+const (
+	unplaced place = iota // its call has not put it on the handle yet
+	onHandle
+	away     // its owner waits on a condition
+	unlocked // or released, or given back by its call
+)
+
+// bars is Room.Bars, but looks only at what is on the handle.
+func (l *Handle) bars(w Want) (Bar, *Hold) {
+	if w.Read {
+		return l.otherOwner(w), nil
+	}
+	if l.aside == nil || l.lost == 0 {
+		return NoBar, nil
+	}
+	for _, h := range l.holds.all() {
+		switch {
+		case !h.lost:
+		case w.Owner != "" && h.Session.Name == w.Owner:
+			return OwesUnlock, h
+		default:
+			return Occupied, nil
+		}
+	}
+	return NoBar, nil
+}
+
+// otherOwner says whether a handle has holds of another owner. On a semaphore only those count that Unlock may end.
+func (l *Handle) otherOwner(w Want) Bar {
+	for _, h := range l.holds.all() {
+		if w.Terms.Permits.Of > 0 && (!w.Unlock || !h.Unlock) {
+			continue
+		}
+		if named := h.Session.Named(); named != (w.Owner != "") || named && h.Session.Name != w.Owner {
+			return OtherOwner
+		}
+		return NoBar // the others have the same owner
+	}
+	return NoBar
+}
+
+// Next returns the hold that Unlock ends, or nil. A lost hold comes first, otherwise the newest. Holds of Acquire and
+// Do come last: after several losses, an Unlock must not end the hold that a Do is about to end.
+//
+// If several grants hold at once, as with readers, it is the oldest hold instead. A loss of data ends the older grants
+// first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does not end the hold of a
+// caller that came after the loss.
+//
+// A hold whose owner waits on a condition is returned only if there is no other. Call Judge first.
+func (l *Handle) Next() (found *Hold) {
+	first, newest := l.holds.first, l.holds.last()
+	switch first {
+	case nil:
+		return l.nextAway()
+	case newest:
+		return first
+	}
+	order := l.holds.backward()
+	if newest.Read && first.Session != newest.Session {
+		order = l.holds.all()
+	}
+	best, most := -1, 2
+	if l.aside != nil && l.lost > 0 {
+		most = 3
+	}
+	for _, h := range order {
+		rank := 0
+		if h.lost {
+			rank = 1
+		}
+		if h.Unlock {
+			rank += 2
+		}
+		if rank > best {
+			best, found = rank, h
+		}
+		if best >= most {
+			break
+		}
+	}
+	return found
+}
+
+// nextAway is Next if all holds are away: the newest that Unlock ends, otherwise the newest.
+func (l *Handle) nextAway() *Hold {
+	if l.aside == nil {
+		return nil
+	}
+	for _, h := range l.away.backward() {
+		if h.Unlock {
+			return h
+		}
+	}
+	return l.away.last()
+}
+
+// Newest returns the newest hold, or nil.
+func (l *Handle) Newest() *Hold { return l.holds.last() }
+
+// Live returns how many holds are not lost. Call Judge first.
+func (l *Handle) Live() int {
+	if l.aside == nil {
+		return l.holds.len()
+	}
+	return l.holds.len() - l.lost
+}
+
+// HeldSince returns when the oldest hold was acquired, or zero if no hold is live. Call Judge first.
+func (l *Handle) HeldSince() clock.Instant {
+	if l.Live() == 0 {
+		return clock.Instant{}
+	}
+	return l.holds.first.Acquired
+}
+
+// Freed returns what is woken when the handle changes next: who, or what an earlier call has given. The handle changes
+// when a hold leaves it, and when one that is away ends or is lost.
+func (l *Handle) Freed(who any) any {
+	x := l.more()
+	if x.freed == nil {
+		x.freed = who
+	}
+	return x.freed
+}
+
+// more returns the aside for writing, and makes it if needed.
+func (l *Handle) more() *aside {
+	if l.aside == nil {
+		l.aside = &aside{}
+	}
+	return l.aside
+}
+
+func (l *Handle) add(h *Hold) {
+	l.holds.add(h)
+	h.place = onHandle
+	if r := h.Session.Room; r.crowd != nil && !r.sure.IsZero() {
+		r.sure = clock.Min(r.sure, h.Until())
+	}
+	if h.lost {
+		l.more().lost++
+	}
+}
+
+// remove takes a hold off the handle.
+func (l *Handle) remove(h *Hold, at *Step) {
+	l.holds.remove(h)
+	if l.aside == nil {
+		return
+	}
+	if h.lost {
+		l.lost--
+	}
+	l.wake(at)
+}
+
+// wake wakes the calls that wait for a change of the handle.
+func (l *aside) wake(at *Step) {
+	if l.freed != nil {
+		at.do(Effect{Do: Wake, Who: l.freed})
+		l.freed = nil
+	}
+}
+
+// Terms are the options under which a hold is asked for.
+type Terms struct {
+	TTL      time.Duration
+	Fixed    bool          // no watchdog
+	Local    bool          // nested holds need no command
+	MaxHold  time.Duration // 0: no limit
+	Replicas Replicas      // that must acknowledge it; 0: none
+	Rest     Rest          // of the name after the hold
+	Sticky   time.Duration // how long the client may keep the grant after the last hold; 0: not at all
+	Permits  Permits       // of a semaphore
+	OneToken bool          // of a quorum: its grant has one token, and is never passed on to another call
+}
+
+// A Rest says how long a name stays taken after its hold has ended.
+type Rest struct {
+	For  time.Duration // since the grant; 0: it does not rest
+	Even bool          // until the next multiple of For, by the server's clock
+}
+
+// Permits says how many permits of a semaphore a hold uses, and how many the semaphore has. The zero value is for other
+// kinds of lock.
+type Permits struct{ Weight, Of int }
+
+// Replicas says how many replicas must acknowledge a grant or renewal, and how long they may take.
+type Replicas struct {
+	N       int
+	Timeout time.Duration
+}
+
+// MaxHolds is how many holds a session may have.
+const MaxHolds = math.MaxInt32
+
+// An Entrance says how a call enters a session of its owner.
+type Entrance int
+
+// The entrances.
+const (
+	Open    Entrance = iota // the hold can be made
+	Stated                  // Redis must be told first, by the wish
+	Crowded                 // there are too many holds
+	Shut                    // the session is over, or its owner waits on a condition
+)
+
+// ends reports whether holds of these terms end by themselves even if renewals work.
+func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
+
+// Attempt returns how long a call that makes one attempt may take, replicas included.
+func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }
+
+// Wish returns the wish of a call that wants n more holds.
+func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
+	return &ledger.Wish{
+		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
+	}
+}
+
+// or returns the stricter of both, for number and time separately.
+func (r Replicas) or(other Replicas) Replicas {
+	return Replicas{max(r.N, other.N), max(r.Timeout, other.Timeout)}
+}
+
+// Within returns how long to wait for the answer to a request for such a lease, replicas included.
+func (r Replicas) Within(lease time.Duration) time.Duration {
+	if r.N == 0 {
+		return trust.Attempt(lease)
+	}
+	return max(trust.Attempt(lease), r.Timeout+lease/12)
 }

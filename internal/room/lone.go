@@ -69,28 +69,23 @@ func (l *lone[E]) add(e *E) {
 	*l.rest = append(*l.rest, e)
 }
 
-// index returns the index of e, or -1. It searches from both ends, because mostly the newest or the oldest is removed,
+// remove reports whether e was there. It searches from both ends, because mostly the newest or the oldest is removed,
 // and a list may have thousands.
-func (l *lone[E]) index(e *E) int {
-	for i, j := 0, l.len()-1; i <= j; i, j = i+1, j-1 {
-		switch e {
-		case l.at(i):
-			return i
-		case l.at(j):
-			return j
+func (l *lone[E]) remove(e *E) bool {
+	n := l.len()
+	i, j := 0, n-1
+	for ; i <= j && l.at(i) != e; i, j = i+1, j-1 {
+		if l.at(j) == e {
+			i = j
+			break
 		}
 	}
-	return -1
-}
-
-// remove reports whether e was there.
-func (l *lone[E]) remove(e *E) bool {
-	switch i := l.index(e); {
-	case i < 0:
+	switch {
+	case i > j:
 		return false
 	case i > 0:
 		*l.rest = slices.Delete(*l.rest, i-1, i)
-	case l.len() == 1:
+	case n == 1:
 		l.first = nil
 	default:
 		l.first = (*l.rest)[0]

@@ -198,11 +198,11 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// HeldBy returns a session of the call's owner that a hold of its mode can join, judged by the clock, or nil. An owner
-// that only reads and wants to write gets nil: Redis decides about that.
+// HeldBy returns a session of a named owner that a hold of the call's mode can join, judged by the clock, or nil. An
+// owner that only reads and wants to write gets nil: Redis decides about that.
 func (r *Room) HeldBy(w Want, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if w.Owner == "" || s.Name != w.Owner || s.over || s.Absent() || !w.Read && s.Ledger.Meant().Writes == 0 {
+		if s.Name != w.Owner || s.over || s.Absent() || !w.Read && s.Ledger.Meant().Writes == 0 {
 			continue
 		}
 		if s.Check(at); s.over {
@@ -259,14 +259,18 @@ func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 	}
 }
 
-// passClaim gives the claim, with a place to ask for, to the next call in line. If there is none, it frees the claim.
+// passClaim gives the claim, with a place to ask for, to the next call in line. If there is none, it frees the claim:
+// the next call carries it, unless it can join a session.
 func (r *Room) passClaim(of Flow, place int64, at *Step) {
-	front := r.next(of)
-	if front == nil {
-		r.unclaim(of)
-		return
+	switch front := r.next(of); {
+	case front != nil:
+		r.give(front, Handover{Place: place}, at)
+	case of == Flow{}:
+		r.claimed = false
+		r.noWord(of)
+	default:
+		delete(r.flows, of)
 	}
-	r.give(front, Handover{Place: place}, at)
 }
 
 // passToLine gives the lock to the next call in line, if that has the same terms and the lease is fresh, and reports
@@ -299,32 +303,22 @@ func (r *Room) Leave(p *Follower, at *Step) {
 	}
 }
 
-// unclaim frees the claim of a flow that has nobody in line. The next call carries it, unless it can join a session.
-func (r *Room) unclaim(of Flow) {
-	if of == (Flow{}) {
-		r.claimed = false
-		r.noWord(of)
-		return
-	}
-	delete(r.flows, of)
-}
-
 // admit reserves a hold for each call in line behind a session that was just granted. The session then lasts until each
 // has had its turn, so no call loses the place in the queue for which it has waited.
 func (r *Room) admit(s *Session, at *Step) {
-	line := r.flows[s.flow()]
-	for line.Len() > 0 {
+	of := s.flow()
+	for line := r.flows[of]; line.Len() > 0; {
 		s.reserve()
 		r.give(line.Front().Value.(*Follower), Handover{Acquisition: s.Acquisition, Joined: true}, at)
 	}
-	r.unclaim(s.flow())
+	delete(r.flows, of)
 	s.front = false
 }
 
 // passToRun gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
 // acquisition is at the head of Redis' queue when the session is released.
 func (r *Room) passToRun(s *Session, at *Step) bool {
-	if s.run == nil || !s.passes(at) {
+	if !s.passes(at) {
 		return false
 	}
 	for len(s.run.behind) > 0 {
@@ -383,4 +377,76 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 	}
 	t = line.silence.trouble(now)
 	return !line.said.IsZero() && (!t.Is() || began.Until(line.said) >= 0), t
+}
+
+// A Step is one event in a room: when it happens, and what must be done afterwards.
+type Step struct {
+	Now     clock.Instant
+	Server  int64 // estimate of the server's clock in ms; set if a request may be made
+	Closing bool  // the client is shutting down: the lock is not passed on
+	// Pause returns how long to wait after so many failures, at most most.
+	Pause func(fails int, most time.Duration) time.Duration
+
+	n    int       // how many of some are set
+	some [2]Effect // the first effects; mostly there are no more
+	more []Effect
+}
+
+// A Deed says what an effect wants done.
+type Deed uint8
+
+// The deeds. The driver does Timer, Forget, Lose, Urge and Paid in order, before the next event in the room: done late,
+// a timer would undo a newer one. It does the others after that, in any order.
+const (
+	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
+	Forget                  // forget Of's nonce
+	Lose                    // Hold is lost
+	Urge                    // others wait for the end of Hold
+	Paid                    // the holder of a lost Hold has ended it
+	Wake                    // wake the call that waits on Who
+	Release                 // release Of in Redis, whether it waits or holds there
+	Tell                    // tell Redis what Of's session needs
+	Disown                  // release Nonce unless a call has it: the answer to a request sent at At named it
+)
+
+// An Effect is something that the driver must do.
+type Effect struct {
+	Do    Deed
+	Of    *Acquisition
+	At    clock.Instant
+	Grain time.Duration
+	Hold  *Hold
+	Who   any
+	Nonce string
+}
+
+func (at *Step) do(e Effect) {
+	if at.n < len(at.some) {
+		at.some[at.n] = e
+		at.n++
+		return
+	}
+	at.more = append(at.more, e)
+}
+
+// timer makes an acquisition due at that time only.
+func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
+	for i := range at.n {
+		if e := &at.some[i]; e.Do == Timer && e.Of == a {
+			e.At, e.Grain = due, grain
+			return
+		}
+	}
+	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
+}
+
+// Len returns the number of effects.
+func (at *Step) Len() int { return at.n + len(at.more) }
+
+// Effect returns the effect i. They are in the order in which they were added.
+func (at *Step) Effect(i int) *Effect {
+	if i < at.n {
+		return &at.some[i]
+	}
+	return &at.more[i-at.n]
 }

@@ -744,7 +744,7 @@ func (s *Session) finish(at *Step) Ending {
 		return Fewer
 	case s.over:
 		return WasLost
-	case s.Room.passToLine(s, at), s.Room.passToRun(s, at):
+	case s.Room.passToLine(s, at), s.run != nil && s.Room.passToRun(s, at):
 		return Silent
 	}
 	s.end(at)
@@ -777,3 +777,11 @@ var (
 	ErrRegranted = loss.Because(loss.DataLost, "redis no longer has it: it granted the lock again, to another call of this handle")
 	ErrLeft      = errors.New("its last hold has ended while its owner waited on a condition")
 )
+
+// A share counts the holds of a session that have the same terms, so that a statement need not look at each of them: a
+// named owner may have thousands. A session whose count cannot change has one hold at most, and no shares.
+type share struct {
+	terms   *Terms
+	holds   int
+	ordered lone[Hold] // the holds, oldest first, if they end by themselves
+}

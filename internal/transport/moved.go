@@ -19,9 +19,6 @@ import (
 // NOREPLICAS while they are away, and then new connections do not help.
 const retireInterval = stall
 
-// takesNoWrites reports whether err is a server's answer that it accepts no writes now.
-func takesNoWrites(err error) bool { return ReadOnly(err) || hasCode(err, "NOREPLICAS") }
-
 // madeRecently reports whether the connection is so new that another one would lead to the same server. A replica is
 // never accepted.
 func (s *stream) madeRecently(err error) bool {

@@ -91,6 +91,9 @@ func TryAgain(err error) bool { return hasCode(err, "TRYAGAIN") }
 // ReadOnly reports whether a server refused to write because it is a replica.
 func ReadOnly(err error) bool { return hasCode(err, "READONLY") }
 
+// takesNoWrites reports whether err is a server's answer that it accepts no writes now.
+func takesNoWrites(err error) bool { return ReadOnly(err) || hasCode(err, "NOREPLICAS") }
+
 // OtherLayout returns the kind that Redis stores for a lock, if a script refused the lock because clients of another
 // layout use it.
 func OtherLayout(err error) (stored string, is bool) {

@@ -1,6 +1,15 @@
 package transport
 
-import "strconv"
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // encodable reports whether appendArg can encode each argument, with the same bytes as go-redis.
 func encodable(args []any) bool {
@@ -69,4 +78,96 @@ func appendNumber(b []byte, n int64) []byte {
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], n, 10)
 	return append(append(appendHead(b, '$', len(text)), text...), "\r\n"...)
+}
+
+// A decoder reads replies from a connection, whose buffer has readSize bytes.
+type decoder struct{ in *bufio.Reader }
+
+const (
+	readSize = 32 << 10  // the size of the buffer, and the longest line
+	maxReply = 512 << 20 // bytes of a string, by Redis' own limit
+	maxDepth = 16
+)
+
+var errReply = errors.New("not a reply of redis")
+
+// An answerError is an error reply of Redis.
+type answerError string
+
+func (e answerError) Error() string { return string(e) }
+
+func (answerError) RedisError() {}
+
+// reply waits for the next reply, or element of one. It may have depth arrays in each other. After an error the
+// connection cannot be read any more.
+func (d *decoder) reply(depth int) (r reply, err error) {
+	line, err := d.in.ReadSlice('\n')
+	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+		return r, err
+	}
+	if err != nil || len(line) < 3 || line[len(line)-2] != '\r' {
+		return r, fmt.Errorf("%w: %.50q", errReply, line)
+	}
+	kind, text := line[0], line[1:len(line)-2]
+	switch kind {
+	case '+':
+		return reply{val: string(text)}, nil
+	case '-':
+		return reply{err: answerError(text)}, nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	switch {
+	case err != nil:
+	case kind == ':':
+		return reply{val: n}, nil
+	case kind != '$' && kind != '*' || n < -1 || n > maxReply:
+	case n < 0:
+		return reply{err: redis.Nil}, nil
+	case kind == '$':
+		return d.text(int(n))
+	case depth > 0:
+		return d.array(n, depth-1)
+	}
+	return r, fmt.Errorf("%w: %.50q", errReply, line)
+}
+
+// text reads a string of n bytes.
+func (d *decoder) text(n int) (r reply, err error) {
+	var text string
+	if n <= readSize {
+		var b []byte
+		b, err = d.in.Peek(n)
+		text = string(b)
+		_, _ = d.in.Discard(len(b))
+	} else {
+		var b strings.Builder // grows with what comes, because a server may announce more than it sends
+		_, err = io.CopyN(&b, d.in, int64(n))
+		text = b.String()
+	}
+	if err != nil {
+		return r, err
+	}
+	end, err := d.in.Peek(2)
+	if err == nil && string(end) != "\r\n" {
+		err = fmt.Errorf("%w: %q at the end of a string", errReply, end)
+	}
+	_, _ = d.in.Discard(len(end))
+	return reply{val: text}, err
+}
+
+// array reads n elements.
+func (d *decoder) array(n int64, depth int) (reply, error) {
+	vals := make([]any, 0, min(n, 1024))
+	for range n {
+		r, err := d.reply(depth)
+		if err != nil {
+			return reply{}, err
+		}
+		val := r.val
+		if r.err != nil && r.err != redis.Nil { //nolint:errorlint // made here, never wrapped
+			val = r.err
+		}
+		vals = append(vals, val)
+	}
+	return reply{val: vals}, nil
 }

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
@@ -56,7 +59,14 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 	for _, r := range requests {
 		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
 		_, life := e.leases(r.TTL)
-		args = append(args, whole, field, e.counts(r), r.Block, life, r.Place)
+		counts := e.write // and the number of the request; the block is an argument of its own
+		switch {
+		case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
+			counts = requestCounts(r.Op, r.mode(), r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
+		case r.Read:
+			counts = e.read
+		}
+		args = append(args, whole, field, counts, r.Block, life, r.Place)
 		rests = rests || r.Rest.For > 0
 	}
 	if rests {
@@ -98,14 +108,23 @@ func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireRe
 // DecodeAnswer is DecodeAcquire for a call with one request. now is server ms.
 func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.Answer, err error) {
 	cur := scriptAcquire.Read(raw)
-	if len(raw) <= 2 {
-		return decodeTaken(cur, block, ttl)
+	if len(raw) > 2 {
+		now = serverTime(cur)
+		more := yes(cur, "more")
+		a, _ = decodeAnswer(cur)
+		a.More = more
+		return now, a, cur.End()
 	}
-	now = serverTime(cur)
-	more := yes(cur, "more")
-	a, _ = decodeAnswer(cur)
-	a.More = more
-	return now, a, cur.End()
+	// The short answer for a lock that was free leaves out the time and the lease: the grant began at its last token, and
+	// has the lease that was asked for.
+	high := cur.Within("token", 1000, maxCount)
+	if cur.More() {
+		block = int(cur.Within("block", 1, int64(block)))
+	}
+	if err := cur.End(); err != nil {
+		return 0, a, err
+	}
+	return high / 1000, room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}, nil
 }
 
 // decodeAnswer reads one answer. ofAll means that Redis gave it once for all requests.
@@ -136,16 +155,164 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	return a, false
 }
 
-// decodeTaken reads the short answer for a lock that was free. It leaves out the time and the lease: the grant began at
-// its last token, and has the lease that was asked for.
-func decodeTaken(cur *script.Cursor, block int, ttl time.Duration) (now int64, held room.Answer, err error) {
-	high := cur.Within("token", 1000, maxCount)
+// Hold states how many holds a session has, and renews its lease. With a ttl of 0 the lease stays as it is.
+func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
+	lease, life := e.leases(ttl)
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
+	call := transport.Call{
+		Script: scriptHold, Keys: []string{s.Hash},
+		Args: []any{lease, life, whole, field, op, n.Writes, n.Reads},
+	}
+	if s.Queue != "" {
+		call.Keys = append(call.Keys, s.Queue)
+	}
+	return call
+}
+
+// Downgrade turns a session's write holds into read holds.
+func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
+	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
+	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
+		whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox,
+	}}
+}
+
+// DecodeHold reads the answer to Hold. If the lease was left as it is, the answer may have neither time nor waiters.
+func DecodeHold(raw []any) (room.Reply, error) {
+	reply, cur := decodeStated(raw)
+	reply.Counted = reply.Now != 0
 	if cur.More() {
-		block = int(cur.Within("block", 1, int64(block)))
+		reply.Waiting = int(cur.Within("waiting", 1, maxCount))
 	}
+	return whole(reply, cur)
+}
+
+// DecodeDowngrade reads the answer to Downgrade.
+func DecodeDowngrade(raw []any) (room.Reply, error) {
+	reply, cur := decodeStated(raw)
+	reply.More = yes(cur, "more")
+	return whole(reply, cur)
+}
+
+// whole returns nothing of a reply that cannot be read to its end.
+func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
 	if err := cur.End(); err != nil {
-		return 0, held, err
+		return room.Reply{}, err
 	}
-	held = room.Answer{Code: room.Held, Low: max(high-int64(block)+1, 1), High: high, Remaining: ttl}
-	return high / 1000, held, nil
+	return reply, nil
+}
+
+// decodeStated reads what the answers to Hold and Downgrade have in common.
+func decodeStated(raw []any) (room.Reply, *script.Cursor) {
+	cur := scriptHold.Read(raw)
+	var reply room.Reply
+	if len(raw) > 1 { // else the lease was left as it is, and no clock was read
+		reply.Now = serverTime(cur)
+	}
+	left := cur.Within("remaining", room.QueueKey, maxLease)
+	cur.Check(left >= 0 || left == room.QueueKey, "remaining")
+	reply.Held, reply.Several, reply.Remaining = left > 0, left < 0, millis(left)
+	return reply, cur
+}
+
+// A Renewal is one session of a command that renews many. The session must hold alone.
+type Renewal struct {
+	Session
+	Op            int64
+	Writes, Reads uint32
+}
+
+// Renew states the holds of many sessions, each of another lock, in one command.
+func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
+	keys := make([]string, 0, len(all))
+	lease, life := e.leases(ttl)
+	args := append(make([]any, 0, 2+5*len(all)), lease, life)
+	for _, r := range all {
+		keys = append(keys, r.Hash)
+		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
+		args = append(args, whole, field, r.Op, r.Writes, r.Reads)
+	}
+	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
+}
+
+// DecodeRenew reads the answer to Renew. left are the indexes of the sessions that were not renewed: they do not hold
+// alone, or a later statement arrived first and the lease stays as it was. waiting is how many wait for each session
+// that anybody waits for, by index.
+func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, waiting map[int]int, err error) {
+	cur := scriptHold.Read(raw)
+	now = serverTime(cur)
+	for i := range sessions {
+		if cur.Within("remaining", room.QueueKey, maxLease) < max(1, ttl.Milliseconds()) {
+			left = append(left, i)
+		}
+	}
+	for cur.More() {
+		if waiting == nil {
+			waiting = make(map[int]int)
+		}
+		i := 0
+		if sessions > 1 { // one alone has no number
+			i = int(cur.Within("session", 1, int64(sessions))) - 1
+		}
+		waiting[i] = int(cur.Within("waiting", 1, maxCount))
+	}
+	return now, left, waiting, cur.End()
+}
+
+// What a nonce was until its release.
+const (
+	WasNothing = 0
+	WasQueued  = 1
+	WasHeld    = 2
+)
+
+// Release ends the nonce of a session, whether it holds or waits. With an owner of "" the owner does not matter. until
+// is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. A negative
+// until also says that its signal, if it had one, goes to another waiter. lease is the longest that Redis may have
+// given it: after a lease longer than the keep time, the hash must be made to expire sooner. undone means that the name
+// does not rest afterwards. served are other nonces that had the lock under this grant and are still queued in Redis:
+// they end as well.
+func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
+	args := []any{whole, field, until, e.release}
+	if lease > e.keep || undone || len(served) > 0 {
+		args = append(args, e.keep.Milliseconds())
+	}
+	switch {
+	case undone:
+		args = append(args, "undone")
+	case len(served) > 0:
+		args = append(args, "", strings.Join(served, " "))
+	}
+	call := transport.Call{Script: scriptRelease, Keys: []string{keys.Hash, keys.Queue}, Args: args}
+	if len(args) == 4 && until == 0 {
+		call.Usual = usualRelease
+	}
+	return call
+}
+
+// DecodeRelease reads the answer to Release. now is 0 in the usual case, whose answer has no time.
+func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
+	cur := scriptRelease.Read(raw)
+	was = cur.Within("was", room.QueueKey, WasHeld)
+	if len(raw) > 1 {
+		now, more = serverTime(cur), yes(cur, "more")
+	}
+	cur.Check(was >= WasNothing || was == room.QueueKey, "was")
+	return was, now, more, cur.End()
+}
+
+// Raise makes the token counter of a lock at least instant, a token as Redis stores it, if Redis has the record of the
+// session. Its lease may have ended: nobody else has held since. A session that reads beside others raises nothing.
+func (e *Encoder) Raise(s Session, instant int64, ttl time.Duration) transport.Call {
+	_, life := e.leases(ttl)
+	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
+	return transport.Call{Script: scriptRaise, Keys: []string{s.Hash}, Args: []any{whole, field, instant, life}}
+}
+
+// DecodeRaise says whether Redis has the session, and so the counter is large enough.
+func DecodeRaise(raw []any) (held bool, err error) {
+	cur := scriptRaise.Read(raw)
+	held = yes(cur, "held")
+	return held, cur.End()
 }

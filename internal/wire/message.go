@@ -1,39 +1,10 @@
 package wire
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
 )
-
-// A Nonce names one acquisition. It has 128 random bits.
-type Nonce [16]byte
-
-// nonceLen is the length of a nonce or client ID in Redis: in base64.
-const nonceLen = 22
-
-// NewNonce returns a random nonce.
-func NewNonce() (n Nonce) {
-	_, _ = rand.Read(n[:]) // never fails, says its documentation
-	return n
-}
-
-func (n Nonce) String() string {
-	var text [nonceLen]byte
-	base64.RawURLEncoding.Encode(text[:], n[:])
-	return string(text[:])
-}
-
-// ParseNonce reads what String has written.
-func ParseNonce(text string) (n Nonce, ok bool) {
-	if len(text) != nonceLen {
-		return n, false
-	}
-	_, err := base64.RawURLEncoding.Strict().Decode(n[:], []byte(text))
-	return n, err == nil
-}
 
 // A Sight says whether a script sees that a client is subscribed to its inbox.
 type Sight int32

@@ -3,6 +3,8 @@
 package wire
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -109,6 +111,33 @@ type Encoder struct {
 	lease, life, no any            // the client's TTL; how long a hash lives with it; a lease of 0
 }
 
+// A Nonce names one acquisition. It has 128 random bits.
+type Nonce [16]byte
+
+// nonceLen is the length of a nonce or client ID in Redis: in base64.
+const nonceLen = 22
+
+// NewNonce returns a random nonce.
+func NewNonce() (n Nonce) {
+	_, _ = rand.Read(n[:]) // never fails, says its documentation
+	return n
+}
+
+func (n Nonce) String() string {
+	var text [nonceLen]byte
+	base64.RawURLEncoding.Encode(text[:], n[:])
+	return string(text[:])
+}
+
+// ParseNonce reads what String has written.
+func ParseNonce(text string) (n Nonce, ok bool) {
+	if len(text) != nonceLen {
+		return n, false
+	}
+	_, err := base64.RawURLEncoding.Strict().Decode(n[:], []byte(text))
+	return n, err == nil
+}
+
 // NewEncoder returns the encoder of a client with this ID. ttl is its default TTL.
 func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	lease := strconv.FormatInt(ttl.Milliseconds(), 10)
@@ -141,17 +170,6 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 		return e.no, e.keep.Milliseconds()
 	}
 	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
-}
-
-// counts returns the number of the request and what it asks for, as one argument. The block is an argument of its own.
-func (e *Encoder) counts(r Request) any {
-	switch {
-	case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
-		return requestCounts(r.Op, r.mode(), r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
-	case r.Read:
-		return e.read
-	}
-	return e.write
 }
 
 // requestCounts returns "OP WRITES READS TTL ". A request for reading asks for one hold, whatever writes is.
@@ -197,3 +215,50 @@ type Session struct {
 	Owner   string
 	Permits room.Permits // of a semaphore
 }
+
+// Bounds of what a script can answer. Lua counts exactly up to 2^53. No lease lasts a century, not even if the clock
+// has stepped back. A reply beyond these bounds does not come from our script.
+const (
+	maxCount = 1 << 53
+	maxLease = 100 * 365 * 24 * 60 * 60 * 1000 // ms
+)
+
+// skip reads the empty fields of an answer that has none of its own.
+func skip(cur *script.Cursor) {
+	for range 3 {
+		cur.Within("nothing", 0, 0)
+	}
+	cur.Str("nothing")
+}
+
+func serverTime(cur *script.Cursor) int64 { return cur.Within("now", 1, maxCount) }
+
+func yes(cur *script.Cursor, field string) bool { return cur.Within(field, 0, 1) == 1 }
+
+// isWanted says with a grant that somebody waits for it to end.
+const isWanted = "+"
+
+func wanted(cur *script.Cursor) bool {
+	said := cur.Str("wanted")
+	cur.Check(said == "" || said == isWanted, "wanted")
+	return said == isWanted
+}
+
+// reads reads a mode, and reports whether it is that of a reader.
+func reads(cur *script.Cursor) bool {
+	mode := cur.Str("mode")
+	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")
+	return mode == modeRead
+}
+
+func tokens(cur *script.Cursor) (low, high int64) {
+	low = cur.Within("low", 1, maxCount)
+	return low, cur.Within("high", low, maxCount)
+}
+
+// lease reads how much of a hold's lease is left. 0 or less is no error: the lease has ended.
+func lease(cur *script.Cursor) time.Duration {
+	return millis(cur.Within("remaining", -maxLease, maxLease))
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -116,7 +116,7 @@ func (c *roomCall) sendOnce() {
 		return
 	}
 	at := m.step()
-	if !a.Waits() || a.Entry.Queued() {
+	if !a.Asks() {
 		m.done(at)
 		c.await()
 		return

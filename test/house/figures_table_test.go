@@ -223,7 +223,7 @@ var figures = []figure{
 		says: []string{`timeout is 1 ms to @,`},
 	},
 	{
-		what: "how often the clock that counts suspensions is read", file: "internal/clock/ahead.go", source: `validFor = (.+)`,
+		what: "how often the clock that counts suspensions is read", file: "internal/clock/clock.go", source: `validFor = (.+)`,
 		says: []string{`CLOCK_BOOTTIME[^|]{0,200}? every @`},
 	},
 	{

@@ -198,8 +198,8 @@ var conditionRules = []Rule{
 		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
 	},
 	{
-		"condition: all holds come back", "internal/room Entry.Writes",
-		"return e.Await.Writes", "return 1",
+		"condition: all holds come back", ". wireRequest",
+		"rest, writes = room.Rest{}, q.Await.Writes", "rest = room.Rest{}",
 		[]string{"TestForgottenWaiterWakesUpWithAllItsHolds", "TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal"},
 	},
 	{
@@ -273,7 +273,7 @@ var conditionRules = []Rule{
 		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
 	},
 	{
-		"condition: a free lock is trusted for the lease that was asked for", "internal/wire decodeTaken",
+		"condition: a free lock is trusted for the lease that was asked for", "internal/wire DecodeAnswer",
 		"High: high, Remaining: ttl}", "High: high, Remaining: millis(maxLease)}",
 		[]string{"TestForgottenWaiterTrustsNoLongerThanItHasAskedFor"},
 	},

@@ -119,8 +119,8 @@ var holdRules = []Rule{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"a request that queues has an echo", ". waiting.call",
-		"k.kind, q.NotAfter, echo, wireRequest", "k.kind, q.NotAfter, wire.Quiet, wireRequest",
+		"a request that queues has an echo", ". waiting.next",
+		"k.kind, q.NotAfter, echo, asks", "k.kind, q.NotAfter, wire.Quiet, asks",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{

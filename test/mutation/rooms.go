@@ -24,12 +24,12 @@ var roomRules = []Rule{
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"a claim that nobody takes is free", "internal/room Room.unclaim",
+		"a claim that nobody takes is free", "internal/room Room.passClaim",
 		"r.claimed = false", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"a claim of a named owner that nobody takes is free", "internal/room Room.unclaim",
+		"a claim of a named owner that nobody takes is free", "internal/room Room.passClaim",
 		"delete(r.flows, of)", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},

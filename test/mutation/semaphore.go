@@ -98,8 +98,8 @@ var semaphoreRules = []Rule{
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
-		"who would wait for its own permits is told", ". inUse.leaves",
-		"if u.permits+p.Weight <= p.Of || u.permits == 0 {", "if true {",
+		"who would wait for its own permits is told", ". waitsForItself",
+		"used > 0 && used+p.Weight > p.Of", "false",
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
@@ -108,8 +108,8 @@ var semaphoreRules = []Rule{
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
-		"one grant of a caller is counted once", ". inUse.add",
-		"if !slices.Contains(u.grants, s) {", "if true || slices.Contains(u.grants, s) {",
+		"one grant of a caller is counted once", ". waitsForItself",
+		"!slices.Contains(grants, s)", "true || slices.Contains(grants, s)",
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
