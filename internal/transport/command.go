@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -98,9 +97,9 @@ func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(),
 
 // deliver sends a call. If the client has no hooks, it need not build the command that they would see.
 func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) answer {
-	if w != nil && t.source.hooks.none.Load() {
+	if w != nil && w.s.source.hooks.none.Load() {
 		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
-		if verb == evalsha {
+		if verb == evalsha && t.single != nil {
 			raw.usual = c.Usual // a call that is sent as EVAL must send its own text, so it joins no group
 		}
 		val, err := w.send(ctx, raw)
@@ -111,77 +110,55 @@ func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Cal
 }
 
 func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
+	if w == nil && t.shards != nil && !t.shards.hooks.known.Load() {
+		return t.rdb.Process(ctx, &scout{cmd, &t.shards.hooks})
+	}
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
 	p := &passage{sharing: w}
 	defer p.end()
-	return t.source.hooked.Process(ctx, &sharedCmd{cmd, p})
+	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
-// send sends a batch in one pipeline and gives each request its own result. A second pipeline sends the text of the
-// scripts that the server did not know. Their number varies, because each server has its own script cache.
-func (t *Transport) send(ctx context.Context, b *batch) {
-	if len(b.requests) == 1 {
-		r := b.requests[0]
-		r.answer(t.run(ctx, nil, &r.call))
-		return
+// pipeline sends calls in one pipeline. A second one sends the text of the scripts that the server did not know. Their
+// number varies, because each server has its own script cache.
+func (t *Transport) pipeline(ctx context.Context, calls []Call) []Result {
+	results := t.exec(ctx, evalsha, calls)
+	var cold []int
+	var again []Call
+	for i, r := range results {
+		if unknownScript(r.Err) {
+			cold, again = append(cold, i), append(again, calls[i])
+		}
 	}
-	cold := t.exec(ctx, evalsha, b.requests)
-	if len(cold) == 0 {
-		return
+	if len(again) > 0 {
+		for n, r := range t.exec(ctx, eval, again) {
+			results[cold[n]] = r
+		}
 	}
-	cold = t.stillWanted(cold)
-	for _, r := range t.exec(ctx, eval, cold) {
-		r.answer(r.result) // NOSCRIPT even for EVAL: return that error
-	}
+	return results
 }
 
-// stillWanted removes the requests whose callers have left: nothing more is sent for them.
-func (t *Transport) stillWanted(requests []*request) []*request {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.DeleteFunc(requests, func(r *request) bool { return r.abandoned })
-}
-
-// exec sends requests in one pipeline. It answers all requests except those whose script the server does not know, and
-// returns these.
-func (t *Transport) exec(ctx context.Context, verb string, requests []*request) (cold []*request) {
-	if len(requests) == 0 {
-		return nil
-	}
+// exec sends calls in one pipeline.
+func (t *Transport) exec(ctx context.Context, verb string, calls []Call) []Result {
 	p := t.rdb.Pipeline()
-	cmds := make([]once, len(requests))
-	for i, r := range requests {
-		cmds[i] = command(ctx, r.call.verb(verb), &r.call)
+	cmds := make([]once, len(calls))
+	for i := range calls {
+		cmds[i] = command(ctx, calls[i].verb(verb), &calls[i])
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
 	// The pipeline's error only counts for a command that has neither a reply nor an error.
 	_, err := p.Exec(ctx)
-	for i, r := range requests {
-		res := t.judge(&r.call, answerOf(cmds[i], err))
-		if unknownScript(res.Err) {
-			r.result = res
-			cold = append(cold, r)
-			continue
-		}
-		r.answer(res)
+	results := make([]Result, len(calls))
+	for i := range calls {
+		results[i] = t.judge(&calls[i], answerOf(cmds[i], err))
 	}
-	return cold
+	return results
 }
 
-// answer gives the caller its result, and wakes it.
-func (r *request) answer(result Result) {
-	r.result = result
-	r.done <- struct{}{}
-}
-
-// judge returns the result of a call. It also records that a server answers, and that a Cluster client has loaded its
-// slots.
+// judge returns the result of a call. It also records that a Cluster client has loaded its slots.
 func (t *Transport) judge(c *Call, a answer) Result {
-	if a.sent == nil && t.source != nil && t.source.slow.Load() {
-		t.source.slow.Store(false)
-	}
 	if a.sent == nil && t.many != nil && !t.routed.Load() {
 		t.routed.Store(true)
 	}

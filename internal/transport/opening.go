@@ -33,6 +33,7 @@ type opening struct {
 	source   *streamSource
 	began    time.Time
 	end      context.CancelFunc
+	gone     int64       // connections that the client's pool had lost when the dial began
 	gaveUpOn atomic.Bool // a call has waited for this dial and given up
 
 	mu        sync.Mutex // guards the following fields
@@ -69,7 +70,7 @@ func (o *streamSource) connect(again time.Duration) {
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
-	p := &opening{source: o, began: now, end: end}
+	p := &opening{source: o, began: now, end: end, gone: gone(o.rdb.PoolStats())}
 	o.opening = append(o.opening, p)
 	if o.changed == nil {
 		o.changed = make(chan struct{})
@@ -152,7 +153,7 @@ func (o *streamSource) opened(p *opening) {
 	o.closed = o.closed || noDeadlines
 	use := taken && !o.closed && o.stream.Load() == nil
 	if use {
-		newStream(o, p.conn.Conn)
+		newStream(o, p.conn.Conn, p.gone)
 	}
 	if failed {
 		o.noDialBefore = time.Now().Add(dialPause)

@@ -187,6 +187,19 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }
 
+// leaveError returns the error of a call whose caller stops waiting.
+func leaveError(ctx context.Context, sent bool) error {
+	switch {
+	case ctx.Err() != nil && !sent:
+		return notSent(ctx)
+	case ctx.Err() != nil:
+		return ending.Of(ctx)
+	case !sent:
+		return fmt.Errorf("%w: %w", errNotSent, ErrNoReply)
+	}
+	return ErrNoReply
+}
+
 // forCaller turns an error of go-redis into one for the caller. The result never matches a context's error, because the
 // context that ended was not the caller's: it was made by the Transport or by a dialer.
 func forCaller(err error) error {

@@ -70,12 +70,13 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 // mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// doShared runs a call on a stream. If the stream broke before the call was sent, the client's pool is used.
+// doShared runs a call on a stream. If the stream broke before the call was sent, or another server of the Cluster has the
+// key, the client's pool is used: the client itself follows a server's word where to go.
 func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *sharing, c *Call) Result {
 	r := t.runShared(ctx, w, c)
-	until := w.until
-	w.s.shared.Put(w) // no hook can use it any more: its passages have ended
-	if !errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted {
+	s, until := w.s, w.until
+	s.shared.Put(w) // no hook can use it any more: its passages have ended
+	if r.Err == nil || !hasCode(r.Err, "MOVED") && !hasCode(r.Err, "ASK") && (!errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted) {
 		return r
 	}
 	if ctx.Err() != nil {
@@ -84,7 +85,7 @@ func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *shar
 	if !until.IsZero() {
 		timeout = max(time.Until(until), 1)
 	}
-	return t.pooled(ctx, timeout, c)
+	return t.pooled(ctx, timeout, s.source, c)
 }
 
 // runShared runs a call on a stream.

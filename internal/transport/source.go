@@ -27,6 +27,8 @@ type streamSource struct {
 	hooks  hooks
 	rtt    *atomic.Int64 // the field of the Transport
 
+	sentinel bool // the client finds its server by Sentinel
+
 	dialers sync.WaitGroup // goroutines of openings
 
 	mu           sync.Mutex    // guards the following fields
@@ -36,18 +38,20 @@ type streamSource struct {
 	closed       bool // no dial begins any more
 }
 
-// newStreamSource returns nil for a client that cannot be rebuilt from its options: one of several servers, one by
-// Sentinel (whose connections end at a failover), a wrapped one, and one with a limiter or streaming credentials.
-func newStreamSource(rdb redis.UniversalClient) *streamSource {
-	c, ok := rdb.(*redis.Client)
-	if !ok {
-		return nil
-	}
+// newStreamSource returns nil for a client that cannot be rebuilt from its options: one with a limiter or streaming
+// credentials. rtt is the round trip time, if it is known.
+func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	opt := c.Options()
-	if opt.Addr == bySentinel || opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
+	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &streamSource{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0)}
+	o := &streamSource{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0), rtt: rtt}
+	if opt.Addr == bySentinel {
+		if opt.MinIdleConns > 0 {
+			return nil // see switched
+		}
+		o.sentinel = true
+	}
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
 }
@@ -114,6 +118,41 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *shar
 	return o.tryJoin(timeout), waited, nil
 }
 
+// A client of Sentinel closes the connections of its pool when the Sentinels name another primary. The old one may go on
+// answering for a while, if it was cut off. So the stream ends with them: after it was made, no connection of the pool may
+// go. Each that the pool has made was a miss, unless the pool makes some by itself (MinIdleConns).
+
+// gone returns how many connections the pool has made and does not have any more, those included that are being made.
+func gone(pool *redis.PoolStats) int64 { return int64(pool.Misses) - int64(pool.TotalConns) }
+
+// switched reports whether a connection of the pool may have gone since the stream's dial began, or the pool has none
+// whose end would tell.
+func (o *streamSource) switched(s *stream) bool {
+	pool := o.rdb.PoolStats()
+	now, before := gone(pool), s.gone.Load()
+	if now < before {
+		s.gone.CompareAndSwap(before, now) // one that was being made has been made
+	}
+	return now > before || pool.TotalConns == 0
+}
+
+// answered records that the server answers.
+func (o *streamSource) answered() {
+	if o != nil && o.slow.Load() {
+		o.slow.Store(false)
+	}
+}
+
+// poolBusy reports whether the client's pool has no idle connection while there is a stream. The client's owner may use
+// all connections for a long time, and dialling a new one may take longer than a lease lasts.
+func (o *streamSource) poolBusy() bool {
+	if o == nil || o.slow.Load() || o.stream.Load() == nil {
+		return false
+	}
+	stats := o.rdb.PoolStats()
+	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
+}
+
 // missing reports whether there is no stream, though the client can have one.
 func (o *streamSource) missing() bool { return o != nil && o.stream.Load() == nil && !o.slow.Load() }
 
@@ -121,6 +160,10 @@ func (o *streamSource) missing() bool { return o != nil && o.stream.Load() == ni
 func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 	s, now := o.stream.Load(), time.Now()
 	if s == nil {
+		return nil
+	}
+	if o.sentinel && o.switched(s) {
+		s.giveUp()
 		return nil
 	}
 	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()

@@ -37,6 +37,7 @@ type stream struct {
 	// How long the server has been silent: set by each call that finds the stream idle, or finds new replies.
 	used      atomic.Int64 // when that call began, in nanoseconds since made
 	readsSeen atomic.Int64 // the value of reads then
+	gone      atomic.Int64 // connections that the pool had lost when the stream's dial began; see switched
 
 	in  *decoder // only for the caller or goroutine that reads
 	out []byte   // only for the caller that is alone
@@ -82,8 +83,9 @@ type reply struct {
 var errLost = errors.New("the connection was lost")
 
 // newStream makes the source's stream of a connection whose handshake is done.
-func newStream(o *streamSource, conn net.Conn) *stream {
+func newStream(o *streamSource, conn net.Conn, gone int64) *stream {
 	s := &stream{source: o, conn: conn, made: time.Now(), closed: make(chan struct{})}
+	s.gone.Store(gone)
 	s.toWrite, s.toRead = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
 	o.stream.Store(s) // before anything can fail, so that retire finds it there

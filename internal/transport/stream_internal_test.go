@@ -15,7 +15,7 @@ import (
 func onPipe(t *testing.T) (*stream, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
-	s := newStream(&streamSource{}, here)
+	s := newStream(&streamSource{}, here, 0)
 	s.begin()
 	t.Cleanup(func() {
 		_ = there.Close()

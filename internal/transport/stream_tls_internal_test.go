@@ -47,7 +47,7 @@ func overTLS(t *testing.T) (client, server *tls.Conn) {
 func TestACallLeavesAtOnceThoughNothingCanBeWrittenWithTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := overTLS(t)
-		s := newStream(&streamSource{}, client)
+		s := newStream(&streamSource{}, client, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := sends(ctx, s)
 		began := time.Now()

@@ -1,12 +1,11 @@
 // Package transport sends scripts to Redis. It never sends one twice on its own, and a call ends when its context ends.
-// Calls that arrive while others are on the wire are sent together.
+// Calls that come together are sent together.
 //
 // go-redis alone does not do the first two: by default it retries a command whose reply was lost, and a context that
 // ends does not interrupt a command on the wire.
 //
-// A call takes one of three paths. Usually it goes out on a [stream], the Transport's own connection that calls share.
-// Else it uses a connection of the client's pool: on the caller's goroutine if no context needs to be watched, or in a
-// batch that a leader of a [lane] sends.
+// A call usually goes out on a [stream], a connection of the Transport's own to the server that has the call's key, which
+// calls share. If there is none, the call uses a connection of the client's pool.
 package transport
 
 import (
@@ -28,7 +27,8 @@ type Transport struct {
 	rdb    redis.UniversalClient
 	single server        // rdb, if it is a client of one server
 	many   cluster       // rdb, if it is a client of a Cluster
-	source *streamSource // nil: calls only use the client's pool
+	source *streamSource // of the one server; nil: calls only use the client's pool
+	shards *shards       // the sources of a Cluster's primaries; nil: calls only use the client's pool
 	// deadlines: rdb itself ends a command at its context's deadline (ContextTimeoutEnabled).
 	deadlines     bool
 	routed        atomic.Bool  // the Cluster client knows its slots
@@ -40,8 +40,7 @@ type Transport struct {
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	mu      sync.Mutex // guards the following fields
-	lanes   map[string]*lane
+	mu      sync.Mutex           // guards the following fields
 	probed  map[string]*probing  // by server
 	retired map[string]time.Time // by server: when its idle connections were last closed
 	closing bool                 // Wait has been called: no background work begins any more
@@ -68,16 +67,18 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, lanes: make(map[string]*lane), probed: make(map[string]*probing)}
+	t := &Transport{rdb: rdb, probed: make(map[string]*probing)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	case cluster:
 		t.many, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
 	}
-	t.source = newStreamSource(rdb)
-	if t.source != nil {
-		t.source.rtt = &t.rtt
+	switch c := rdb.(type) { // a decorator of a client may do more than the client
+	case *redis.Client:
+		t.source = newStreamSource(c, &t.rtt)
+	case *redis.ClusterClient:
+		t.shards = &shards{}
 	}
 	t.idle.L = &t.mu
 	t.life, t.end = context.WithCancel(context.Background())
@@ -99,6 +100,21 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	}
 	r := t.do(ctx, timeout, &c)
 	return r.Reply, t.failed(&c, r.Err)
+}
+
+// server returns the name of the server that has the call's key, if the client knows it without I/O.
+func (t *Transport) server(c *Call) (name string, known bool) {
+	if t.many == nil {
+		return "", t.single != nil
+	}
+	if len(c.Keys) == 0 || !t.routed.Load() {
+		return "", false
+	}
+	node, err := t.many.MasterForKey(context.Background(), c.Keys[0])
+	if err != nil {
+		return "", false
+	}
+	return node.Options().Addr, true
 }
 
 // Database returns the database that the redis client selects.
@@ -128,13 +144,17 @@ func (t *Transport) Server(key string) string {
 
 // KeepsTime reports whether a call can end at its timeout on its caller's goroutine. Then a call whose context never
 // ends needs no other goroutine.
-func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil }
+func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil || t.shards != nil }
 
 // do sends a call on the path that costs least. The call is passed as a pointer to keep stacks small: each garbage
 // collection scans the stacks of all callers that wait.
 func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Result {
-	if !c.Apart || t.poolBusy() {
-		f, waited, err := t.source.join(ctx, timeout)
+	o := t.source
+	if t.shards != nil {
+		o = t.shardOf(c)
+	}
+	if !c.Apart || o.poolBusy() {
+		f, waited, err := o.join(ctx, timeout)
 		if err != nil {
 			return Result{Err: inScript(c, err)}
 		}
@@ -143,7 +163,7 @@ func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Resu
 		}
 		timeout = timeLeft(timeout, waited)
 	}
-	return t.pooled(ctx, timeout, c)
+	return t.pooled(ctx, timeout, o, c)
 }
 
 // timeLeft returns what is left of a timeout. A timeout of 0 or less means none and stays.
@@ -154,29 +174,44 @@ func timeLeft(timeout, spent time.Duration) time.Duration {
 	return max(timeout-spent, 1)
 }
 
-// pooled sends a call on a connection of the client's pool.
-func (t *Transport) pooled(ctx context.Context, timeout time.Duration, c *Call) Result {
+// pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
+func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
 	server, known := t.server(c)
 	began := time.Now()
 	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
 		return Result{Err: inScript(c, err)}
 	}
 	timeout = timeLeft(timeout, time.Since(began))
-	if t.source.missing() {
+	if o.missing() {
 		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
 		// that a later try finds a connection.
-		ready := time.AfterFunc(stall, func() { t.source.connect(timeout) })
+		ready := time.AfterFunc(stall, func() { o.connect(timeout) })
 		defer ready.Stop()
 	}
 	began = time.Now()
-	r, ok := t.inline(ctx, timeout, c, server, known)
-	if !ok {
-		q := newRequest(ctx, c)
-		t.submit(q, server, known)
-		r = t.await(ctx, timeout, q)
-	}
+	r := t.onPool(ctx, timeout, c)
 	if r.Err == nil {
 		t.noteRTT(time.Since(began))
+		o.answered()
+	}
+	return r
+}
+
+// onPool runs a call on its caller's goroutine if the client itself ends the call in time: a hand-off to another one costs
+// more than everything else here. Else it runs on a goroutine that goes on alone when the call ends.
+func (t *Transport) onPool(ctx context.Context, timeout time.Duration, c *Call) Result {
+	if ctx.Done() == nil && (timeout <= 0 || t.deadlines) {
+		if timeout > 0 {
+			run, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			ctx = run
+		}
+		return t.run(ctx, nil, c)
+	}
+	own := *c // the goroutine may outlive the caller's
+	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) Result { return t.run(ctx, nil, &own) })
+	if err != nil {
+		return Result{Err: inScript(c, err)}
 	}
 	return r
 }
@@ -205,37 +240,40 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		}
 		return results
 	}
-	if len(calls) == 1 || t.poolBusy() {
+	if len(calls) == 1 || t.source.poolBusy() {
 		t.doEach(ctx, timeout, calls, results)
 		return results
 	}
-	requests, parts := t.byServer(ctx, calls)
-	t.sendAll(ctx, timeout, parts)
-	var over time.Time
-	if timeout > 0 {
-		over = time.Now().Add(timeout)
+	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
+	for i := range calls {
+		server, _ := t.server(&calls[i])
+		parts[server] = append(parts[server], i)
 	}
-	for i, r := range requests {
-		left := timeout
-		if timeout > 0 {
-			left = max(time.Until(over), 1)
+	var wg sync.WaitGroup
+	for _, part := range parts {
+		own := make([]Call, len(part))
+		for n, i := range part {
+			own[n] = calls[i]
 		}
-		results[i] = t.await(ctx, left, r)
+		wg.Go(func() {
+			got, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Result { return t.pipeline(ctx, own) })
+			for n, i := range part {
+				if err != nil {
+					results[i].Err = inScript(&own[n], err)
+				} else {
+					results[i] = got[n]
+				}
+			}
+		})
 	}
+	wg.Wait()
 	for i, r := range results {
+		if r.Err == nil {
+			t.source.answered()
+		}
 		results[i].Err = t.failed(&calls[i], r.Err)
 	}
 	return results
-}
-
-// poolBusy reports whether the client's pool has no idle connection while there is a stream. The client's owner may use
-// all connections for a long time, and dialling a new one may take longer than a lease lasts.
-func (t *Transport) poolBusy() bool {
-	if t.source == nil || t.source.slow.Load() || t.source.stream.Load() == nil {
-		return false
-	}
-	stats := t.source.rdb.PoolStats()
-	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
 }
 
 // doEach sends each call separately, all at the same time.
@@ -250,41 +288,6 @@ func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []C
 	}
 	one(0)
 	wg.Wait()
-}
-
-// byServer makes a request for each call, and a batch for each server, so one that hangs delays only its own calls.
-func (t *Transport) byServer(ctx context.Context, calls []Call) ([]*request, map[string]*batch) {
-	requests := make([]*request, len(calls))
-	parts := make(map[string]*batch)
-	for i, c := range calls {
-		requests[i] = newRequest(ctx, &c)
-		server, _ := t.server(&c)
-		b := parts[server]
-		if b == nil {
-			b = &batch{}
-			parts[server] = b
-		}
-		b.add(requests[i])
-	}
-	return requests, parts
-}
-
-// sendAll sends each batch on a goroutine. A single batch is sent on the caller's goroutine if no context needs watching.
-func (t *Transport) sendAll(ctx context.Context, timeout time.Duration, parts map[string]*batch) {
-	if len(parts) == 1 {
-		if run, cancel, ok := t.callerContext(ctx, timeout); ok {
-			defer cancel()
-			for _, b := range parts {
-				t.send(run, b)
-			}
-			return
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, b := range parts {
-		t.start(b)
-	}
 }
 
 // failed returns the error of a call for its caller, and acts on it. After a timeout it probes the idle connections, so
@@ -326,8 +329,11 @@ func (t *Transport) Wait() {
 	t.source.close()
 	t.end()
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.closing = true
+	t.mu.Unlock()
+	t.shards.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for t.working > 0 {
 		t.idle.Wait()
 	}

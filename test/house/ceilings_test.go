@@ -20,9 +20,9 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {35, 1},
 	"frames from a lock to its write":         {19, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {20583, 200},
+	"lines of production Go":                  {20292, 200},
 	"lines of Lua":                            {2660, 25},
-	"lines of internal/transport":             {3401, 40},
+	"lines of internal/transport":             {3110, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {5, 0},
 	"hops to another package":                 {30, 0},
@@ -31,8 +31,8 @@ var ceilings = map[string]ceiling{
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
 var inFiles = map[string]int{
-	"transport.Transport": 11, "relock.Hold": 2,
-	"transport.stream": 2, "wire.Encoder": 5, "transport.Call": 2, "transport.streamSource": 2, "transport.request": 2,
+	"transport.Transport": 9, "relock.Hold": 2,
+	"transport.stream": 2, "wire.Encoder": 5, "transport.Call": 2, "transport.streamSource": 2,
 }
 
 // held reports a figure that is over its ceiling, and a ceiling that must fall. Places are where it comes from.

@@ -167,14 +167,6 @@ var figures = []figure{
 		says: []string{`.Close. waits up to @`, `[Ff]or at most @ Close`},
 	},
 	{
-		what: "the leaders of a server", file: "internal/transport/lane.go", source: `leaders = (.+)`,
-		says: []string{`timeout to watch: # for each server`},
-	},
-	{
-		what: "the leaders of a slow server", file: "internal/transport/lane.go", source: `maxLeaders +?= (.+)`,
-		says: []string{`for each server, up to # while it is slow`},
-	},
-	{
 		what: "how long the schedule's goroutine stays", file: "internal/renewal/schedule.go", source: `const tick = (.+)`,
 		says: []string{`@ after the last deadline`},
 	},

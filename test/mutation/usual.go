@@ -190,6 +190,36 @@ var usualRules = []Rule{
 		[]string{"TestAFlightThatMayStillBeInterruptedIsNotUsedAgain"},
 	},
 	{
+		"a stream by Sentinel ends when the pool loses a connection", "internal/transport streamSource.switched",
+		"return now > before ||", "return",
+		[]string{"TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed"},
+	},
+	{
+		"a stream by Sentinel is not used while the pool has no connection", "internal/transport streamSource.switched",
+		"|| pool.TotalConns == 0", "",
+		[]string{"TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed"},
+	},
+	{
+		"hooks of a Cluster client see what its primaries are sent", "internal/transport Transport.shardOf",
+		"!t.shards.hooks.none.Load() ||", "",
+		[]string{"TestHooksOfAClusterClientSeeEveryCommand"},
+	},
+	{
+		"a Cluster client without hooks is known", "internal/transport scout.Name",
+		"s.found.detect()", "",
+		[]string{"TestCallsToAPrimaryOfAClusterShareAConnection"},
+	},
+	{
+		"the stream to a server that has left is closed", "internal/transport Transport.newShard",
+		"t.spawn(o.(*streamSource).close)", "_ = o",
+		[]string{"TestTheStreamToAServerThatHasLeftIsClosed"},
+	},
+	{
+		"a call on a stream goes where the server says", "internal/transport Transport.doShared",
+		`!hasCode(r.Err, "MOVED") && !hasCode(r.Err, "ASK") &&`, "",
+		[]string{"TestACallFollowsItsSlot"},
+	},
+	{
 		"who is alone is interrupted as it writes", "internal/transport stream.interrupt",
 		"_ = s.conn.SetWriteDeadline(past)", "",
 		[]string{"TestWhoComesWhileOneIsStuckGoesElsewhere", "TestACallLeavesAtOnceThoughNothingCanBeWrittenWithTLS"},
@@ -261,7 +291,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a connection is made from the first call on that has to wait", "internal/transport Transport.pooled",
-		"func() { t.source.connect(timeout) }", "func() {}",
+		"func() { o.connect(timeout) }", "func() {}",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips"},
 	},
 	{
@@ -276,7 +306,7 @@ var usualRules = []Rule{
 	},
 	{
 		"holds are renewed though the client has no connection to spare", "internal/transport Transport.DoAll",
-		"if len(calls) == 1 || t.poolBusy() {", "if false {",
+		"if len(calls) == 1 || t.source.poolBusy() {", "if false {",
 		[]string{"TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{

@@ -12,87 +12,72 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// leaders is how many calls are on the wire before others queue.
-const leaders = 2
-
-func TestCallsThatComeTogetherGoInOnePipelineInTheirOrder(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
-		var want []string
-		for i := range 24 {
-			name := fmt.Sprint("k", i)
-			want = append(want, name)
-			c.call(t.Context(), time.Minute, name, call(name))
-		}
-		time.Sleep(10 * time.Millisecond)
-		open()
-		c.wg.Wait()
-		if got := sent.sizes(); !slices.Equal(got, []int{1, 1, 24}) {
-			t.Errorf("sent %v at once", got)
-		}
-		if got := slices.Concat(sent.sent[leaders:]...); !slices.Equal(got, want) {
-			t.Error("calls overtook each other")
-		}
-		for name, r := range c.results {
-			if r.Err != nil || r.Reply[0] != int64(1) {
-				t.Fatalf("%s: %v, want a first run", name, r)
-			}
-		}
-	})
+// nine are calls with keys of their own.
+func nine(s *script.Script) (calls []transport.Call) {
+	for i := range 9 {
+		one := call(fmt.Sprint("k", i))
+		one.Script = s
+		calls = append(calls, one)
+	}
+	return calls
 }
 
-func TestCommandOfABatchFailsAlone(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
-		for i := range 9 {
-			name, one := fmt.Sprint("k", i), call(fmt.Sprint("k", i))
+// piped returns a Transport whose server knows incr and plain, and the traffic that it has from now on.
+func piped(t *testing.T) (*link, *transport.Transport, *traffic) {
+	t.Helper()
+	l, sent := newLink(t), new(traffic)
+	rdb := l.client(t)
+	tr := newTransport(t, rdb)
+	for _, s := range []transport.Call{call("warm"), {Script: plain, Keys: []string{"warm"}}} {
+		if _, err := tr.Do(t.Context(), 0, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rdb.AddHook(sent)
+	return l, tr, sent
+}
+
+// Fails when calls of one pipeline share an error, or overtake each other.
+func TestACallOfAPipelineFailsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, tr, sent := piped(t)
+		calls := nine(incr)
+		calls[0].Script, calls[4].Script, calls[5].Script = fails, fails, empty // cold ones
+		for i, r := range tr.DoAll(t.Context(), time.Minute, calls) {
 			switch i {
 			case 0, 4:
-				one.Script = fails // and cold
-			case 5:
-				one.Script = empty
-			}
-			c.call(t.Context(), time.Minute, name, one)
-		}
-		open()
-		c.wg.Wait()
-		for name, r := range c.results {
-			switch name {
-			case "k0", "k4":
 				if r.Err == nil || !strings.Contains(r.Err.Error(), "SORRY") || transport.Classify(r.Err) != transport.Refused {
-					t.Errorf("%s: %v, want refused", name, r.Err)
+					t.Errorf("%d: %v, want refused", i, r.Err)
 				}
-			case "k5":
+			case 5:
 				if !errors.Is(r.Err, redis.Nil) {
-					t.Errorf("%s: %v, want redis.Nil", name, r.Err)
+					t.Errorf("%d: %v, want redis.Nil", i, r.Err)
 				}
 			default:
 				if r.Err != nil || r.Reply[0] != int64(1) {
-					t.Errorf("%s: %v, want a first run", name, r)
+					t.Errorf("%d: %v, want a first run", i, r)
 				}
 			}
 		}
-		if got := sent.sizes(); !slices.Equal(got, []int{1, 1, 9, 3}) {
-			t.Errorf("sent %v at once, want the three cold ones again", got)
+		if want := [][]string{{"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"}, {"k0", "k4", "k5"}}; !slices.EqualFunc(sent.sent, want, slices.Equal) {
+			t.Errorf("sent %v at once, want %v", sent.sent, want)
 		}
 	})
 }
 
-func TestBatchOnAServerWithoutScriptsRunsEachOnce(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
-		for i := range 9 {
-			name := fmt.Sprint("k", i)
-			c.call(t.Context(), time.Minute, name, transport.Call{Script: incr2, Keys: []string{name}})
-		}
-		open()
-		c.wg.Wait()
-		for name, r := range c.results {
+func TestAPipelineToAServerWithoutScriptsRunsEachOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, tr, sent := piped(t)
+		for i, r := range tr.DoAll(t.Context(), time.Minute, nine(incr2)) {
 			if r.Err != nil || r.Reply[0] != int64(1) {
-				t.Errorf("%s: %v, want a first run", name, r)
+				t.Errorf("%d: %v, want a first run", i, r)
 			}
 		}
-		if got := sent.sizes(); !slices.Equal(got, []int{1, 1, 9, 9}) {
+		if got := sent.sizes(); !slices.Equal(got, []int{9, 9}) {
 			t.Errorf("sent %v at once", got)
 		}
 	})
@@ -124,8 +109,8 @@ func TestCallThatIsToBeSentInFullIsSoInAPipelineToo(t *testing.T) {
 	})
 }
 
-func TestMemberOfABatchLeavesAlone(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
+func TestWhoLeavesACallOnThePoolLeavesAlone(t *testing.T) {
+	held(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c.call(ctx, time.Minute, "leaves", call("leaves"))
@@ -153,58 +138,44 @@ func TestMemberOfABatchLeavesAlone(t *testing.T) {
 	})
 }
 
-func TestCallThatLeavesTheQueueIsNeverSent(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
+// Fails when a call that waits for a connection of the pool is sent after its caller has left.
+func TestACallThatGetsNoConnectionIsNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		rdb := l.client(t, func(o *redis.Options) { o.PoolSize = 1 })
+		c := newCrowd(newTransport(t, wrapped{rdb}))
+		open := l.close()
+		c.call(t.Context(), time.Minute, "first", call("first"))
 		ctx, cancel := context.WithCancel(t.Context())
-		for i := range 100 {
-			name := fmt.Sprint("leaves", i)
-			c.call(ctx, time.Minute, name, call(name))
-		}
-		c.call(t.Context(), 100*time.Microsecond, "late", call("late"))
+		c.call(ctx, time.Minute, "leaves", call("leaves"))
+		c.call(t.Context(), time.Millisecond, "late", call("late"))
 		c.call(t.Context(), time.Minute, "stays", call("stays"))
 		cancel()
-		time.Sleep(200 * time.Microsecond)
+		time.Sleep(2 * time.Millisecond)
 		open()
 		c.wg.Wait()
-		for name, r := range c.results {
-			switch {
-			case strings.HasPrefix(name, "leaves"):
-				if !errors.Is(r.Err, context.Canceled) || transport.Classify(r.Err) != transport.NotExecuted {
-					t.Errorf("%s: %v, want canceled, not executed", name, r.Err)
-				}
-			case name == "late":
-				if !errors.Is(r.Err, transport.ErrNoReply) || transport.Classify(r.Err) != transport.NotExecuted {
-					t.Errorf("%s: %v, want no reply, not executed", name, r.Err)
-				}
-			case r.Err != nil:
-				t.Errorf("%s: %v", name, r.Err)
+		for name, want := range map[string]error{"first": nil, "leaves": context.Canceled, "late": transport.ErrNoReply, "stays": nil} {
+			if err := c.results[name].Err; !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
 			}
 		}
 		c.tr.Wait()
-		if l.count(t, "late")+l.count(t, "leaves7") != 0 || l.count(t, "stays") != 1 {
-			t.Error("one that left the queue was sent, or one that stayed was not")
+		if l.count(t, "late")+l.count(t, "leaves") != 0 || l.count(t, "stays") != 1 {
+			t.Error("one that left was sent, or one that stayed was not")
 		}
 	})
 }
 
-func TestBatchWhoseReplyIsLostIsUnknownAndRunsOnce(t *testing.T) {
-	batched(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
-		for i := range 9 {
-			name := fmt.Sprint("k", i)
-			c.call(t.Context(), 0, name, call(name))
-		}
+func TestAPipelineWhoseReplyIsLostIsUnknownAndRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, tr, _ := piped(t)
 		l.set(swallow)
-		open()
-		c.wg.Wait()
-		for name, r := range c.results {
-			if strings.HasPrefix(name, "leader") {
-				continue // answered before that
-			}
+		for i, r := range tr.DoAll(t.Context(), 0, nine(incr)) {
 			if r.Err == nil || transport.Classify(r.Err) != transport.Unknown {
-				t.Errorf("%s: %v, want unknown", name, r)
+				t.Errorf("%d: %v, want unknown", i, r)
 			}
-			if got := l.count(t, name); got != 1 {
-				t.Errorf("%s ran %d times", name, got)
+			if got := l.count(t, fmt.Sprint("k", i)); got != 1 {
+				t.Errorf("%d ran %d times", i, got)
 			}
 		}
 	})

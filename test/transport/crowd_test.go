@@ -100,28 +100,20 @@ func (c *crowd) call(ctx context.Context, timeout time.Duration, name string, ca
 	synctest.Wait()
 }
 
-func (c *crowd) lead(ctx context.Context) {
-	for i := range leaders {
-		name := fmt.Sprint("leader", i)
-		c.call(ctx, time.Minute, name, call(name))
-	}
-}
-
-// batched runs f in a bubble where as many calls as may lead wait for replies
-// that have come until open is called.
-func batched(t *testing.T, f func(t *testing.T, l *link, c *crowd, sent *traffic, open func())) {
+// held runs f in a bubble where two calls have got their replies from a pool, and wait until open is called.
+func held(t *testing.T, f func(t *testing.T, l *link, c *crowd, sent *traffic, open func())) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		rdb := l.client(t)
 		c := newCrowd(newTransport(t, wrapped{rdb}))
-		for _, s := range []transport.Call{call("warm"), {Script: plain, Keys: []string{"warm"}}} {
-			if _, err := c.tr.Do(t.Context(), 0, s); err != nil {
-				t.Fatal(err)
-			}
+		if _, err := c.tr.Do(t.Context(), 0, call("warm")); err != nil {
+			t.Fatal(err)
 		}
 		sent := &traffic{gate: make(chan struct{})}
 		rdb.AddHook(sent)
-		c.lead(t.Context())
+		for _, name := range []string{"one", "two"} {
+			c.call(t.Context(), time.Minute, name, call(name))
+		}
 		f(t, l, c, sent, func() { close(sent.gate) })
 	})
 }

@@ -1,0 +1,73 @@
+package transport
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// shards are the sources of streams to the primaries of a Cluster. They are used if the Cluster client itself has no
+// hooks, which would not see commands that are sent to a primary. Those of the primary's client do.
+type shards struct {
+	hooks hooks    // of the Cluster client
+	of    sync.Map // from *redis.Client to *streamSource
+}
+
+// shardOf returns the source of the stream to the server that has the call's key. It returns nil if there is none, or if
+// the server is not known yet. It does no I/O.
+func (t *Transport) shardOf(c *Call) *streamSource {
+	if !t.routed.Load() || !t.shards.hooks.none.Load() || len(c.Keys) == 0 {
+		return nil
+	}
+	node, err := t.many.MasterForKey(context.Background(), c.Keys[0])
+	if err != nil {
+		return nil
+	}
+	if o, ok := t.shards.of.Load(node); ok {
+		return o.(*streamSource)
+	}
+	return t.newShard(node)
+}
+
+// newShard makes the source for a primary. It closes those of servers that have left: the Cluster client has closed their
+// clients, whose pools are empty now.
+func (t *Transport) newShard(node *redis.Client) *streamSource {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing {
+		return nil
+	}
+	at, known := t.shards.of.LoadOrStore(node, newStreamSource(node, &t.rtt))
+	if !known {
+		for other, o := range t.shards.of.Range {
+			if other != any(node) && other.(*redis.Client).PoolStats().TotalConns == 0 {
+				t.shards.of.Delete(other)
+				t.spawn(o.(*streamSource).close)
+			}
+		}
+	}
+	return at.(*streamSource)
+}
+
+// close closes all sources. It needs Transport.closing, after which there are no new ones.
+func (s *shards) close() {
+	if s == nil {
+		return
+	}
+	for _, o := range s.of.Range {
+		o.(*streamSource).close()
+	}
+}
+
+// A scout is a command that finds out whether a Cluster client has hooks.
+type scout struct {
+	once
+	found *hooks
+}
+
+// Name is called by the client behind its hooks, to find the command's server.
+func (s *scout) Name() string {
+	s.found.detect()
+	return s.once.Name()
+}
