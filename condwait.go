@@ -206,10 +206,13 @@ func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan 
 
 // silence returns why a wait whose time has passed is given up: Redis has not answered for a TTL. It is nil otherwise.
 func (w *awaiting) silence(ctx context.Context) error {
+	if ctx.Err() == nil { // not under the mutex: the context of a hold of this lock takes it
+		return nil
+	}
 	k := w.a.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := w.a.Entry; e != nil && ctx.Err() != nil && e.Silent(k.c.clock.Now()) > w.a.Terms.TTL {
+	if e := w.a.Entry; e != nil && e.Silent(k.c.clock.Now()) > w.a.Terms.TTL {
 		return unanswered(e.Silent(k.c.clock.Now()))
 	}
 	return nil

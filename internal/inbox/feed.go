@@ -23,22 +23,23 @@ type channelFeed struct {
 	err    error // why no more frames come
 }
 
-// Subscribe finds the channel's server and subscribes there. It blocks only as long as Node does.
-func (f *channelFeed) Subscribe(ctx context.Context, _ ...string) error {
+// Subscribe finds the channel's server and subscribes there. It blocks only as long as Node does. link ends with the link
+// that has asked.
+func (f *channelFeed) Subscribe(link context.Context, _ ...string) error {
 	s := f.s
 	suspected := s.suspectedConn(f.box)
 	if suspected != nil {
 		s.cfg.Moved()
 	}
-	name, node, err := s.cfg.Node(ctx, f.channel)
+	name, node, err := s.cfg.Node(link, f.channel)
 	if err != nil {
 		s.cfg.Moved()
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil {
-		return ctx.Err() // Node took so long that the next link has begun, perhaps on this connection
+	if link.Err() != nil {
+		return link.Err() // Node took so long that the next link has begun, perhaps on this connection
 	}
 	// A Cluster client closes the clients of nodes that have left, and makes a new one if a node comes back. If the
 	// same client comes again, its owner has closed it.

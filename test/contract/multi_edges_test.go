@@ -173,3 +173,24 @@ func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
 		}
 	})
 }
+
+// The first Lost of a MultiHold finds that a lease has ended while the machine slept. The hook that is told calls Lost, too.
+// Fails when the hook runs while the first call makes the channel: then both wait for ever.
+func TestALostHookMayAskForTheChannelOfItsHolds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var held *relock.MultiHold
+		told := 0
+		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) {
+			<-held.Lost()
+			told++
+		}}))
+		held, err := relock.NewMulti(c.NewLock("a", relock.TTL(time.Minute)), c.NewLock("b", relock.TTL(time.Minute))).Acquire(t.Context())
+		rig.Must(t, err)
+		x.Suspend(2 * time.Minute)
+		<-held.Lost()
+		if told == 0 {
+			t.Error("no hook was told")
+		}
+		rig.WantIs(t, held.Release(), relock.ErrLost)
+	})
+}

@@ -198,6 +198,11 @@ var conditionRules = []Rule{
 		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
 	},
 	{
+		"condition: a wait asks its context without the mutex", ". awaiting.silence",
+		"if ctx.Err() == nil {", "w.a.keeper.mu.Lock(); live := ctx.Err() == nil; w.a.keeper.mu.Unlock(); if live {",
+		[]string{"TestAWaitUnderItsHoldsContextIsCancelled"},
+	},
+	{
 		"condition: all holds come back", ". wireRequest",
 		"rest, writes = room.Rest{}, q.Await.Writes", "rest = room.Rest{}",
 		[]string{"TestForgottenWaiterWakesUpWithAllItsHolds", "TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal"},

@@ -3,6 +3,11 @@ package mutation
 // severalRules are those of sessions that hold together, and of how they end.
 var severalRules = []Rule{
 	{
+		"no hook runs while MultiHold.Lost makes its channel", ". MultiHold.Lost",
+		"_ = h.Err()", "",
+		[]string{"TestALostHookMayAskForTheChannelOfItsHolds"},
+	},
+	{
 		"a grant that comes after the end of its call is given back", ". waiting.inTime",
 		"if !ending.Passed(w.ctx) {", "if true {",
 		[]string{"TestACallThatHasEndedNeverHolds", "TestAWaitThatIsOverNeverHolds"},
