@@ -451,14 +451,10 @@ func (r *releasing) prepare(a *acquisition) {
 // release goes on in the background.
 func (r *releasing) soon(by time.Time) error {
 	a, c := r.a, r.a.keeper.c
-	first := c.ctx
-	if c.transport.KeepsTime() {
-		// The first try is bounded by its timeout alone, so it needs no goroutine to watch a context. A Close
-		// in the meantime does not interrupt it.
-		first = context.Background()
-	}
-	// A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that is left.
-	done, err := r.try(first, max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
+	// The first try is bounded by its timeout alone, so nobody has to watch a context. A Close in the meantime does not
+	// interrupt it. A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that
+	// is left.
+	done, err := r.try(context.Background(), max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,7 +34,7 @@ const (
 	eval    = "eval"
 )
 
-// verb returns eval for a call that must be sent with its text, and usual for every other call.
+// verb returns eval for a call that checks whether EVAL is permitted (InFull), and usual for every other call.
 func (c *Call) verb(usual string) string {
 	if c.InFull {
 		return eval
@@ -77,13 +78,13 @@ func command(ctx context.Context, verb string, c *Call) once {
 func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 	if !c.InFull {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
-			return t.judge(c, a)
+			return result(c, a)
 		}
 		if w != nil {
 			w.extend()
 		}
 	}
-	return t.judge(c, t.deliver(ctx, w, eval, c))
+	return result(c, t.deliver(ctx, w, eval, c))
 }
 
 // An answer is what came back for one command.
@@ -123,8 +124,9 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 
 // pipeline sends calls in one pipeline. A second one sends the text of the scripts that the server did not know. Their
 // number varies, because each server has its own script cache.
-func (t *Transport) pipeline(ctx context.Context, calls []Call) []Result {
-	results := t.exec(ctx, evalsha, calls)
+func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
+	began := time.Now()
+	results := t.exec(ctx, timeout, evalsha, calls)
 	var cold []int
 	var again []Call
 	for i, r := range results {
@@ -133,7 +135,7 @@ func (t *Transport) pipeline(ctx context.Context, calls []Call) []Result {
 		}
 	}
 	if len(again) > 0 {
-		for n, r := range t.exec(ctx, eval, again) {
+		for n, r := range t.exec(ctx, timeLeft(timeout, time.Since(began)), eval, again) {
 			results[cold[n]] = r
 		}
 	}
@@ -141,28 +143,29 @@ func (t *Transport) pipeline(ctx context.Context, calls []Call) []Result {
 }
 
 // exec sends calls in one pipeline.
-func (t *Transport) exec(ctx context.Context, verb string, calls []Call) []Result {
-	p := t.rdb.Pipeline()
-	cmds := make([]once, len(calls))
-	for i := range calls {
-		cmds[i] = command(ctx, calls[i].verb(verb), &calls[i])
-		_ = p.Process(ctx, cmds[i]) // only queues
-	}
-	// The pipeline's error only counts for a command that has neither a reply nor an error.
-	_, err := p.Exec(ctx)
-	results := make([]Result, len(calls))
-	for i := range calls {
-		results[i] = t.judge(&calls[i], answerOf(cmds[i], err))
+func (t *Transport) exec(ctx context.Context, timeout time.Duration, verb string, calls []Call) []Result {
+	results, left := runDetached(t, ctx, timeout, func(ctx context.Context) []Result {
+		p := t.rdb.Pipeline()
+		cmds := make([]once, len(calls))
+		for i := range calls {
+			cmds[i] = command(ctx, calls[i].verb(verb), &calls[i])
+			_ = p.Process(ctx, cmds[i]) // only queues
+		}
+		// The pipeline's error only counts for a command that has neither a reply nor an error.
+		_, err := p.Exec(ctx)
+		results := make([]Result, len(calls))
+		for i := range calls {
+			results[i] = result(&calls[i], answerOf(cmds[i], err))
+		}
+		return results
+	})
+	if left != nil {
+		results = make([]Result, len(calls))
+		for i := range calls {
+			results[i].Err = inScript(&calls[i], left)
+		}
 	}
 	return results
-}
-
-// judge returns the result of a call. It also records that a Cluster client has loaded its slots.
-func (t *Transport) judge(c *Call, a answer) Result {
-	if a.sent == nil && t.many != nil && !t.routed.Load() {
-		t.routed.Store(true)
-	}
-	return result(c, a)
 }
 
 func result(c *Call, a answer) Result {

@@ -33,7 +33,7 @@ type opening struct {
 	source   *streamSource
 	began    time.Time
 	end      context.CancelFunc
-	gone     int64       // connections that the client's pool had lost when the dial began
+	poolLost uint32      // how many connections the client's pool had lost when the dial began
 	gaveUpOn atomic.Bool // a call has waited for this dial and given up
 
 	mu        sync.Mutex // guards the following fields
@@ -58,19 +58,22 @@ func (h *holdable) Close() error {
 	return h.Conn.Close()
 }
 
-// connect starts a dial, unless there is a stream, or another dial began less than again ago.
+// connect starts a dial, unless there is a stream, none may be made now, maxOpenings are in progress, or the newest of
+// them began less than again ago.
 func (o *streamSource) connect(again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
+	now, pool := time.Now(), o.rdb.PoolStats()
 	switch {
+	case o.sentinel && pool.IdleConns == 0: // see switched
+		return
 	case o.closed || o.stream.Load() != nil || now.Before(o.noDialBefore):
 		return
 	case len(o.opening) >= maxOpenings, len(o.opening) > 0 && now.Sub(o.opening[len(o.opening)-1].began) < again:
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
-	p := &opening{source: o, began: now, end: end, gone: gone(o.rdb.PoolStats())}
+	p := &opening{source: o, began: now, end: end, poolLost: pool.StaleConns}
 	o.opening = append(o.opening, p)
 	if o.changed == nil {
 		o.changed = make(chan struct{})
@@ -153,7 +156,7 @@ func (o *streamSource) opened(p *opening) {
 	o.closed = o.closed || noDeadlines
 	use := taken && !o.closed && o.stream.Load() == nil
 	if use {
-		newStream(o, p.conn.Conn, p.gone)
+		newStream(o, p.conn.Conn, p.poolLost)
 	}
 	if failed {
 		o.noDialBefore = time.Now().Add(dialPause)

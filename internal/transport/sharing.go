@@ -76,17 +76,24 @@ func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *shar
 	r := t.runShared(ctx, w, c)
 	s, until := w.s, w.until
 	s.shared.Put(w) // no hook can use it any more: its passages have ended
-	if r.Err == nil || !hasCode(r.Err, "MOVED") && !hasCode(r.Err, "ASK") && (!errors.Is(r.Err, errLost) || Classify(r.Err) != NotExecuted) {
+	if r.Err == nil {
 		return r
 	}
-	if ctx.Err() != nil {
-		return Result{Err: inScript(c, notSent(ctx))}
-	}
+	lost := errors.Is(r.Err, errLost) && Classify(r.Err) == NotExecuted
 	if !until.IsZero() {
-		timeout = max(time.Until(until), 1)
+		timeout = time.Until(until)
+	}
+	switch {
+	case !lost && (t.shards == nil || !elsewhere(r.Err)), !until.IsZero() && timeout <= 0:
+		return r
+	case ctx.Err() != nil:
+		return Result{Err: inScript(c, notSent(ctx))}
 	}
 	return t.pooled(ctx, timeout, s.source, c)
 }
+
+// elsewhere reports whether a server of a Cluster did not run a call because another one has its key.
+func elsewhere(err error) bool { return hasCode(err, "MOVED") || hasCode(err, "ASK") || ReadOnly(err) }
 
 // runShared runs a call on a stream.
 func (t *Transport) runShared(ctx context.Context, w *sharing, c *Call) Result {

@@ -46,12 +46,7 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 		return nil
 	}
 	o := &streamSource{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0), rtt: rtt}
-	if opt.Addr == bySentinel {
-		if opt.MinIdleConns > 0 {
-			return nil // see switched
-		}
-		o.sentinel = true
-	}
+	o.sentinel = opt.Addr == bySentinel
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
 }
@@ -90,7 +85,7 @@ const stall = 100 * time.Millisecond
 // farAway is the round trip time from which on every call is measured.
 const farAway = stall / 10
 
-// dialPause is how long no dial begins after one has failed.
+// dialPause is how long no dial begins after one has failed, or has made a stream that had to end.
 const dialPause = time.Second
 
 // join returns a sharing of the stream for a call, or nil if the call must use the client's pool. If there is no stream,
@@ -118,29 +113,24 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *shar
 	return o.tryJoin(timeout), waited, nil
 }
 
-// A client of Sentinel closes the connections of its pool when the Sentinels name another primary. The old one may go on
-// answering for a while, if it was cut off. So the stream ends with them: after it was made, no connection of the pool may
-// go. Each that the pool has made was a miss, unless the pool makes some by itself (MinIdleConns).
+// A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell. The
+// old primary may go on answering for a while, if it was cut off. So the stream ends when a connection of the pool has gone
+// since the stream's dial began, whatever the reason. One that was in use at that moment goes when it is given back.
 
-// gone returns how many connections the pool has made and does not have any more, those included that are being made.
-func gone(pool *redis.PoolStats) int64 { return int64(pool.Misses) - int64(pool.TotalConns) }
-
-// switched reports whether a connection of the pool may have gone since the stream's dial began, or the pool has none
-// whose end would tell.
+// switched ends the stream if the client may have another primary by now: also if the pool has no idle connection that
+// would have gone. A stream that was young is not replaced at once, because connections may go all the time.
 func (o *streamSource) switched(s *stream) bool {
 	pool := o.rdb.PoolStats()
-	now, before := gone(pool), s.gone.Load()
-	if now < before {
-		s.gone.CompareAndSwap(before, now) // one that was being made has been made
+	if pool.StaleConns == s.poolLost && pool.IdleConns > 0 {
+		return false
 	}
-	return now > before || pool.TotalConns == 0
-}
-
-// answered records that the server answers.
-func (o *streamSource) answered() {
-	if o != nil && o.slow.Load() {
-		o.slow.Store(false)
+	s.giveUp()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if again := s.made.Add(dialPause); again.After(o.noDialBefore) {
+		o.noDialBefore = again
 	}
+	return true
 }
 
 // poolBusy reports whether the client's pool has no idle connection while there is a stream. The client's owner may use
@@ -163,7 +153,6 @@ func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 		return nil
 	}
 	if o.sentinel && o.switched(s) {
-		s.giveUp()
 		return nil
 	}
 	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()

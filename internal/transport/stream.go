@@ -20,24 +20,24 @@ import (
 // If a call ends before its reply, that reply is dropped when it comes. If the stream has received nothing since the
 // call was sent, no new call begins on the stream.
 type stream struct {
-	source  *streamSource
-	conn    net.Conn
-	made    time.Time
-	free    sync.Pool     // of *flight
-	shared  sync.Pool     // of *sharing
-	toWrite chan struct{} // cap 1: tells the writer that the queue is not empty
-	toRead  chan struct{} // cap 1: tells the reader that it has to read
-	closed  chan struct{} // ends the goroutines; closed when conn is about to be
-	closing sync.Once
-	running sync.WaitGroup // the goroutines, and the one that closes conn
-	load    atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
-	over    atomic.Bool    // retired: no call begins any more; written under mu
-	reads   atomic.Int64   // how many replies have been received
+	source   *streamSource
+	conn     net.Conn
+	made     time.Time
+	poolLost uint32        // how many connections the client's pool had lost when the dial began
+	free     sync.Pool     // of *flight
+	shared   sync.Pool     // of *sharing
+	toWrite  chan struct{} // cap 1: tells the writer that the queue is not empty
+	toRead   chan struct{} // cap 1: tells the reader that it has to read
+	closed   chan struct{} // ends the goroutines; closed when conn is about to be
+	closing  sync.Once
+	running  sync.WaitGroup // the goroutines, and the one that closes conn
+	load     atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
+	over     atomic.Bool    // retired: no call begins any more; written under mu
+	reads    atomic.Int64   // how many replies have been received
 
 	// How long the server has been silent: set by each call that finds the stream idle, or finds new replies.
 	used      atomic.Int64 // when that call began, in nanoseconds since made
 	readsSeen atomic.Int64 // the value of reads then
-	gone      atomic.Int64 // connections that the pool had lost when the stream's dial began; see switched
 
 	in  *decoder // only for the caller or goroutine that reads
 	out []byte   // only for the caller that is alone
@@ -83,9 +83,8 @@ type reply struct {
 var errLost = errors.New("the connection was lost")
 
 // newStream makes the source's stream of a connection whose handshake is done.
-func newStream(o *streamSource, conn net.Conn, gone int64) *stream {
-	s := &stream{source: o, conn: conn, made: time.Now(), closed: make(chan struct{})}
-	s.gone.Store(gone)
+func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
+	s := &stream{source: o, conn: conn, made: time.Now(), poolLost: poolLost, closed: make(chan struct{})}
 	s.toWrite, s.toRead = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
 	o.stream.Store(s) // before anything can fail, so that retire finds it there
@@ -168,7 +167,7 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	}
 	if err == nil {
 		_, err = s.in.in.Peek(1) // loses nothing if it is interrupted
-		if timedOut(err) && s.leaveReply() {
+		if err != nil && timedOut(err) && s.leaveReply() {
 			return
 		}
 	}
@@ -352,7 +351,7 @@ func (s *stream) read() {
 
 // take gives a reply that was read to its call. more tells whether the reader has to go on.
 func (s *stream) take(r reply) (more bool, err error) {
-	if takesNoWrites(r.err) && !s.madeRecently(r.err) {
+	if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {
 		s.giveUp() // before its caller tries again: after a failover the address may lead to another server
 	}
 	s.mu.Lock()

@@ -54,7 +54,7 @@ type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
-	Apart  bool   // Do uses the client's pool and not the stream, whose connection may have died
+	Apart  bool   // Do uses the client's pool, unless that is busy, and not the stream, whose connection may have died
 	InFull bool   // Do sends the text even if the server knows the script, to check that EVAL is permitted
 	Usual  *Usual // how to group the call with others on the stream; nil: it is not grouped
 }
@@ -98,7 +98,25 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	if ctx.Err() != nil {
 		return nil, inScript(&c, notSent(ctx))
 	}
-	r := t.do(ctx, timeout, &c)
+	o := t.source
+	if t.shards != nil {
+		o = t.shardOf(&c)
+	}
+	var w *sharing
+	var waited time.Duration
+	var err error
+	if !c.Apart || o.poolBusy() {
+		w, waited, err = o.join(ctx, timeout)
+	}
+	var r Result
+	switch {
+	case err != nil:
+		r.Err = inScript(&c, err)
+	case w != nil:
+		r = t.doShared(ctx, timeout, w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
+	default:
+		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
+	}
 	return r.Reply, t.failed(&c, r.Err)
 }
 
@@ -142,30 +160,6 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
-// KeepsTime reports whether a call can end at its timeout on its caller's goroutine. Then a call whose context never
-// ends needs no other goroutine.
-func (t *Transport) KeepsTime() bool { return t.deadlines || t.source != nil || t.shards != nil }
-
-// do sends a call on the path that costs least. The call is passed as a pointer to keep stacks small: each garbage
-// collection scans the stacks of all callers that wait.
-func (t *Transport) do(ctx context.Context, timeout time.Duration, c *Call) Result {
-	o := t.source
-	if t.shards != nil {
-		o = t.shardOf(c)
-	}
-	if !c.Apart || o.poolBusy() {
-		f, waited, err := o.join(ctx, timeout)
-		if err != nil {
-			return Result{Err: inScript(c, err)}
-		}
-		if f != nil {
-			return t.doShared(ctx, timeout, f, c)
-		}
-		timeout = timeLeft(timeout, waited)
-	}
-	return t.pooled(ctx, timeout, o, c)
-}
-
 // timeLeft returns what is left of a timeout. A timeout of 0 or less means none and stays.
 func timeLeft(timeout, spent time.Duration) time.Duration {
 	if timeout <= 0 {
@@ -192,7 +186,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	r := t.onPool(ctx, timeout, c)
 	if r.Err == nil {
 		t.noteRTT(time.Since(began))
-		o.answered()
+		t.answered(o)
 	}
 	return r
 }
@@ -214,6 +208,15 @@ func (t *Transport) onPool(ctx context.Context, timeout time.Duration, c *Call) 
 		return Result{Err: inScript(c, err)}
 	}
 	return r
+}
+
+// answered records that a call on the pool was answered: the server of o is not slow, and a Cluster client has loaded its
+// slots.
+func (t *Transport) answered(o *streamSource) {
+	if o != nil {
+		o.slow.Store(false)
+	}
+	t.routed.Store(true)
 }
 
 // noteRTT updates rtt with the time that an answer took.
@@ -256,20 +259,15 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 			own[n] = calls[i]
 		}
 		wg.Go(func() {
-			got, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Result { return t.pipeline(ctx, own) })
-			for n, i := range part {
-				if err != nil {
-					results[i].Err = inScript(&own[n], err)
-				} else {
-					results[i] = got[n]
-				}
+			for n, r := range t.pipeline(ctx, timeout, own) {
+				results[part[n]] = r
 			}
 		})
 	}
 	wg.Wait()
 	for i, r := range results {
 		if r.Err == nil {
-			t.source.answered()
+			t.answered(t.source)
 		}
 		results[i].Err = t.failed(&calls[i], r.Err)
 	}
@@ -279,8 +277,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 // doEach sends each call separately, all at the same time.
 func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []Call, results []Result) {
 	one := func(i int) {
-		results[i] = t.do(ctx, timeout, &calls[i])
-		results[i].Err = t.failed(&calls[i], results[i].Err)
+		results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i])
 	}
 	var wg sync.WaitGroup
 	for i := range calls[1:] {

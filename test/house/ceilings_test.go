@@ -16,16 +16,16 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {231, 2},
+	"functions that a lock and an unlock run": {224, 2},
 	"files that a lock and an unlock run":     {35, 1},
-	"frames from a lock to its write":         {19, 0},
+	"frames from a lock to its write":         {18, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {20292, 200},
 	"lines of Lua":                            {2660, 25},
 	"lines of internal/transport":             {3110, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {5, 0},
-	"hops to another package":                 {30, 0},
+	"hops to another package":                 {29, 0},
 	"method names of more than four types":    {9, 0},
 }
 

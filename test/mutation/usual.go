@@ -116,7 +116,7 @@ var usualRules = []Rule{
 	},
 	{
 		"what was not sent for want of a connection goes by the client's", "internal/transport Transport.doShared",
-		"!errors.Is(r.Err, errLost) ||", "true || !errors.Is(r.Err, errLost) ||",
+		"lost := errors.Is(r.Err, errLost) &&", "lost := false &&",
 		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
 	},
 	{
@@ -131,7 +131,7 @@ var usualRules = []Rule{
 	},
 	{
 		"a connection to a server that takes no writes is left", "internal/transport stream.take",
-		"if takesNoWrites(r.err) && !s.madeRecently(r.err) {", "if false {",
+		"takesNoWrites(r.err) && !s.madeRecently(r.err)", "false",
 		[]string{"TestACallAfterADemotionIsMadeOnANewConnection", "TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes"},
 	},
 	{
@@ -191,13 +191,28 @@ var usualRules = []Rule{
 	},
 	{
 		"a stream by Sentinel ends when the pool loses a connection", "internal/transport streamSource.switched",
-		"return now > before ||", "return",
+		"pool.StaleConns == s.poolLost &&", "",
 		[]string{"TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed"},
 	},
 	{
 		"a stream by Sentinel is not used while the pool has no connection", "internal/transport streamSource.switched",
-		"|| pool.TotalConns == 0", "",
+		"&& pool.IdleConns > 0", "",
 		[]string{"TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed"},
+	},
+	{
+		"a stream by Sentinel is not made while the pool has no connection", "internal/transport streamSource.connect",
+		"o.sentinel && pool.IdleConns == 0", "false",
+		[]string{"TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed"},
+	},
+	{
+		"a stream that had to end soon is not replaced at once", "internal/transport streamSource.switched",
+		"o.noDialBefore = again", "_ = again",
+		[]string{"TestAPoolThatLosesConnectionsAllTheTimeIsNotDialledForStreams"},
+	},
+	{
+		"what a pipeline has answered stays though the next one is lost", "internal/transport Transport.pipeline",
+		"results[cold[n]] = r", "results[cold[n]] = r; for i := range results { results[i] = r }",
+		[]string{"TestAnswersOfAPipelineStayThoughTheTextsAreLost"},
 	},
 	{
 		"hooks of a Cluster client see what its primaries are sent", "internal/transport Transport.shardOf",
@@ -215,8 +230,8 @@ var usualRules = []Rule{
 		[]string{"TestTheStreamToAServerThatHasLeftIsClosed"},
 	},
 	{
-		"a call on a stream goes where the server says", "internal/transport Transport.doShared",
-		`!hasCode(r.Err, "MOVED") && !hasCode(r.Err, "ASK") &&`, "",
+		"a call on a stream goes where the server says", "internal/transport elsewhere",
+		`return hasCode(err, "MOVED") || hasCode(err, "ASK") ||`, "return",
 		[]string{"TestACallFollowsItsSlot"},
 	},
 	{

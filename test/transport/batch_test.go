@@ -181,6 +181,28 @@ func TestAPipelineWhoseReplyIsLostIsUnknownAndRunsOnce(t *testing.T) {
 	})
 }
 
+// Fails when a script that the server did not know, and whose text gets no answer, takes the answers of others along.
+func TestAnswersOfAPipelineStayThoughTheTextsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, tr, sent := piped(t)
+		calls := nine(incr)
+		calls[3].Script = incr2
+		sent.before = func(n int) {
+			if n == 2 {
+				l.set(swallow)
+			}
+		}
+		for i, r := range tr.DoAll(t.Context(), 2*time.Second, calls) {
+			switch {
+			case i == 3 && (r.Err == nil || transport.Classify(r.Err) != transport.Unknown):
+				t.Errorf("%d: %v, want unknown", i, r)
+			case i != 3 && (r.Err != nil || r.Reply[0] != int64(1)):
+				t.Errorf("%d: %v, want a first run", i, r)
+			}
+		}
+	})
+}
+
 func TestGoroutineOfACallEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it panics where a goroutine is left
 		tr := transport.New(wrapped{newLink(t).client(t)})

@@ -17,7 +17,8 @@ import (
 // traffic is a hook that keeps the keys of the scripts in each command or
 // pipeline, in the order in which they left, and can hold replies back.
 type traffic struct {
-	gate chan struct{} // if not nil, replies wait until it is closed
+	gate   chan struct{} // if not nil, replies wait until it is closed
+	before func(n int)   // if not nil, before the nth command or pipeline leaves
 
 	mu     sync.Mutex
 	sent   [][]string
@@ -39,7 +40,11 @@ func (f *traffic) pass(cmds []redis.Cmder, send func() error) error {
 	f.sent = append(f.sent, keys)
 	f.flying++
 	f.most = max(f.most, f.flying)
+	n := len(f.sent)
 	f.mu.Unlock()
+	if f.before != nil {
+		f.before(n)
+	}
 	defer func() {
 		f.mu.Lock()
 		f.flying--

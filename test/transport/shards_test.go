@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -171,7 +172,7 @@ func newWatched(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	w.rdb = redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: "main", SentinelAddrs: []string{"192.0.2.9:26379"}, DialerRetries: 1,
+		MasterName: "main", SentinelAddrs: []string{"192.0.2.9:26379"}, DialerRetries: 1, MaxIdleConns: 1,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			l := links[addr]
 			c, err := l.dial(ctx, network, addr)
@@ -199,24 +200,24 @@ func (w *watched) calls(t *testing.T, n int) {
 // Fails when a call goes to the first one though go-redis has heard of the second.
 func TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed(t *testing.T) {
 	for name, row := range map[string]struct {
-		before func(t *testing.T, w *watched)
-		after  func(t *testing.T, w *watched)
-		want   int // calls on the first
+		before      func(t *testing.T, w *watched)
+		after       func(t *testing.T, w *watched)
+		dials, want int // to the first, and calls on it
 	}{
-		"": {func(t *testing.T, w *watched) { w.calls(t, 5) }, func(*testing.T, *watched) {}, 5},
+		"": {func(t *testing.T, w *watched) { w.calls(t, 5) }, func(*testing.T, *watched) {}, 2, 5},
 		"the pool has another connection by then": {
 			func(t *testing.T, w *watched) { w.calls(t, 5) },
 			func(t *testing.T, w *watched) {
 				if err := w.rdb.Ping(t.Context()).Err(); err != nil {
 					t.Fatal(err)
 				}
-			}, 5,
+			}, 2, 5,
 		},
-		"the pool never had one": {
+		"the pool has none that would have gone": {
 			func(t *testing.T, w *watched) {
 				w.dial = func(dials int) error {
 					if dials > 1 {
-						return nil // of the stream
+						return nil // of a stream
 					}
 					time.Sleep(time.Second)
 					return errors.New("refused")
@@ -225,21 +226,34 @@ func TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed(t *testing.T) {
 					t.Fatal("the first call succeeded without a connection")
 				}
 			},
-			func(*testing.T, *watched) {}, 0,
+			func(*testing.T, *watched) {}, 1, 0,
+		},
+		"the only one is in use": {
+			func(t *testing.T, w *watched) {
+				w.calls(t, 5)
+				used := w.rdb.Conn()
+				t.Cleanup(func() { _ = used.Close() })
+				if err := used.Ping(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(*testing.T, *watched) {}, 2, 5,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWatched(t)
 				row.before(t, w)
-				if used := w.first.dialled(); used != 2 {
-					t.Fatalf("%d dials, want one by the pool and one for the stream", used)
+				if used := w.first.dialled(); used != row.dials {
+					t.Fatalf("%d dials, want one by the pool, and one for a stream if there may be one: %d", used, row.dials)
 				}
 				w.primary.Store(new("192.0.2.2"))
 				w.sentinel.srv.Publish("+switch-master", "main 192.0.2.1 6379 192.0.2.2 6379")
 				synctest.Wait()
 				row.after(t, w)
-				w.calls(t, 5)
+				w.calls(t, 3)
+				time.Sleep(time.Second) // the stream was young
+				w.calls(t, 2)
 				if old, now := w.first.count(t, "k"), w.next.count(t, "k"); old != row.want || now != 5 {
 					t.Errorf("%d calls on the old primary, %d on the new one, want %d and 5", old, now, row.want)
 				}
@@ -249,4 +263,28 @@ func TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when each call makes a stream, which the next one ends because a connection of the pool has gone.
+func TestAPoolThatLosesConnectionsAllTheTimeIsNotDialledForStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t)
+		w.calls(t, 5)
+		before := w.first.dialled()
+		const rounds = 20
+		for range rounds {
+			open := w.first.close()
+			var both sync.WaitGroup
+			for range 2 { // of which one needs a new connection, and one is left over then
+				both.Go(func() { _ = w.rdb.Ping(t.Context()).Err() })
+			}
+			synctest.Wait()
+			open()
+			both.Wait()
+			w.calls(t, 2)
+		}
+		if more := w.first.dialled() - before; more < rounds || more > rounds+2 {
+			t.Errorf("%d dials, want %d by the pool and at most 2 for streams", more, rounds)
+		}
+	})
 }
