@@ -405,8 +405,8 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move moves the hold from the writing side to the reading side, before Redis is told. The caller has the session's
-// turn; move gives it back. If several calls want the same hold, the first gets it, and the others get errTaken.
+// move is downgrade before Redis is told. The caller has the session's turn; move gives it back. It returns errTaken if
+// another call got the hold first, the loss of a lost hold, or what bars it from the reading side.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
 	k := h.keeper()

@@ -99,7 +99,7 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 		}
 		if after == 0 {
 			now = page.Now
-			all = firstPage(l.Name(), page)
+			all = withoutHolders(l.Name(), page)
 		}
 		for _, h := range page.Holders {
 			all.add(holderOf(h), at)
@@ -127,8 +127,8 @@ func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	return ids, nil
 }
 
-// firstPage returns what a page says apart from its holders.
-func firstPage(name string, page wire.InfoReply) Info {
+// withoutHolders returns the Info of a lock's first page, without what Info.add adds: Holders and Permits.
+func withoutHolders(name string, page wire.InfoReply) Info {
 	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, CondWaiters: page.Awaits, Resting: page.Resting}
 }
 
@@ -211,7 +211,8 @@ func (h Holder) is(want Holder) bool {
 	return (want.Owner == "" || h.Owner == want.Owner) && (want.Token == 0 || h.Token == want.Token)
 }
 
-// forceHolders is ForceUnlock, but returns what it has ended, with the clients' IDs as labels.
+// forceHolders is ForceUnlock, but returns what it has or may have ended, for the command and relockweb. Each Label is
+// still a client's ID: see putLabels.
 func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	there, now, err := readInfo(ctx, l)
 	if err != nil {

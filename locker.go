@@ -754,7 +754,7 @@ func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 
 // putLabels replaces IDs of clients by their labels.
 func (c *Client) putLabels(ctx context.Context, at []*string) {
-	c.labels.Put(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
+	c.labels.Replace(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
 }
 
 func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {

@@ -187,7 +187,7 @@ func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info
 		info.Name = l.Name()
 		return info, err
 	}
-	info, at := firstPage(l.Name(), *page), map[string]int{}
+	info, at := withoutHolders(l.Name(), *page), map[string]int{}
 	for _, h := range page.Holders {
 		info.add(holderOf(h), at)
 	}

@@ -48,7 +48,7 @@ end
 -- false if it waits on none.
 local function keep_awaiting(request)
   local before = request.waiter and read_waiter(request.waiter)
-  if not before or before.place ~= 0 then
+  if not before or before.place ~= 0 then -- with a place it is in the queue of the lock
     return false
   end
   before.op = math.max(before.op, request.op)

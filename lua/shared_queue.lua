@@ -96,7 +96,7 @@ local function recount()
   state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
 end
 
--- Removes a waiter from the queue; nil: the hash has no record of it. Its signal, if it had one, is left to the caller.
+-- Removes a waiter from the queue. waiter is nil if the hash has no record of it. The caller uses or passes on its signal.
 local function drop_waiter(nonce, waiter)
   if front[1] == nonce then
     table.remove(front, 1)

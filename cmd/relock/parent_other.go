@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing: this kernel has no such service.
+// dieWithParent does nothing here: only on Linux do we let the kernel end the command with relock.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -42,7 +42,7 @@ type Checker struct {
 	acks atomic.Bool // and WAIT, which replicas need
 }
 
-// New returns a checker that has asked nothing.
+// New returns a checker. It does no I/O: the first Run asks, before a lock is acquired that could not be released.
 func New(cfg Config) *Checker { return &Checker{cfg: cfg} }
 
 // Assume skips the checks, for tests in virtual time.

@@ -144,7 +144,7 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 func (b *Book) introduction() transport.Call {
 	life := time.Duration(b.lease.Load()) + 2*every
 	call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
-	// On its own connection: one that falls silent must not delay the first lock, which uses the shared one.
+	// On the pool: the first lock uses the stream, and must not wait behind a connection that has fallen silent.
 	call.Apart = true
 	return call
 }
@@ -156,9 +156,9 @@ func (b *Book) Doubt(now clock.Instant) {
 	}
 }
 
-// Put replaces client IDs with labels. What is unknown, or not read within a second, is "". together says
-// that one script may name the keys of many clients; then one script reads many labels.
-func (b *Book) Put(ctx context.Context, at []*string, together bool) {
+// Replace replaces client IDs with labels. What is unknown, invalid, or not read within a second, is "". together says
+// that one script may read many labels: there is one server, and it does not refuse keys of several locks.
+func (b *Book) Replace(ctx context.Context, at []*string, together bool) {
 	found := map[string]string{wire.NoClient: ""}
 	var unknown []string
 	for _, id := range at {

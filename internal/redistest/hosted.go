@@ -189,16 +189,16 @@ func (p *Hosted) rewrite(raw []byte, args []string) []byte {
 	}
 	for _, refused := range p.hosting.Refuses {
 		if refused == name || refused == name+"|"+sub {
-			return answer("return redis.error_reply(ARGV[1])", p.hosting.refusal(args[0]))
+			return standIn("return redis.error_reply(ARGV[1])", p.hosting.refusal(args[0]))
 		}
 	}
 	switch {
 	case name == "select" && p.hosting.OneDatabase && sub != "0":
-		return answer("return redis.error_reply(ARGV[1])", "ERR SELECT is not allowed in cluster mode")
+		return standIn("return redis.error_reply(ARGV[1])", "ERR SELECT is not allowed in cluster mode")
 	case p.hosting.KeyNeeded && (name == "eval" || name == "evalsha") && len(args) > 2 && args[2] == "0":
-		return answer("return redis.error_reply(ARGV[1])", "ERR Lua scripts without any input keys are not supported.")
+		return standIn("return redis.error_reply(ARGV[1])", "ERR Lua scripts without any input keys are not supported.")
 	case name == "pubsub" && p.hosting.Uncounted && len(args) == 3 && strings.HasSuffix(sub, "numsub"):
-		return answer("return { ARGV[1], 0 }", args[2])
+		return standIn("return { ARGV[1], 0 }", args[2])
 	case name == "eval" && len(args) > 1:
 		p.know(args[1])
 		return command(append([]string{args[0], p.prelude + args[1]}, args[2:]...))
@@ -207,7 +207,7 @@ func (p *Hosted) rewrite(raw []byte, args []string) []byte {
 		sha, known := p.shas[sub]
 		p.mu.Unlock()
 		if !known {
-			return answer("return redis.error_reply(ARGV[1])", "NOSCRIPT No matching script. Please use EVAL.")
+			return standIn("return redis.error_reply(ARGV[1])", "NOSCRIPT No matching script. Please use EVAL.")
 		}
 		return command(append([]string{args[0], sha}, args[2:]...))
 	}
@@ -229,8 +229,8 @@ func (h Hosting) refusal(command string) string {
 	return fmt.Sprintf("ERR unknown command '%s'", command)
 }
 
-// answer returns a command whose reply is made by a script.
-func answer(script, arg string) []byte { return command([]string{"EVAL", script, "0", arg}) }
+// standIn returns a command that makes the server itself give a reply, so that replies stay in the order of commands.
+func standIn(script, arg string) []byte { return command([]string{"EVAL", script, "0", arg}) }
 
 func command(args []string) []byte {
 	var b bytes.Buffer

@@ -150,7 +150,7 @@ func (s *session) discard(req request) {
 	}
 }
 
-// wait returns true at due, or false if the session is killed first.
+// wait waits until a request or a reply has crossed the link, at due. It returns false if the session is killed first.
 func (s *session) wait(due time.Time) bool {
 	delay := time.Until(due)
 	if delay <= 0 {

@@ -57,7 +57,7 @@ func Play(t *testing.T, schedule func(t *testing.T, x *Lab)) {
 // Now is the virtual time since the lab began.
 func (x *Lab) Now() time.Duration { return time.Since(x.Began) }
 
-// Until sleeps to an instant of the schedule.
+// Until sleeps to an instant of the schedule, which must not have passed, and waits until every goroutine is blocked.
 func (x *Lab) Until(at time.Duration) {
 	x.T.Helper()
 	if at < x.Now() {

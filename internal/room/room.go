@@ -144,7 +144,7 @@ func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owing.len() == 0)
 }
 
-// GiveBackKept releases a grant that is kept.
+// GiveBackKept releases the grant that is kept after its last hold (Terms.Sticky), if there is one.
 func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
 // Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.

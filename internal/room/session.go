@@ -55,7 +55,7 @@ func (s *Session) Newest() *Hold { return s.holds.last() }
 func (s *Session) Live() int { return s.holds.len() }
 
 // ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
-//   - a fixed lease must be whole, and a grant message gives only the rest of the queue entry's lease
+//   - a fixed lease must be whole, and a grant by message, or one that an answer repeats, gives only the rest of one
 //   - replicas have not acknowledged what a message or a heartbeat said
 //   - a hold that waited on a condition has a longer lease than the one that was granted again
 func (s *Session) ToConfirm() bool {
@@ -364,7 +364,7 @@ func (s *Session) CatchUp(at *Step) {
 }
 
 // until is the only place that says until when a hold of these terms is trusted: as long as its session (see
-// Acquisition.trusted, called by Entry.grant and when a statement is answered), but no longer than a TTL from the
+// Acquisition.trusted, and Statement.Renewed, which asks trust.Until itself), but no longer than a TTL from the
 // latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there is
 // no watchdog) do not count, unless last is zero.
 func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {

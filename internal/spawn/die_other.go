@@ -4,5 +4,5 @@ package spawn
 
 import "os/exec"
 
-// dieWithParent does nothing here: only Linux ties a child's life to its parent's.
+// dieWithParent does nothing here: only on Linux do we let the kernel end a child with its parent.
 func dieWithParent(*exec.Cmd) {}
