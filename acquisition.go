@@ -212,11 +212,15 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 			final = true
 			return false, err
 		}
-		defer func() { <-a.turn.place }() // deferred, because a hook may panic or end the goroutine
+		var hooks []func()
+		defer func() { runAll(hooks) }() // without the turn: they may take and release the lock for the same owner
+		defer func() { <-a.turn.place }()
 		var st *room.Statement
-		st, last, err = a.step(w)
+		st, last, hooks, err = a.step(w)
 		if st != nil {
-			again, err = a.sendStatement(ctx, st)
+			var more []func()
+			again, more, err = a.sendStatement(ctx, st)
+			hooks = append(hooks, more...)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
 			err = nil // only another call's wish in the same statement asked for replicas
@@ -238,35 +242,33 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 }
 
 // step returns the next statement, or the release if no hold is left, or neither. The caller has the turn.
-func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
+func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, hooks []func(), err error) {
 	at := a.keeper.begin()
-	defer a.keeper.end(&at)
 	st, ends, over := a.Session.Next(w, &at)
 	switch {
 	case over:
-		return nil, nil, errGone
+		st, err = nil, errGone
 	case ends:
 		last = a.releasing()
 	}
-	return st, last, nil
+	return st, last, a.keeper.endWithoutHooks(&at), err
 }
 
 // sendStatement sends one statement. more means that another one must follow at once: it must name the queue, or the
 // queue was too long for one downgrade.
-func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, err error) {
+func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, hooks []func(), err error) {
 	raw, acks, err := a.keeper.do(ctx, st.Need.Within(a.Terms.TTL), st.Need, a.statementCall(st))
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
-	more, hooks, err := a.stated(st, raw, acks)
-	runAll(hooks)
+	more, hooks, err = a.stated(st, raw, acks)
 	if more || err != nil && !ending.Is(err, ErrReplicas) {
-		return more, err
+		return more, hooks, err
 	}
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	st.Answered(err == nil)
-	return false, err
+	return false, hooks, err
 }
 
 // statementCall returns the command for a statement.

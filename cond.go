@@ -171,6 +171,8 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 		return again, err
 	})
 	switch {
+	case err != nil && k.c.ctx.Err() != nil:
+		return cmp.Or(a.fate(), ErrClosed)
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, k.c.clock.Now(), began))
 	case err != nil:

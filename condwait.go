@@ -103,6 +103,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 // lost.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
+	began := k.c.clock.Now()
 	w.server = k.c.transport.Server(k.hash)
 	said := room.NotHeld
 	patient, cancel := w.outlast(ctx)
@@ -129,13 +130,13 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 		k.end(&at)
 		return nil
 	case err != nil && doubt:
-		w.a.Session.Lose(&requestError{err}, &at)
+		w.a.Session.Lose(failed(patient, err, at.Now, began), &at)
 	default:
 		e.Rejoin(&at)
 	}
 	k.end(&at)
 	if err != nil {
-		return w.failed(&requestError{err})
+		return w.failed(failed(patient, err, at.Now, began))
 	}
 	return w.refused(said)
 }

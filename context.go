@@ -19,11 +19,11 @@ type ownerKey struct{}
 
 // WithOwner names the owner of all locks that are taken under the returned context. Nested calls with that context
 // re-enter the locks that the owner holds, through any handle, goroutine or process. If the owner has lost an exclusive
-// hold in this client and has not unlocked it, they get ErrLost through any handle. An owner is one flow of control,
+// hold in a client and has not unlocked it, they get ErrLost there, through any handle. An owner is one line of work,
 // such as a run of a workflow: goroutines that share an owner do not exclude each other.
 //
 // id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It has "~." only if
-// OwnerFrom returned it under WithChildOwner. With any other id, every call under the context returns ErrInvalidOption.
+// OwnerFrom returned it under WithChildOwner. With any other id, calls that need the owner return ErrInvalidOption.
 // A handle whose Owner differs returns ErrOwnerMismatch. Once and SyncLocker ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
@@ -132,7 +132,7 @@ func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	return nil, false
 }
 
-// holdIn returns the innermost hold of the lock from which a context descends, or nil.
+// holdIn returns the innermost hold of l from which ctx descends, or nil. It may have ended. It is for a Cond.
 func holdIn(ctx context.Context, l *Lock) *Hold {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
@@ -155,7 +155,7 @@ type holdContext struct {
 }
 
 // Err also judges the holds whose contexts this one descends from. If one of them is lost, this context has ended when
-// Err returns.
+// Err returns, unless a context.WithoutCancel is between them.
 func (c *holdContext) Err() error {
 	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
 		above.judge()
@@ -166,7 +166,7 @@ func (c *holdContext) Err() error {
 // judge ends the inner context if its hold has ended. Another goroutine may have found the loss and not ended the
 // context yet.
 func (c *holdContext) judge() {
-	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
+	if err := c.hold.judgeApart(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		c.cancel(c.hold.cause(err))
 	}
 }

@@ -147,7 +147,7 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 // yielded last and end it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
-		const failing, untold = -1, -2 // states of told, next to the token of the leader, or 0 for none
+		const failing, untold = -1, -2 // values of told that are no token; 0: nobody leads
 		for told := int64(untold); ; {
 			leader, err := e.Leader(ctx)
 			now := leader.Token

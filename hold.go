@@ -134,7 +134,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	// AfterFunc may ask parent for its state, and parent may be a context of a hold of the same lock: judging
 	// that takes the keeper's mu. So this must not run under the mu.
 	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
-	_ = h.judge()
+	_ = h.judgeApart()
 	k := h.keeper()
 	k.mu.Lock()
 	err := h.over()
@@ -210,15 +210,29 @@ func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acqui
 
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
-// judge checks the hold against the clock and returns its state.
+// judge checks the hold against the clock and returns its state. The hooks that follow are called first.
 func (h *Hold) judge() error {
+	hooks, state := h.check()
+	runAll(hooks)
+	return state
+}
+
+// judgeApart is judge for a context. The library and users ask contexts where no hook may run: as another hold's context
+// ends, with a turn, or within a sync.Once. So the hooks are called on a goroutine of their own.
+func (h *Hold) judgeApart() error {
+	hooks, state := h.check()
+	h.lock.c.hooksApart(hooks...)
+	return state
+}
+
+func (h *Hold) check() (hooks []func(), state error) {
 	k := h.keeper()
 	at := k.begin()
-	defer k.end(&at)
 	if !h.hold.Released() {
 		h.hold.Session.Check(&at)
 	}
-	return h.state()
+	state = h.state()
+	return k.endWithoutHooks(&at), state
 }
 
 // state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
@@ -455,7 +469,7 @@ func (h *Hold) cancelAll(cause error) (all []func()) {
 	})
 }
 
-// cause returns the cause with which the hold's contexts end: a loss, even after a release, and otherwise state.
+// cause returns what judge ends a context with: a loss, even if the hold was released after it, else state.
 func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()
@@ -591,7 +605,7 @@ func (h *Hold) handedOver() bool {
 }
 
 // outlasting returns a context for the request that hands h over. ctx may be a context of h, and ends with h, but the
-// request must go on. It ends at ctx's deadline, with the parent of h's context, or if ctx is cancelled.
+// request must go on. It ends at ctx's deadline, else after a TTL, and with the parent of h's context.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
@@ -610,10 +624,11 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 			cancel(cause)
 		}
 	})
-	bounded, stop := request, context.CancelFunc(func() {})
-	if until, ok := ctx.Deadline(); ok {
-		bounded, stop = context.WithDeadline(request, until)
+	until, ok := ctx.Deadline()
+	if !ok { // nobody sees who cancels ctx later, because it has ended with the hold
+		until = time.Now().Add(h.hold.Terms.TTL) // then there is nothing left to hand over
 	}
+	bounded, stop := context.WithDeadline(request, until)
 	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }
 }
 

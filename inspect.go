@@ -137,8 +137,8 @@ func holderOf(h wire.Holder) Holder {
 	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight, Detached: h.Client == wire.NoClient, Sticky: h.Sticky}
 }
 
-// clients appends pointers to the labels, which are client IDs, so that they can be replaced.
-func (all *Info) clients(at []*string) []*string {
+// labels appends pointers to the holders' labels, which are still clients' IDs: putLabels replaces them.
+func (all *Info) labels(at []*string) []*string {
 	for i := range all.Holders {
 		at = append(at, &all.Holders[i].Label)
 	}

@@ -285,7 +285,7 @@ func (r *registry) lookup(name string) *acquisition {
 	return r.acquisitions[n]
 }
 
-// known returns all acquisitions that are registered now.
+// known returns the acquisitions that are registered now, in no order. They may be over when the caller looks.
 func (r *registry) known() []*acquisition {
 	r.mu.Lock()
 	defer r.mu.Unlock()

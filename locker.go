@@ -744,7 +744,7 @@ func (c *Client) unconfirmed(err error) error {
 	if err == nil {
 		return base
 	}
-	return fmt.Errorf("%w: %w", base, err)
+	return fmt.Errorf("%w: %v", base, err) // it may be the end of a context that is not the caller's
 }
 
 func (c *Client) logWasted(ttl time.Duration, k *keeper) {

@@ -148,7 +148,7 @@ func (s *scan) look(locks []*Lock) error {
 		if err := s.over(); err != nil {
 			return err
 		}
-		labels = all[i].clients(labels)
+		labels = all[i].labels(labels)
 	}
 	s.c.putLabels(s.ctx, labels)
 	for i, info := range all {

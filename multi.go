@@ -286,7 +286,6 @@ func (h *MultiHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
 	}
-	_ = h.Err() // the hooks of a loss that is found now may ask for this channel, and so must not run within Do
 	h.once.Do(func() {
 		h.lost = make(chan struct{})
 		for _, hold := range h.holds {

@@ -640,8 +640,8 @@ func (w *waiting) explain(err error) error {
 	return err
 }
 
-// whoHolds names the holders for the error of a wait. It returns "" if nobody holds any more, or if Redis does not
-// answer at once.
+// whoHolds says for the error of a wait who holds, or that the name rests: the first holder, and how many more. It
+// returns "" if the name is free, or if Redis does not answer within whoWithin.
 func (w *waiting) whoHolds() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
 	defer cancel()
@@ -703,7 +703,7 @@ func (w *waiting) noteLost() {
 // outer call of its goroutine, which then waits for itself. Before that time noteSelf sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
-	if left := third - w.onSelf(); left > 0 {
+	if left := third - w.waitedOnSelf(); left > 0 {
 		hint.Reset(left)
 		return
 	}
@@ -723,8 +723,8 @@ func (w *waiting) heldBeside() bool {
 	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
 }
 
-// onSelf returns how long the call has waited for a hold of its own handle.
-func (w *waiting) onSelf() time.Duration {
+// waitedOnSelf returns for how long of the call's wait its own handle has held the lock, or 0 if it does not hold.
+func (w *waiting) waitedOnSelf() time.Duration {
 	k := w.keeper
 	at := k.look()
 	defer k.end(&at)

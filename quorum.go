@@ -171,8 +171,8 @@ func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	}
 }
 
-// occupied returns an error if the handle cannot have another hold. A lost hold of another owner occupies it: its
-// Unlock is still to come and must not end another hold. freed is closed when that hold has been unlocked.
+// occupied returns an error if the handle has a lost hold: its Unlock is still to come and must not end another hold.
+// For its owner the error is final, as is ErrClosed without a majority. freed is closed when any hold is removed.
 func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
 	lost, freed, is := l.register.Lost()
 	if !is {
@@ -327,13 +327,14 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			l.register.Add(h, m.unlock)
 			l.outdo(h, owner)
 			var lost *QuorumHold
-			if lost, freed, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
+			if lost, _, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
 				return h, nil
 			}
 			if lost == h {
 				err = fmt.Errorf("%w: the majority was lost as it was granted", ErrNotAcquired)
 			}
 			h.majority.GiveBack(ctx) // no caller has seen it
+			freed = nil              // closed by its removal
 		}
 		few, busy := ending.Is(err, quorum.ErrFewAnswer), ending.Is(err, ErrNotAcquired) || ending.Is(err, errOccupied)
 		// Otherwise ctx ended during the attempt, and the error of the attempt before says more.
@@ -485,7 +486,7 @@ func (c *quorumContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// seldom increments n and reports whether it is now a power of two.
+// seldom counts an occasion in n, and reports whether to check on this one: the 1st, 2nd, 4th, 8th ...
 func seldom(n *atomic.Int64) bool {
 	count := n.Add(1)
 	return count&(count-1) == 0

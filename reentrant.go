@@ -177,7 +177,7 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	l.c.putLabels(ctx, info.clients(nil))
+	l.c.putLabels(ctx, info.labels(nil))
 	return info, nil
 }
 

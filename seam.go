@@ -85,7 +85,7 @@ func seamsOfTools() {
 		if err != nil {
 			return Info{}, 0, err
 		}
-		l.c.putLabels(ctx, all.clients(nil))
+		l.c.putLabels(ctx, all.labels(nil))
 		return all, now, nil
 	}
 	seam.ForceRest = func(ctx context.Context, lock any, until int64) (bool, error) {
@@ -94,7 +94,7 @@ func seamsOfTools() {
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
 		ended, err := forceHolders(ctx, l)
-		l.c.putLabels(ctx, ended.clients(nil))
+		l.c.putLabels(ctx, ended.labels(nil))
 		return ended, err
 	}
 }

@@ -422,7 +422,7 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	for i, q := range waiters {
 		at := k.begin()
 		wasted := q.Beaten(reply.Answers[i], &at)
-		k.end(&at)
+		c.hooksApart(k.endWithoutHooks(&at)...) // one that blocks must not keep the other waiters waiting
 		if wasted == manyWasted {
 			c.logWasted(q.Terms.TTL, k)
 		}
@@ -441,7 +441,7 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	if ended {
 		n = a.note() // its place stays in Redis: a grant that comes for it is handed back
 	}
-	k.end(&at)
+	w.c.hooksApart(k.endWithoutHooks(&at)...)
 	if ended {
 		w.c.registry.forget(a, &n, false)
 	}

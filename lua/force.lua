@@ -66,7 +66,7 @@ elseif grant and grant.low == token then
   removed = 1
   redis.call('HDEL', KEYS[1], 'g:' .. owner)
   weigh(nil, grant)
-  settle_mode(owner, { writing = 0 })
+  end_exclusion(owner, { writing = 0 })
 elseif parts_of(owner, token)[1] then
   removed = 1
 elseif owner == '' and token == state.rests and state.rests > now then

@@ -224,8 +224,8 @@ local function weigh(begins, ends)
   end
 end
 
--- Once an owner has no writing session, it excludes nobody.
-local function settle_mode(owner, grant)
+-- Writes down that the owner excludes nobody any more, if none of its sessions writes.
+local function end_exclusion(owner, grant)
   if state.exclusive == owner and grant.writing == 0 then
     exclude(nil)
   end
@@ -283,7 +283,7 @@ local function save(s, grant, begins)
   if begins then
     count(s.owner, s.low, 1, s.writes > 0 and 1 or 0)
   end
-  settle_mode(grant.owner, grant)
+  end_exclusion(grant.owner, grant)
 end
 
 -- Changes the counts of a session, or moves its deadline later.
@@ -317,7 +317,7 @@ local function spread()
   state.alone = nil
 end
 
--- Stores a session that begins: the only way to hold but for the usual cases and move. entered is what it joins, or
+-- Stores a session that begins: the only way to hold except the usual cases and move. entered is what it joins, or
 -- through which it enters, and has its tokens. With nil its grant begins, with the next tokens.
 local function put(s, entered)
   if entered then
@@ -460,7 +460,7 @@ local function drop(s)
   else
     redis.call('HSET', KEYS[1], 'g:' .. grant.owner, write_grant(grant))
   end
-  settle_mode(grant.owner, grant)
+  end_exclusion(grant.owner, grant)
 end
 
 -- Returns the session with this nonce while its lease runs, also an orphan. find_live leaves a session whose lease has

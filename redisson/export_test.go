@@ -11,3 +11,9 @@ func SetClock(c *Client, k *clock.Clock) {
 	c.clock = k
 	c.watchdog = renewal.New(k, c.runDue)
 }
+
+// Newest returns the hold that Unlock would end.
+func Newest(l *Lock) *Hold { return l.newest() }
+
+// GiveBack ends a hold as a call does whose context has ended meanwhile.
+func GiveBack(h *Hold) { h.giveBack() }

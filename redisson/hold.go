@@ -238,6 +238,10 @@ func (h *Hold) end() error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", relock.ErrUnconfirmed, err)
 	case !held:
+		c.mu.Lock()
+		todo := s.lose(errMissing) // Redis has none of the owner's holds
+		c.mu.Unlock()
+		run(todo)
 		return fmt.Errorf("%w: redis no longer had it", relock.ErrLost)
 	}
 	return nil
@@ -266,15 +270,20 @@ func (h *Hold) giveBack() {
 	c.mu.Lock()
 	if h.released {
 		c.mu.Unlock()
+		// Only an Unlock can have ended it, in place of a hold that it was meant for. That one is given back instead.
+		if instead := h.lock.next(); instead != nil {
+			instead.giveBack()
+		}
 		return
 	}
 	h.released, h.told = true, true
 	todo := h.cancel(relock.ErrNotHeld)
 	h.lock.drop(h)
+	limit := s.patience()
 	c.mu.Unlock()
 	run(todo)
 	left := c.leaving.Begin(s.names.key)
-	spawned := c.spawn(h.terms.ttl, func(ctx context.Context) {
+	spawned := c.spawn(limit, func(ctx context.Context) {
 		defer left()
 		_, _ = s.less(ctx, h)
 	})

@@ -61,3 +61,86 @@ func TestAnOwnerLocksAnewAfterAllThatItLostIsUnlocked(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// An Unlock ends the hold of another call, which is about to give it back because its context has ended.
+// Fails when that leaves the hold for which the Unlock was meant: nobody would unlock it, and it would be renewed for ever.
+func TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, other := client(t, x).NewLock("a"), client(t, x).NewLock("a")
+		rig.Must(t, l.Lock(x.By("me")))
+		rig.Must(t, l.Lock(x.By("me")))
+		late := redisson.Newest(l)
+		rig.Must(t, l.Unlock())
+		redisson.GiveBack(late)
+		synctest.Wait()
+		if n := l.HoldCount(); n != 0 {
+			t.Errorf("%d holds are left", n)
+		}
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.Unlock())
+		bare(t, x)
+	})
+}
+
+// Fails when the owner's other holds are trusted until the next renewal.
+func TestAnUnlockThatRedisDoesNotKnowLosesTheOthersOfItsOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a", redisson.NoWatchdog())
+		outer, err := l.Acquire(x.By("me"))
+		rig.Must(t, err)
+		rig.Must(t, l.Lock(x.By("me")))
+		x.Server.FlushAll()
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.WantIs(t, outer.Err(), relock.ErrLost)
+		rig.WantIs(t, outer.Release(), relock.ErrLost)
+	})
+}
+
+// The last of an owner's holds has a short lease, and Redis the long one of the hold before.
+// Fails when the client stops telling Redis of the end after the short one.
+func TestAReleaseIsSentForTheLongestLeaseOfItsOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		long := c.NewLock("a", redisson.TTL(10*time.Minute))
+		short := c.NewLock("a", redisson.TTL(time.Second))
+		rig.Must(t, long.Lock(x.By("me")))
+		rig.Must(t, short.Lock(x.By("me")))
+		rig.Must(t, long.Unlock())
+		heal := link.Hole()
+		rig.WantIs(t, short.Unlock(), relock.ErrUnconfirmed)
+		time.Sleep(time.Minute)
+		heal()
+		time.Sleep(10 * time.Second)
+		if ok, err := client(t, x).NewLock("a").TryLock(t.Context(), 0); !ok || err != nil {
+			t.Errorf("another owner after the outage: %v, %v", ok, err)
+		}
+	})
+}
+
+// Redis wakes one call of the owner, which has one place in the queue.
+// Fails when another call of the owner, which could re-enter, sleeps until it asks by itself.
+func TestAllCallsOfAnOwnerHearOfItsGrant(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, opts := range [][]redisson.LockOption{nil, {redisson.Fair()}} {
+			holder, c := client(t, x).NewLock("a", opts...), client(t, x)
+			rig.Must(t, holder.Lock(t.Context()))
+			var calls []rig.Going
+			for range 3 {
+				calls = append(calls, rig.Beside(func() error { return c.NewLock("a", opts...).Lock(x.By("me")) }))
+				synctest.Wait()
+			}
+			rig.Must(t, holder.Unlock())
+			time.Sleep(time.Second)
+			for i, call := range calls {
+				select {
+				case err := <-call:
+					rig.Must(t, err)
+				default:
+					t.Errorf("call %d still waits", i)
+				}
+			}
+			rig.Must(t, c.Close())
+			x.Server.FlushAll()
+		}
+	})
+}

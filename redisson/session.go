@@ -46,12 +46,13 @@ type session struct {
 	*succession
 	task renewal.Task
 
-	holds    []*Hold // including a released one until Redis is told of it
-	calls    int     // that are asking
-	top      int     // the largest count that Redis was told
-	gone     bool    // takes no more calls
-	queued   bool    // may be in a fair lock's queue
-	doubt    bool    // Redis may have a grant that no call knows of
+	holds    []*Hold       // including a released one until Redis is told of it
+	calls    int           // that are asking
+	top      int           // the largest count that Redis was told
+	longest  time.Duration // the longest lease that Redis was asked for
+	gone     bool          // takes no more calls
+	queued   bool          // may be in a fair lock's queue
+	doubt    bool          // Redis may have a grant that no call knows of
 	renewing bool
 	retry    clock.Instant // after a failed renewal, not before this
 	token    int64
@@ -97,12 +98,12 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	held, err = s.send(ctx, call)
 	s.giveTurn()
 	s.c.mu.Lock()
-	doubt := s.doubt
+	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
 	switch {
 	case left > 0:
 	case err != nil:
-		s.c.spawn(h.terms.ttl, func(ctx context.Context) {
+		s.c.spawn(limit, func(ctx context.Context) {
 			s.clear(ctx, call)
 			s.sweep(ctx)
 		})
@@ -114,7 +115,10 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 
 // lessBeside is less in the background.
 func (s *session) lessBeside(h *Hold) {
-	if !s.c.spawn(h.terms.ttl, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
+	s.c.mu.Lock()
+	limit := s.patience()
+	s.c.mu.Unlock()
+	if !s.c.spawn(limit, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
 		s.forget(h)
 	}
 }
@@ -177,10 +181,10 @@ const sweepFirst = 20 * time.Millisecond
 // queue.
 func (s *session) undo() {
 	s.c.mu.Lock()
-	doubt := s.doubt
+	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
 	left := s.c.leaving.Begin(s.names.key)
-	spawned := s.c.spawn(time.Minute, func(ctx context.Context) {
+	spawned := s.c.spawn(limit, func(ctx context.Context) {
 		defer left()
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
@@ -207,6 +211,7 @@ func (s *session) end() {
 	s.c.watchdog.Drop(&s.task)
 	delete(s.c.sessions, s)
 	s.now = nil
+	s.wakeOthers(0)
 	if s.owner.uses--; s.named && s.owner.uses == 0 {
 		delete(s.c.owners, s.owner.key)
 	}
@@ -227,6 +232,32 @@ func (s *session) counted(now clock.Instant) (n int) {
 		}
 	}
 	return n
+}
+
+// channel returns the channel on which calls of the session hear of the lock.
+func (s *session) channel() string {
+	name := s.names.channel(s.kind)
+	if s.kind == fair {
+		return name + ":" + s.owner.field
+	}
+	return name
+}
+
+// wakeOthers tells the owner's waiting calls to ask, if there are any beside those that know: an owner that holds
+// re-enters, and one whose session has ended queues again. Redis tells neither. It needs the client's mu.
+func (s *session) wakeOthers(know int) {
+	if r := s.c.rooms[s.channel()]; r != nil && s.named && s.calls > know {
+		r.wake(true)
+	}
+}
+
+// patience returns for how long Redis may have something of the session. It needs the client's mu.
+func (s *session) patience() time.Duration {
+	limit := max(s.longest, time.Minute)
+	if s.queued {
+		limit = max(limit, s.c.cfg.fairWait)
+	}
+	return limit + slack
 }
 
 // field returns the owner's field in the hash.

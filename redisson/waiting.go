@@ -80,10 +80,10 @@ func (w *waiting) obtain() error {
 	if w.once || w.as != nil {
 		return relock.ErrNotAcquired
 	}
-	seat := c.join(w.channel())
+	seat := c.join(w.s.channel())
 	defer func() { c.part(seat) }()
 	for {
-		if name := w.channel(); name != seat.name { // a new session of a fair lock has another channel
+		if name := w.s.channel(); name != seat.name { // a new session of a fair lock has another channel
 			c.part(seat)
 			seat = c.join(name)
 		}
@@ -123,15 +123,6 @@ func (w *waiting) hear() error {
 		err = transport.ErrNoReply
 	}
 	return unheard(w.ctx, c.open, err)
-}
-
-// channel returns the channel on which the call hears of the lock.
-func (w *waiting) channel() string {
-	name := w.lock.names.channel(w.lock.kind)
-	if w.lock.kind == fair {
-		return name + ":" + w.s.owner.field
-	}
-	return name
 }
 
 // sleep waits for a message, or until the lease may have ended.
@@ -237,7 +228,7 @@ func (w *waiting) request() (said answer, err error) {
 	case count > mostHolds:
 		err = fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
 	}
-	s.top = max(s.top, count)
+	s.top, s.longest = max(s.top, count), max(s.longest, t.ttl)
 	s.queued = s.queued || s.kind == fair && !w.once
 	call := s.acquireCall(count, t.ttl, c.serverAt()+(timeout+slack).Milliseconds(), c.cfg.fairWait, !w.once)
 	c.mu.Unlock()
@@ -328,6 +319,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	w.hold = h
 	s.arm(now)
+	s.wakeOthers(1)
 	return said, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
+var errMissing = fmt.Errorf("%w: redis no longer has it", relock.ErrLost)
+
 // A round is one session's share of a batch of renewals.
 type round struct {
 	s     *session
@@ -27,7 +29,7 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 	case got.Err != nil || len(got.Reply) != 2:
 		s.retry = now.Add(min(r.shortest/10, time.Second))
 	case got.Reply[0] == int64(0):
-		todo = s.lose(fmt.Errorf("%w: redis no longer has it", relock.ErrLost))
+		todo = s.lose(errMissing)
 	default:
 		left, _ := got.Reply[1].(int64)
 		s.retry = clock.Instant{}

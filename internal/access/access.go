@@ -76,7 +76,7 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 		}
 		return nil
 	}
-	if err := c.hear(ctx, l, ttl); err != nil {
+	if err := c.awaitSubscribed(ctx, l, ttl); err != nil {
 		return err
 	}
 	c.granted()
@@ -108,8 +108,8 @@ func (c *Checker) granted() {
 	}
 }
 
-// ask asks once what is refused, and publishes an echo to l. inFull sends the script by EVAL, else by EVALSHA: users
-// need both.
+// ask asks once what is refused, and returns that as an error. The script also publishes an echo to l, for which only
+// Probe waits. inFull sends it by EVAL, else by EVALSHA: users need both, and Run asks by EVAL alone.
 func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *listener.Listener, inFull bool) error {
 	keys, inbox := key.Of(c.cfg.Prefix, hash), key.Inbox(c.cfg.Prefix, c.cfg.Client)
 	if l.Sharded() {
@@ -181,8 +181,8 @@ func tooOld(version string) error {
 	return refusal(fmt.Sprintf("Redis 7.0 or Valkey is needed, this is %s", version))
 }
 
-// hear waits until the listener is subscribed, but no longer than for one answer: a free lock does not depend on it.
-func (c *Checker) hear(ctx context.Context, l *listener.Listener, ttl time.Duration) error {
+// awaitSubscribed waits for the subscription, but no longer than for one answer: a free lock does not depend on it.
+func (c *Checker) awaitSubscribed(ctx context.Context, l *listener.Listener, ttl time.Duration) error {
 	limit := trust.Attempt(ttl)
 	if by, bounded := ctx.Deadline(); bounded {
 		limit = min(limit, time.Until(by)/2) // the rest of the time is for the lock itself
@@ -212,5 +212,5 @@ func (c *Checker) Wait(ctx context.Context, hash string, ttl time.Duration) erro
 	return nil
 }
 
-// refused reports whether Redis answered with a lasting error.
+// refused reports whether asking again would give the same error. A refusal of this package is one too.
 func refused(err error) bool { return transport.Classify(err) == transport.Refused }

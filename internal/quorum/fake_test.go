@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +39,7 @@ type fakePrimary struct {
 	silent  time.Time     // since when it does not answer; zero: it does
 	final   error         // what it says to each request
 	closed  bool
+	exits   bool // a hook ends the goroutine of each release
 }
 
 // A fakeHold is what it has granted.
@@ -271,6 +273,9 @@ func (h *fakeHold) Release() error {
 		}
 		h.lost = errNotHeld
 	})
+	if h.of.exits {
+		runtime.Goexit()
+	}
 	if err != nil && was == nil {
 		return errUnconfirmed
 	}

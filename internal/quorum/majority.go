@@ -538,7 +538,11 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 	for i, m := range h.snapshot() {
 		if m.hold != nil {
 			free--
-			h.lock.beside(i, func() { results <- end(m.hold) })
+			h.lock.beside(i, func() {
+				err := h.lock.Errors.Unconfirmed
+				defer func() { results <- err }() // deferred, because a hook may end the goroutine
+				err = end(m.hold)
+			})
 		}
 	}
 	left := len(h.members) - free

@@ -282,3 +282,15 @@ func TestOneAttemptEndsThoughWhatItHadDoesNot(t *testing.T) {
 		wantHeld(t, all)
 	})
 }
+
+// Fails when the end of a primary's hold, whose hook ends its goroutine, is waited for.
+func TestAReleaseWhoseHookEndsItsGoroutineReturns(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		h := gather(t, lockOn(all))
+		for _, p := range all {
+			p.exits = true
+		}
+		wantIs(t, h.Release(), errUnconfirmed)
+	})
+}

@@ -168,7 +168,7 @@ func (s *Schedule) Len() int {
 	return s.waiting
 }
 
-// Close drops every task and returns when the goroutine has ended.
+// Close drops every task and returns when the goroutine has ended. After it Set does nothing. run must not call it.
 func (s *Schedule) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -6,7 +6,7 @@ import (
 )
 
 // A lone is a list that mostly has one element or none. Every held lock has several such lists, and with one element
-// they allocate nothing. The zero value is empty. Elements stay in the order in which they were added.
+// they allocate nothing. The zero value is empty. The order is that of adding. Remove none during all or backward.
 type lone[E any] struct {
 	first *E
 	rest  *[]*E // kept when empty: an owner that nests once does it again

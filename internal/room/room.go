@@ -67,8 +67,8 @@ func (r *Room) gather() {
 	}
 }
 
-// align returns when to send a heartbeat that is due at the given instant. If other heartbeats of the room are due a
-// little earlier, it is sent with them, so that a crowd of waiters costs few commands.
+// align returns when to send a heartbeat that is due at the given instant. If other heartbeats of the room are due
+// earlier, by slack at most, it is sent with them, so that many waiters cost few commands.
 func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
 	r.gather()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
@@ -108,17 +108,17 @@ func (r *Room) Judge(at *Step) {
 // that Unlock could not tell from the call's. With OwesUnlock it also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
-		if h := r.owed(w.Owner); h != nil {
+		if h := r.owesUnlock(w.Owner); h != nil {
 			return OwesUnlock, h
 		}
 	}
 	return l.bars(w)
 }
 
-// owed returns a lost exclusive hold that a named owner has not unlocked, on any handle, or nil. A branch relies on
+// owesUnlock returns a named owner's lost exclusive hold, on any handle, that is not unlocked, or nil. A branch relies on
 // what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant, and nobody would notice
 // that others may have held the lock in between.
-func (r *Room) owed(owner string) *Hold {
+func (r *Room) owesUnlock(owner string) *Hold {
 	for _, name := range Lineage(owner) {
 		for _, h := range r.owing.all() {
 			if h.Session.Name == name {

@@ -628,6 +628,9 @@ func (s *Session) Resume(at *Step) {
 // owner is in the way, Return returns its handle: the Unlock of that hold is still to come, and must not end another
 // hold. Call Judge first.
 func (s *Session) Return(at *Step) (occupied *Handle) {
+	if s.Away() {
+		return nil // its owner waits again, and that wait returns them
+	}
 	for _, h := range s.holds.all() {
 		if h.place != away {
 			continue

@@ -63,7 +63,7 @@ func (t *Tracker) done() {
 // Tasks returns how many goroutines run. It needs mu.
 func (t *Tracker) Tasks() int { return t.tasks }
 
-// Ended wakes the calls that wait for what left counts: there is less of it. It needs mu.
+// Ended wakes the calls that wait, once the tracker drains: something has ended. It needs mu.
 func (t *Tracker) Ended() {
 	if t.drains {
 		close(t.ended)
@@ -99,14 +99,14 @@ func (t *Tracker) Quiet(ctx context.Context) bool {
 	})
 }
 
-// Empty waits until nothing is left, but no longer than limit.
+// Empty waits until nothing is left, but no longer than limit. Goroutines do not count. Call Drain first.
 func (t *Tracker) Empty(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	t.await(ctx, func() bool { return t.left() == 0 })
 }
 
-// await waits until met returns true, or returns false when ctx ends. It asks again whenever anything has ended.
+// await waits until met returns true, or returns false when ctx ends. During the drain it asks again at each end.
 func (t *Tracker) await(ctx context.Context, met func() bool) bool {
 	for {
 		t.mu.Lock()

@@ -80,8 +80,8 @@ func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
 			return result(c, a)
 		}
-		if w != nil {
-			w.extend()
+		if w != nil && w.timeout > 0 {
+			w.until = time.Now().Add(w.timeout) // the script's text takes another round trip
 		}
 	}
 	return result(c, t.deliver(ctx, w, eval, c))

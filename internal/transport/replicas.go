@@ -107,16 +107,11 @@ func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked 
 		for n, i := range p.calls {
 			own[n] = calls[i]
 		}
-		run := func() {
+		wg.Go(func() { // in parallel, because each waits for its replicas
 			for n, r := range t.runAckedOn(ctx, p.at, w, own) {
 				results[p.calls[n]] = r
 			}
-		}
-		if len(parts) == 1 {
-			run()
-			break
-		}
-		wg.Go(run) // in parallel, because each waits for its replicas
+		})
 	}
 	wg.Wait()
 	return results

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -17,17 +16,17 @@ type shards struct {
 // shardOf returns the source of the stream to the server that has the call's key. It returns nil if there is none, or if
 // the server is not known yet. It does no I/O.
 func (t *Transport) shardOf(c *Call) *streamSource {
-	if !t.routed.Load() || !t.shards.hooks.none.Load() || len(c.Keys) == 0 {
+	if !t.shards.hooks.none.Load() || len(c.Keys) == 0 {
 		return nil
 	}
-	node, err := t.many.MasterForKey(context.Background(), c.Keys[0])
-	if err != nil {
+	_, at, known := t.nodeOf(c.Keys[0])
+	if !known {
 		return nil
 	}
-	if o, ok := t.shards.of.Load(node); ok {
+	if o, ok := t.shards.of.Load(at); ok {
 		return o.(*streamSource)
 	}
-	return t.newShard(node)
+	return t.newShard(at.(*redis.Client))
 }
 
 // newShard makes the source for a primary. It closes those of servers that have left: the Cluster client has closed their

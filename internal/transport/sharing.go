@@ -36,14 +36,6 @@ func newSharing(s *stream, now time.Time, timeout time.Duration) *sharing {
 	return c
 }
 
-// extend gives a call its full timeout again, because the server does not know its script: the script's text takes
-// another round trip.
-func (c *sharing) extend() {
-	if c.timeout > 0 {
-		c.until = time.Now().Add(c.timeout)
-	}
-}
-
 // send sends a command, and waits for its reply until ctx or the call's time ends. It sends none after one that got no
 // answer: that one may have run, and now a hook sends it again.
 func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {

@@ -143,9 +143,6 @@ func (o *streamSource) poolBusy() bool {
 	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
 }
 
-// missing reports whether there is no stream, though the client can have one.
-func (o *streamSource) missing() bool { return o != nil && o.stream.Load() == nil && !o.slow.Load() }
-
 // tryJoin returns a sharing of the present stream, or nil if there is none that may be used.
 func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 	s, now := o.stream.Load(), time.Now()

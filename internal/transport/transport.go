@@ -122,17 +122,11 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 
 // server returns the name of the server that has the call's key, if the client knows it without I/O.
 func (t *Transport) server(c *Call) (name string, known bool) {
-	if t.many == nil {
+	if len(c.Keys) == 0 {
 		return "", t.single != nil
 	}
-	if len(c.Keys) == 0 || !t.routed.Load() {
-		return "", false
-	}
-	node, err := t.many.MasterForKey(context.Background(), c.Keys[0])
-	if err != nil {
-		return "", false
-	}
-	return node.Options().Addr, true
+	name, _, known = t.nodeOf(c.Keys[0])
+	return name, known
 }
 
 // Database returns the database that the redis client selects.
@@ -176,7 +170,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 		return Result{Err: inScript(c, err)}
 	}
 	timeout = timeLeft(timeout, time.Since(began))
-	if o.missing() {
+	if o != nil && o.stream.Load() == nil && !o.slow.Load() {
 		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
 		// that a later try finds a connection.
 		ready := time.AfterFunc(stall, func() { o.connect(timeout) })
@@ -244,7 +238,12 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		return results
 	}
 	if len(calls) == 1 || t.source.poolBusy() {
-		t.doEach(ctx, timeout, calls, results)
+		var wg sync.WaitGroup
+		for i := range calls[1:] {
+			wg.Go(func() { results[i+1].Reply, results[i+1].Err = t.Do(ctx, timeout, calls[i+1]) })
+		}
+		results[0].Reply, results[0].Err = t.Do(ctx, timeout, calls[0])
+		wg.Wait()
 		return results
 	}
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
@@ -272,19 +271,6 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		results[i].Err = t.failed(&calls[i], r.Err)
 	}
 	return results
-}
-
-// doEach sends each call separately, all at the same time.
-func (t *Transport) doEach(ctx context.Context, timeout time.Duration, calls []Call, results []Result) {
-	one := func(i int) {
-		results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i])
-	}
-	var wg sync.WaitGroup
-	for i := range calls[1:] {
-		wg.Go(func() { one(i + 1) })
-	}
-	one(0)
-	wg.Wait()
 }
 
 // failed returns the error of a call for its caller, and acts on it. After a timeout it probes the idle connections, so

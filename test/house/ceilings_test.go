@@ -22,9 +22,9 @@ var ceilings = map[string]ceiling{
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {20292, 200},
 	"lines of Lua":                            {2660, 25},
-	"lines of internal/transport":             {3110, 40},
+	"lines of internal/transport":             {3077, 40},
 	"words in docs/words.md":                  {48, 0},
-	"hops to another file":                    {5, 0},
+	"hops to another file":                    {4, 0},
 	"hops to another package":                 {29, 0},
 	"method names of more than four types":    {9, 0},
 }

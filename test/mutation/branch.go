@@ -63,7 +63,7 @@ var branchRules = []Rule{
 		[]string{"TestBranchEntersWhatItsAncestorsHold"},
 	},
 	{
-		"a branch of an owner that has lost the lock is told so", "internal/room Room.owed",
+		"a branch of an owner that has lost the lock is told so", "internal/room Room.owesUnlock",
 		"Lineage(owner)", "[]string{owner}",
 		[]string{"TestBranchOfAnOwnerThatHasLostTheLockIsToldSo"},
 	},

@@ -4,6 +4,41 @@ package mutation
 // nobody else.
 var handleRules = []Rule{
 	{
+		"a waiter's hook delays no other waiter of a heartbeat", ". watchdog.pollBatch",
+		"c.hooksApart(k.endWithoutHooks(&at)...)", "k.end(&at)",
+		[]string{"TestALostHookOfAWaiterKeepsNoOtherWaiting"},
+	},
+	{
+		"a waiter's hook delays no other waiter of a failed heartbeat", ". watchdog.missed",
+		"w.c.hooksApart(k.endWithoutHooks(&at)...)", "k.end(&at)",
+		[]string{"TestALostHookOfAWaiterKeepsNoOtherWaiting"},
+	},
+	{
+		"a release of a quorum counts one whose hook ends its goroutine", "internal/quorum Majority.release",
+		"defer func() { results <- err }()", "defer func() { if err == nil { results <- err } }()",
+		[]string{"TestAReleaseWhoseHookEndsItsGoroutineReturns"},
+	},
+	{
+		"an unconfirmed release is no end of a context", ". Client.unconfirmed",
+		`return fmt.Errorf("%w: %v", base, err)`, `return fmt.Errorf("%w: %w", base, err)`,
+		[]string{"TestAnUnconfirmedReleaseIsNoEndOfAContext"},
+	},
+	{
+		"hooks of what a statement finds are called without the turn", ". acquisition.tell",
+		"hooks = append(hooks, more...)", "runAll(more)",
+		[]string{"TestALostHookMayTakeTheLockForItsOwner"},
+	},
+	{
+		"a wait returns no hold while its owner waits again", "internal/room Session.Return",
+		"if s.Away() {", "if false {",
+		[]string{"TestAWaitReturnsNoHoldWhileItsOwnerWaitsAgain"},
+	},
+	{
+		"a Detach below its own hold's context ends with the lease", ". Hold.outlasting",
+		"until = time.Now().Add(h.hold.Terms.TTL)", "until = time.Now().Add(24 * time.Hour)",
+		[]string{"TestADetachUnderItsHoldsContextEndsWithTheLease"},
+	},
+	{
 		"a grant for an occupied handle is given back", ". Lock.putOnHandle",
 		"if bar != room.NoBar {", "for bar == room.Occupied { at = k.look(); freed := l.holds.Freed(make(chan struct{})).(chan struct{}); bar, by = h.hold.Put(want, &at); k.end(&at); if bar == room.Occupied { <-freed } }; if bar != room.NoBar {",
 		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext"},

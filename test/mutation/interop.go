@@ -104,7 +104,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: a holder is told that Java forced its lock", "redisson round.renewed",
-		"todo = s.lose(fmt", "_ = s.lose; _ = (fmt",
+		"todo = s.lose(errMissing)", "",
 		[]string{"TestForceUnlockOfEitherSideLetsTheOtherIn/server"},
 	},
 	{

@@ -160,8 +160,8 @@ var promiseRules = []Rule{
 	},
 	{
 		"what redisson was refused to release is not renewed", "redisson session.less",
-		"s.c.spawn(h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx) })",
-		"s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for transport.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
+		"s.c.spawn(limit, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx) })",
+		"_ = limit; s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for transport.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
 		[]string{"TestAnUnlockThatRedisRefusesIsEndedByTheLease"},
 	},
 }

@@ -3,6 +3,26 @@ package mutation
 // redissonRules are those of the locks that Redisson shares.
 var redissonRules = []Rule{
 	{
+		"redisson: a hold that was unlocked in place of another gives that one back", "redisson Hold.giveBack",
+		"instead != nil", "instead != nil && false",
+		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
+	},
+	{
+		"redisson: a release that redis does not know loses the owner's other holds", "redisson Hold.end",
+		"todo := s.lose(errMissing)", "var todo []func()",
+		[]string{"TestAnUnlockThatRedisDoesNotKnowLosesTheOthersOfItsOwner"},
+	},
+	{
+		"redisson: a release is sent for the longest lease", "redisson session.patience",
+		"max(s.longest, time.Minute)", "time.Second",
+		[]string{"TestAReleaseIsSentForTheLongestLeaseOfItsOwner"},
+	},
+	{
+		"redisson: an owner's other calls hear of its grant", "redisson waiting.answered",
+		"s.wakeOthers(1)", "",
+		[]string{"TestAllCallsOfAnOwnerHearOfItsGrant"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},

@@ -3,9 +3,9 @@ package mutation
 // severalRules are those of sessions that hold together, and of how they end.
 var severalRules = []Rule{
 	{
-		"no hook runs while MultiHold.Lost makes its channel", ". MultiHold.Lost",
-		"_ = h.Err()", "",
-		[]string{"TestALostHookMayAskForTheChannelOfItsHolds"},
+		"a context that is asked calls no hook on its caller's goroutine", ". Hold.judgeApart",
+		"h.lock.c.hooksApart(hooks...)", "runAll(hooks)",
+		[]string{"TestALostHookMayAskForTheChannelOfItsHolds", "TestALostHookOfAnOuterHoldStopsNoRenewal"},
 	},
 	{
 		"a grant that comes after the end of its call is given back", ". waiting.inTime",
@@ -154,7 +154,7 @@ var severalRules = []Rule{
 	},
 	{
 		"a forced end excludes nobody any more", "lua/force.lua",
-		"  settle_mode(owner, { writing = 0 })\n", "",
+		"  end_exclusion(owner, { writing = 0 })\n", "",
 		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
 	},
 	{
