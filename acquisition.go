@@ -532,9 +532,6 @@ func (r *releasing) run(ctx context.Context, err error) error {
 		}
 		return !done, err
 	})
-	if err != nil && !transport.Hopeless(err) && ctx.Err() != nil {
-		return ending.Join(ending.Of(ctx), err)
-	}
 	return err
 }
 

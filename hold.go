@@ -177,9 +177,10 @@ func (h *Hold) Release() error {
 // hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
-// be one of these contexts. A Do whose function detached its hold returns nil for it. If Redis does not answer before
-// ctx ends, or refuses, Detach returns ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client
-// releases it. For a lost hold Detach returns ErrLost and ends it. After a Release it returns ErrNotHeld.
+// be one of these contexts: then its deadline ends the request, or a TTL if it has none. A Do whose function detached
+// its hold returns nil for it. If Redis does not answer before ctx ends, or refuses, Detach returns ErrUnconfirmed,
+// perhaps with ctx's error: the hold has ended too, and the client releases it. For a lost hold Detach returns ErrLost
+// and ends it. After a Release it returns ErrNotHeld.
 //
 // A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption), a ctx that
 // has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns ErrTooManyHolds if the hold shares
@@ -625,8 +626,8 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 		}
 	})
 	until, ok := ctx.Deadline()
-	if !ok { // nobody sees who cancels ctx later, because it has ended with the hold
-		until = time.Now().Add(h.hold.Terms.TTL) // then there is nothing left to hand over
+	if !ok { // a later cancel of ctx shows nowhere, because ctx has ended with the hold
+		until = time.Now().Add(h.hold.Terms.TTL) // by then the lease has ended, unless the ticket has the hold
 	}
 	bounded, stop := context.WithDeadline(request, until)
 	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }

@@ -15,5 +15,8 @@ func SetClock(c *Client, k *clock.Clock) {
 // Newest returns the hold that Unlock would end.
 func Newest(l *Lock) *Hold { return l.newest() }
 
+// Take is the first step of an Unlock: it takes the hold off its handle.
+func Take(l *Lock) *Hold { return l.next() }
+
 // GiveBack ends a hold as a call does whose context has ended meanwhile.
 func GiveBack(h *Hold) { h.giveBack() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -236,12 +237,8 @@ func (h *Hold) end() error {
 	case err != nil && c.ctx.Err() != nil:
 		return fmt.Errorf("%w: %w before redis answered; the lease ends it", relock.ErrUnconfirmed, relock.ErrClosed)
 	case err != nil:
-		return fmt.Errorf("%w: %w", relock.ErrUnconfirmed, err)
+		return fmt.Errorf("%w: %v", relock.ErrUnconfirmed, err) // it may be the end of this context
 	case !held:
-		c.mu.Lock()
-		todo := s.lose(errMissing) // Redis has none of the owner's holds
-		c.mu.Unlock()
-		run(todo)
 		return fmt.Errorf("%w: redis no longer had it", relock.ErrLost)
 	}
 	return nil
@@ -264,21 +261,25 @@ func (h *Hold) missed(why error, ended bool) {
 	run(todo)
 }
 
-// giveBack ends a hold that its call will not return. It does not wait.
+// giveBack ends a hold that its call will not return. It does not wait. If an Unlock ends that hold already, in place of
+// the one that it was meant for, that one is given back.
 func (h *Hold) giveBack() {
-	c, s := h.lock.c, h.s
+	c := h.lock.c
 	c.mu.Lock()
-	if h.released {
-		c.mu.Unlock()
-		// Only an Unlock can have ended it, in place of a hold that it was meant for. That one is given back instead.
-		if instead := h.lock.next(); instead != nil {
-			instead.giveBack()
-		}
-		return
+	there := slices.Contains(h.lock.holds, h)
+	if there {
+		h.lock.drop(h)
 	}
+	c.mu.Unlock()
+	if !there {
+		if h = h.lock.next(); h == nil {
+			return
+		}
+	}
+	s := h.s
+	c.mu.Lock()
 	h.released, h.told = true, true
 	todo := h.cancel(relock.ErrNotHeld)
-	h.lock.drop(h)
 	limit := s.patience()
 	c.mu.Unlock()
 	run(todo)

@@ -67,18 +67,26 @@ func TestAnOwnerLocksAnewAfterAllThatItLostIsUnlocked(t *testing.T) {
 func TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l, other := client(t, x).NewLock("a"), client(t, x).NewLock("a")
-		rig.Must(t, l.Lock(x.By("me")))
-		rig.Must(t, l.Lock(x.By("me")))
-		late := redisson.Newest(l)
-		rig.Must(t, l.Unlock())
-		redisson.GiveBack(late)
-		synctest.Wait()
-		if n := l.HoldCount(); n != 0 {
-			t.Errorf("%d holds are left", n)
+		for _, whole := range []bool{true, false} { // of the Unlock, or its first step
+			rig.Must(t, l.Lock(x.By("me")))
+			rig.Must(t, l.Lock(x.By("me")))
+			late := redisson.Newest(l)
+			if whole {
+				rig.Must(t, l.Unlock())
+				redisson.GiveBack(late)
+			} else {
+				taken := redisson.Take(l)
+				redisson.GiveBack(late)
+				rig.Must(t, taken.Release())
+			}
+			synctest.Wait()
+			if n := l.HoldCount(); n != 0 {
+				t.Errorf("%d holds are left", n)
+			}
+			rig.Must(t, other.Lock(t.Context()))
+			rig.Must(t, other.Unlock())
+			bare(t, x)
 		}
-		rig.Must(t, other.Lock(t.Context()))
-		rig.Must(t, other.Unlock())
-		bare(t, x)
 	})
 }
 

@@ -96,10 +96,15 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	left, top := s.forget(h)
 	call := s.releaseCall(left, top)
 	held, err = s.send(ctx, call)
-	s.giveTurn()
+	var todo []func()
 	s.c.mu.Lock()
+	if err == nil && !held {
+		todo = s.lose(errMissing) // with the turn: Redis has none of the owner's holds, and no grant is under way
+	}
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
+	s.giveTurn()
+	run(todo)
 	switch {
 	case left > 0:
 	case err != nil:

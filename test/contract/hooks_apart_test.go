@@ -37,7 +37,7 @@ func TestALostHookOfAnOuterHoldStopsNoRenewal(t *testing.T) {
 }
 
 // Fails when the end of an inner hold waits for the hook of an outer one, whose context it ends, and which has ended.
-func TestALostHookOfAnOuterHoldThatPanicsLeavesNoInnerHold(t *testing.T) {
+func TestALostHookOfAnOuterHoldDelaysNoRelease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		told := make(chan struct{})
 		c := x.Client(relock.Trace(relock.Hooks{Lost: func(e relock.Event) {
@@ -192,6 +192,39 @@ func TestADetachUnderItsHoldsContextEndsWithTheLease(t *testing.T) {
 			rig.WantIs(t, err, relock.ErrUnconfirmed)
 		default:
 			t.Error("the call goes on though the lease has ended")
+		}
+	})
+}
+
+// Fails when a signal that Close interrupts looks like an outage of Redis.
+func TestASignalThatCloseInterruptsSaysSo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("l")
+		h := rig.MustAcquire(t, l)
+		defer link.Hole()()
+		signals := rig.Beside(func() error { return l.NewCond("c").Signal(h.Context(t.Context())) })
+		time.Sleep(time.Second)
+		rig.Must(t, c.Close())
+		err := rig.Returned(t, signals)
+		rig.WantIs(t, err, relock.ErrLost, relock.ErrClosed)
+		if errors.Is(err, relock.ErrUnavailable) {
+			t.Errorf("%v: it matches ErrUnavailable", err)
+		}
+	})
+}
+
+// Fails when the end of the library's own patience looks like a cancel by the caller.
+func TestAWaitThatRedisDoesNotAnswerIsNotCancelled(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l := c.NewLock("l")
+		h := rig.MustAcquire(t, l)
+		defer link.Hole()()
+		_, err := l.NewCond("c").WaitFor(h.Context(t.Context()), time.Second)
+		rig.WantIs(t, err, relock.ErrLost)
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("%v: it matches context.Canceled", err)
 		}
 	})
 }

@@ -3,6 +3,16 @@ package mutation
 // conditionRules are those of waits on conditions.
 var conditionRules = []Rule{
 	{
+		"condition: a signal that Close interrupts says so", ". Cond.signalBy",
+		"case err != nil && k.c.ctx.Err() != nil:", "case false:",
+		[]string{"TestASignalThatCloseInterruptsSaysSo"},
+	},
+	{
+		"condition: the patience of a wait is no cancel by its caller", ". awaiting.enqueue",
+		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err}, &at)",
+		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
+	},
+	{
 		"condition: a lock on which others only wait so is listed", ". scan.look",
 		"&& info.CondWaiters == 0", "",
 		[]string{"TestLocksHasALockOnWhichOthersOnlyWaitOnConditions"},

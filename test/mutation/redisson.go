@@ -4,12 +4,12 @@ package mutation
 var redissonRules = []Rule{
 	{
 		"redisson: a hold that was unlocked in place of another gives that one back", "redisson Hold.giveBack",
-		"instead != nil", "instead != nil && false",
+		"if h = h.lock.next(); h == nil {", "if true {",
 		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
 	},
 	{
-		"redisson: a release that redis does not know loses the owner's other holds", "redisson Hold.end",
-		"todo := s.lose(errMissing)", "var todo []func()",
+		"redisson: a release that redis does not know loses the owner's other holds", "redisson session.less",
+		"todo = s.lose(errMissing)", "",
 		[]string{"TestAnUnlockThatRedisDoesNotKnowLosesTheOthersOfItsOwner"},
 	},
 	{

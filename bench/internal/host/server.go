@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -35,6 +36,22 @@ var ErrNoServer = errors.New("no redis-server on PATH: `make deps` installs one"
 func StartServer(ctx context.Context, args ...string) (*Server, error) {
 	return startAny(ctx, func(dir, port string) ([]string, error) {
 		return append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "10000"}, args...), nil
+	})
+}
+
+// MasterName is what a Sentinel calls the server that it watches.
+const MasterName = "main"
+
+// StartSentinel starts a Sentinel that watches the server.
+func (s *Server) StartSentinel(ctx context.Context) (*Server, error) {
+	host, primary, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return nil, err
+	}
+	return startAny(ctx, func(dir, port string) ([]string, error) {
+		conf := filepath.Join(dir, "sentinel.conf")
+		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 1\n", port, dir, MasterName, host, primary)
+		return []string{conf, "--sentinel"}, os.WriteFile(conf, []byte(text), 0o600)
 	})
 }
 

@@ -5,28 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// MasterName is what a Sentinel calls the server that it watches.
-const MasterName = "main"
-
-// StartSentinel starts a Sentinel that watches the server.
-func (s *Server) StartSentinel(ctx context.Context) (*Server, error) {
-	host, primary, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		return nil, err
-	}
-	return startAny(ctx, func(dir, port string) ([]string, error) {
-		conf := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 1\n", port, dir, MasterName, host, primary)
-		return []string{conf, "--sentinel"}, os.WriteFile(conf, []byte(text), 0o600)
-	})
-}
 
 // A Cluster is three primaries without replicas.
 type Cluster []*Server
