@@ -201,9 +201,9 @@ func TestASignalThatCloseInterruptsSaysSo(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
 		l := c.NewLock("l")
-		h := rig.MustAcquire(t, l)
+		rig.Must(t, l.Lock(x.By("me")))
 		defer link.Hole()()
-		signals := rig.Beside(func() error { return l.NewCond("c").Signal(h.Context(t.Context())) })
+		signals := rig.Beside(func() error { return l.NewCond("c").Signal(x.By("me")) })
 		time.Sleep(time.Second)
 		rig.Must(t, c.Close())
 		err := rig.Returned(t, signals)
