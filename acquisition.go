@@ -94,14 +94,11 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	switch in {
 	case room.Open:
 		h = w.lock.newHold(w.unlock)
-		s.Hold(&h.hold, &at)
+		s.First(&h.hold, &at)
 	case room.Shut:
 		err = errGone
 	case room.Crowded:
 		err = fmt.Errorf("%w: owner %q has %d", ErrTooManyHolds, a.owner(), room.MaxHolds)
-	}
-	if reserved && x == nil {
-		s.Entered(&at)
 	}
 	k.end(&at)
 	if x == nil {
@@ -159,7 +156,8 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until no other call is sending a statement. It returns errTurn if ctx ends first.
+// takeTurn waits until no other call is sending a statement. It returns errTurn if ctx ends first, and ErrClosed if the
+// client does.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
@@ -212,15 +210,10 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 			final = true
 			return false, err
 		}
-		var hooks []func()
-		defer func() { runAll(hooks) }() // without the turn: they may take and release the lock for the same owner
-		defer func() { <-a.turn.place }()
+		defer func() { <-a.turn.place }() // deferred, because a hook of the redis client may panic
 		var st *room.Statement
-		st, last, hooks, err = a.step(w)
-		if st != nil {
-			var more []func()
-			again, more, err = a.sendStatement(ctx, st)
-			hooks = append(hooks, more...)
+		if st, last, err = a.step(w); st != nil {
+			again, err = a.sendStatement(ctx, st)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
 			err = nil // only another call's wish in the same statement asked for replicas
@@ -242,8 +235,9 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 }
 
 // step returns the next statement, or the release if no hold is left, or neither. The caller has the turn.
-func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, hooks []func(), err error) {
+func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
 	at := a.keeper.begin()
+	defer a.keeper.end(&at)
 	st, ends, over := a.Session.Next(w, &at)
 	switch {
 	case over:
@@ -251,24 +245,24 @@ func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing,
 	case ends:
 		last = a.releasing()
 	}
-	return st, last, a.keeper.endWithoutHooks(&at), err
+	return st, last, err
 }
 
 // sendStatement sends one statement. more means that another one must follow at once: it must name the queue, or the
 // queue was too long for one downgrade.
-func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, hooks []func(), err error) {
+func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (more bool, err error) {
 	raw, acks, err := a.keeper.do(ctx, st.Need.Within(a.Terms.TTL), st.Need, a.statementCall(st))
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
-	more, hooks, err = a.stated(st, raw, acks)
+	more, err = a.stated(st, raw, acks)
 	if more || err != nil && !ending.Is(err, ErrReplicas) {
-		return more, hooks, err
+		return more, err
 	}
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	st.Answered(err == nil)
-	return false, hooks, err
+	return false, err
 }
 
 // statementCall returns the command for a statement.
@@ -282,18 +276,19 @@ func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 
 // stated processes the reply to a statement that acks replicas have acknowledged. more says that another
 // statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
-// trust does not grow. The caller calls the hooks after its own work.
-func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, hooks []func(), err error) {
+// trust does not grow.
+func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, err error) {
 	decode := wire.DecodeHold
 	if st.Said.Opens {
 		decode = wire.DecodeDowngrade
 	}
 	reply, err := decode(raw)
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
 	a.keeper.sample(reply.Now)
 	at := a.keeper.begin()
+	defer a.keeper.end(&at)
 	switch st.Stated(reply, acks, &at) {
 	case room.Over:
 		err = errGone
@@ -302,7 +297,7 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	case room.Short:
 		err = tooFew(a.Session.Need(), acks)
 	}
-	return more, a.keeper.endWithoutHooks(&at), err
+	return more, err
 }
 
 // tellLater sends statements in the background. It stops after patience: by then the lease has ended, and
@@ -392,7 +387,7 @@ func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return replay.Release{
 		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.Doubt(),
-		Until: c.clock.Now().Add(a.Lasts()), Server: c.transport.Server(keys.Hash), Epoch: c.registry.journal.Epoch(),
+		Until: c.clock.Now().Add(a.LongestLease()), Server: c.transport.Server(keys.Hash), Epoch: c.registry.journal.Epoch(),
 	}
 }
 
@@ -401,7 +396,7 @@ func (a *acquisition) note() replay.Release {
 func (a *acquisition) patience() time.Duration {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
-	return a.Lasts() + room.LateAfter
+	return a.LongestLease() + room.LateAfter
 }
 
 // releasing returns the release of an acquisition that has ended or is about to end. It needs the keeper's mu.
@@ -446,7 +441,7 @@ func (r *releasing) prepare(a *acquisition) {
 		served = append(served, acquired(with).nonce.String())
 	}
 	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.Owner, Permits: a.Terms.Permits}
-	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.Lasts(), r.note.Undone, served...)
+	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.LongestLease(), r.note.Undone, served...)
 }
 
 // soon releases for an Unlock and returns its result. If Redis has not answered at the instant by, the

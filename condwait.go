@@ -91,7 +91,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	switch why {
 	case room.Parted:
 	case room.NotHeld: // lost, or another call of the owner waits or has unlocked, and ends the session
-		return w.failed(ErrNotHeld)
+		return w.lossOr(ErrNotHeld)
 	default:
 		return w.refused(why)
 	}
@@ -136,7 +136,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	}
 	k.end(&at)
 	if err != nil {
-		return w.failed(failed(patient, err, at.Now, began))
+		return w.lossOr(failed(patient, err, at.Now, began))
 	}
 	return w.refused(said)
 }
@@ -283,11 +283,11 @@ func (w *awaiting) lose(why error) error {
 	at := k.begin()
 	w.a.Session.LoseHeld(why, &at)
 	k.end(&at)
-	return w.failed(why)
+	return w.lossOr(why)
 }
 
-// failed returns the loss of the holds if they are lost, otherwise err.
-func (w *awaiting) failed(err error) error {
+// lossOr returns the loss of the holds if they are lost, else err.
+func (w *awaiting) lossOr(err error) error {
 	if lost := w.a.fate(); lost != nil {
 		return lost
 	}

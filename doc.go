@@ -2,8 +2,8 @@
 // every grant a fencing token, so that a late write can be refused.
 //
 // There are exclusive locks, read/write locks and semaphores. They are reentrant for a named owner, have a queue
-// of waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent.locks,
-// as far as a lock that can be lost allows.
+// of waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent, as far as a
+// lock that can be lost allows.
 //
 //	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
 //	lock := client.NewLock("orders/4711")
@@ -35,7 +35,7 @@
 //	                     lost    ──────────►  released (Unlock returns ErrLost)
 //	                                Unlock
 //
-// A loss is told in four ways, at the same instant: [Hold.Err] returns [ErrLost], [Hold.Lost] is closed, contexts of
+// A loss is told in four ways: [Hold.Err] returns [ErrLost], [Hold.Lost] is closed, contexts of
 // [Hold.Context] and of [Lock.Do] end with ErrLost as their cause, and Unlock returns ErrLost.
 //
 // # What no lease can promise
@@ -45,7 +45,7 @@
 //     moment after the lease has ended. The remedy is the token.
 //   - A server that loses writes loses locks: asynchronous replication at a
 //     failover, a restart without persistence, FLUSHALL, eviction. Two holders
-//     are possible until the earlier one's next renewal. The remedy is the token;
+//     are possible until the earlier one's next renewal, or its end. The remedy is the token;
 //     [Replicas] makes the first of these rarer.
 //   - Clocks that differ in rate by more than 1 % break the trust, and so does a
 //     server clock that is set forward. Slew clocks, do not step them.
@@ -71,8 +71,8 @@
 //     calls that get its context re-enter what the owner holds, through any
 //     handle, goroutine or process. Each success needs its own Unlock.
 //   - [Owner] names the owner of all calls of one handle.
-//   - A call returns [ErrDeadlock] at once if its context descends from a live hold
-//     of the same lock under another owner. Do and [Hold.Context] make such contexts.
+//   - A call returns [ErrDeadlock] at once if it would wait for a live hold from
+//     which its context descends, under another owner. Do and [Hold.Context] make such contexts.
 //
 // Goroutines that share an owner do not exclude each other. An owner is what a thread is in Java.
 //

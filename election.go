@@ -48,13 +48,14 @@ func (t Term) Wanted() <-chan struct{} {
 }
 
 // Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or when the hold is
-// lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns again, whatever lead returned.
+// lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns again, and drops the error of lead. When
+// a leader dies, another leads after at most the TTL.
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
 // joined with that of the release: nil if both are. That of the release may be ErrUnconfirmed, even if lead succeeded.
 // If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all,
-// for example with ErrClosed or ErrKind. It goes on while Redis does not answer or too few Replicas acknowledge. A nil
-// lead is ErrInvalidOption. A panic of lead gives up the term.
+// for example with ErrClosed or ErrKind. It goes on while Redis does not answer, of which only the Logger tells, or too
+// few Replicas acknowledge. Shutdown waits for the term to end, so end ctx first. A nil lead is ErrInvalidOption. A panic of lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err

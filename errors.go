@@ -51,9 +51,10 @@ var (
 	// gets it too, because a writer may wait between them. A semaphore's call gets it if those holds leave too few
 	// permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that an owner that holds a lock for reading asked to write: it would wait for itself, so the call
-	// returns at once. A branch (WithChildOwner) gets it if an ancestor reads. The read hold stays: end it first, or lock
-	// for writing from the start. Cond.Wait returns it, and keeps the write hold, if its owner also reads.
+	// ErrUpgrade means that a call wants to write under a read hold of its own caller: it would wait for itself, so it
+	// returns at once. The read hold is its owner's, or one from which its context descends. A branch (WithChildOwner)
+	// gets it if the nearest ancestor that holds only reads. The read hold stays: end it first, or lock for writing from
+	// the start. Cond.Wait returns it, and keeps the write hold, if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch means that two owners differ that must be one. A call for a lock returns it if they are those of
 	// the handle and of the context. It also does if a reading side's or semaphore's handle has another owner's hold,
@@ -62,7 +63,7 @@ var (
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
 	// semaphore; or by clients of a release that stores locks in another layout. The call does not wait. The kind can
-	// change when the name has no holders and no waiters, and does not rest (AtLeast, Once). In package redisson only a
+	// change when the name has no holders and no waiters, also none on conditions, and does not rest (AtLeast, Once). In package redisson only a
 	// read/write lock and the other kinds refuse each other.
 	ErrKind = errors.New("name in use as another kind of lock")
 	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next

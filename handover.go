@@ -74,24 +74,27 @@ func (d *detaching) send(ctx context.Context) error {
 // ended, and the ticket until keep has passed. A Shutdown waits for the session but not for the ticket.
 func (d *detaching) undo() {
 	c := d.a.keeper.c
-	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
-	release := func(ctx context.Context) error {
-		return transport.Try(ctx, nil, func() (again bool, err error) {
-			_, err = c.transport.Do(ctx, 2*time.Second, call)
-			return err != nil, err
-		})
-	}
 	c.background(d.a.patience(), func(ctx context.Context) {
 		err := d.run(ctx, nil)
 		if err != nil {
 			c.registry.forget(d.a, &d.note, false)
 		}
 		d.settle(d.result(err))
-		if release(ctx) != nil {
+		if d.releaseTicket(ctx) != nil {
 			late, cancel := context.WithTimeout(c.open, d.keep)
 			defer cancel()
-			_ = release(late)
+			_ = d.releaseTicket(late)
 		}
+	})
+}
+
+// releaseTicket releases the ticket in Redis. It tries until Redis has answered or ctx ends.
+func (d *detaching) releaseTicket(ctx context.Context) error {
+	c := d.a.keeper.c
+	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
+	return transport.Try(ctx, nil, func() (again bool, err error) {
+		_, err = c.transport.Do(ctx, 2*time.Second, call)
+		return err != nil, err
 	})
 }
 

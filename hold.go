@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -22,7 +23,8 @@ import (
 // loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
 // any goroutine.
 type Hold struct {
-	hold room.Hold // guarded by the keeper's mu, except for what never changes
+	_    [0]sync.Mutex // go vet refuses a copy of a Hold, which nobody would tell of a loss
+	hold room.Hold     // guarded by the keeper's mu, except for what never changes
 	lock *Lock
 
 	reported bool // Hooks.Acquired has returned; guarded by the keeper's mu
@@ -31,7 +33,7 @@ type Hold struct {
 
 // extras are the fields that few holds need. Apart from the others, they cost most holds no memory.
 type extras struct {
-	detached bool                      // a ticket has the hold, so that Do has nothing to release
+	detached bool                      // Detach has handed the hold over
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
 	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
 	urged    []func()                  // called when others wait
@@ -134,7 +136,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	// AfterFunc may ask parent for its state, and parent may be a context of a hold of the same lock: judging
 	// that takes the keeper's mu. So this must not run under the mu.
 	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
-	_ = h.judgeApart()
+	_ = h.judge()
 	k := h.keeper()
 	k.mu.Lock()
 	err := h.over()
@@ -211,29 +213,16 @@ func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acqui
 
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
-// judge checks the hold against the clock and returns its state. The hooks that follow are called first.
+// judge ends the hold if its time is over by the clock, and returns nil if the hold is live, or why it is not. It calls
+// no hook: the library and users ask where none may run, as a context does when another hold ends it.
 func (h *Hold) judge() error {
-	hooks, state := h.check()
-	runAll(hooks)
-	return state
-}
-
-// judgeApart is judge for a context. The library and users ask contexts where no hook may run: as another hold's context
-// ends, with a turn, or within a sync.Once. So the hooks are called on a goroutine of their own.
-func (h *Hold) judgeApart() error {
-	hooks, state := h.check()
-	h.lock.c.hooksApart(hooks...)
-	return state
-}
-
-func (h *Hold) check() (hooks []func(), state error) {
 	k := h.keeper()
 	at := k.begin()
+	defer k.end(&at)
 	if !h.hold.Released() {
 		h.hold.Session.Check(&at)
 	}
-	state = h.state()
-	return k.endWithoutHooks(&at), state
+	return h.state()
 }
 
 // state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
@@ -279,7 +268,7 @@ func (h *Hold) tokenOf(owner string) int64 {
 }
 
 // end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step, and
-// end unlocks the keeper's mu. Hooks of losses that it has found run last: they may panic, or take any time.
+// end unlocks the keeper's mu.
 func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
@@ -292,7 +281,7 @@ func (h *Hold) end(at *room.Step) error {
 	}
 	follows := h.hold.End(at)
 	if err != nil {
-		k.end(at) // a loss that is found here ends the contexts before the hooks run, as any loss does
+		k.end(at)
 		return err
 	}
 	cancel := h.cancelAll(ErrNotHeld)
@@ -300,9 +289,8 @@ func (h *Hold) end(at *room.Step) error {
 	if follows == room.Last {
 		last.prepare(a)
 	}
-	hooks := k.endWithoutHooks(at)
-	defer runAll(hooks)
-	runAll(cancel)
+	k.end(at)
+	cancel()
 	switch follows {
 	case room.Fewer:
 		err = a.lower()
@@ -321,9 +309,8 @@ func (h *Hold) endAbsent(at *room.Step) error {
 	now := at.Now
 	h.hold.GiveBack(at)
 	cancel := h.cancelAll(ErrNotHeld)
-	hooks := h.keeper().endWithoutHooks(at)
-	defer runAll(hooks)
-	runAll(cancel)
+	h.keeper().end(at)
+	cancel()
 	h.releasedHook(errAbsent, now)
 	return errAbsent
 }
@@ -336,7 +323,7 @@ func (h *Hold) giveBack() {
 	k.end(&at)
 }
 
-// leave is the release at the end of a Do or Once. There is nothing to release if a ticket has the hold.
+// leave is the release at the end of a Do or Once. There is nothing to release after a Detach.
 func (h *Hold) leave() error {
 	err := h.Release()
 	if errors.Is(err, ErrNotHeld) && h.handedOver() {
@@ -358,7 +345,7 @@ func (h *Hold) use(n int32) {
 func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		end := (*Hold).leave
-		if errors.Is(err, ErrUnspent) {
+		if ending.Is(err, ErrUnspent) {
 			end = (*Hold).forgo
 		}
 		err = ending.Join(err, end(h))
@@ -423,7 +410,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 // move is downgrade before Redis is told. The caller has the session's turn; move gives it back. It returns errTaken if
 // another call got the hold first, the loss of a lost hold, or what bars it from the reading side.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
-	defer func() { <-h.acquisition().turn.place }() // deferred, because a hook may panic or end the goroutine
+	defer func() { <-h.acquisition().turn.place }()
 	k := h.keeper()
 	at := k.look()
 	defer k.end(&at)
@@ -437,37 +424,31 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	return rw.r.barred(bar, nil)
 }
 
-// lose applies a loss to the hold. It needs the keeper's mu. The result must run without it, and calls no hook.
-func (h *Hold) lose(why error) (cancel []func()) {
-	if h.extras == nil {
-		return nil
-	}
-	if h.lostc != nil {
+// lose applies a loss to the hold. It needs the keeper's mu. cancel must run without it, and calls no hook.
+func (h *Hold) lose(why error) (cancel func()) {
+	if h.extras != nil && h.lostc != nil {
 		close(h.lostc)
 	}
 	return h.cancelAll(why)
 }
 
-// cancelAll returns functions that end the contexts of the hold, and its listening. It needs the keeper's mu; the
-// functions must run without it.
-func (h *Hold) cancelAll(cause error) (all []func()) {
+// cancelAll returns what ends the contexts of the hold, and its listening. It needs the keeper's mu; cancel must run
+// without it.
+func (h *Hold) cancelAll(cause error) (cancel func()) {
 	if h.extras == nil {
-		return nil
+		return func() {}
 	}
-	if h.deafen != nil {
-		all, h.deafen = append(all, h.deafen), nil
-	}
-	if h.contexts == nil {
-		return all
-	}
-	contexts := h.contexts
-	h.contexts = nil
-	return append(all, func() {
+	deafen, contexts := h.deafen, h.contexts
+	h.deafen, h.contexts = nil, nil
+	return func() {
+		if deafen != nil {
+			deafen()
+		}
 		for ctx := range contexts {
 			ctx.stop()
 			ctx.cancel(cause)
 		}
-	})
+	}
 }
 
 // cause returns what judge ends a context with: a loss, even if the hold was released after it, else state.
@@ -530,7 +511,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	lost, why := h.hold.Lost(), lostFor(h.hold.Why())
 	k.mu.Unlock()
 	if lost {
-		h.lostHook(why, k.c.clock.Now())
+		k.c.tellApart(func() { h.lostHook(why, k.c.clock.Now()) })
 	}
 }
 
@@ -581,23 +562,29 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	t.Read = h.hold.Read // a Downgrade may have changed it until now
 	d := h.detaching(t, keep)
 	cancel := h.cancelAll(ErrNotHeld)
-	hooks := k.endWithoutHooks(&at)
-	defer runAll(hooks) // as in end
+	k.end(&at)
 	request, release := h.outlasting(ctx)
 	defer release()
-	runAll(cancel)
-	err = d.send(request)
-	h.releasedHook(err, now)
-	if err != nil {
+	cancel()
+	if err = d.send(request); err != nil {
+		h.releasedHook(err, now)
 		return "", err
 	}
 	k.mu.Lock()
 	h.extra().detached = true
 	k.mu.Unlock()
+	given := false
+	defer func() {
+		if !given { // the hook has panicked or ended its goroutine
+			k.c.background(keep, func(ctx context.Context) { _ = d.releaseTicket(ctx) })
+		}
+	}()
+	h.releasedHook(nil, now)
+	given = true
 	return t.text(), nil
 }
 
-// handedOver reports whether a ticket has the hold, so that Do has nothing to release.
+// handedOver reports whether Detach has handed the hold over, so that Do has nothing to release.
 func (h *Hold) handedOver() bool {
 	k := h.keeper()
 	k.mu.Lock()

@@ -32,7 +32,8 @@ type Info struct {
 	Permits int
 }
 
-// A Holder is an owner with live holds of a lock, as Lock.Info read it from Redis.
+// A Holder is an owner that has a lock in Redis, as Lock.Info read it. It may have no hold in a process: see Detached
+// and Sticky. Election.Leader returns one too. From package redisson it has fewer fields: see Info there.
 type Holder struct {
 	// Owner is the owner's name, as Hold.Owner returns it: a given one, or a generated one that begins with "~".
 	Owner string
@@ -53,7 +54,8 @@ type Holder struct {
 	Held time.Duration
 	// Weight is how many permits of a semaphore the owner's grant uses; 0 for other kinds of lock.
 	Weight int
-	// Detached reports that a ticket has the hold: Detach made the ticket, and nobody has resumed it yet.
+	// Detached reports that the lease of TTL is a ticket's: Detach made the ticket, and nobody has resumed it yet. A named
+	// owner may also hold in a process, with a shorter lease.
 	Detached bool
 	// Sticky reports that the client may keep the grant between its holds (see the option Sticky). Only that client knows
 	// whether one of its calls holds now. It gives the grant back when somebody waits.
@@ -158,7 +160,7 @@ func (all *Info) add(h Holder, at map[string]int) {
 	one := &all.Holders[i]
 	one.Holds += h.Holds
 	if h.TTL > one.TTL {
-		one.TTL, one.Label = h.TTL, h.Label
+		one.TTL, one.Label, one.Detached = h.TTL, h.Label, h.Detached
 	}
 }
 

@@ -35,24 +35,19 @@ func (k *keeper) begin() room.Step {
 	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
 }
 
-// look is begin for a step that asks which holds are live. Those that have ended by the clock are lost before it, and
-// their hooks have run, which may take any time.
+// look is begin for a step that asks which holds are live. It begins with the loss of those that have ended by the clock.
 func (k *keeper) look() room.Step {
-	for {
-		at := k.begin()
-		if k.room.Judge(&at); at.Len() == 0 {
-			return at
-		}
-		k.end(&at)
-	}
+	at := k.begin()
+	k.room.Judge(&at)
+	return at
 }
 
-// end unlocks mu and carries out the effects of the step.
-func (k *keeper) end(at *room.Step) { runAll(k.endWithoutHooks(at)) }
+// end unlocks mu and carries out the effects of the step. A loss is told to the hook and the log on another goroutine.
+func (k *keeper) end(at *room.Step) { k.c.tellApart(k.endUntold(at)...) }
 
-// endWithoutHooks unlocks mu and carries out all effects but hooks and logging. The caller runs those when it has
-// finished. The contexts of lost holds end here, so a hook that blocks keeps no context open.
-func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
+// endUntold is end for a caller that tells the hook and the log of the losses itself. The contexts of lost holds end
+// here, so a hook that blocks keeps no context open.
+func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	n := at.Len()
 	if n == 0 {
 		k.mu.Unlock()
@@ -72,8 +67,8 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 		case room.Forget:
 			k.c.registry.forget(acquired(e.Of), nil, false)
 		case room.Lose:
-			cancel, after := k.lose(e, at.Now)
-			cancels, hooks = append(cancels, cancel...), append(hooks, after...)
+			cancel, tell := k.lose(e, at.Now)
+			cancels, losses = append(cancels, cancel), append(losses, tell...)
 		case room.Paid:
 			k.c.registry.leave(k)
 		case room.Urge:
@@ -81,7 +76,9 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 		}
 	}
 	k.mu.Unlock()
-	runAll(cancels)
+	for _, cancel := range cancels {
+		cancel()
+	}
 	for i := range n { // what needs no mutex and no order; none of it blocks
 		switch e := at.Effect(i); e.Do {
 		case room.Wake:
@@ -94,12 +91,12 @@ func (k *keeper) endWithoutHooks(at *room.Step) (hooks []func()) {
 			k.c.disown(e.Nonce, k, e.At)
 		}
 	}
-	return hooks
+	return losses
 }
 
 // lose applies a loss to the hold. It needs mu. The caller runs the results without mu: first cancel, which calls no
-// hook, and then hooks. The keeper stays in use until the hold is unlocked (room.Paid): it guards the handle.
-func (k *keeper) lose(e *room.Effect, now instant) (cancel, hooks []func()) {
+// hook, and then tell, if there is anything to tell. The keeper stays in use until the hold is unlocked (room.Paid): it guards the handle.
+func (k *keeper) lose(e *room.Effect, now instant) (cancel func(), tell []func()) {
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	k.c.registry.use(k)
 	if !h.reported && k.c.cfg.hooks.Acquired != nil {

@@ -538,30 +538,30 @@ func (c *Client) Close() error {
 		return nil
 	}
 	defer close(c.ended)
-	c.loseAll()
+	c.tellApart(c.loseAll()...)
 	c.tracker.Empty(closeGrace) // an entry that nobody waits for holds up others for up to a lease
 	c.tracker.Close()
-	c.loseAll() // what was granted meanwhile
+	late := c.loseAll() // what was granted meanwhile
 	c.tracker.Cancel()
 	c.watchdog.Close()
 	c.listeners.Close()
 	c.tracker.Wait()
 	c.transport.Wait()
-	c.logs.Close(logGrace)
+	defer c.logs.Close(logGrace)
+	runAll(late) // last, because a hook may block here, panic or end the goroutine
 	return nil
 }
 
-// loseAll ends what is held.
-func (c *Client) loseAll() {
-	var hooks []func()
+// loseAll ends what is held. The caller tells the hook and the log of the losses.
+func (c *Client) loseAll() (losses []func()) {
 	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
 		if a.Held() || a.Away() {
 			a.Session.Close(lostFor(ErrClosed), &at)
 		}
-		hooks = append(hooks, a.keeper.endWithoutHooks(&at)...)
+		losses = append(losses, a.keeper.endUntold(&at)...)
 	}
-	runAll(hooks)
+	return losses
 }
 
 // spawn runs fn on a goroutine that Close waits for, unless it is too late.
@@ -584,11 +584,11 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 	})
 }
 
-// hooksApart calls hooks and the logger for the watchdog and the inbox. A hook that blocks, or ends its goroutine, stops
-// neither.
-func (c *Client) hooksApart(hooks ...func()) {
-	if len(hooks) > 0 {
-		c.beside(func() { runAll(hooks) })
+// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks,
+// panics or ends its goroutine there stops no call, and neither the watchdog nor the inbox.
+func (c *Client) tellApart(all ...func()) {
+	if len(all) > 0 {
+		c.beside(func() { runAll(all) })
 	}
 }
 
@@ -638,7 +638,7 @@ func (c *Client) deliver(payload string) {
 	case m.Verb == "wanted":
 		a.Urged(&at)
 	}
-	c.hooksApart(a.keeper.endWithoutHooks(&at)...)
+	a.keeper.end(&at)
 }
 
 // behind returns the acquisitions that a grant names as next in the queue, up to the first that has ended here.

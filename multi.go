@@ -134,6 +134,9 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 		}
 		err = over()
 		if err == nil && h.Err() == nil {
+			for _, hold := range h.holds {
+				hold.use(1)
+			}
 			return h, nil
 		}
 		h.giveBack(ctx)
@@ -159,6 +162,7 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 		if err != nil {
 			return nil, err
 		}
+		hold.use(-1) // until the call has them all: no name rests after a call that fails (AtLeast)
 		h.holds = append(h.holds, hold)
 	}
 	whole = true
@@ -221,10 +225,9 @@ func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
 
 // endAll ends all the holds at the same time. It looks for losses first. Otherwise the release of one hold
 // could end the shared context before another hold finds its loss, and the cause would not be ErrLost.
-func (h *MultiHold) endAll(end func(*Hold) error) (err error) {
-	defer func() { err = quorum.EndAll(h.holds, end) }() // also if a hook panics or ends its goroutine
+func (h *MultiHold) endAll(end func(*Hold) error) error {
 	_ = h.Err()
-	return nil
+	return quorum.EndAll(h.holds, end)
 }
 
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
@@ -248,7 +251,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		spawned := hold.lock.c.spawn(func(context.Context) {
 			defer close(released[i])
 			defer left()
-			_ = hold.forgo()
+			_ = hold.leave()
 		})
 		if !spawned {
 			left()

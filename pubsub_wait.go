@@ -547,7 +547,8 @@ func (w *waiting) noteWasted(a *acquisition) {
 	}
 }
 
-// refused returns the error of an answer that ends the call.
+// refused returns the error for an answer that neither grants the lock nor queues the call. After errGone the call asks
+// again, under a new nonce.
 func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	switch said.Code {
 	case room.Busy:

@@ -349,7 +349,8 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
 // as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
-// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and after MaxHold, none is. Forcing a majority of
+// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and after MaxHold, none is; with AtLeast none before
+// its rest is over. Forcing a majority of
 // the primaries ends the hold. If the message of a ForceUnlock is lost, its primary may be taken again, and must then
 // be forced again. The hold needs its Release, also after a loss. Its methods may be called from any goroutine.
 type QuorumHold struct {
@@ -368,15 +369,17 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 		return endedContext(parent, errUnmadeHold)
 	}
 	inner, cancel := context.WithCancelCause(parent)
-	stop := h.majority.AfterEnd(cancel)
+	end := h.majority.End()
+	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
 	context.AfterFunc(inner, func() { stop() }) // frees it early: a long hold may have many contexts
 	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 }
 
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
 
-// Err returns nil while a majority is held, ErrLost once there was none, and ErrNotHeld after the release. It is judged
-// by the clock at the call, and does no I/O.
+// Err returns nil while a majority is trusted, ErrLost once the hold is lost, and ErrNotHeld after its Release, even if
+// it was lost before. It is judged by the clock at the call, and does no I/O: it does not see a loss in Redis of which
+// the clients have not heard. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *QuorumHold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -473,7 +476,7 @@ func (c *quorumContext) Err() error {
 
 func (c *quorumContext) judge() {
 	if err := c.hold.majority.Err(); err != nil {
-		c.cancel(err)
+		c.cancel(cmp.Or(context.Cause(c.hold.majority.End()), err))
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
 // returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
-// client shows it. After an error the caller holds nothing, and no Unlock is due: the client releases what Redis may
+// client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and no Unlock is due: the client releases what Redis may
 // have granted. If Redis did not answer once within the wait, it is ErrUnavailable. It is ErrLost if a lost hold of the
 // handle, or of the call's named owner, must be unlocked first. Other errors are those of Lock.
 //
@@ -107,8 +107,8 @@ func (l *Lock) Unlock() error {
 var errNoHold = fmt.Errorf("%w by this handle", ErrNotHeld)
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
-// returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. It names the same owner as
-// ctx, or none. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. It may be
+// returns Lock's error. fn's context descends from ctx, ends with it, and names the same owner or none. It also ends
+// when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. It may be
 // ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases
 // the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
@@ -220,7 +220,9 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // the lock if it may have it. The holder is told at once, or notices at its next renewal that its hold is lost.
 //
 // It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the token and ends the
-// grant in one step, so a grant that began after the one that was seen is safe. Without a Token it ends the grant that
+// grant in one step, so a grant that began after the one that was seen is safe. But a process may have passed the same
+// grant on to another of its calls since, or kept it (Sticky): then that call's hold ends. Branches that entered through
+// the grant lose their holds too. Without a Token it ends the grant that
 // the owner has at the call, even if that began later. It returns true if it ended the grant, and false if that holder
 // does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its other errors are
 // those of Info; with one, the grant may have ended, and the result may be true. If Redis did not answer the first

@@ -88,8 +88,9 @@ func (rw *RWLock) WLocker() *Lock {
 }
 
 // Downgrade makes the newest write hold of this handle a read hold, also one of Acquire or Do. RUnlock ends it, or its
-// Release. There is no gap: no writer comes between. Waiting readers may join if it was the last write hold of its
-// owner.
+// Release. There is no gap: no writer comes between. If it was the last write hold of its owner, waiting readers may
+// join, and branches (WithChildOwner) that write through it lose their holds: wait for them first. Only ctx bounds the
+// call: give it a deadline.
 //
 // It returns ErrNotHeld if there is no write hold, and ErrLost if the hold was lost: it still needs its Unlock. It
 // returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included: RUnlock could not tell

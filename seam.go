@@ -169,7 +169,7 @@ func pretendShort(h *Hold) {
 func renewAround(c *Client, stated bool, between func()) {
 	r := round{w: &c.watchdog, now: c.clock.Now()}
 	for _, s := range c.registry.known() {
-		runAll(r.add(s))
+		c.tellApart(r.add(s)...)
 	}
 	if stated {
 		r.stateFew()

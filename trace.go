@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Hooks are functions that are called as locks change hands. They are called outside of every mutex of the library: on
-// the caller's goroutine, or, if no call is involved, on a goroutine that delays no renewal and no message. Hooks may
-// be called from several goroutines at the same time. A hook that blocks delays the goroutine that it is called on, and
-// Close and Shutdown. A hook must not call Close or Shutdown. Any hook may be nil.
+// Hooks are functions that are called as locks change hands, outside of every mutex of the library. Waiting, Acquired,
+// GaveUp and Released are called on the caller's goroutine: one that blocks delays the call. Renewed, RenewalFailed and
+// Lost are called on goroutines of the client: one that blocks delays no call, no renewal and no message. Close and
+// Shutdown wait for hooks that run, so a hook must not call either. Hooks may be called from several goroutines at the
+// same time. Any hook may be nil.
 //
 // Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share it. The others are
 // called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks.
 //
 // A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold: what Redis granted is
-// given back. If Acquired was called for such a hold, Released is called too. A panic of another hook continues on the
-// calling goroutine after all else is done: the hold has ended, and the remaining hooks have been called. Renewed and
-// RenewalFailed always run without a caller, and Lost mostly does. A panic there ends the process, as any panic of a
-// goroutine does in Go.
+// given back. If Acquired was called for such a hold, Released is called too. A panic of GaveUp or Released continues on
+// the calling goroutine after all else is done: the hold has ended. A panic of Renewed, RenewalFailed or Lost ends the
+// process, as any panic of a goroutine does in Go.
 type Hooks struct {
 	// Waiting: the call has to wait, because others hold the lock or are before it. It is called once for a call, which
 	// may not stand in the queue yet. Acquired or GaveUp follows.
@@ -36,11 +36,11 @@ type Hooks struct {
 	RenewalFailed func(Event)
 	// Released: its holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do. Event.Held is how long
 	// it was held. Event.Err is the error of the release. It is ErrLost if Redis' answer to the release was the first to
-	// show the loss; then Lost is not called.
+	// show the loss; then Lost is not called. Each hold ends with one call of Released or of Lost.
 	Released func(Event)
 	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. If
 	// Redis' answer to the release is what shows the loss, Released gets ErrLost and Lost is not called. A loss that
-	// Unlock sees by the clock calls Lost there. After Lost, the Unlock or Release of that hold does not call Released.
+	// Unlock sees by the clock calls Lost. After Lost, the Unlock or Release of that hold does not call Released.
 	// If Acquired is set, Lost is called only for holds that Acquired was called for, and after it.
 	Lost func(Event)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
@@ -91,14 +92,14 @@ func (w *watchdog) start(c *Client) {
 func (w *watchdog) runDue(due []*renewal.Task) {
 	c := w.c
 	r := round{w: w, now: c.clock.Now()}
-	var hooks []func()
+	var losses []func()
 	for i, t := range due {
 		if i%maxPipeline == 0 {
 			r.now = c.clock.Now() // trust counts from it, and many tasks take their time
 		}
 		switch of := t.Of.(type) {
 		case *acquisition:
-			hooks = append(hooks, r.add(of)...)
+			losses = append(losses, r.add(of)...)
 		case *listener.Listener:
 			c.listeners.Check(of)
 		default:
@@ -109,7 +110,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 	}
 	r.send()
 	c.labels.Keep(0, r.now) // a client that only holds needs its label too
-	c.hooksApart(hooks...)
+	c.tellApart(losses...)  // all on one goroutine: in an outage they may be many
 }
 
 // A round is what is due at one time, sorted by what goes out together.
@@ -127,8 +128,8 @@ type renewing struct {
 	sent instant
 }
 
-// add takes up one acquisition. The caller runs what it returns, once nothing of the round is left to do.
-func (r *round) add(a *acquisition) (hooks []func()) {
+// add takes up one acquisition. The caller tells the hook and the log of the losses.
+func (r *round) add(a *acquisition) (losses []func()) {
 	k := a.keeper
 	at := k.begin()
 	at.Now = r.now
@@ -147,7 +148,7 @@ func (r *round) add(a *acquisition) (hooks []func()) {
 			r.renew(renewal, a)
 		}
 	}
-	return k.endWithoutHooks(&at)
+	return k.endUntold(&at)
 }
 
 // renew adds a session that is due. It needs the keeper's mu.
@@ -295,17 +296,17 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 			st.Session.Tried()
 			k.mu.Unlock()
 			var more bool
-			var after []func()
-			more, after, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
-			hooks = append(hooks, after...)
+			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 			if more { // it has turned out to be one of several sessions of its owner
 				rest.restate(renewal, st)
 				continue
 			}
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
-		} else {
+		case ending.Is(err, errGone): // there is nothing to renew any more, or it has a later grant since
+		default:
 			hooks = append(hooks, w.unrenewed(st, err)...)
 		}
 	}
@@ -327,7 +328,7 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 		at := k.begin()
 		at.Now = now
 		extended := st.Renewed(waiting[i], &at)
-		hooks = append(hooks, k.endWithoutHooks(&at)...)
+		k.end(&at)
 		if extended {
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 		}
@@ -343,7 +344,7 @@ func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()
 		k := keeperOf(st)
 		at := k.begin()
 		again := st.Session.UnrenewedWith(&soon, &at)
-		if hooks = append(hooks, k.endWithoutHooks(&at)...); again {
+		if k.end(&at); again {
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 		}
 	}
@@ -360,7 +361,7 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 	}
 	at := k.begin()
 	again := st.Session.Unrenewed(short, &at)
-	if hooks = k.endWithoutHooks(&at); again {
+	if k.end(&at); again {
 		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
 		hooks = append(hooks, func() {
 			log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
@@ -422,7 +423,7 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	for i, q := range waiters {
 		at := k.begin()
 		wasted := q.Beaten(reply.Answers[i], &at)
-		c.hooksApart(k.endWithoutHooks(&at)...) // one that blocks must not keep the other waiters waiting
+		k.end(&at)
 		if wasted == manyWasted {
 			c.logWasted(q.Terms.TTL, k)
 		}
@@ -441,7 +442,7 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	if ended {
 		n = a.note() // its place stays in Redis: a grant that comes for it is handed back
 	}
-	w.c.hooksApart(k.endWithoutHooks(&at)...)
+	k.end(&at)
 	if ended {
 		w.c.registry.forget(a, &n, false)
 	}

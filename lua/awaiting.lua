@@ -14,7 +14,7 @@ if refused then
 end
 local ends = fields[5]
 local from, after, floor = string.match(ARGV[2], '^(%S+) (%d+) (%d+)$')
-local place, _, _, condition = condition_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
+local place, _, _, condition = link_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
 local _, since = waiter_parts(from and redis.call('HGET', KEYS[1], 'w:' .. from) or '')
 -- The waiter at which the page begins may have left the chain, or stand at its end because it waits once more. Then go
 -- through the chain from its beginning, and leave out those who have waited longer than it had.
@@ -38,7 +38,7 @@ while nonce and nonce ~= '-' do
     reply[#reply + 1] = waiter.told
     reply[#reply + 1] = waiter.client
   end
-  local _, _, following = condition_parts(both[2] or '')
+  local _, _, following = link_parts(both[2] or '')
   nonce = following
 end
 return reply

@@ -20,16 +20,15 @@ local function describe(owner, mode, holds, low, high, deadline, client, weight)
 end
 
 -- Returns the members of a page, the longest lease first. The first page has the shortest leases: a session that is
--- renewed between two pages is in a later page, and is not passed over.
+-- renewed between two pages is in a later page, and is not passed over. Sets reply[4] if this is not the last page.
 local function page_of_sessions()
   local till = '(' .. text(-(math.max(after, now) + far))
-  local left = redis.call('ZCOUNT', KEYS[2], '-inf', till)
-  if left <= size then
-    return redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', till)
+  local left, from = redis.call('ZCOUNT', KEYS[2], '-inf', till), '-inf'
+  if left > size then
+    from = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', till, 'WITHSCORES', 'LIMIT', left - size, 1)[2]
+    reply[4] = -tonumber(from) - far
   end
-  local last = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', till, 'WITHSCORES', 'LIMIT', left - size, 1)[2]
-  reply[4] = -tonumber(last) - far
-  return redis.call('ZRANGEBYSCORE', KEYS[2], last, till)
+  return redis.call('ZRANGEBYSCORE', KEYS[2], from, till)
 end
 
 -- Adds up what the owners of a page's sessions hold in them. The longest lease comes first.

@@ -2,23 +2,27 @@
 -- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
 -- many wait.
 
+-- Returns the link_parts of a waiter, or nothing if it has none.
+local function stored_link(nonce)
+  return link_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
+end
+
 -- Makes two waiters neighbours in a condition's chain, and writes its new ends. '-' stands for nobody.
 local function join_links(before, after, condition)
-  local first, last = before, after
   if before ~= '-' then
-    local _, further = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. before) or '')
+    local _, further = stored_link(before)
     link(before, 0, further or '-', after, condition)
   end
   if after ~= '-' then
-    local _, _, further = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. after) or '')
+    local _, _, further = stored_link(after)
     link(after, 0, before, further or '-', condition)
   end
   if before ~= '-' and after ~= '-' then
     return
   end
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition) or '- -'
-  first = before == '-' and after or string.match(ends, '^%S+')
-  last = after == '-' and before or string.match(ends, '%S+$')
+  local first = before == '-' and after or string.match(ends, '^%S+')
+  local last = after == '-' and before or string.match(ends, '%S+$')
   if first == '-' or last == '-' then
     redis.call('HDEL', KEYS[1], 'c:' .. condition)
   else
@@ -32,11 +36,11 @@ local function add_awaiting(waiter, condition)
   add_to_queue(waiter.deadline, text(-(waiter.deadline + apart)), 'c' .. waiter.nonce)
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
   local last = ends and string.match(ends, '%S+$') or '-'
-  redis.call('HSET', KEYS[1], 'w:' .. waiter.nonce, pack(waiter), 'c:' .. condition,
+  redis.call('HSET', KEYS[1], 'w:' .. waiter.nonce, waiter_text(waiter), 'c:' .. condition,
     (ends and string.match(ends, '^%S+') or waiter.nonce) .. ' ' .. waiter.nonce)
   link(waiter.nonce, 0, last, '-', condition)
   if ends then
-    local _, before = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. last) or '')
+    local _, before = stored_link(last)
     link(last, 0, before or '-', waiter.nonce, condition)
   end
   state.conds = state.conds or { count = 0, signaller = '-', number = 0, owed = '' }
@@ -55,7 +59,7 @@ local function keep_awaiting(request)
   before.counts = write_counts(before.op, before.writes, before.reads, before.ttl, before.block)
   before.deadline = math.max(before.deadline, now + request.ttl)
   add_to_queue(before.deadline, text(-(before.deadline + apart)), 'c' .. request.nonce)
-  redis.call('HSET', KEYS[1], 'w:' .. request.nonce, pack(before))
+  redis.call('HSET', KEYS[1], 'w:' .. request.nonce, waiter_text(before))
   return true
 end
 
@@ -67,7 +71,7 @@ end
 
 -- Takes a waiter off its condition. No signal is meant for it any more.
 local function leave_condition(nonce)
-  local place, before, after, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
+  local place, before, after, condition = stored_link(nonce)
   if place == '0' then
     join_links(before, after, condition)
   end
@@ -103,9 +107,8 @@ local function signal(condition, place)
     end
     budget = budget - 1
     local waiter = stored_waiter(nonce)
-    local _, _, after = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
-    after = after or '-'
-    join_links('-', after, condition)
+    local _, _, after = stored_link(nonce)
+    join_links('-', after or '-', condition)
     redis.call('ZREM', KEYS[2], 'c' .. nonce)
     if waiter and waiter.deadline > now then
       enter_queue(waiter, place)
@@ -114,7 +117,7 @@ local function signal(condition, place)
     end
     redis.call('HDEL', KEYS[1], 'w:' .. nonce)
     forget_condition(nonce)
-    nonce = after
+    nonce = after or '-'
   end
   return false
 end
@@ -123,7 +126,7 @@ end
 local function pass_signals()
   while state.conds and state.conds.owed ~= '' and budget > 0 do
     local nonce = string.match(state.conds.owed, '^%S+')
-    local place, _, _, condition = condition_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '0 - - ')
+    local place, _, _, condition = link_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '0 - - ')
     if signal(condition, tonumber(place)) == nil then
       return
     end

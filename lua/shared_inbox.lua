@@ -11,15 +11,11 @@ local function channel(client)
   return inbox_prefix .. client, false
 end
 
--- Sends a message to a client. If that is refused, the script goes on: the waiter's next heartbeat, and in the end the
--- lease of its entry, do what the message would have done.
+-- Sends a message to a client. If that is refused, the script goes on: the client's next heartbeat or renewal, and in
+-- the end the lease, do what the message would have done.
 local function tell(client, message)
   local name, sharded = channel(client)
-  if sharded then
-    redis.pcall('SPUBLISH', name, message)
-  else
-    redis.pcall('PUBLISH', name, message)
-  end
+  return sharded and redis.pcall('SPUBLISH', name, message) or redis.pcall('PUBLISH', name, message)
 end
 
 -- Tells a session that somebody waits for it to end. A ticket hears nothing.

@@ -124,7 +124,7 @@ local function new_place()
   return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
-local function pack(w) -- the opposite of read_waiter
+local function waiter_text(w) -- its record w:NONCE, which read_waiter reads
   return write_waiter(w.deadline, w.told, w.place, w.counts, w.identity)
 end
 
@@ -168,7 +168,7 @@ local function insert_waiter(waiter, known)
     recount()
   end
   front = {}
-  records[nonce] = pack(waiter)
+  records[nonce] = waiter_text(waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'kind', state.kind)
   if waiter.named then
     add_named(waiter.owner, nonce)
@@ -197,7 +197,7 @@ local function head()
 end
 
 local function update_waiter(nonce, waiter)
-  records[nonce] = pack(waiter)
+  records[nonce] = waiter_text(waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce])
 end
 

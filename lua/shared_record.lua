@@ -78,8 +78,8 @@ local function write_counts(op, writes, reads, ttl, tokens)
   return op .. ' ' .. writes .. ' ' .. reads .. ' ' .. ttl .. ' ' .. tokens
 end
 
--- Returns place, the nonces before and after, and the condition.
-local function condition_parts(packed)
+-- Reads an i: field: the place that a signal gave, or 0; the neighbours in the chain; the condition. Nothing for ''.
+local function link_parts(packed)
   return string.match(packed, '^(%d+) (%S+) (%S+) (.*)$')
 end
 
@@ -96,7 +96,7 @@ local function write_conds(c)
   return c.count .. ' ' .. c.signaller .. ' ' .. c.number .. ' ' .. c.owed
 end
 
-local function is_named(owner)
+local function is_named(owner) -- by a user: generated names begin with '~'
   return string.sub(owner, 1, 1) ~= '~'
 end
 

@@ -11,8 +11,8 @@ local function above(request)
 end
 
 -- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask that.
--- A branch may if everybody who holds is its ancestor, or reads as it does. A holder that is no ancestor must have
--- entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
+-- A branch may if everybody who holds is its ancestor, or reads as it does; so may an owner that holds. A holder that is
+-- no ancestor must have entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
 local function fits(request)
   local by = above(request)
   if by then
@@ -22,7 +22,8 @@ local function fits(request)
   if request.mode == 's' then
     return used() + request.weight <= request.permits
   end
-  return not (request.mode == 'r' and writer() or request.mode == 'w' and blocked())
+  local in_the_way = request.mode == 'r' and writer or blocked
+  return not in_the_way()
 end
 
 -- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore or a branch it is

@@ -9,7 +9,7 @@
 //     lock. New callers overtake. A fair lock keeps its order, but a dead waiter at the head of its
 //     queue holds up the others until its deadline, minutes later.
 //   - A token of a lock that is not Fenced. A resource cannot tell a late write of a holder that
-//     has lost such a lock.
+//     has lost such a lock. Nor can it after a failover that lost the counter of a Fenced one.
 //   - Writers that are not starved by readers.
 //   - Read holds with a long lease: any reader in Java may cut it to its lockWatchdogTimeout,
 //     which WatchdogTimeout tells this package.

@@ -165,9 +165,10 @@ func (h *Hold) TrustedUntil() time.Time {
 	return h.lock.c.clock.Time(h.trust.Until)
 }
 
-// Token returns the fencing token of a Fenced lock. It is larger than that of every earlier grant,
-// in Go or Java. Nested holds share the token of the outer hold. For other locks it is 0: their
-// layout has none.
+// Token returns the fencing token of a Fenced lock, and 0 of other locks, whose layout has none. It is larger than that
+// of every earlier grant, in Go or Java, while Redis keeps its data. The counter is a number in Redis, so numbers can
+// come again after a failover or a loss of data: then they do not show who is late. Nested holds share the token of the
+// outer hold.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0

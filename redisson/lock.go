@@ -125,7 +125,7 @@ func (l *Lock) Name() string {
 func (l *Lock) HoldCount() int { return l.judge() }
 
 // Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost. It
-// returns 0 without one, and of a lock that is not Fenced.
+// returns 0 without one, and of a lock that is not Fenced. See Hold.Token.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token
@@ -134,7 +134,9 @@ func (l *Lock) Token() int64 {
 }
 
 // Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
-// of Acquire and Do count too. It returns nil without one, on which a receive blocks. A later hold has another channel.
+// of Acquire and Do count too. Without one it returns nil, on which a receive blocks: call it after Lock. Unlock does
+// not close the channel, and a later hold has another. On a reading side the newest hold may be another goroutine's:
+// use Acquire and Hold.Lost there.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()

@@ -134,6 +134,12 @@ func TestWhatIsNotSoFailsTheTest(t *testing.T) {
 		wants("wait for", func() { srv.AssertWaiting("job", 1) })
 		wants("", func() { srv.AssertWaiting("job", 0) })
 		wants("", func() { srv.AssertHeld("job") })
+		wait, wake := context.WithCancel(t.Context())
+		waits := rig.Beside(func() error { return l.NewCond("done").Wait(wait) })
+		wants("on conditions", func() { srv.AssertFree("job") })
+		wake()
+		rig.WantIs(t, <-waits, context.Canceled)
+		rig.Must(t, l.Unlock())
 	})
 }
 

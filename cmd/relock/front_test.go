@@ -113,7 +113,7 @@ func TestAWaitThatEndsSaysWhoHolds(t *testing.T) {
 	w := newWorld(t)
 	held := w.start("run", "-label", "deploy by anna", "-at-least", "1h", "x", "--", "sh", "-c", "echo started; exec sleep 60")
 	held.want("started")
-	for _, args := range []string{"run -wait 0 x true", "run -wait .1 x true", "hold -wait 0 x", "wait -wait 0 x"} {
+	for _, args := range []string{"run -wait 0 x true", "run -wait 1 x true", "hold -wait 0 x", "wait -wait 0 x"} {
 		status, _, complaint := w.relock(strings.Fields(args)...)
 		if status != exitNotAcquired || !strings.Contains(complaint, `held by "deploy by anna" for `) || strings.Count(complaint, "\n") != 1 {
 			t.Errorf("%s: status %d, complaint %q", args, status, complaint)

@@ -15,7 +15,7 @@ import (
 // name. After a run the name stays taken until nine tenths of every have passed since the run began, even if the job
 // ends sooner. every is the shortest time between two runs of the job's schedule. The clocks of the processes may
 // differ by up to a tenth of it. A job that is still running when it is due again is skipped. If Redis does not answer,
-// the job does not run.
+// the job does not run. Nor does it with an Owner among the options (ErrOwnerMismatch): its runs would enter each other.
 //
 // The logger is told of a skipped run as information, and of a failure, such as a bad option, as an error. nil means
 // silence. A job whose lock is lost runs on, because cron cannot tell it. A job that must know of the loss calls
@@ -28,7 +28,7 @@ func Once(client *relock.Client, name string, every time.Duration, logger cron.L
 	lock := client.NewLock(name, append(slices.Clip(opts), relock.AtLeast(rest))...)
 	return func(j cron.Job) cron.Job {
 		return cron.FuncJob(func() {
-			ran, err := lock.TryDo(context.Background(), 0, func(context.Context) error {
+			ran, err := lock.TryDo(relock.WithNewOwner(context.Background()), 0, func(context.Context) error {
 				j.Run()
 				return nil
 			})

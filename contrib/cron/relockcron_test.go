@@ -169,3 +169,14 @@ func TestPageRuns(t *testing.T) {
 		}
 	})
 }
+
+// Runs of one owner would enter each other's locks. Fails when a job runs beside itself.
+func TestAJobOfAnOwnerIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, seen := relocktest.New(t), new(noted)
+		relockcron.Once(srv.Client(), "cleanup", time.Minute, seen, relock.Owner("svc"))(seen).Run()
+		if len(seen.at) != 0 || len(seen.errs) != 1 || !errors.Is(seen.errs[0], relock.ErrOwnerMismatch) {
+			t.Errorf("%d runs, logged %v; want ErrOwnerMismatch", len(seen.at), seen.errs)
+		}
+	})
+}

@@ -179,3 +179,13 @@ func TestAnIntervalThatIsNoneIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// Runs of one owner would enter each other's locks. Fails when a second scheduler gets the job beside the first.
+func TestALockerOfAnOwnerIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker := relockgocron.Locker(relocktest.New(t).Client(), time.Minute, relock.Owner("svc"))
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrOwnerMismatch) {
+			t.Errorf("%v, want ErrOwnerMismatch", err)
+		}
+	})
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotLeader is the error of an Elector in a process that does not lead: its scheduler runs no job.
-var ErrNotLeader = errors.New("another process leads")
+var ErrNotLeader = errors.New("this process does not lead")
 
 // Locker returns a gocron.Locker that runs a job of that interval at most once in it, over all schedulers, even if
 // their clocks differ. After a run the job's name stays taken until nine tenths of the interval have passed since the
@@ -25,7 +25,8 @@ var ErrNotLeader = errors.New("another process leads")
 // The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give it to
 // gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the scheduler have that interval.
 // For a crontab the interval is the shortest time between two runs. If nine tenths of it are out of the bounds of
-// relock.AtLeast, each Lock returns relock.ErrInvalidOption.
+// relock.AtLeast, each Lock returns relock.ErrInvalidOption. With an Owner among the options it returns
+// relock.ErrOwnerMismatch, because runs of one owner would enter each other.
 //
 // The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an error that is
 // relock.ErrNotAcquired. If Redis does not answer, the job does not run either, and that error is
@@ -41,7 +42,7 @@ type locker struct {
 }
 
 func (l *locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	hold, err := l.client.NewLock(key, l.opts...).TryAcquire(ctx, 0)
+	hold, err := l.client.NewLock(key, l.opts...).TryAcquire(relock.WithNewOwner(ctx), 0)
 	if err != nil {
 		return nil, err
 	}

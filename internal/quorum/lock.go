@@ -127,12 +127,15 @@ func (l *Lock) patience() time.Duration {
 	return min(max(l.TTL/6, 100*time.Millisecond), 500*time.Millisecond)
 }
 
-// beside runs fn in the background. If the primary's client is closed, fn ends quickly, and runs on the
-// caller's goroutine.
+// beside runs fn in the background, of the primary's client or of another one that is open. If all are closed, fn ends
+// quickly, and runs on the caller's goroutine.
 func (l *Lock) beside(primary int, fn func()) {
-	if !l.Primaries[primary].Spawn(fn) {
-		fn()
+	for i := range l.Primaries {
+		if l.Primaries[(primary+i)%len(l.Primaries)].Spawn(fn) {
+			return
+		}
 	}
+	fn()
 }
 
 // begin returns a Majority that has asked no primary yet.

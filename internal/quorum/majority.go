@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // A Majority is one acquisition of a Lock. It is held while a majority of the primaries is held, for as long
@@ -174,7 +176,10 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 	})
 	hold, err := of.Queue(waits)
 	h.adopt(at, hold, err)
-	if err != nil { // a final error of one primary too: a majority must agree on it
+	switch silent := context.Cause(waits); {
+	case err != nil && silent != nil && ctx.Err() == nil: // the caller's context goes on: the error must not match its end
+		return fmt.Errorf("%w: primary %d: %w: %v", ErrFewAnswer, at, h.lock.Errors.Silent, silent)
+	case err != nil: // a final error of one primary too: a majority must agree on it
 		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
 	}
 	return nil
@@ -229,7 +234,7 @@ func (h *Majority) look() error {
 // adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
 // after the token was chosen counts once the primary knows that token.
 func (h *Majority) adopt(primary int, hold Hold, err error) {
-	said := member{err: err, answered: err == nil || errors.Is(err, h.lock.Errors.Taken)}
+	said := member{err: err, answered: err == nil || ending.Is(err, h.lock.Errors.Taken)}
 	if err == nil {
 		said.hold, said.token, said.owner = hold, hold.Token(), hold.Owner()
 	}
@@ -456,10 +461,9 @@ func (h *Majority) Awaited() <-chan struct{} {
 	return wanted
 }
 
-// AfterEnd calls f on its own goroutine when the Majority has ended, unless stop is called before. why is the reason.
-func (h *Majority) AfterEnd(f func(why error)) (stop func() bool) {
-	return context.AfterFunc(h.end, func() { f(context.Cause(h.end)) })
-}
+// End returns a context that ends with the Majority. Its cause is the reason: after a loss ErrLost, also if the Majority
+// was released since.
+func (h *Majority) End() context.Context { return h.end }
 
 // Token returns the fencing token and the owner that it belongs to.
 func (h *Majority) Token() (token int64, owner string) {
@@ -473,7 +477,9 @@ func (h *Majority) Token() (token int64, owner string) {
 // owner to hold a majority.
 func (h *Majority) Release() error {
 	before := h.Err()
-	_ = h.finish(h.lock.Errors.NotHeld)
+	if why := h.finish(h.lock.Errors.NotHeld); before == nil && why != h.lock.Errors.NotHeld { //nolint:errorlint // finish returns it as it is
+		before = why // lost in between
+	}
 	h.mu.Lock()
 	h.err = h.lock.Errors.NotHeld // from now on, even after a loss
 	h.mu.Unlock()

@@ -77,7 +77,7 @@ func TestItIsLostAtOnceWhereItsMajorityIs(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all, h := fixedOn(t)
 		told := make(chan error, 1)
-		h.AfterEnd(func(why error) { told <- why })
+		context.AfterFunc(h.End(), func() { told <- context.Cause(h.End()) })
 		all[0].lose(errLost)
 		synctest.Wait()
 		wantIs(t, h.Err(), nil)

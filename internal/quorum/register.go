@@ -8,7 +8,7 @@ import (
 // A Held is one success of a call for several locks or for a majority.
 type Held interface {
 	comparable
-	Err() error // nil while it is held; it may call hooks
+	Err() error // nil while it is held
 }
 
 // A Register lists the unreleased holds of one handle, the oldest first. Its zero value is empty.

@@ -28,7 +28,7 @@ type Acquisition struct {
 
 	front      bool  // it asks Redis for its flow: it carries the flow's claim
 	over       bool  // released, lost, or given up
-	unanswered bool  // a request will never be answered
+	keepsDoubt bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
 	wanted     bool  // others wait in Redis for what it holds
 	news       bool  // a message has said so since it last told Redis anything
 	copies     int16 // requests in flight
@@ -64,9 +64,9 @@ func (a *Acquisition) Why() error {
 	return a.why
 }
 
-// Lasts returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because a
+// LongestLease returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because a
 // lease in Redis never gets shorter.
-func (a *Acquisition) Lasts() time.Duration {
+func (a *Acquisition) LongestLease() time.Duration {
 	if a.Session == nil {
 		return a.Terms.TTL
 	}
@@ -77,7 +77,7 @@ func (a *Acquisition) Lasts() time.Duration {
 // lease in its answer. No lease is longer than the longest that was asked for. It only looks longer if the server's
 // clock has been set back, and it ends at once when that clock is set right.
 func (a *Acquisition) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
-	remaining = min(remaining, a.Lasts())
+	remaining = min(remaining, a.LongestLease())
 	return trust.Until(sent, remaining)
 }
 
@@ -106,9 +106,10 @@ func (a *Acquisition) Doubt() int64 {
 	return a.doubt
 }
 
-// keepDoubt records that a granted request is given up: until notAfter a late copy of it could be granted again.
-func (a *Acquisition) keepDoubt(notAfter int64) {
-	a.unanswered, a.doubt = true, max(a.doubt, notAfter)
+// mustRelease records that Redis has granted a request whose grant is given up. GiveUp then sends a release, which also
+// has Redis refuse late copies of the request, until notAfter.
+func (a *Acquisition) mustRelease(notAfter int64) {
+	a.keepsDoubt, a.doubt = true, max(a.doubt, notAfter)
 }
 
 // settled records how a request ended. f is nil if it was answered. Once all are answered, no late copy is left.
@@ -116,9 +117,9 @@ func (a *Acquisition) settled(f *Failure) {
 	a.noteSilence(f)
 	a.copies--
 	if f != nil && f.Unknown {
-		a.unanswered = true
+		a.keepsDoubt = true
 	}
-	if a.copies == 0 && !a.unanswered {
+	if a.copies == 0 && !a.keepsDoubt {
 		a.doubt = 0
 	}
 }
@@ -126,7 +127,8 @@ func (a *Acquisition) settled(f *Failure) {
 // Urged takes a message: others wait for what it holds. The message may come before the answer that grants it the
 // lock.
 func (a *Acquisition) Urged(at *Step) {
-	if a.wanted, a.news = true, true; a.Held() {
+	a.wanted, a.news = true, true
+	if a.Held() {
 		a.urge(at)
 	}
 }
@@ -184,7 +186,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 		return
 	case e.queued && a.front && a.Room.inherit(e, at):
 		return
-	case !e.queued && a.doubt == 0: // Redis does not know the nonce
+	case !e.queued && a.doubt == 0: // Redis has nothing of the nonce
 		a.end(at)
 		at.do(Effect{Do: Forget, Of: a})
 		return

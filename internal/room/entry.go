@@ -187,7 +187,7 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 		return
 	}
 	a.Session.handed = true
-	a.Session.follow(behind)
+	a.Session.startRun(behind)
 	a.news = false // it was about an earlier grant
 	a.waited(wanted, at)
 }
@@ -360,14 +360,14 @@ func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	a.settled(nil)
 	e.OneKey = e.OneKey && said.Code != QueueKey
 	if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() {
-		a.keepDoubt(q.NotAfter) // so that its release covers late copies
+		a.mustRelease(q.NotAfter) // so that its release covers late copies
 		return true
 	}
 	q.apply(said, acks, at)
 	if said.Code == Held && !a.Held() {
 		// The lease ran out before the answer came. Redis may not have noticed yet.
 		said.Code = Ended
-		a.keepDoubt(q.NotAfter)
+		a.mustRelease(q.NotAfter)
 	}
 	return false
 }
@@ -376,7 +376,7 @@ func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 // run although the call was refused.
 func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 	if ran {
-		q.unanswered = true
+		q.keepsDoubt = true
 	}
 	q.settled(&f)
 	q.OneKey = oneKey

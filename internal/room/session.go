@@ -102,7 +102,7 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired, h.Wanted = s, s.token, at.Now, s.isWanted()
 	h.start()
 	s.add(h)
-	if s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
+	if s.counted() || s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
 		s.schedule(at)
 	}
 }
@@ -484,8 +484,8 @@ func (s *Session) leased() time.Duration {
 	return ttl
 }
 
-// Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Stated, x is the
-// wish that Redis must answer, and the caller ends it by Admit.
+// Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Open, First makes
+// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	x = t.Wish(ledger.Counts{})
@@ -495,7 +495,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	needs := s.Ledger.Needs()
 	switch {
 	case reserved && s.covers(t, at.Now):
-		in = Open
+		return nil, Open
 	case s.over || s.Absent(): // a hold made now could not be unlocked before the wait returns
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
@@ -510,13 +510,11 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 		s.Ledger.Wish(x)
 		return x, Stated
 	}
+	if reserved {
+		s.unreserve()
+		s.CatchUp(at)
+	}
 	return nil, in
-}
-
-// Entered ends a Reenter that stated nothing, and whose call had a reserved hold.
-func (s *Session) Entered(at *Step) {
-	s.unreserve()
-	s.CatchUp(at)
 }
 
 // Admit ends a wish of Reenter. told: Redis has answered it. Admit returns whether a hold can be made for it.
@@ -559,9 +557,8 @@ func (s *Session) Join(h *Hold, at *Step) bool {
 	if !s.CanJoin(h.Terms, h.Read, at) {
 		return false
 	}
-	h.Session, h.Token, h.Acquired, h.local, h.Wanted = s, s.token, at.Now, true, s.isWanted()
-	h.start()
-	s.add(h)
+	h.local = true
+	s.Hold(h, at)
 	return true
 }
 
@@ -657,8 +654,9 @@ func (s *Session) passes(at *Step) bool {
 	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
-// follow records which acquisitions stand right behind a grant that has just come.
-func (s *Session) follow(behind []*Acquisition) {
+// startRun records who stands right behind a grant that has just come, so that the lock can pass to them without a
+// command.
+func (s *Session) startRun(behind []*Acquisition) {
 	if len(behind) > 0 && s.passable() {
 		s.run = &run{behind: behind}
 	}

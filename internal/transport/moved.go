@@ -84,13 +84,14 @@ func closeIdle(ctx context.Context, at server) {
 	}
 }
 
-// nodeOf returns the name and the client of the server that has a key, if both are known without I/O.
-func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
+// nodeOf returns the name and the client of the server that has the first of the keys, if both are known without I/O.
+// The name is "" if there is only one server.
+func (t *Transport) nodeOf(keys ...string) (name string, at server, ok bool) {
 	switch {
-	case t.many != nil && !t.routed.Load():
+	case t.many != nil && (len(keys) == 0 || !t.routed.Load()):
 		return "", nil, false // the client would first ask for the layout and wait for the answer
 	case t.many != nil:
-		master, err := t.many.MasterForKey(context.Background(), key)
+		master, err := t.many.MasterForKey(context.Background(), keys[0])
 		if err != nil {
 			return "", nil, false
 		}

@@ -78,7 +78,7 @@ func (o *streamSource) connect(again time.Duration) {
 	if o.changed == nil {
 		o.changed = make(chan struct{})
 	}
-	o.dialers.Go(func() { p.run(ctx) })
+	o.running.Go(func() { p.run(ctx) })
 }
 
 // run dials, and ends the opening.

@@ -26,8 +26,8 @@ var (
 	// errBarred marks refused credentials that Redis accepted earlier. While a password is rotated, the server and its
 	// clients do not learn the new one at the same instant.
 	errBarred = errors.New("redis refuses the credentials, though it accepted this client before")
-	// errWaited is the error of a script that ran, and whose WAIT failed.
-	errWaited = errors.New("it ran, but WAIT for replicas failed")
+	// errOnlyWaitFailed is the error of a script that ran, and whose WAIT failed.
+	errOnlyWaitFailed = errors.New("it ran, but WAIT for replicas failed")
 )
 
 // Outcome is what the error of a call says about its script.
@@ -53,12 +53,12 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Classify returns the outcome of a call from its error, which must not be nil. An error that it does not recognise is
-// Unknown: then the caller must find out what happened, but never assumes too much.
+// Classify returns the outcome of a call from its error, which must not be nil. An error that it does not know is
+// Unknown: then the caller must find out what happened.
 func Classify(err error) Outcome {
 	outcome := classify(err)
-	if outcome == NotExecuted && errors.Is(err, errWaited) {
-		return Unknown
+	if outcome == NotExecuted && errors.Is(err, errOnlyWaitFailed) {
+		return Unknown // the WAIT was not executed, but its script was
 	}
 	return outcome
 }

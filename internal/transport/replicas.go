@@ -191,7 +191,7 @@ func exchange(ctx context.Context, at node, w acks, asking bool, verb string, ca
 		}
 		n, failed := wait.Int()
 		if failed != nil {
-			results[i] = Acked{Err: inScript(&c, fmt.Errorf("%w: %w", errWaited, forCaller(failed)))}
+			results[i] = Acked{Err: inScript(&c, fmt.Errorf("%w: %w", errOnlyWaitFailed, forCaller(failed)))}
 			continue
 		}
 		results[i].Acks = n

@@ -21,21 +21,20 @@ type streamSource struct {
 	opt    *redis.Options
 	limit  time.Duration // the client's ReadTimeout; 0: none
 	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
-	// until one of them is answered. Otherwise every call to a slow server would dial it.
-	slow   atomic.Bool
-	stream atomic.Pointer[stream]
-	hooks  hooks
-	rtt    *atomic.Int64 // the field of the Transport
-
-	sentinel bool // the client finds its server by Sentinel
-
-	dialers sync.WaitGroup // goroutines of openings
+	// until one of them has succeeded. Otherwise every call to a slow server would dial it.
+	slow     atomic.Bool
+	stream   atomic.Pointer[stream]
+	hooks    hooks
+	rtt      *atomic.Int64  // the field of the Transport
+	sentinel bool           // the client finds its server by Sentinel
+	running  sync.WaitGroup // goroutines of openings, and of streams that are being closed
 
 	mu           sync.Mutex    // guards the following fields
 	opening      []*opening    // dials in progress, the newest last
 	changed      chan struct{} // closed and replaced when an opening ends
 	noDialBefore time.Time
 	closed       bool // no dial begins any more
+	awaited      bool // running is waited for, so nothing is added to it
 }
 
 // newStreamSource returns nil for a client that cannot be rebuilt from its options: one with a limiter or streaming
@@ -176,8 +175,8 @@ func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 	return nil
 }
 
-// close lets no new stream be made, ends dials, and waits for their goroutines. The stream ends after its last call: close
-// does not wait for one that is still in a hook.
+// close lets no new stream be made, ends dials, and waits for their goroutines and for those of streams that have ended.
+// It does not wait for a stream that a call still uses, because that may be in a hook: the last call closes it.
 func (o *streamSource) close() {
 	if o == nil {
 		return
@@ -188,12 +187,22 @@ func (o *streamSource) close() {
 		p.end()
 	}
 	o.mu.Unlock()
-	s := o.stream.Load()
-	if s != nil {
+	if s := o.stream.Load(); s != nil {
 		s.giveUp()
 	}
-	o.dialers.Wait()
-	if s != nil && s.load.Load() == 0 {
-		s.running.Wait()
+	o.mu.Lock()
+	o.awaited = true
+	o.mu.Unlock()
+	o.running.Wait()
+}
+
+// spawn runs fn on a goroutine that close waits for, unless it waits already.
+func (o *streamSource) spawn(fn func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.awaited {
+		go fn()
+		return
 	}
+	o.running.Go(fn)
 }

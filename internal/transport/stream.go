@@ -30,7 +30,7 @@ type stream struct {
 	toRead   chan struct{} // cap 1: tells the reader that it has to read
 	closed   chan struct{} // ends the goroutines; closed when conn is about to be
 	closing  sync.Once
-	running  sync.WaitGroup // the goroutines, and the one that closes conn
+	running  sync.WaitGroup // the goroutines that write and read
 	load     atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
 	over     atomic.Bool    // retired: no call begins any more; written under mu
 	reads    atomic.Int64   // how many replies have been received
@@ -84,8 +84,8 @@ var errLost = errors.New("the connection was lost")
 
 // newStream makes the source's stream of a connection whose handshake is done.
 func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
-	s := &stream{source: o, conn: conn, made: time.Now(), poolLost: poolLost, closed: make(chan struct{})}
-	s.toWrite, s.toRead = make(chan struct{}, 1), make(chan struct{}, 1)
+	s := &stream{source: o, conn: conn, made: time.Now(), poolLost: poolLost}
+	s.toWrite, s.toRead, s.closed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
 	o.stream.Store(s) // before anything can fail, so that retire finds it there
 	s.running.Go(s.write)
@@ -491,7 +491,10 @@ func (s *stream) close() {
 	}
 	s.mu.Unlock()
 	s.closing.Do(func() {
-		s.running.Go(func() { _ = s.conn.Close() }) // TLS may wait for 5 s until the server takes its goodbye
-		close(s.closed)                             // last, because running may be waited for
+		close(s.closed)
+		s.source.spawn(func() {
+			_ = s.conn.Close() // TLS may wait for 5 s until the server takes its goodbye
+			s.running.Wait()
+		})
 	})
 }

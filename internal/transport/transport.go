@@ -24,18 +24,17 @@ import (
 //
 // Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {
-	rdb    redis.UniversalClient
-	single server        // rdb, if it is a client of one server
-	many   cluster       // rdb, if it is a client of a Cluster
-	source *streamSource // of the one server; nil: calls only use the client's pool
-	shards *shards       // the sources of a Cluster's primaries; nil: calls only use the client's pool
-	// deadlines: rdb itself ends a command at its context's deadline (ContextTimeoutEnabled).
-	deadlines     bool
-	routed        atomic.Bool  // the Cluster client knows its slots
-	plain         bool         // rdb makes its connections without TLS
-	everAnswered  atomic.Bool  // a command has been answered
-	everSucceeded atomic.Bool  // a call has succeeded, so Redis accepted the credentials
-	rtt           atomic.Int64 // the shortest time of a recent answer, in nanoseconds; 0: not known
+	rdb           redis.UniversalClient
+	single        server        // rdb, if it is a client of one server
+	many          cluster       // rdb, if it is a client of a Cluster
+	source        *streamSource // of the one server; nil: calls only use the client's pool
+	shards        *shards       // the sources of a Cluster's primaries; nil: calls only use the client's pool
+	deadlines     bool          // rdb itself ends a command at its context's deadline (ContextTimeoutEnabled)
+	routed        atomic.Bool   // the Cluster client knows its slots
+	plain         bool          // rdb makes its connections without TLS
+	everAnswered  atomic.Bool   // a command has been answered
+	everSucceeded atomic.Bool   // a call has succeeded, so Redis accepted the credentials
+	rtt           atomic.Int64  // the shortest time of a recent answer, in nanoseconds; 0: not known
 
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
@@ -120,15 +119,6 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	return r.Reply, t.failed(&c, r.Err)
 }
 
-// server returns the name of the server that has the call's key, if the client knows it without I/O.
-func (t *Transport) server(c *Call) (name string, known bool) {
-	if len(c.Keys) == 0 {
-		return "", t.single != nil
-	}
-	name, _, known = t.nodeOf(c.Keys[0])
-	return name, known
-}
-
 // Database returns the database that the redis client selects.
 func (t *Transport) Database() int {
 	if t.single == nil {
@@ -150,7 +140,7 @@ func (t *Transport) Server(key string) string {
 	if t.many == nil {
 		return ""
 	}
-	name, _ := t.server(&Call{Keys: []string{key}})
+	name, _, _ := t.nodeOf(key)
 	return name
 }
 
@@ -164,7 +154,7 @@ func timeLeft(timeout, spent time.Duration) time.Duration {
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
-	server, known := t.server(c)
+	server, _, known := t.nodeOf(c.Keys...)
 	began := time.Now()
 	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
 		return Result{Err: inScript(c, err)}
@@ -180,7 +170,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	r := t.onPool(ctx, timeout, c)
 	if r.Err == nil {
 		t.noteRTT(time.Since(began))
-		t.answered(o)
+		t.succeeded(o)
 	}
 	return r
 }
@@ -204,9 +194,9 @@ func (t *Transport) onPool(ctx context.Context, timeout time.Duration, c *Call) 
 	return r
 }
 
-// answered records that a call on the pool was answered: the server of o is not slow, and a Cluster client has loaded its
-// slots.
-func (t *Transport) answered(o *streamSource) {
+// succeeded records that a call on the pool has succeeded: the server of o is not slow, and a Cluster client has loaded
+// its slots.
+func (t *Transport) succeeded(o *streamSource) {
 	if o != nil {
 		o.slow.Store(false)
 	}
@@ -248,7 +238,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	}
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
 	for i := range calls {
-		server, _ := t.server(&calls[i])
+		server, _, _ := t.nodeOf(calls[i].Keys...)
 		parts[server] = append(parts[server], i)
 	}
 	var wg sync.WaitGroup
@@ -266,7 +256,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	wg.Wait()
 	for i, r := range results {
 		if r.Err == nil {
-			t.answered(t.source)
+			t.succeeded(t.source)
 		}
 		results[i].Err = t.failed(&calls[i], r.Err)
 	}
@@ -306,8 +296,8 @@ func (t *Transport) Reload() {
 }
 
 // Wait waits until all goroutines of the Transport have ended, including those whose callers have left. If no new calls
-// are made, that takes no longer than the client's own timeouts. It does not wait for a stream whose last call is still
-// in a hook of the client: that one ends with the call.
+// are made, that takes no longer than the client's own timeouts. It does not wait for a stream that a call still uses,
+// because that may be in a hook of the client: the stream ends with the call.
 func (t *Transport) Wait() {
 	t.source.close()
 	t.end()
@@ -333,15 +323,12 @@ func (t *Transport) Outstanding() int {
 func (t *Transport) spawn(fn func()) {
 	t.working++
 	go func() {
-		defer t.goroutineEnded()
+		defer func() { // deferred, because a hook of the client may end the goroutine
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.working--
+			t.idle.Broadcast()
+		}()
 		fn()
 	}()
-}
-
-func (t *Transport) goroutineEnded() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.working--; t.working == 0 {
-		t.idle.Broadcast()
-	}
 }

@@ -157,12 +157,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 
 // Hold states how many holds a session has, and renews its lease. With a ttl of 0 the lease stays as it is.
 func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
-	lease, life := e.leases(ttl)
-	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
-	call := transport.Call{
-		Script: scriptHold, Keys: []string{s.Hash},
-		Args: []any{lease, life, whole, field, op, n.Writes, n.Reads},
-	}
+	call := e.Renew(ttl, []Renewal{{s, op, n.Writes, n.Reads}})
 	if s.Queue != "" {
 		call.Keys = append(call.Keys, s.Queue)
 	}

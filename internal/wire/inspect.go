@@ -111,7 +111,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	info.Resting = millis(cur.Within("resting", 0, maxLease))
 	info.Awaits = int(cur.Within("awaits", 0, math.MaxInt32))
 	for cur.More() {
-		h := Holder{Owner: cur.Str("owner"), Read: reads(cur), Holds: int(cur.Within("holds", 0, maxCount))}
+		h := Holder{Owner: cur.Str("owner"), Read: readsMode(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		low, high := tokens(cur)
 		// The last token of a grant is the server time in microseconds at which it was made, unless the clock had
 		// stepped back before, or the token was raised since.
@@ -146,16 +146,13 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 	now := cur.Within("now", 1, maxCount) // in microseconds
 	last = cur.Within("last", 0, maxCount)
 	for cur.More() {
-		w := Waiter{Owner: cur.Str("owner"), Read: reads(cur)}
+		w := Waiter{Owner: cur.Str("owner"), Read: readsMode(cur)}
 		// A place may be ahead of a clock that has stepped back.
 		w.Age = time.Duration(max(now-cur.Within("place", 1, maxCount), 0)) * time.Microsecond
 		w.Client = cur.Str("client")
 		page = append(page, w)
 	}
-	if cur.Err() != nil {
-		return nil, 0, cur.Err()
-	}
-	return page, last, nil
+	return page, last, cur.Err()
 }
 
 // Force ends the grant that an owner has under a token. after is where a previous call stopped, or 0. For the owner ""

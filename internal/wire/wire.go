@@ -244,8 +244,8 @@ func wanted(cur *script.Cursor) bool {
 	return said == isWanted
 }
 
-// reads reads a mode, and reports whether it is that of a reader.
-func reads(cur *script.Cursor) bool {
+// readsMode takes a mode, and reports whether it is that of a reader. That of a semaphore is not.
+func readsMode(cur *script.Cursor) bool {
 	mode := cur.Str("mode")
 	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")
 	return mode == modeRead

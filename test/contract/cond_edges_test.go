@@ -130,7 +130,7 @@ func TestRenewalThatIsUnderWayAtAWaitLosesNothing(t *testing.T) {
 // The answer to a renewal that Redis has seen during the wait comes after it.
 func TestRenewalThatIsAnsweredAfterAWaitLosesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		a, link := x.Linked()
+		a, link := x.Linked(relock.Trace(relock.Hooks{RenewalFailed: func(e relock.Event) { t.Errorf("told that a renewal failed: %v", e.Err) }}))
 		l, other := a.NewLock("l"), x.Lock("l")
 		h, err := l.Acquire(x.By("me"))
 		rig.Must(t, err)

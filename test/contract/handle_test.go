@@ -96,32 +96,6 @@ func TestHoldThatWasLostBehindItsHandleIsNotReturned(t *testing.T) {
 	})
 }
 
-// A reader's grant is judged once more when it is put on its handle: telling of the
-// loss of another hold there may have taken longer than its lease.
-// Fails without the fix: a hold that is lost before its call returns is no result.
-func TestHoldThatIsLostBeforeItsCallReturnsIsNoResult(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		slow := relock.Trace(relock.Hooks{Lost: func(relock.Event) { x.Suspend(time.Minute) }})
-		c, link := x.Linked(slow)
-		l := c.NewRWLock("a", relock.NoWatchdog(), relock.TTL(10*time.Second)).RLocker()
-		first := acquire(t, l, t.Context())
-		time.Sleep(5 * time.Second)
-		asked := false
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if rig.Runs(cmd, "acquire") && !asked {
-				asked = true
-				x.Suspend(6 * time.Second)
-			}
-			return redistest.Pass
-		})
-		second := acquire(t, l, t.Context())
-		rig.Must(t, second.Err())
-		rig.WantIs(t, first.Release(), relock.ErrLost)
-		rig.Must(t, second.Release())
-		wantHolds(t, l, 0)
-	})
-}
-
 // A goroutine that has lost its hold, and forgot the Unlock, waited for itself
 // without a word.
 // Fails without the fix: the wait is logged after a third of the TTL, and its end says so.

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -285,4 +286,26 @@ func TestDetachThatIsCutShortReleases(t *testing.T) {
 		x.Until(x.Now() + time.Minute)
 		rig.WantGone(t, a.Client)
 	})
+}
+
+// Fails when the ticket of a call that does not return, because its hook panics, has the lock until its time is over.
+func TestADetachWhoseHookPanicsLeavesNoTicket(t *testing.T) {
+	for ending, end := range endings {
+		t.Run(ending, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := x.Client(relock.Trace(relock.Hooks{Released: func(relock.Event) { end() }}))
+				l := c.NewLock("l")
+				survive(func() {
+					_ = l.Do(t.Context(), func(ctx context.Context) error {
+						h, _ := relock.FromContext(ctx, "l")
+						ticket, err := h.Detach(t.Context(), time.Hour)
+						t.Errorf("Detach returned %q, %v", ticket, err)
+						return err
+					})
+				})
+				synctest.Wait()
+				x.Frees("l")
+			})
+		})
+	}
 }

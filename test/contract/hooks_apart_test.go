@@ -86,6 +86,51 @@ func TestALostHookMayTakeTheLockForItsOwner(t *testing.T) {
 	})
 }
 
+// A Downgrade finds that a read hold of its owner has ended. The hook that is told takes the read lock for the owner.
+// Fails when the hook is called with the turn, which its own call then waits for.
+func TestALostHookMayTakeTheLockForTheOwnerOfADowngrade(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var rw *relock.RWLock
+		took := make(chan error, 10)
+		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) {
+			ctx, cancel := context.WithTimeout(x.By("me"), 10*time.Second)
+			defer cancel()
+			took <- rw.RLock(ctx)
+		}}))
+		rw = c.NewRWLock("a", relock.TTL(time.Minute))
+		rig.Must(t, rw.Lock(x.By("me")))
+		short := acquire(t, c.NewRWLock("a", relock.TTL(3*time.Second), relock.NoWatchdog()).RLocker(), x.By("me"))
+		x.Suspend(4 * time.Second)
+		rig.Must(t, rw.Downgrade(x.By("me")))
+		rig.Must(t, <-took)
+		rig.WantIs(t, short.Release(), relock.ErrLost)
+		rig.Must(t, rw.RUnlock())
+		rig.Must(t, rw.RUnlock())
+	})
+}
+
+// All primaries are out of reach for longer than the lease, and the hook that is told of the loss of one of the locks blocks.
+// Fails when the loss of the whole waits for the hook.
+func TestALostHookOfAPartDelaysNoLossOfAQuorum(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		block := make(chan struct{})
+		defer close(block)
+		p := newPrimaries(x, 3)
+		q, links := p.process(relock.Trace(relock.Hooks{Lost: func(relock.Event) { <-block }}))
+		h, err := q.NewLock("a", relock.TTL(10*time.Second)).Acquire(t.Context())
+		rig.Must(t, err)
+		ctx := h.Context(t.Context())
+		for _, link := range links {
+			defer link.Hole()()
+		}
+		time.Sleep(11 * time.Second)
+		if !rig.IsShut(h.Lost()) || !rig.IsShut(ctx.Done()) {
+			t.Error("the hold is not lost, or its context goes on")
+		}
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+	})
+}
+
 // Fails when a heartbeat that tells one waiter of its loss calls the hook before it has told the others.
 func TestALostHookOfAWaiterKeepsNoOtherWaiting(t *testing.T) {
 	for name, refuse := range map[string]func(x *rig.Lab){

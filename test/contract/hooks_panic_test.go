@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
-	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -134,63 +133,29 @@ func TestPanicOfAHookThatHasUnlockedEndsNoOtherHold(t *testing.T) {
 // othersRest lets everybody else of the bubble come to rest.
 func othersRest() { time.Sleep(time.Millisecond) }
 
-// Two holds of one owner are found lost by a question to one, and the hook panics: the
-// other's context did not end, its loss was told to nobody, and Redis not of either.
-// Fails without the fix: hooks come after everything else, and each is called.
-func TestPanicOfTheLostHookKeepsNothingBack(t *testing.T) {
-	for ending, end := range endings {
-		t.Run(ending, func(t *testing.T) {
-			rig.Run(t, func(t *testing.T, x *rig.Lab) {
-				told := 0
-				c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { told++; end() }}))
-				l := c.NewLock("a")
-				first, second := acquire(t, l, x.By("me")), acquire(t, l, x.By("me"))
-				contexts := []context.Context{first.Context(t.Context()), second.Context(t.Context())}
-				x.Suspend(time.Minute)
-				survive(func() { t.Errorf("Err returned %v", first.Err()) })
-				synctest.Wait()
-				for i, ctx := range contexts {
-					if !rig.IsShut(ctx.Done()) {
-						t.Errorf("context %d goes on", i+1)
-					}
-				}
-				if told != 2 {
-					t.Errorf("%d losses told, want 2", told)
-				}
-				x.Frees("a") // its lease has not ended on the server's clock
-				rig.WantIs(t, first.Release(), relock.ErrLost)
-				rig.WantIs(t, second.Release(), relock.ErrLost)
-			})
-		})
-	}
-}
-
-// A re-entry finds the loss of its owner's hold while it states its count, and the
-// hook panics: the next re-entry waited for its turn for ever.
-// Fails without the fix: the turn is given back however the statement ends.
-func TestPanicOfTheLostHookInAStatementStopsNoOther(t *testing.T) {
+// Two holds of one owner are found lost by a question to one, and the hook ends its goroutine.
+// Fails when the other's context does not end, its loss is not told, or Redis is not told of either.
+func TestALostHookThatEndsItsGoroutineKeepsNothingBack(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c, link := x.Linked(relock.Trace(relock.Hooks{Lost: func(relock.Event) { panic("hook") }}))
-		l, other := c.NewLock("a"), c.NewLock("a")
-		outer := acquire(t, l, x.By("me"))
-		arrive := make(chan struct{})
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if rig.Runs(cmd, "hold") {
-				return redistest.Hold(arrive)
-			}
-			return redistest.Pass
-		})
-		first := rig.Beside(func() error { survive(func() { _ = l.Lock(x.By("me")) }); return nil })
-		synctest.Wait()
-		second := rig.Beside(func() error { return other.Lock(x.By("me")) })
-		rig.StillWaits(t, second)
+		told := 0
+		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { told++; runtime.Goexit() }}))
+		l := c.NewLock("a")
+		first, second := acquire(t, l, x.By("me")), acquire(t, l, x.By("me"))
+		contexts := []context.Context{first.Context(t.Context()), second.Context(t.Context())}
 		x.Suspend(time.Minute)
-		close(arrive)
-		rig.Must(t, rig.Returned(t, first))
-		rig.WantIs(t, rig.Returned(t, second), relock.ErrLost)
-		rig.WantIs(t, outer.Release(), relock.ErrLost)
-		rig.Must(t, other.Lock(x.By("me")))
-		rig.Must(t, other.Unlock())
+		rig.WantIs(t, first.Err(), relock.ErrLost)
+		synctest.Wait()
+		for i, ctx := range contexts {
+			if !rig.IsShut(ctx.Done()) {
+				t.Errorf("context %d goes on", i+1)
+			}
+		}
+		if told != 2 {
+			t.Errorf("%d losses told, want 2", told)
+		}
+		x.Frees("a") // its lease has not ended on the server's clock
+		rig.WantIs(t, first.Release(), relock.ErrLost)
+		rig.WantIs(t, second.Release(), relock.ErrLost)
 	})
 }
 

@@ -192,3 +192,22 @@ func TestALostHookMayAskForTheChannelOfItsHolds(t *testing.T) {
 		rig.WantIs(t, held.Release(), relock.ErrLost)
 	})
 }
+
+// The first lock's lease ends while the second is waited for, so the Multi begins again.
+// Fails when it then waits for the rest of a name that no call has had.
+func TestAMultiWaitsForNoRestOfItsOwn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		second := acquire(t, x.Lock("b"), t.Context())
+		m := relock.NewMulti(c.NewLock("a", relock.AtLeast(time.Hour), relock.NoWatchdog(), relock.TTL(5*time.Second)), c.NewLock("b"))
+		all := rig.Beside(func() error { return m.Lock(t.Context()) })
+		time.Sleep(20 * time.Second)
+		rig.End(t, second)
+		time.Sleep(time.Second)
+		rig.Must(t, rig.Returned(t, all))
+		rig.Must(t, m.Unlock())
+		if got, err := x.Lock("a").TryLock(t.Context(), 0); got || err != nil { // a call has had it: now it rests
+			t.Errorf("TryLock = %v, %v; want that the name rests", got, err)
+		}
+	})
+}

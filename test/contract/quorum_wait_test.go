@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -127,4 +130,69 @@ func tellsAnOutage(t *testing.T, x *rig.Lab, silent int) {
 	err := l.Lock(ctx)
 	rig.WantIs(t, err, relock.ErrUnavailable)
 	rig.WantIs(t, err, context.DeadlineExceeded)
+}
+
+// The primary where the call queues stops answering, and the wait ends soon after.
+// Fails when the library's own end of the queueing looks like the end of the caller's context.
+func TestAQuorumCallWhosePrimaryDiesIsNotCancelled(t *testing.T) {
+	for wait := 500 * time.Millisecond; wait < 2*time.Second; wait += 50 * time.Millisecond {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			p := newPrimaries(x, 3)
+			h := take(t, p.lock("a"))
+			q, links := p.process()
+			time.AfterFunc(100*time.Millisecond, func() {
+				for _, link := range links {
+					link.Hole()
+				}
+			})
+			if _, err := q.NewLock("a", relock.TTL(time.Second)).TryLock(t.Context(), wait); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %v: %v: it matches the end of a context", wait, err)
+			}
+			rig.Must(t, h.Release())
+		})
+	}
+}
+
+// Fails when the call gives back what it has on its own goroutine, because the first client is closed.
+func TestAQuorumCallEndsWithItsContextThoughTheFirstClientIsClosed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		var clients []*relock.Client
+		var silent *redistest.Link
+		for i, srv := range p.all {
+			link := redistest.NewLink(t, srv.Dial)
+			if clients = append(clients, x.ClientOver(srv.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))); i == 2 {
+				silent = link
+			}
+		}
+		q, err := relock.NewQuorum(clients...)
+		rig.Must(t, err)
+		l := q.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		rig.Must(t, clients[0].Close())
+		defer silent.Hole()()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := x.Now()
+		err = l.Lock(ctx)
+		if took := x.Now() - began; err == nil || took > 150*time.Millisecond {
+			t.Errorf("%v after %v, want an error after 100ms", err, took)
+		}
+	})
+}
+
+// Fails when the context asks why the hold has ended after it was released, and not before.
+func TestALostQuorumIsTheCauseOfItsContextsThoughItWasReleased(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		q, _ := newPrimaries(x, 3).process()
+		for range 50 {
+			h, err := q.NewLock("a", relock.TTL(time.Second), relock.NoWatchdog()).Acquire(t.Context())
+			rig.Must(t, err)
+			ctx := h.Context(t.Context())
+			x.Suspend(2 * time.Second)
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+		}
+	})
 }

@@ -120,6 +120,39 @@ func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
 	})
 }
 
+// A renewal that came while only the long hold was there had set the timer for that one.
+func TestAHoldOfTheFirstTTLIsRenewedThoughALongerOneWasMeanwhile(t *testing.T) {
+	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+		second := of(relock.TTL(time.Second))
+		short := acquire(t, second, x.By("me"))
+		long := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
+		rig.End(t, short)
+		time.Sleep(5 * time.Second)
+		short = acquire(t, second, x.By("me"))
+		for range 20 {
+			trustedFor(t, short, time.Second)
+			time.Sleep(317 * time.Millisecond)
+		}
+		rig.End(t, short)
+		rig.End(t, long)
+	})
+}
+
+// The outer hold was renewed a moment ago, so the nested one needs no command. The next renewal is due in ten seconds.
+func TestAHoldOfLocalReentryIsRenewedByItsOwnTTL(t *testing.T) {
+	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
+		outer := acquire(t, of(relock.TTL(30*time.Second)), x.By("me"))
+		time.Sleep(100 * time.Millisecond)
+		nested := acquire(t, of(relock.TTL(time.Second), relock.LocalReentry()), x.By("me"))
+		for range 20 {
+			trustedFor(t, nested, time.Second)
+			time.Sleep(317 * time.Millisecond)
+		}
+		rig.End(t, nested)
+		rig.End(t, outer)
+	})
+}
+
 // Two nested calls wait for the turn of a third, and one statement is for both. The longer lease was
 // renewed recently and need not be stated. The shorter one must be.
 func TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne(t *testing.T) {

@@ -244,3 +244,26 @@ func TestOnceSaysThatRedisDidNotAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A subtask of a group fails with ErrUnspent, which is then the cause of the group's context. A run that did its work
+// returns the error of a lock that it waited for under that context.
+// Fails when this is taken for ErrUnspent of the run itself: the next process then runs in the same interval.
+func TestACauseThatSaysUnspentIsNotTheRunsOwn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		group, fail := context.WithCancelCause(t.Context())
+		runs := 0
+		run := func(ctx context.Context, fn func(ctx context.Context) error) error {
+			_, err := x.Client().Once(ctx, "job", time.Hour, func(ctx context.Context) error { runs++; return fn(ctx) })
+			return err
+		}
+		err := run(group, func(ctx context.Context) error {
+			fail(relock.ErrUnspent)
+			return x.Lock("l").Lock(ctx)
+		})
+		rig.WantIs(t, err, context.Canceled)
+		rig.Must(t, run(t.Context(), func(context.Context) error { return nil }))
+		if runs != 1 {
+			t.Errorf("%d runs in one interval", runs)
+		}
+	})
+}

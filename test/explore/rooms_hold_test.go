@@ -144,7 +144,7 @@ type teller struct {
 
 // tell has Redis told, one statement at a time.
 func (a *roomAcq) tell(w *ledger.Wish, then func(known bool)) {
-	a.tellers = append(a.tellers, &teller{w, then, a.m.hall.now + a.Lasts() + room.LateAfter})
+	a.tellers = append(a.tellers, &teller{w, then, a.m.hall.now + a.LongestLease() + room.LateAfter})
 	a.state()
 }
 
@@ -241,7 +241,7 @@ func (a *roomAcq) release() {
 	for _, with := range a.Session.Served() {
 		ending = append(ending, with.Of.(*roomAcq))
 	}
-	a.releaseUntil(ending, m.hall.now+a.Lasts()+room.LateAfter)
+	a.releaseUntil(ending, m.hall.now+a.LongestLease()+room.LateAfter)
 }
 
 // releaseUntil ends the acquisition and those who were served by its grant.
@@ -296,11 +296,8 @@ func (c *roomCall) reenter(s *room.Session, reserved bool) {
 	if in == room.Open {
 		hold := c.newHold()
 		hold.joined = true
-		s.Hold(&hold.Hold, at)
+		s.First(&hold.Hold, at)
 		c.took(hold)
-	}
-	if reserved && x == nil {
-		s.Entered(at)
 	}
 	m.done(at)
 	switch {

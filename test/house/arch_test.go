@@ -53,7 +53,7 @@ var imports = map[string][]string{
 		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
 	},
 	"internal/loss":    {module + "/internal/ending"},
-	"internal/quorum":  {},
+	"internal/quorum":  {module + "/internal/ending"},
 	"internal/renewal": {module + "/internal/clock"},
 	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {

@@ -73,8 +73,23 @@ var adapterRules = []Rule{
 		[]string{"TestAnIntervalOfAnyLengthIsTaken"},
 	},
 	{
+		"relocktest: a lock is not free while somebody waits on a condition of it", "relocktest Server.AssertFree",
+		"|| info.CondWaiters > 0", "",
+		[]string{"TestWhatIsNotSoFailsTheTest"},
+	},
+	{
+		"cron: no run enters another's lock", "contrib/cron Once",
+		"relock.WithNewOwner(context.Background())", "context.Background()",
+		[]string{"TestAJobOfAnOwnerIsRefused"},
+	},
+	{
+		"gocron: no scheduler enters another's lock", "contrib/gocron locker.Lock",
+		"relock.WithNewOwner(ctx)", "ctx",
+		[]string{"TestALockerOfAnOwnerIsRefused"},
+	},
+	{
 		"cron: the second does not wait", "contrib/cron Once",
-		"TryDo(context.Background(), 0,", "TryDo(context.Background(), 2*every,",
+		"TryDo(relock.WithNewOwner(context.Background()), 0,", "TryDo(relock.WithNewOwner(context.Background()), 2*every,",
 		[]string{"TestAJobRunsOnceThoughClocksDiffer"},
 	},
 	{
@@ -109,7 +124,7 @@ var adapterRules = []Rule{
 	},
 	{
 		"gocron: the second scheduler does not wait", "contrib/gocron locker.Lock",
-		"TryAcquire(ctx, 0)", "TryAcquire(ctx, time.Minute)",
+		"TryAcquire(relock.WithNewOwner(ctx), 0)", "TryAcquire(relock.WithNewOwner(ctx), time.Minute)",
 		[]string{"TestWhoComesSecondIsTold"},
 	},
 	{

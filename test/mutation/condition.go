@@ -89,7 +89,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a signal leaves the others where they are", "lua/shared_conditions.lua",
-		"    join_links('-', after, condition)", "    join_links('-', '-', condition)",
+		"    join_links('-', after or '-', condition)", "    join_links('-', '-', condition)",
 		[]string{"TestSignalWakesTheLongestWaiter"},
 	},
 	{

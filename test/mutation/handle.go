@@ -4,14 +4,12 @@ package mutation
 // nobody else.
 var handleRules = []Rule{
 	{
-		"a waiter's hook delays no other waiter of a heartbeat", ". watchdog.pollBatch",
-		"c.hooksApart(k.endWithoutHooks(&at)...)", "k.end(&at)",
-		[]string{"TestALostHookOfAWaiterKeepsNoOtherWaiting"},
-	},
-	{
-		"a waiter's hook delays no other waiter of a failed heartbeat", ". watchdog.missed",
-		"w.c.hooksApart(k.endWithoutHooks(&at)...)", "k.end(&at)",
-		[]string{"TestALostHookOfAWaiterKeepsNoOtherWaiting"},
+		"a loss is told on a goroutine of its own", ". keeper.end",
+		"k.c.tellApart(k.endUntold(at)...)", "runAll(k.endUntold(at))",
+		[]string{
+			"TestALostHookMayTakeTheLockForTheOwnerOfADowngrade", "TestALostHookMayTakeTheLockForItsOwner", "TestALostHookOfAPartDelaysNoLossOfAQuorum",
+			"TestAReleaseThatFindsItsLossWaitsForNoHook", "TestALostHookOfAWaiterKeepsNoOtherWaiting", "TestALostHookOfAnOuterHoldStopsNoRenewal",
+		},
 	},
 	{
 		"a release of a quorum counts one whose hook ends its goroutine", "internal/quorum Majority.release",
@@ -24,9 +22,29 @@ var handleRules = []Rule{
 		[]string{"TestAnUnconfirmedReleaseIsNoEndOfAContext"},
 	},
 	{
-		"hooks of what a statement finds are called without the turn", ". acquisition.tell",
-		"hooks = append(hooks, more...)", "runAll(more)",
-		[]string{"TestALostHookMayTakeTheLockForItsOwner"},
+		"a context tells the loss though its hold was released since", ". quorumContext.judge",
+		"cmp.Or(context.Cause(c.hold.majority.End()), err)", "err",
+		[]string{"TestALostQuorumIsTheCauseOfItsContextsThoughItWasReleased"},
+	},
+	{
+		"the end of the queueing is not that of the caller's context", "internal/quorum Majority.queue",
+		"err != nil && silent != nil && ctx.Err() == nil", "false",
+		[]string{"TestAQuorumCallWhosePrimaryDiesIsNotCancelled"},
+	},
+	{
+		"what a majority gives back is waited for beside the call", "internal/quorum Lock.beside",
+		"for i := range l.Primaries {", "for i := range 1 {",
+		[]string{"TestAQuorumCallEndsWithItsContextThoughTheFirstClientIsClosed"},
+	},
+	{
+		"an answer to a renewal of what is gone is no failure", ". watchdog.renewEach",
+		"case ending.Is(err, errGone):", "case ending.Is(err, ErrClosed):",
+		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
+	},
+	{
+		"a stream that is being closed is waited for", "internal/transport streamSource.spawn",
+		"o.running.Go(fn)", "go fn()",
+		[]string{"TestWaitWaitsForAStreamThatHasEndedBefore"},
 	},
 	{
 		"a wait returns no hold while its owner waits again", "internal/room Session.Return",
@@ -49,11 +67,6 @@ var handleRules = []Rule{
 		[]string{"TestALossThatComesBeforeTheCallHasItsHoldIsNotTold"},
 	},
 	{
-		"a hold is judged after the hooks of other losses", ". keeper.look",
-		"at.Len() == 0", "true",
-		[]string{"TestHoldThatIsLostBeforeItsCallReturnsIsNoResult", "TestTheLossOfAHoldThatNoCallHadIsNotTold"},
-	},
-	{
 		"a hold whose hook does not return is given back", ". Lock.putOnHandle",
 		"if !kept {", "if !kept && err != nil {",
 		[]string{"TestPanicOfTheAcquiredHookGivesTheHoldBack", "TestPanicOfTheAcquiredHookLeavesTheOuterHold"},
@@ -66,17 +79,11 @@ var handleRules = []Rule{
 	{
 		"a hook that panics keeps back no other", ". runAll",
 		"defer runAll(todo[1:]); todo[0]()", "todo[0](); runAll(todo[1:])",
-		[]string{"TestPanicOfTheLostHookKeepsNothingBack"},
+		[]string{"TestALostHookThatEndsItsGoroutineKeepsNothingBack"},
 	},
 	{
-		"a hook that panics keeps no turn", ". acquisition.tell",
-		"defer func() { <-a.turn.place }()",
-		"defer func() { if r := recover(); r != nil { panic(r) }; <-a.turn.place }()",
-		[]string{"TestPanicOfTheLostHookInAStatementStopsNoOther"},
-	},
-	{
-		"contexts end before any hook is called", ". keeper.endWithoutHooks",
-		"runAll(cancels)", "hooks = append(cancels, hooks...)",
+		"contexts end before any hook is called", ". keeper.endUntold",
+		"for _, cancel := range cancels { cancel() }", "losses = append(cancels, losses...)",
 		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
 	},
 	{
@@ -86,7 +93,7 @@ var handleRules = []Rule{
 	},
 	{
 		"the watchdog calls no hook", ". watchdog.runDue",
-		"c.hooksApart(hooks...)", "runAll(hooks)",
+		"c.tellApart(losses...)", "runAll(losses)",
 		[]string{"TestLostHookThatDoesNotReturnStopsNoRenewal"},
 	},
 	{
@@ -158,7 +165,7 @@ var handleRules = []Rule{
 		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
 	},
 	{
-		"a lost hold that has ended keeps nothing", ". keeper.endWithoutHooks",
+		"a lost hold that has ended keeps nothing", ". keeper.endUntold",
 		"k.c.registry.leave(k)", "",
 		[]string{"TestALostHoldKeepsTheRoomOfItsLockUntilItIsUnlocked"},
 	},
@@ -231,11 +238,6 @@ var handleRules = []Rule{
 		"the loss of a hold of which nobody was told is not told", "internal/room Hold.lose",
 		"case unplaced: return", "case unplaced:",
 		[]string{"TestALossThatComesBeforeTheCallHasItsHoldKeepsNothing"},
-	},
-	{
-		"a release is sent though the hook of another loss panics", ". Hold.end",
-		"hooks := k.endWithoutHooks(at); defer runAll(hooks)", "k.end(at)",
-		[]string{"TestAnUnlockThatFindsAnotherLossReleasesThoughTheHookPanics"},
 	},
 	{
 		"a loss is not told before its hold was", ". keeper.lose",

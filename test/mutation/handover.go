@@ -54,7 +54,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a ticket that nobody was given is released", ". detaching.undo",
-		"if release(ctx) != nil {", "if false {",
+		"if d.releaseTicket(ctx) != nil {", "if false {",
 		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
@@ -138,8 +138,13 @@ var handoverRules = []Rule{
 		[]string{"TestGaveUpHookIsToldOfAResumeWithoutItsHold"},
 	},
 	{
+		"a ticket of a call whose hook panics is released", ". Hold.handOver",
+		"if !given {", "if !given && err != nil {",
+		[]string{"TestADetachWhoseHookPanicsLeavesNoTicket"},
+	},
+	{
 		"a ticket that nobody was given is released however late", ". detaching.undo",
-		"if release(ctx) != nil {", "if release(ctx); false {",
+		"if d.releaseTicket(ctx) != nil {", "if d.releaseTicket(ctx); false {",
 		[]string{"TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage"},
 	},
 	{

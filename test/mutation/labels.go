@@ -49,7 +49,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a label is of the longest lease", ". Info.add",
-		"one.TTL, one.Label = h.TTL, h.Label", "one.TTL = h.TTL",
+		"one.TTL, one.Label, one.Detached = h.TTL, h.Label, h.Detached", "one.TTL, one.Detached = h.TTL, h.Detached",
 		[]string{"TestLabelsOfManyReadersAreOfTheirLongestLeases"},
 	},
 	{

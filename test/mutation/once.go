@@ -91,9 +91,14 @@ var onceRules = []Rule{
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{
-		"a hold of several that are not all to be had is in vain", ". MultiHold.giveBack",
-		"_ = hold.forgo()", "_ = hold.Release()",
-		[]string{"TestAMultiThatGivesUpLeavesNoRest"},
+		"a hold of several that are not all to be had is in vain", ". Multi.attempt",
+		"hold.use(-1)", "",
+		[]string{"TestAMultiThatGivesUpLeavesNoRest", "TestAMultiWaitsForNoRestOfItsOwn"},
+	},
+	{
+		"a hold of several that a call has had is not in vain", ". Multi.acquire",
+		"hold.use(1)", "_ = hold",
+		[]string{"TestAMultiWaitsForNoRestOfItsOwn"},
 	},
 	{
 		"an operator ends the rest with the hold", "lua/force.lua",
@@ -132,8 +137,13 @@ var onceRules = []Rule{
 	},
 	{
 		"a run that failed counts unless it says otherwise", ". Hold.once",
-		"if errors.Is(err, ErrUnspent) {", "if err != nil {",
+		"if ending.Is(err, ErrUnspent) {", "if err != nil {",
 		[]string{"TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
+	},
+	{
+		"a cause that says unspent is not the run's own", ". Hold.once",
+		"if ending.Is(err, ErrUnspent) {", "if errors.Is(err, ErrUnspent) {",
+		[]string{"TestACauseThatSaysUnspentIsNotTheRunsOwn"},
 	},
 	{
 		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.later",

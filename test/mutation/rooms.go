@@ -10,12 +10,12 @@ var roomRules = []Rule{
 	},
 	{
 		"a request that goes unanswered leaves a doubt", "internal/room Acquisition.settled",
-		"if a.copies == 0 && !a.unanswered {", "if true {",
+		"if a.copies == 0 && !a.keepsDoubt {", "if true {",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
 		"an answer that is given up for leaves a doubt", "internal/room Acquisition.settled",
-		"if f != nil && f.Unknown { a.unanswered = true }", "",
+		"if f != nil && f.Unknown { a.keepsDoubt = true }", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{

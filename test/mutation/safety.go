@@ -100,7 +100,7 @@ var Safety = []Rule{
 	},
 	{
 		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trusted",
-		"remaining = min(remaining, a.Lasts())", "_ = a",
+		"remaining = min(remaining, a.LongestLease())", "_ = a",
 		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},
 	{
@@ -279,7 +279,7 @@ var Safety = []Rule{
 	},
 	{
 		"a grant that too few replicas have is undone", "internal/room Request.Answered",
-		"if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { a.keepDoubt(q.NotAfter)", "if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { _ = q.NotAfter",
+		"if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { a.mustRelease(q.NotAfter)", "if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { _ = q.NotAfter",
 		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{

@@ -3,11 +3,6 @@ package mutation
 // severalRules are those of sessions that hold together, and of how they end.
 var severalRules = []Rule{
 	{
-		"a context that is asked calls no hook on its caller's goroutine", ". Hold.judgeApart",
-		"h.lock.c.hooksApart(hooks...)", "runAll(hooks)",
-		[]string{"TestALostHookMayAskForTheChannelOfItsHolds", "TestALostHookOfAnOuterHoldStopsNoRenewal"},
-	},
-	{
 		"a grant that comes after the end of its call is given back", ". waiting.inTime",
 		"if !ending.Passed(w.ctx) {", "if true {",
 		[]string{"TestACallThatHasEndedNeverHolds", "TestAWaitThatIsOverNeverHolds"},

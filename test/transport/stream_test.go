@@ -229,3 +229,51 @@ func TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds(t *testing.T) {
 		}
 	})
 }
+
+// A goodbye is a connection whose Close waits, as that of TLS may.
+type goodbye struct {
+	net.Conn
+	closes, goOn chan struct{}
+}
+
+func (c goodbye) Close() error {
+	select {
+	case c.closes <- struct{}{}:
+	default:
+	}
+	<-c.goOn
+	return c.Conn.Close()
+}
+
+// Fails when Wait returns while a stream that has ended before is still being closed.
+func TestWaitWaitsForAStreamThatHasEndedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		closes, goOn := make(chan struct{}, 1), make(chan struct{})
+		rdb := l.client(t, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := l.dial(ctx, network, addr)
+				return goodbye{c, closes, goOn}, err
+			}
+		})
+		tr := newTransport(t, rdb)
+		if _, err := tr.Do(t.Context(), time.Second, call("a")); err != nil {
+			t.Fatal(err)
+		}
+		l.silence(l.dialled()) // the stream
+		if _, err := tr.Do(t.Context(), time.Second, call("a")); err == nil {
+			t.Fatal("the call was answered")
+		}
+		<-closes
+		waited := make(chan struct{})
+		go func() { tr.Wait(); close(waited) }()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("a stream is still being closed")
+		default:
+		}
+		close(goOn)
+		<-waited
+	})
+}

@@ -126,7 +126,7 @@ var All = []Mutant{
 	{
 		Name: "readers are let in beside a writer",
 		Edits: []Edit{
-			{"lua/shared_settle.lua", "request.mode == 'r' and writer() or", "false or"},
+			{"lua/shared_settle.lua", "request.mode == 'r' and writer or blocked", "request.mode == 'r' and function() end or blocked"},
 		},
 		Loads: rw, Want: overlap,
 	},
