@@ -615,7 +615,7 @@ func (s *Session) wake(a *Await, token int64, at *Step) {
 func (s *Session) Resume(at *Step) {
 	s.waking = false
 	for _, h := range s.holds.all() {
-		h.start() // again: its time counts from now
+		h.start() // again: without a watchdog its time counts from the latest renewal
 	}
 	s.schedule(at)
 	s.CatchUp(at)
