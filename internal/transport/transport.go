@@ -29,7 +29,6 @@ type Transport struct {
 	many          cluster       // rdb, if it is a client of a Cluster
 	source        *streamSource // of the one server; nil: calls only use the client's pool
 	shards        *shards       // the sources of a Cluster's primaries; nil: calls only use the client's pool
-	deadlines     bool          // rdb itself ends a command at its context's deadline (ContextTimeoutEnabled)
 	routed        atomic.Bool   // the Cluster client knows its slots
 	plain         bool          // rdb makes its connections without TLS
 	everAnswered  atomic.Bool   // a command has been answered
@@ -69,9 +68,9 @@ func New(rdb redis.UniversalClient) *Transport {
 	t := &Transport{rdb: rdb, probed: make(map[string]*probing)}
 	switch c := rdb.(type) {
 	case server:
-		t.single, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
+		t.single, t.plain = c, c.Options().TLSConfig == nil
 	case cluster:
-		t.many, t.deadlines, t.plain = c, c.Options().ContextTimeoutEnabled, c.Options().TLSConfig == nil
+		t.many, t.plain = c, c.Options().TLSConfig == nil
 	}
 	switch c := rdb.(type) { // a decorator of a client may do more than the client
 	case *redis.Client:
@@ -167,29 +166,14 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 		defer ready.Stop()
 	}
 	began = time.Now()
-	r := t.onPool(ctx, timeout, c)
-	if r.Err == nil {
-		t.noteRTT(time.Since(began))
-		t.succeeded(o)
-	}
-	return r
-}
-
-// onPool runs a call on its caller's goroutine if the client itself ends the call in time: a hand-off to another one costs
-// more than everything else here. Else it runs on a goroutine that goes on alone when the call ends.
-func (t *Transport) onPool(ctx context.Context, timeout time.Duration, c *Call) Result {
-	if ctx.Done() == nil && (timeout <= 0 || t.deadlines) {
-		if timeout > 0 {
-			run, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			ctx = run
-		}
-		return t.run(ctx, nil, c)
-	}
 	own := *c // the goroutine may outlive the caller's
 	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) Result { return t.run(ctx, nil, &own) })
-	if err != nil {
-		return Result{Err: inScript(c, err)}
+	switch {
+	case err != nil:
+		r.Err = inScript(c, err)
+	case r.Err == nil:
+		t.noteRTT(time.Since(began))
+		t.succeeded(o)
 	}
 	return r
 }
