@@ -105,7 +105,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		return h, err
 	}
 	err = errGone
-	defer func() { // deferred, because a hook may panic or end the goroutine
+	defer func() { // deferred, because a hook of the redis client may panic or end the goroutine
 		at := k.begin()
 		defer k.end(&at)
 		switch admitted := s.Admit(x, reserved, err == nil, &at); {

@@ -153,8 +153,11 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	}
 	defer func() { <-a.turn.place }()
 	k.mu.Lock()
-	number, writes := a.Session.Number(), a.Session.Ledger.Meant().Writes > 0
+	number, writes, waits := a.Session.TakeOp(), a.Session.Ledger.Meant().Writes > 0, a.Session.Absent()
 	k.mu.Unlock()
+	if waits { // since the caller looked: Redis has no hold until it is granted again
+		return errAbsent
+	}
 	if !writes { // Redis would only say that the owner does not hold, though the read hold is live
 		return fmt.Errorf("%w for writing, which a condition needs", ErrNotHeld)
 	}

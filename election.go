@@ -115,7 +115,7 @@ func (e *Election) IsLeader() bool {
 	terms := e.terms
 	e.mu.Unlock()
 	for _, h := range terms {
-		if h.Err() == nil { // without e.mu, because it may call hooks
+		if h.Err() == nil { // without e.mu, because it takes the keeper's mu
 			return true
 		}
 	}

@@ -111,9 +111,6 @@ func isFinal(err error) bool {
 	return err != nil && transport.Hopeless(err)
 }
 
-// isRefused reports whether Redis answered with a lasting error.
-func isRefused(err error) bool { return transport.Classify(err) == transport.Refused }
-
 // unusable returns why a call cannot use ctx: it is nil, or it has ended.
 func unusable(ctx context.Context) error {
 	if ctx == nil {

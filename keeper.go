@@ -48,15 +48,9 @@ func (k *keeper) end(at *room.Step) { k.c.tellApart(k.endUntold(at)...) }
 // endUntold is end for a caller that tells the hook and the log of the losses itself. The contexts of lost holds end
 // here, so a hook that blocks keeps no context open.
 func (k *keeper) endUntold(at *room.Step) (losses []func()) {
-	n := at.Len()
-	if n == 0 {
-		k.mu.Unlock()
-		return nil
-	}
 	// In order with whatever happens next: a timer that is set late would undo a later one.
 	var cancels []func()
-	for i := range n {
-		e := at.Effect(i)
+	for e := range at.Effects() {
 		switch e.Do {
 		case room.Timer:
 			if task := &acquired(e.Of).task; e.At.IsZero() {
@@ -79,8 +73,8 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	for i := range n { // what needs no mutex and no order; none of it blocks
-		switch e := at.Effect(i); e.Do {
+	for e := range at.Effects() { // what needs no mutex and no order; none of it blocks
+		switch e.Do {
 		case room.Wake:
 			close(e.Who.(chan struct{}))
 		case room.Release:
@@ -95,7 +89,8 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 }
 
 // lose applies a loss to the hold. It needs mu. The caller runs the results without mu: first cancel, which calls no
-// hook, and then tell, if there is anything to tell. The keeper stays in use until the hold is unlocked (room.Paid): it guards the handle.
+// hook, and then tell, if there is anything to tell. The keeper stays in use until the hold is unlocked (room.Paid),
+// because it guards the handle.
 func (k *keeper) lose(e *room.Effect, now instant) (cancel func(), tell []func()) {
 	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
 	k.c.registry.use(k)

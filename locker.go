@@ -757,6 +757,7 @@ func (c *Client) putLabels(ctx context.Context, at []*string) {
 	c.labels.Replace(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
 }
 
+// labelWaiters is putLabels for waiters, whose Label is still their client's ID.
 func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 	at := make([]*string, len(all))
 	for i := range all {

@@ -95,11 +95,14 @@ func (s *scan) server(at transport.Primary) error {
 	for from, through := uint64(0), false; !through; through = from == 0 {
 		var keys []string
 		err := s.again(func() (err error) {
-			keys, from, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep)
+			var next uint64
+			if keys, next, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep); err == nil {
+				from = next // not after a try that has failed
+			}
 			return err
 		})
 		if failed, asked := err.(*requestError); asked { //nolint:errorlint // again wraps it only if ctx has ended
-			if isRefused(err) {
+			if transport.Classify(err) == transport.Refused {
 				err = fmt.Errorf("%w (needed: scan)", failed)
 			}
 			return s.tell(Info{}, fmt.Errorf("relock: locks: %w", err))

@@ -784,7 +784,7 @@ func (w *waiting) waitingHook() {
 	}
 }
 
-// gaveUpHook calls Hooks.GaveUp, when nothing of the call is left in Redis' queue.
+// gaveUpHook calls Hooks.GaveUp. The release of the call's place may still be under way.
 func (w *waiting) gaveUpHook(err error) {
 	if hook := w.keeper.c.cfg.hooks.GaveUp; hook != nil {
 		ev := w.event(lockError(w.lock.Name(), err))

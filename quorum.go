@@ -369,8 +369,7 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 		return endedContext(parent, errUnmadeHold)
 	}
 	inner, cancel := context.WithCancelCause(parent)
-	end := h.majority.End()
-	stop := context.AfterFunc(end, func() { cancel(context.Cause(end)) })
+	stop := context.AfterFunc(h.majority.End(), func() { cancel(context.Cause(h.majority.End())) })
 	context.AfterFunc(inner, func() { stop() }) // frees it early: a long hold may have many contexts
 	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 }

@@ -160,7 +160,9 @@ func pretendShort(h *Hold) {
 	k := h.keeper()
 	at := k.begin()
 	defer k.end(&at)
-	h.hold.Session.Unrenewed(ErrReplicas, &at)
+	if st, held := h.hold.Session.Renew(room.Renewal{}, at.Now); held {
+		st.Unrenewed(ErrReplicas, new(instant), &at)
+	}
 	h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
 }
 

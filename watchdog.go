@@ -293,7 +293,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 		if err == nil {
 			k := keeperOf(st)
 			k.mu.Lock()
-			st.Session.Tried()
+			st.Tried()
 			k.mu.Unlock()
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
@@ -343,7 +343,7 @@ func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()
 	for _, st := range batch {
 		k := keeperOf(st)
 		at := k.begin()
-		again := st.Session.UnrenewedWith(&soon, &at)
+		again := st.Unrenewed(nil, &soon, &at)
 		if k.end(&at); again {
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 		}
@@ -360,7 +360,7 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 		short = err
 	}
 	at := k.begin()
-	again := st.Session.Unrenewed(short, &at)
+	again := st.Unrenewed(short, new(instant), &at)
 	if k.end(&at); again {
 		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
 		hooks = append(hooks, func() {

@@ -388,7 +388,7 @@ local function clear_owed(nonce)
   end
 end
 
--- Forgets that a nonce waits on a condition or was signalled. That is kept beyond its grant, until it is released, so
+-- Forgets that a nonce waits on a condition or was signalled. The note stays after its grant, until the release, so
 -- that the signal of a holder that loses the lock is not lost.
 local function forget_condition(nonce)
   if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then

@@ -44,9 +44,9 @@ local function look_again()
     end
     budget = budget - 1
     from = after
-    local packed = redis.call('HGET', KEYS[1], 'w:' .. nonce)
-    if packed then
-      tell(read_waiter(packed).client, 'look ' .. nonce)
+    local waiter = stored_waiter(nonce)
+    if waiter then
+      tell(waiter.client, 'look ' .. nonce)
     end
   end
   state.looks = string.sub(state.looks, from)

@@ -37,6 +37,7 @@ type Client struct {
 	watchdog  *renewal.Schedule
 	clock     *clock.Clock
 	skew      atomic.Int64 // the server's clock minus ours, in ms
+	timed     atomic.Bool  // skew is known
 	numbers   atomic.Int64 // the second part of the latest owner
 	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
@@ -295,8 +296,8 @@ func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawn
 	c.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, limit)
 		defer cancel()
+		defer c.finished() // deferred, because a hook of the redis client may end the goroutine
 		fn(ctx)
-		c.finished()
 	})
 	return true
 }

@@ -23,13 +23,14 @@ func TestACallOfRedissonThatHasEndedNeverHolds(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				ctx := rig.NewEndedContext(t.Context())
 				link := redistest.NewLink(t, x.Server.Dial)
+				c := clientOver(t, x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
+				rig.Must(t, c.NewLock("other", opts...).Lock(t.Context())) // it knows the server's clock
 				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 					if cmd.Is("eval", "evalsha") {
 						ctx.End()
 					}
 					return redistest.Pass
 				})
-				c := clientOver(t, x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial }))
 				l := c.NewLock("job", opts...)
 				rig.WantIs(t, l.Lock(ctx), context.Canceled)
 				if got, err := c.NewLock("job", opts...).TryLock(t.Context(), 0); !got || err != nil {

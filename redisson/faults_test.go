@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
@@ -244,5 +245,44 @@ func TestTrustOfASharedLockCountsFromTheSending(t *testing.T) {
 			t.Errorf("trusted until %v, and the lease ends %v", until, ends)
 		}
 		rig.Must(t, h.Release())
+	})
+}
+
+// The server's clock is a minute behind, and the first request of a client arrives when its call has long ended.
+// Fails when it takes the lock: nobody would release it.
+func TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		x.Server.StepClock(-time.Minute)
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		l, other := clientOver(t, rdb).NewLock("job"), clientOver(t, x.Redis).NewLock("job")
+		gate := make(chan struct{})
+		held := 0
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("eval", "evalsha") && held < 2 { // by its digest, and with its text
+				held++
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		time.Sleep(10 * time.Second)
+		close(gate)
+		rig.Must(t, link.Settle(t.Context()))
+		if got, err := other.TryLock(t.Context(), 0); !got || err != nil {
+			t.Errorf("TryLock = %v, %v; want that it is free", got, err)
+		}
+	})
+}
+
+// Fails when a hold with its own Release is refused because of another owner's RLock on the same handle.
+func TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw := clientOver(t, x.Redis).NewRWLock("job")
+		rig.Must(t, rw.RLock(x.By("a")))
+		rig.Must(t, rw.RLocker().Do(x.By("b"), func(context.Context) error { return nil }))
+		rig.WantIs(t, rw.RLock(x.By("b")), relock.ErrOwnerMismatch)
+		rig.Must(t, rw.RUnlock())
 	})
 }

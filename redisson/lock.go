@@ -320,15 +320,15 @@ func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 }
 
 // occupied returns a channel to wait on if a lost hold of another owner is in the way. If waiting cannot
-// help, it returns an error.
-func (l *Lock) occupied(owner string) (freed <-chan struct{}, err error) {
+// help, it returns an error. unlock: the hold that is wanted will be ended by Unlock.
+func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err error) {
 	l.judge()
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	for _, h := range l.holds {
 		same := h.s.named && h.s.owner.key.name == owner
 		switch {
-		case l.kind == reading && !same && (owner != "" || h.s.named) && h.unlock:
+		case l.kind == reading && unlock && !same && (owner != "" || h.s.named) && h.unlock:
 			return nil, fmt.Errorf("%w: the handle has read holds of another owner, and Unlock could not tell them apart; use a handle for each owner", relock.ErrOwnerMismatch)
 		case l.kind == reading || h.lost == nil:
 		case same:

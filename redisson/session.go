@@ -93,18 +93,10 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.lessBeside(h) // it still counts: the call with the turn may be telling Redis of a nested hold
 		return false, err
 	}
-	left, top := s.forget(h)
-	call := s.releaseCall(left, top)
-	held, err = s.send(ctx, call)
-	var todo []func()
+	held, left, call, err := s.sendLess(ctx, h)
 	s.c.mu.Lock()
-	if err == nil && !held {
-		todo = s.lose(errMissing) // with the turn: Redis has none of the owner's holds, and no grant is under way
-	}
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
-	s.giveTurn()
-	run(todo)
 	switch {
 	case left > 0:
 	case err != nil:
@@ -116,6 +108,22 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.c.spawn(time.Minute, s.sweep)
 	}
 	return held, err
+}
+
+// sendLess is less for a caller that has the turn, and gives it back.
+func (s *session) sendLess(ctx context.Context, h *Hold) (held bool, left int, call transport.Call, err error) {
+	var todo []func()
+	defer func() { run(todo) }()
+	defer s.giveTurn() // deferred, because a hook of the redis client may panic or end the goroutine
+	left, top := s.forget(h)
+	call = s.releaseCall(left, top)
+	held, err = s.send(ctx, call)
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if err == nil && !held {
+		todo = s.lose(errMissing) // with the turn: Redis has none of the owner's holds, and no grant is under way
+	}
+	return held, left, call, err
 }
 
 // lessBeside is less in the background.

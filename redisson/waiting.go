@@ -158,6 +158,8 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		case ending.Is(err, errTurn):
 			err = w.again()
 			return err == nil, err
+		case err == nil && said.code == codeLate && w.ctx.Err() != nil:
+			return false, ending.Of(w.ctx)
 		case err == nil && said.code == codeLate && tries < 3:
 			return true, nil // the answer has set the clock skew
 		case err == nil && said.code == codeLate:
@@ -230,7 +232,11 @@ func (w *waiting) request() (said answer, err error) {
 	}
 	s.top, s.longest = max(s.top, count), max(s.longest, t.ttl)
 	s.queued = s.queued || s.kind == fair && !w.once
-	call := s.acquireCall(count, t.ttl, c.serverAt()+(timeout+slack).Milliseconds(), c.cfg.fairWait, !w.once)
+	after := c.serverAt() + (timeout + slack).Milliseconds()
+	if !c.timed.Load() {
+		after = 1 // always late, so it takes nothing: the answer tells the server's clock, and the next request counts
+	}
+	call := s.acquireCall(count, t.ttl, after, c.cfg.fairWait, !w.once)
 	c.mu.Unlock()
 	if err != nil {
 		return said, err
@@ -243,6 +249,7 @@ func (w *waiting) request() (said answer, err error) {
 	switch {
 	case err == nil:
 		c.skew.Store(said.now - time.Now().UnixMilli())
+		c.timed.Store(true)
 		said, err = w.answered(said, sent, count)
 	case transport.Classify(err) == transport.Unknown:
 		s.doubt, s.until = true, sent.Add(timeout+2*slack)
@@ -257,7 +264,7 @@ func (w *waiting) request() (said answer, err error) {
 // gate waits while a lost hold that is not yet unlocked occupies the handle. A single attempt does not wait.
 func (w *waiting) gate() error {
 	for {
-		freed, err := w.lock.occupied(w.owner)
+		freed, err := w.lock.occupied(w.owner, w.mark)
 		if freed == nil {
 			return err
 		}

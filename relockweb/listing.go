@@ -79,9 +79,11 @@ type waiter struct {
 func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing, bool) {
 	began := time.Now()
 	l := &listing{Problems: []string{}, Locks: []lock{}}
+	unread := false // the problem is not one lock, but a server or Redis
 	for info, err := range s.c.Locks(ctx, s.match) {
 		if err != nil {
 			l.Problems = complain(l.Problems, err)
+			unread = unread || info.Name == ""
 			continue
 		}
 		if len(l.Locks) == mostLocks {
@@ -90,7 +92,7 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing,
 		}
 		l.Locks = append(l.Locks, lockOf(info, fewOf))
 	}
-	if len(l.Locks) == 0 && len(l.Problems) > 0 { // nothing was read
+	if len(l.Locks) == 0 && unread {
 		if last != nil {
 			l.ReadAt, l.TookMS, l.More, l.Locks = last.ReadAt, last.TookMS, last.More, last.Locks
 		}

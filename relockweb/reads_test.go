@@ -148,3 +148,22 @@ func TestClosedClientIsTold(t *testing.T) {
 		b.has(b.get("/lock.json?name=a", http.StatusServiceUnavailable), "closed")
 	})
 }
+
+// Redis answers, and one key is none of relock's. Fails when the page shows as held what was released since.
+func TestAKeyThatCannotBeReadIsNoOutage(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "b")
+		rig.Must(b, b.x.Server.Direct().Set("relock:h:{a}", "theirs"))
+		defer b.x.Server.Direct().Del("relock:h:{a}")
+		var all listing
+		if b.json("/locks.json", &all); len(all.Locks) != 1 || len(all.Problems) != 1 {
+			t.Errorf("%+v, want a lock and a problem", all)
+		}
+		rig.Must(b, h.Release())
+		time.Sleep(10 * time.Minute)
+		all = listing{}
+		if b.json("/locks.json", &all); len(all.Locks) != 0 || len(all.Problems) != 1 {
+			t.Errorf("%+v, want no lock and a problem", all)
+		}
+	})
+}

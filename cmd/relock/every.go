@@ -39,7 +39,7 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 		}
 		hold, _ := relock.FromContext(held, j.name)
 		defer func() { stop = l.hurry(signals) }()
-		if status, err = j.supervise(ctx, hold, signals); err == nil && retried[status] {
+		if status, err = j.supervise(ctx, hold, signals); err == nil && (status == exitNotAcquired || !j.started) {
 			err = relock.ErrUnspent
 		}
 		return err
@@ -79,6 +79,3 @@ func (j *job) sayWhy(ctx context.Context, l *link) {
 		j.note("%q is not run: it has been run in this interval", j.name)
 	}
 }
-
-// retried are the exit statuses of a command whose interval is left to the next run.
-var retried = map[int]bool{exitNotAcquired: true, exitNotExecutable: true, exitNotFound: true}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -87,5 +88,19 @@ func TestRunEveryAndAtLeastRefuseWhatDoesNotGoWithThem(t *testing.T) {
 	}
 	if info := w.info("x"); info.Kind != "" {
 		t.Errorf("redis has %+v, want nothing", info)
+	}
+}
+
+// A shell ends with 127 if the last of its commands is not installed: what came before it has run.
+func TestRunEveryOfACommandThatEndsAsIfItWereNotFoundHasRun(t *testing.T) {
+	w := newWorld(t)
+	for _, ends := range []int{exitNotExecutable, exitNotFound} {
+		name := fmt.Sprint("x", ends)
+		if status, out, _ := w.relock("run", "-every", "8000h", name, "--", "sh", "-c", fmt.Sprintf("echo ran; exit %d", ends)); status != ends || out != "ran\n" {
+			t.Errorf("status %d, %q, want %d", status, out, ends)
+		}
+		if status, out, _ := w.relock("run", "-every", "8000h", name, "--", "echo", "again"); status != 0 || out != "" {
+			t.Errorf("it runs again in its interval: status %d, %q", status, out)
+		}
 	}
 }

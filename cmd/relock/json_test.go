@@ -163,3 +163,16 @@ func TestJSONHasTheFormThatTheDocumentationSays(t *testing.T) {
 	}
 	waits.wantStatus(0)
 }
+
+// Fails when a program that reads JSON finds plain text.
+func TestACommandThatCannotBeStartedIsToldInJSON(t *testing.T) {
+	w := newWorld(t)
+	status, _, complaint := w.relock("run", "-json", "x", "--", "./no-such-file")
+	var told struct {
+		Error  string
+		Status int
+	}
+	if err := json.Unmarshal([]byte(complaint), &told); err != nil || status != exitNotFound || told.Status != status || told.Error == "" {
+		t.Errorf("status %d, %q: %v", status, complaint, err)
+	}
+}

@@ -164,12 +164,16 @@ func (t *tool) top(fs *flags) action {
 		for n := 1; ; n++ {
 			began := time.Now()
 			locks, err := lookAt(ctx, l, prefix)
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
 			took := time.Since(began)
-			if ctx.Err() == nil {
+			switch {
+			case ctx.Err() != nil:
+			case err != nil && len(locks) == 0:
+				return err
+			default:
 				t.draw(began, took, locks)
+			}
+			if err != nil && ctx.Err() == nil {
+				t.note("%s", trimName(err)) // of one lock, or one server: ls says the same
 			}
 			if n == looks || t.unsaid != nil {
 				return nil //nolint:nilerr // a failed write is reported when the command ends

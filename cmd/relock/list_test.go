@@ -140,3 +140,23 @@ func TestTheCommandShowsAStickyHolderAsOne(t *testing.T) {
 		t.Errorf("ls says %q", out)
 	}
 }
+
+// One key is none of relock's, and one lock is held. Fails when top or serve end for that.
+func TestTopAndServeShowTheRestBesideAKeyThatCannotBeRead(t *testing.T) {
+	w, srv := newWorldOf(t)
+	h := w.hold("b")
+	defer func() { _ = h.Release() }()
+	if err := srv.Set("relock:h:{a}", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	status, out, complaint := w.relock("top", "-looks", "1")
+	if status != 0 || !strings.Contains(out, "b ") || !strings.Contains(complaint, `"a"`) {
+		t.Errorf("top: status %d, %q, complaint %q", status, out, complaint)
+	}
+	served := w.start("serve", "-listen", "127.0.0.1:0")
+	if status, page := w.get(served.address(), ""); status != 200 || !strings.Contains(page, "<bdi>b</bdi>") {
+		t.Errorf("serve: status %d, %s", status, page)
+	}
+	served.signal(15)
+	served.wantStatus(0)
+}

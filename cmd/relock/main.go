@@ -122,8 +122,7 @@ func (t *tool) written(status int) int {
 	if status != 0 || t.unsaid == nil {
 		return status
 	}
-	t.complain("relock: standard output: %v\n", t.unsaid)
-	return exitOutput
+	return t.failAs(exitOutput, fmt.Errorf("standard output: %w", t.unsaid))
 }
 
 // say prints to standard output.
@@ -158,11 +157,17 @@ func (t *tool) note(format string, args ...any) {
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
 	byStatus := status == exitNotAcquired || status == exitLost || status >= exitSignal
-	switch {
-	case t.quiet && byStatus, t.told && status == exitLost && !t.json:
-	case t.json:
+	if t.quiet && byStatus || t.told && status == exitLost && !t.json {
+		return status
+	}
+	return t.failAs(status, err)
+}
+
+// failAs reports an error, and returns the status.
+func (t *tool) failAs(status int, err error) int {
+	if t.json {
 		t.tell(t.err, failureOf(err, status))
-	default:
+	} else {
 		t.complain("relock: %s\n", trimName(err))
 	}
 	return status

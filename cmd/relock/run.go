@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ lock was lost; 126 the command cannot be started; 127 it was not found.
 // A job is a command and the lock it runs under.
 type job struct {
 	*tool
+	started bool // the command was started
 	server
 	patience
 	name    string
@@ -217,20 +219,19 @@ func (i interrupted) Error() string { return i.String() + " while waiting" }
 func (j *job) interruptible(ctx context.Context, signals <-chan os.Signal, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
+	var by error // the signal that was taken, also if fn ended before it ended ctx
 	watch.Go(func() {
 		select {
 		case s := <-signals:
-			cancel(interrupted{s.(syscall.Signal)})
+			by = interrupted{s.(syscall.Signal)}
+			cancel(by)
 		case <-ctx.Done():
 		}
 	})
 	err := fn(ctx)
 	cancel(nil)
 	watch.Wait()
-	if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
-		return s
-	}
-	return err
+	return cmp.Or(by, err)
 }
 
 // environ returns the command's environment. It replaces what an outer relock run has set for its own lock.

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -334,5 +336,22 @@ func TestOtherKindExits69AndStartsNothing(t *testing.T) {
 	}
 	if status, _, complaint := w.relock("run", "-fair", "x", "--", "true"); status != 0 {
 		t.Errorf("a free lock of another kind: status %d, complaint %q", status, complaint)
+	}
+}
+
+// The signal is taken off its channel before fn returns, and ends the context after that.
+// Fails when the command is started, and never gets the signal.
+func TestASignalAtTheMomentOfTheGrantCounts(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	j := &job{}
+	for range 100 {
+		signals := make(chan os.Signal)
+		err := j.interruptible(t.Context(), signals, func(context.Context) error {
+			signals <- syscall.SIGTERM
+			return nil
+		})
+		if _, is := errors.AsType[interrupted](err); !is {
+			t.Fatalf("%v, want the signal", err)
+		}
 	}
 }

@@ -53,11 +53,15 @@ func (v *view) show(ctx context.Context) (status int) {
 		return v.failUnlessStopped(ctx, err)
 	}
 	defer l.close()
-	for _, err := range l.locks.Locks(ctx, v.match) { // an invalid pattern, or a user who may not scan
-		if err != nil {
-			return v.failUnlessStopped(ctx, err)
+	var unread error // an invalid pattern, or a user who may not scan
+	for info, err := range l.locks.Locks(ctx, v.match) {
+		if unread = err; err == nil || info.Name != "" { // one lock, or one server of several, is shown as a problem
+			unread = nil
+			break
 		}
-		break
+	}
+	if unread != nil {
+		return v.failUnlessStopped(ctx, unread)
 	}
 	v.say("locks of %s: http://%s/\n", l.addr, at.Addr())
 	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options(l.addr)...))); err != nil {

@@ -63,9 +63,9 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	err = cmd.Start()
 	tty.started()
 	if err != nil {
-		j.complain("relock: %v\n", err)
-		return notStarted(err), nil
+		return j.failAs(notStarted(err), err), nil
 	}
+	j.started = true // a command that ended with the status of one that was not started has run
 	c := &child{
 		job: j, hold: hold, tty: tty, pid: cmd.Process.Pid,
 		changes: make(chan syscall.WaitStatus), control: make(chan os.Signal, 4),

@@ -131,7 +131,7 @@ func (l *Ledger) Resume(n Counts, op int64) {
 // Meant returns the counts of the newest statement, answered or not. Redis may have them.
 func (l *Ledger) Meant() Counts { return l.meant }
 
-// Told returns the counts of the newest answered statement.
+// Told returns the counts of the newest answered statement, or of the grant if there was none since: Redis had them.
 func (l *Ledger) Told() Counts { return l.told }
 
 // Settled reports whether Redis has answered the newest statement, so that no earlier one can still take effect. An

@@ -105,14 +105,15 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 	return clock.Instant{}, false
 }
 
-// queue records that the request op was answered "queued".
-func (e *Entry) queue(op int64, said *Answer, at *Step) {
+// noteWaiting records that the entry waits, in the lock's queue or on a condition, as the answer to the request op says.
+// It sets when to ask Redis next. An answer to an old request changes nothing.
+func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
 	if !e.Waits() || op < e.queuedOp || !ok {
 		return
 	}
 	e.queued, e.place, e.queuedOp, e.fails = true, said.Place, op, 0
-	e.Room.gather() // the line keeps what Redis says, for calls that stand in it later
+	e.Room.needCrowd() // the line keeps what Redis says, for calls that stand in it later
 	e.Room.word(e.Acquisition, at.Now)
 	for e.sent[0].op < op { // later answers cannot be to these
 		e.sent = e.sent[1:]
@@ -122,12 +123,13 @@ func (e *Entry) queue(op int64, said *Answer, at *Step) {
 	if e.again && !e.busy {
 		e.again, e.heartbeat = false, at.Now
 	}
-	e.holderEnds = at.Now.Add(max(said.Wait, minPoll))
-	if said.Code == Awaits {
-		e.holderEnds = at.Now.Add(e.Terms.TTL) // it waits for a signal, not for the holder's lease
-	} else if !said.First {
-		// The head of the queue asks first. The others ask only if the head does not.
-		e.holderEnds = e.holderEnds.Add(followDelay)
+	switch wait := max(said.Wait, minPoll); {
+	case said.Code == Awaits: // it waits for a signal, not for the holder's lease
+		e.holderEnds = at.Now.Add(e.Terms.TTL)
+	case said.First:
+		e.holderEnds = at.Now.Add(wait)
+	default: // the head of the queue asks first, the others only if it does not
+		e.holderEnds = at.Now.Add(wait + followDelay)
 	}
 	e.schedule(at)
 }
@@ -296,7 +298,7 @@ func (e *Entry) Parted(doubted bool, at *Step) {
 		return // it holds again
 	}
 	e.Room.handClaim(e.Acquisition, PlaceNew, at)
-	e.queue(e.Await.Op, &Answer{Code: Awaits}, at)
+	e.noteWaiting(e.Await.Op, &Answer{Code: Awaits}, at)
 	if doubted {
 		e.Kick(at)
 	}
@@ -397,9 +399,9 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 			a.waited(said.Wanted, at)
 		}
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
-		e.queue(q.Op, said, at)
+		e.noteWaiting(q.Op, said, at)
 	case said.Code == Busy:
-		a.Room.gather()
+		a.Room.needCrowd()
 		a.Room.word(a, at.Now)
 	}
 	if said.Ghost != "" {
@@ -444,8 +446,7 @@ func (q Request) Beaten(said Answer, at *Step) (wasted int) {
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.wasted++
 			wasted = e.wasted
-			// The lease ran out before the answer came. The lock was kept from all others for nothing, so the entry
-			// does not ask again soon.
+			// The lease ran out before the answer came. The lock was kept from all for nothing, so the pauses grow.
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {

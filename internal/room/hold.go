@@ -127,7 +127,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if h.Session.Absent() { // its owner waits on a condition: a later grant does not make this one the older
 		return Unheld, nil
 	}
-	if h.outdo(at); h.lost || h.released {
+	if h.loseOlder(at); h.lost || h.released {
 		return Unheld, nil
 	}
 	bar, by := h.Session.Room.Bars(h.Handle, w)
@@ -137,11 +137,11 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	return bar, by
 }
 
-// outdo ends the older of two grants of an exclusive lock: that of h, and another that the handle has. The older has
+// loseOlder loses the older of two grants of an exclusive lock: that of h, and another that the handle has. The older has
 // ended in Redis, and its holder here may not know yet: its Unlock must not end h. Redis may still have it if the
 // server's clock has stepped back, so it is released there too.
-func (h *Hold) outdo(at *Step) {
-	if h.Read || h.Handle.holds.first == nil {
+func (h *Hold) loseOlder(at *Step) {
+	if h.Read || h.Handle.holds.first == nil { // mostly: the handle has no other
 		return
 	}
 	for _, other := range h.Handle.holds.backward() {
@@ -188,7 +188,7 @@ func (h *Hold) lose(at *Step) {
 		h.Handle.wake(at)
 	}
 	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // a quorum takes a lost primary again by itself
-		s.Room.gather()
+		s.Room.needCrowd()
 		s.Room.owing.add(h)
 	}
 	at.do(Effect{Do: Lose, Of: h.Session.Acquisition, Hold: h})
@@ -221,7 +221,7 @@ func (h *Hold) want() Want {
 }
 
 // Until returns until when the hold is trusted, as things stand.
-func (h *Hold) Until() clock.Instant { return h.Session.until(h.Terms, h.last) }
+func (h *Hold) Until() clock.Instant { return h.Session.until(h.Terms.TTL, h.last) }
 
 // start sets which renewals count for the hold.
 func (h *Hold) start() {
@@ -501,7 +501,8 @@ func (r Replicas) or(other Replicas) Replicas {
 	return Replicas{max(r.N, other.N), max(r.Timeout, other.Timeout)}
 }
 
-// Within returns how long to wait for the answer to a request for such a lease, replicas included.
+// Within returns how long to wait for the answer to a request for a lease of that length, replicas included. These get a
+// quarter of it at most, which leaves a twelfth for the way: together a third, as without replicas.
 func (r Replicas) Within(lease time.Duration) time.Duration {
 	if r.N == 0 {
 		return trust.Attempt(lease)

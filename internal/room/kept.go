@@ -26,13 +26,14 @@ type kept struct {
 // is reports whether the session is kept.
 func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
 
-// keep keeps the grant after the hold of the session has ended, unless others want it. There must be a token left, and
-// a third of the lease at the end of the time. If renewals fail it is not kept: each call that took it would renew it.
+// keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
+// back. It does not keep a grant that others want, that has no token left, or whose renewals fail.
 func (k *kept) keep(s *Session, at *Step) bool {
-	if k == nil || k.of != s || s.over || s.Away() || at.Closing || s.token >= k.last || s.several || s.unproven || s.fails > 0 || s.run != nil || s.isWanted() {
+	mine := k.of == s && s.token < k.last && s.run == nil
+	if !mine || s.several || s.unproven || s.fails > 0 || at.Closing || s.isWanted() {
 		return false
 	}
-	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.until(s.Terms, clock.Instant{}).Add(-s.Terms.TTL/3))
+	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.until(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
 	if at.Now.Reached(until) {
 		return false
 	}

@@ -14,6 +14,7 @@
 package room
 
 import (
+	"iter"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -60,8 +61,8 @@ func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
 	return e
 }
 
-// gather allocates r.crowd if needed.
-func (r *Room) gather() {
+// needCrowd makes the crowd, which most rooms never need.
+func (r *Room) needCrowd() {
 	if r.crowd == nil {
 		r.crowd = &crowd{}
 	}
@@ -70,7 +71,7 @@ func (r *Room) gather() {
 // align returns when to send a heartbeat that is due at the given instant. If other heartbeats of the room are due
 // earlier, by slack at most, it is sent with them, so that many waiters cost few commands.
 func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
-	r.gather()
+	r.needCrowd()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
 		r.beat = due
 	}
@@ -86,7 +87,7 @@ func (r *Room) Judge(at *Step) {
 		}
 		return
 	}
-	if r.gather(); !r.sure.IsZero() && !at.Now.Reached(r.sure) {
+	if r.needCrowd(); !r.sure.IsZero() && !at.Now.Reached(r.sure) {
 		return
 	}
 	r.sure = clock.Instant{}
@@ -165,7 +166,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 		return First, nil, nil
 	}
 	p := &Follower{terms: w.Terms}
-	r.gather()
+	r.needCrowd()
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
 		if s.front && !s.Named() {
@@ -184,7 +185,7 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 			return Join, nil, s
 		}
 	}
-	r.gather()
+	r.needCrowd()
 	behind := r.flows[of]
 	if behind == nil {
 		if r.flows == nil {
@@ -440,13 +441,18 @@ func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
 }
 
-// Len returns the number of effects.
-func (at *Step) Len() int { return at.n + len(at.more) }
-
-// Effect returns the effect i. They are in the order in which they were added.
-func (at *Step) Effect(i int) *Effect {
-	if i < at.n {
-		return &at.some[i]
+// Effects returns the effects in the order in which they were added.
+func (at *Step) Effects() iter.Seq[*Effect] {
+	return func(yield func(*Effect) bool) {
+		for i := range at.n {
+			if !yield(&at.some[i]) {
+				return
+			}
+		}
+		for i := range at.more {
+			if !yield(&at.more[i]) {
+				return
+			}
+		}
 	}
-	return &at.more[i-at.n]
 }

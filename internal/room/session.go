@@ -57,15 +57,21 @@ func (s *Session) Live() int { return s.holds.len() }
 // ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
 //   - a fixed lease must be whole, and a grant by message, or one that an answer repeats, gives only the rest of one
 //   - replicas have not acknowledged what a message or a heartbeat said
-//   - a hold that waited on a condition has a longer lease than the one that was granted again
+//   - a hold that waited on a condition has another lease than the one that was granted again, which may be older than
+//     a shorter lease, and is not whole for a fixed one
 func (s *Session) ToConfirm() bool {
-	return s.Terms.Fixed && s.handed || s.unproven && !s.over || s.waking && s.leased() > s.Terms.TTL
+	if s.Terms.Fixed && s.handed || s.unproven && !s.over {
+		return true
+	}
+	other := false
+	s.parts(func(p part) { other = other || p.terms.TTL != s.Terms.TTL || p.terms.Fixed && !s.Terms.Fixed })
+	return s.waking && other
 }
 
 // Confirmation returns the wish by which Redis is told what ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish(ledger.Counts{})
-	x.Lease = s.leased()
+	x.Lease, x.Kept = s.leased(), x.Kept && !s.waking
 	return x
 }
 
@@ -100,6 +106,9 @@ func (s *Session) First(h *Hold, at *Step) {
 // Hold makes a hold of the session. The caller has set its terms and whether it reads.
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired, h.Wanted = s, s.token, at.Now, s.isWanted()
+	if s.busy && h.Terms.TTL < s.shortest(at.Now) {
+		s.busy = false // the renewal in flight may be waited for longer than this lease lasts: another one may go
+	}
 	h.start()
 	s.add(h)
 	if s.counted() || s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
@@ -258,38 +267,6 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
 }
 
-// Tried records that no renewal is in flight any more.
-func (s *Session) Tried() { s.busy = false }
-
-// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
-// is the error in the second case, else nil. again means that the session still holds.
-func (s *Session) Unrenewed(short error, at *Step) (again bool) {
-	s.busy = false
-	if s.over || s.Away() {
-		return false
-	}
-	if short != nil {
-		s.why = short
-	}
-	s.retry(at)
-	return true
-}
-
-// UnrenewedWith is Unrenewed for one of many sessions that are tried again together, at soon. The first of them sets
-// soon.
-func (s *Session) UnrenewedWith(soon *clock.Instant, at *Step) (again bool) {
-	s.busy = false
-	if s.over || s.Away() {
-		return false
-	}
-	pause := s.pause(at)
-	if soon.IsZero() {
-		*soon = at.Now.Add(pause)
-	}
-	s.retryAt(*soon, at)
-	return true
-}
-
 // retry schedules another renewal after one that failed.
 func (s *Session) retry(at *Step) {
 	s.retryAt(at.Now.Add(s.pause(at)), at)
@@ -363,22 +340,21 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// until is the only place that says until when a hold of these terms is trusted: as long as its session (see
+// until is the only place that says until when a hold with this TTL is trusted: as long as its session (see
 // Acquisition.trusted, and Statement.Renewed, which asks trust.Until itself), but no longer than a TTL from the
 // latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there is
 // no watchdog) do not count, unless last is zero.
-func (s *Session) until(t *Terms, last clock.Instant) clock.Instant {
+func (s *Session) until(ttl time.Duration, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
 		from = clock.Min(from, last)
 	}
-	return clock.Min(s.trust.Until, trust.Until(from, t.TTL))
+	return clock.Min(s.trust.Until, trust.Until(from, ttl))
 }
 
 // fresh reports whether renewals work: at least a third of a lease of ttl is left.
 func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
-	t := trust.Trust{Until: clock.Min(s.trust.Until, trust.Until(s.renewed, ttl))}
-	return t.Fresh(now, ttl)
+	return trust.Fresh(s.until(ttl, clock.Instant{}), now, ttl)
 }
 
 // ended reports whether no hold of the session is trusted any more: the last of them has ended by now. While a call is
@@ -389,7 +365,7 @@ func (s *Session) ended(now clock.Instant) bool {
 	}
 	var end clock.Instant
 	s.parts(func(p part) {
-		if until := s.until(p.terms, p.newest); end.IsZero() || end.Until(until) > 0 {
+		if until := s.until(p.terms.TTL, p.newest); end.IsZero() || end.Until(until) > 0 {
 			end = until
 		}
 	})
@@ -456,7 +432,7 @@ func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Durati
 		if !p.renews(now) {
 			return
 		}
-		t := trust.Trust{Until: s.until(p.terms, p.newest)}
+		t := trust.Trust{Until: s.until(p.terms.TTL, p.newest)}
 		if due := t.Due(p.terms.TTL); !renew || due.Until(first) > 0 {
 			first, grain, renew = due, trust.Grain(p.terms.TTL), true
 		}
@@ -470,7 +446,7 @@ func (s *Session) firstEnd() (end clock.Instant) {
 		return s.trust.Until
 	}
 	s.parts(func(p part) {
-		if until := s.until(p.terms, p.oldest); end.IsZero() || until.Until(end) > 0 {
+		if until := s.until(p.terms.TTL, p.oldest); end.IsZero() || until.Until(end) > 0 {
 			end = until
 		}
 	})
@@ -485,30 +461,31 @@ func (s *Session) leased() time.Duration {
 }
 
 // Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Open, First makes
-// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit.
+// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit. With Crowded or Shut there is no
+// hold, and the reservation is given back.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
-	x = t.Wish(ledger.Counts{})
+	if reserved && s.covers(t, at.Now) {
+		return nil, Open
+	}
+	x, in = t.Wish(ledger.Counts{}), Stated
 	if !reserved {
 		x.More = ledger.One(read)
 	}
-	needs := s.Ledger.Needs()
-	switch {
-	case reserved && s.covers(t, at.Now):
-		return nil, Open
+	switch needs := s.Ledger.Needs(); {
 	case s.over || s.Absent(): // a hold made now could not be unlocked before the wait returns
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
-		// The last write hold is becoming a read hold. Once Redis knows, others may read, so only Redis can say
-		// whether the owner may write again. This wish only waits until Redis knows, and Admit then refuses it.
+		// The owner does not write any more: its last write hold became a read hold, or ended. Others may read by now,
+		// so only Redis can say whether it may write again. A wish without a lease waits while Redis must still be told
+		// something, and Admit then refuses it: the call asks Redis.
 		x = &ledger.Wish{}
-		s.Ledger.Wish(x)
-		return x, Stated
 	case needs.And(x.More).Total() > MaxHolds:
 		in = Crowded
-	default:
+	}
+	if in == Stated {
 		s.Ledger.Wish(x)
-		return x, Stated
+		return x, in
 	}
 	if reserved {
 		s.unreserve()
@@ -632,7 +609,7 @@ func (s *Session) Return(at *Step) (occupied *Handle) {
 		if h.place != away {
 			continue
 		}
-		if h.outdo(at); s.over { // Lose has put them back
+		if h.loseOlder(at); s.over { // Lose has put them back
 			break
 		} // the owner's own lost hold is not in the way: either Unlock of that owner will do
 		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
@@ -643,8 +620,8 @@ func (s *Session) Return(at *Step) (occupied *Handle) {
 	return nil
 }
 
-// Number returns the op of the session's next signal, by which Redis tells it from copies of earlier ones.
-func (s *Session) Number() int64 {
+// TakeOp takes the session's next op for a signal. All copies of the signal have it, so Redis moves waiters once.
+func (s *Session) TakeOp() int64 {
 	s.op++
 	return s.op
 }

@@ -94,22 +94,48 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said, proven) }
 
 // Renewed takes the answer to a renewal that one command made for many sessions. waiting is how many wait for the end
-// of this one.
+// of this one. extended: the trust was moved.
 func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	s := st.Session
 	if st.stale() {
 		return false
 	}
-	s.busy = false
+	st.Tried()
 	s.Check(at)
-	extended = !s.over && s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)
-	switch {
-	case extended:
+	if s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0) {
 		s.fails = 0
 		s.waitedFor(waiting, at)
 		s.schedule(at)
-	case !s.over: // a hold asks for replicas by now
+		return true
+	}
+	if !s.over { // a hold asks for replicas by now
 		s.retry(at)
 	}
-	return extended
+	return false
+}
+
+// Tried records that a renewal was answered.
+func (st *Statement) Tried() {
+	if !st.stale() { // else a later renewal may be in flight
+		st.Session.busy = false
+	}
+}
+
+// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
+// is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets it.
+// again means that the session still holds.
+func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (again bool) {
+	st.Tried()
+	s := st.Session
+	if s.over || st.stale() {
+		return false
+	}
+	if short != nil {
+		s.why = short
+	}
+	if pause := s.pause(at); soon.IsZero() {
+		*soon = at.Now.Add(pause)
+	}
+	s.retryAt(*soon, at)
+	return true
 }

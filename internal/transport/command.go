@@ -25,8 +25,8 @@ type sharedCmd struct {
 }
 
 // Clone overrides the method of once, so that the copy keeps its passage.
-func (l *sharedCmd) Clone() redis.Cmder {
-	return &sharedCmd{once{l.Cmd.Clone().(*redis.Cmd)}, l.passage}
+func (c *sharedCmd) Clone() redis.Cmder {
+	return &sharedCmd{c.once.Clone().(once), c.passage}
 }
 
 const (

@@ -88,7 +88,6 @@ func (p *opening) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, p.cancel)
 	defer stop()
 	opt := *p.source.opt
-	opt.PoolSize = 2 // after PoolSize failed dials go-redis would go on dialling in the background
 	dial, greet := opt.Dialer, opt.OnConnect
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)

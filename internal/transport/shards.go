@@ -13,9 +13,10 @@ type shards struct {
 	of    sync.Map // from *redis.Client to *streamSource
 }
 
-// shardOf returns the source of the stream to the server that has the call's key. It returns nil if there is none, or if
-// the server is not known yet. It does no I/O.
-func (t *Transport) shardOf(c *Call) *streamSource {
+// sourceFor returns the source of the stream to the primary that has the call's key, and makes it if needed. With nil the
+// call uses the client's pool: the Cluster client has hooks or may have some, the primary is not known yet, its client
+// cannot have a stream, or the Transport closes. It does no I/O.
+func (t *Transport) sourceFor(c *Call) *streamSource {
 	if !t.shards.hooks.none.Load() || len(c.Keys) == 0 {
 		return nil
 	}

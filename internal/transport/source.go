@@ -44,7 +44,7 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &streamSource{rdb: c, hooked: c.Conn(), opt: single(*opt), limit: max(opt.ReadTimeout, 0), rtt: rtt}
+	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), limit: max(opt.ReadTimeout, 0), rtt: rtt}
 	o.sentinel = opt.Addr == bySentinel
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
@@ -53,9 +53,9 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 // bySentinel is the address in the options of a client by Sentinel.
 const bySentinel = "FailoverClient"
 
-// single returns options for a client with exactly one connection.
-func single(opt redis.Options) *redis.Options {
-	opt.PoolSize, opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 1, 0, 0, 0
+// dialOptions returns the options of the client that dials the one connection of an opening.
+func dialOptions(opt redis.Options) *redis.Options {
+	opt.PoolSize, opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 2, 0, 0, 0 // after so many failed dials go-redis would go on in the background
 	opt.PipelinePoolSize = -1
 	opt.ClientSideCache, opt.ClientSideCacheConfig, opt.AutoPipelineOptions = nil, nil, nil
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -151,22 +151,22 @@ func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
 	if o.sentinel && o.switched(s) {
 		return nil
 	}
-	age, alone, reads := now.Sub(s.made), s.load.Load() == 0, s.reads.Load()
+	age, alone, owes := now.Sub(s.made), s.load.Load() == 0, s.owed.Load() > 0
 	idle := age - time.Duration(s.used.Load())
 	old := func(most, age time.Duration) bool { return most > 0 && age >= most }
-	if old(o.opt.ConnMaxLifetime, age) || alone && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
+	if old(o.opt.ConnMaxLifetime, age) || alone && !owes && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
 		s.giveUp()
 		return nil
 	}
 	switch {
-	case !alone && reads == s.readsSeen.Load():
-		if idle > max(stall, 2*time.Duration(o.rtt.Load())) {
-			return nil
+	case s.silent(now):
+		if alone { // those who waited have left
+			s.giveUp()
 		}
+		return nil
 	case alone && o.rdb.PoolStats().TotalConns == 0:
 		return nil
-	default:
-		s.readsSeen.Store(reads)
+	case !owes:
 		s.used.Store(int64(age))
 	}
 	if s.begin() {

@@ -18,7 +18,7 @@ import (
 // alone writes and reads itself, because waking the goroutines would take half as long as its round trip.
 //
 // If a call ends before its reply, that reply is dropped when it comes. If the stream has received nothing since the
-// call was sent, no new call begins on the stream.
+// call was sent, or for long, no new call begins on the stream.
 type stream struct {
 	source   *streamSource
 	conn     net.Conn
@@ -35,9 +35,10 @@ type stream struct {
 	over     atomic.Bool    // retired: no call begins any more; written under mu
 	reads    atomic.Int64   // how many replies have been received
 
-	// How long the server has been silent: set by each call that finds the stream idle, or finds new replies.
-	used      atomic.Int64 // when that call began, in nanoseconds since made
-	readsSeen atomic.Int64 // the value of reads then
+	// Since when the server has owed replies and been silent: the later of both, in nanoseconds since made.
+	used  atomic.Int64 // when the latest call began that found no reply owed
+	heard atomic.Int64 // when the latest reply came after which others were owed
+	owed  atomic.Int32 // the length of flying
 
 	in  *decoder // only for the caller or goroutine that reads
 	out []byte   // only for the caller that is alone
@@ -109,6 +110,7 @@ func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply
 	s.armAlarm(until)
 	if s.load.Load() == 1 && len(s.queue)+len(s.flying) == 0 && !s.reading {
 		s.flying = append(s.flying, f)
+		s.owed.Store(1)
 		f.taken, f.reads = true, s.reads.Load()
 		s.alone, s.writing, s.reading = f, true, true
 		s.mu.Unlock()
@@ -248,7 +250,7 @@ func (s *stream) leave(f *flight) (sent, left bool) {
 		return false, true
 	}
 	f.ended = true
-	if s.reads.Load() == f.reads {
+	if s.reads.Load() == f.reads || s.silent(time.Now()) {
 		s.retire()
 		s.source.slow.Store(true)
 		s.dead = true // the writer may be stuck
@@ -307,6 +309,7 @@ func (s *stream) takeQueue(out []byte) []byte {
 	s.flying = s.group.arrange(s.flying, s.queue)
 	clear(s.queue)
 	s.queue = s.queue[:0]
+	s.owed.Store(int32(len(s.flying)))
 	reads := s.reads.Load()
 	for _, f := range s.flying[at:] {
 		f.taken, f.reads = true, reads
@@ -368,6 +371,10 @@ func (s *stream) take(r reply) (more bool, err error) {
 		flights[0].finish(r)
 	}
 	s.flying = slices.Delete(s.flying, 0, n)
+	s.owed.Store(int32(len(s.flying)))
+	if len(s.flying) > 0 {
+		s.heard.Store(int64(time.Since(s.made)))
+	}
 	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // to stop and to be woken again costs a crowd much
 	if s.alone != nil {
 		s.handOver()
@@ -438,6 +445,12 @@ func (s *stream) end() {
 	if s.load.Add(-1) == 0 && s.over.Load() {
 		s.close()
 	}
+}
+
+// silent reports whether the server has owed replies for so long without sending any that the connection may be dead.
+func (s *stream) silent(now time.Time) bool {
+	since := time.Duration(max(s.used.Load(), s.heard.Load()))
+	return s.owed.Load() > 0 && now.Sub(s.made)-since > max(stall, 2*time.Duration(s.source.rtt.Load()))
 }
 
 // lost reports whether the connection was closed, or received what nobody asked for, while nobody reads. While somebody

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,7 @@ import (
 func onPipe(t *testing.T) (*stream, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
-	s := newStream(&streamSource{}, here, 0)
+	s := newStream(&streamSource{rtt: new(atomic.Int64)}, here, 0)
 	s.begin()
 	t.Cleanup(func() {
 		_ = there.Close()

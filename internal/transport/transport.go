@@ -98,7 +98,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	}
 	o := t.source
 	if t.shards != nil {
-		o = t.shardOf(&c)
+		o = t.sourceFor(&c)
 	}
 	var w *sharing
 	var waited time.Duration

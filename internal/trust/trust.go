@@ -29,11 +29,9 @@ func (t *Trust) Extend(until clock.Instant) { t.Until = clock.Max(t.Until, until
 // Over reports whether another client may hold by now.
 func (t *Trust) Over(now clock.Instant) bool { return now.Reached(t.Until) }
 
-// Fresh reports whether at least a third of the lease is left, so renewals have worked recently. Then a
-// change that rests on the lease need not be told to Redis at once.
-func (t *Trust) Fresh(now clock.Instant, lease time.Duration) bool {
-	return now.Until(t.Until) >= lease/3
-}
+// Fresh reports whether at least a third of a lease is left that is trusted until then, so renewals have worked recently.
+// Then a change that rests on the lease need not be told to Redis at once.
+func Fresh(until, now clock.Instant, lease time.Duration) bool { return now.Until(until) >= lease/3 }
 
 // Due returns when to renew a lease: after a third of it, so that two more renewals may fail. It is computed
 // from the end of the trust. So an answer that does not extend the lease delays nothing, and a late answer is

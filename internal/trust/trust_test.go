@@ -45,10 +45,10 @@ func TestATermIsOverAtItsEnd(t *testing.T) {
 
 func TestALeaseIsFreshWhileAThirdIsLeft(t *testing.T) {
 	whole := trust.Trust{Until: at(30 * time.Second)}
-	if !whole.Fresh(at(20*time.Second), 30*time.Second) {
+	if !trust.Fresh(whole.Until, at(20*time.Second), 30*time.Second) {
 		t.Error("a third is left, and it is not fresh")
 	}
-	if whole.Fresh(at(20*time.Second+1), 30*time.Second) {
+	if trust.Fresh(whole.Until, at(20*time.Second+1), 30*time.Second) {
 		t.Error("less than a third is left, and it is fresh")
 	}
 }

@@ -174,7 +174,7 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 
 // DecodeHold reads the answer to Hold. If the lease was left as it is, the answer may have neither time nor waiters.
 func DecodeHold(raw []any) (room.Reply, error) {
-	reply, cur := decodeStated(raw)
+	reply, cur := decodeStated(scriptHold, raw)
 	reply.Counted = reply.Now != 0
 	if cur.More() {
 		reply.Waiting = int(cur.Within("waiting", 1, maxCount))
@@ -184,7 +184,7 @@ func DecodeHold(raw []any) (room.Reply, error) {
 
 // DecodeDowngrade reads the answer to Downgrade.
 func DecodeDowngrade(raw []any) (room.Reply, error) {
-	reply, cur := decodeStated(raw)
+	reply, cur := decodeStated(scriptDowngrade, raw)
 	reply.More = yes(cur, "more")
 	return whole(reply, cur)
 }
@@ -198,8 +198,8 @@ func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
 }
 
 // decodeStated reads what the answers to Hold and Downgrade have in common.
-func decodeStated(raw []any) (room.Reply, *script.Cursor) {
-	cur := scriptHold.Read(raw)
+func decodeStated(of *script.Script, raw []any) (room.Reply, *script.Cursor) {
+	cur := of.Read(raw)
 	var reply room.Reply
 	if len(raw) > 1 { // else the lease was left as it is, and no clock was read
 		reply.Now = serverTime(cur)

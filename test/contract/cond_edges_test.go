@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -254,5 +255,43 @@ func TestDeadWaiterOnAConditionIsForgottenByTheNextUnlock(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		x.Frees("l")
 		rig.WantBare(t, x.Redis, "l")
+	})
+}
+
+// A signal and a Wait of one owner wait for the turn of a nested call. The signal would be answered when the Wait has the
+// lock again. Fails when the answer, that the owner does not hold, loses what it holds by then.
+func TestASignalOfAnOwnerThatWaitsLosesNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		l, beside, other := c.NewLock("l"), c.NewLock("l"), x.Lock("l")
+		rig.Must(t, l.Lock(x.By("me")))
+		states := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch {
+			case rig.Runs(cmd, "hold"):
+				return redistest.Hold(states)
+			case rig.Runs(cmd, "signal"): // its answer takes long
+				link.Latency(2 * time.Second)
+				time.AfterFunc(time.Millisecond, func() { link.Latency(0) })
+			}
+			return redistest.Pass
+		})
+		nested := rig.Beside(func() error { return beside.Lock(x.By("me")) })
+		synctest.Wait()
+		s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+		synctest.Wait()
+		signal := rig.Beside(func() error { return l.NewCond("d").Signal(x.By("me")) })
+		synctest.Wait()
+		close(states)
+		rig.Must(t, <-nested)
+		time.Sleep(10 * time.Millisecond)
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.NewCond("c").Signal(t.Context()))
+		rig.Must(t, other.Unlock())
+		time.Sleep(3 * time.Second)
+		rig.WantIs(t, <-signal, relock.ErrNotHeld)
+		s.Woken()
+		rig.Must(t, beside.Unlock())
+		rig.Must(t, l.Unlock())
 	})
 }

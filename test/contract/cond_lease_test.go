@@ -177,3 +177,51 @@ func TestAWaitThatAFailoverLosesEndsAsIfItWereWoken(t *testing.T) {
 		x.Frees("l")
 	})
 }
+
+// The reverse: the hold that is nested has the shorter lease, and the grant after the wait is of a request that is older.
+// Fails when the wait returns with a hold that is lost, though Redis answers all the time.
+func TestANestedHoldOfAShortLeaseIsKeptAfterAWait(t *testing.T) {
+	for name, opts := range map[string][]relock.LockOption{"renewed": nil, "fixed": {relock.NoWatchdog()}} {
+		t.Run(name, func(t *testing.T) {
+			rig.Play(t, func(t *testing.T, x *rig.Lab) {
+				a, b := x.Actor(), x.Actor()
+				outer := x.BeginAs("me", a.NewLock("l", relock.TTL(time.Minute))).Holds()
+				inner := x.BeginAs("me", a.NewLock("l", append(opts, relock.TTL(2*time.Second))...)).Holds()
+				one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
+				one.Waits()
+				time.Sleep(3 * time.Second)
+				l := b.NewLock("l")
+				rig.Must(t, l.Lock(t.Context()))
+				rig.Must(t, l.NewCond("c").Signal(t.Context()))
+				rig.Must(t, l.Unlock())
+				one.Woken()
+				time.Sleep(time.Second)
+				rig.Must(t, inner.Err())
+				rig.End(t, inner)
+				rig.End(t, outer)
+				x.Frees("l")
+			})
+		})
+	}
+}
+
+// Fails when a nested hold without a watchdog has only the rest of the lease that the grant after the wait found.
+func TestANestedFixedHoldIsWholeAfterAWait(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		a, b := x.Actor(), x.Actor()
+		outer := x.BeginAs("me", a.NewLock("l", relock.TTL(30*time.Second))).Holds()
+		inner := x.BeginAs("me", a.NewLock("l", relock.TTL(30*time.Second), relock.NoWatchdog())).Holds()
+		one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
+		one.Waits()
+		time.Sleep(9 * time.Second)
+		l := b.NewLock("l")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.NewCond("c").Signal(t.Context()))
+		rig.Must(t, l.Unlock())
+		one.Woken()
+		time.Sleep(29 * time.Second)
+		rig.Must(t, inner.Err())
+		rig.End(t, inner)
+		rig.End(t, outer)
+	})
+}

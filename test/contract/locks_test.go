@@ -336,3 +336,55 @@ func TestADeadWaiterOnAConditionIsCountedForItsLeaseOnly(t *testing.T) {
 		wantListed(t, x.Eye, "")
 	})
 }
+
+// A pager has SCAN return one key at a time, and fail once.
+type pager struct {
+	all    []string
+	fails  int // after so many answers
+	starts int // how often it began
+	asked  int
+}
+
+func (*pager) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*pager) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (p *pager) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		scan, is := cmd.(*redis.ScanCmd)
+		if !is {
+			return next(ctx, cmd)
+		}
+		at := int(cmd.Args()[1].(uint64))
+		if at == 0 {
+			p.starts++
+		}
+		if p.asked++; p.asked == p.fails {
+			err := errors.New("the connection was lost")
+			scan.SetErr(err)
+			return err
+		}
+		to := (at + 1) % len(p.all)
+		scan.SetVal(p.all[at:at+1], uint64(to))
+		return nil
+	}
+}
+
+// Fails when a step that is tried again begins at the first key: with a server that fails now and then it never ends.
+func TestLocksGoesOnWhereAStepHasFailed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := &pager{fails: 3}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			rig.Must(t, x.Lock(name).Lock(t.Context()))
+			p.all = append(p.all, "relock:h:{"+name+"}")
+		}
+		rdb := x.Server.Client(t)
+		rdb.AddHook(p)
+		wantListed(t, rig.Open(t, rdb), "", "a", "b", "c", "d")
+		if p.starts != 1 {
+			t.Errorf("the scan began %d times", p.starts)
+		}
+	})
+}

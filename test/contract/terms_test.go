@@ -2,11 +2,13 @@ package contract_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -265,5 +267,43 @@ func TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne(t *testing.T) {
 		trustedFor(t, outer, time.Second)
 		rig.Must(t, outer.Release())
 		rig.Must(t, take(t, p.lock("a")).Release())
+	})
+}
+
+// The renewals of many locks are in flight, on a connection that does not answer, when the owner of one nests with a short
+// lease. Fails when that is lost while the answer to the renewal is waited for, which may take longer.
+func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		var all []*relock.Hold
+		for i := range 8 {
+			all = append(all, acquire(t, c.NewLock(string(rune('a'+i)), relock.TTL(30*time.Second)), x.By("me")))
+		}
+		var late atomic.Bool
+		late.Store(true)
+		gate := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "hold") && late.Load() {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		time.Sleep(9900 * time.Millisecond)
+		for range 200 { // until the renewals are on their way
+			if time.Sleep(time.Millisecond); x.Now() > 10*time.Second {
+				break
+			}
+		}
+		late.Store(false)
+		nested := acquire(t, c.NewLock("a", relock.TTL(time.Second)), x.By("me"))
+		for range 5 {
+			trustedFor(t, nested, time.Second)
+			time.Sleep(317 * time.Millisecond)
+		}
+		close(gate)
+		rig.End(t, nested)
+		for _, h := range all {
+			rig.End(t, h)
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/wire"
 )
@@ -73,17 +74,17 @@ func (a *roomAcq) renewedAmong(st *room.Statement, reply []any, ok bool) {
 }
 
 func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
-	m, s := a.m, a.Session
+	m := a.m
 	at := m.step()
 	if !ok {
-		s.Unrenewed(nil, at)
+		st.Unrenewed(nil, new(clock.Instant), at)
 		m.done(at)
 		return
 	}
-	s.Tried()
+	st.Tried()
 	v := st.Stated(m.said(st, reply), 0, at)
 	if v == room.Short {
-		s.Unrenewed(errLost, at)
+		st.Unrenewed(errLost, new(clock.Instant), at)
 	}
 	if v == room.Again {
 		a.renew(room.Renewal{Lease: st.Lease}, at)

@@ -228,13 +228,9 @@ func (m *member) step() *room.Step {
 
 // look is a step that asks which holds are live.
 func (m *member) look() *room.Step {
-	for {
-		at := m.step()
-		if m.room.Judge(at); at.Len() == 0 {
-			return at
-		}
-		m.done(at)
-	}
+	at := m.step()
+	m.room.Judge(at)
+	return at
 }
 
 // kept says whether the client still knows of the room of a handle that has holds: who unlocks them looks for it.
@@ -248,8 +244,7 @@ func (m *member) kept() {
 
 // done does what has followed from a step.
 func (m *member) done(at *room.Step) {
-	for i := range at.Len() {
-		e := at.Effect(i)
+	for e := range at.Effects() {
 		switch e.Do {
 		case room.Timer:
 			a := e.Of.Of.(*roomAcq)

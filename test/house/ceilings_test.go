@@ -25,7 +25,7 @@ var ceilings = map[string]ceiling{
 	"lines of internal/transport":             {3077, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {4, 0},
-	"hops to another package":                 {29, 0},
+	"hops to another package":                 {27, 0},
 	"method names of more than four types":    {9, 0},
 }
 

@@ -73,6 +73,21 @@ var adapterRules = []Rule{
 		[]string{"TestAnIntervalOfAnyLengthIsTaken"},
 	},
 	{
+		"a key that cannot be read is no outage", "relockweb site.readList",
+		"unread = unread || info.Name == \"\"", "unread = true",
+		[]string{"TestAKeyThatCannotBeReadIsNoOutage"},
+	},
+	{
+		"a step of the scan that failed is made again", ". scan.server",
+		"err == nil { from = next }", "true { from = next }",
+		[]string{"TestLocksGoesOnWhereAStepHasFailed"},
+	},
+	{
+		"a command that was started has run, however it ended", "cmd/relock job.once",
+		"|| !j.started", "|| !j.started || status == exitNotFound || status == exitNotExecutable",
+		[]string{"TestRunEveryOfACommandThatEndsAsIfItWereNotFoundHasRun"},
+	},
+	{
 		"relocktest: a lock is not free while somebody waits on a condition of it", "relocktest Server.AssertFree",
 		"|| info.CondWaiters > 0", "",
 		[]string{"TestWhatIsNotSoFailsTheTest"},

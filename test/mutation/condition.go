@@ -279,12 +279,12 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: the longest lease of the holds is asked for after a wait", "internal/room Session.ToConfirm",
-		"|| s.waking && s.leased() > s.Terms.TTL", "",
+		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL < s.Terms.TTL",
 		[]string{"TestALongerFixedLeaseIsHadAfterAWaitThatHeardNothing"},
 	},
 	{
 		"condition: a lease that is not renewed is as long as the longest of the holds", "internal/room Session.Confirmation",
-		"x.Lease = s.leased()", "",
+		"x.Lease, x.Kept = s.leased(), x.Kept && !s.waking", "x.Kept = x.Kept && !s.waking",
 		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
 	},
 	{

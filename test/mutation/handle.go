@@ -42,6 +42,11 @@ var handleRules = []Rule{
 		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
 	},
 	{
+		"no call begins where a reply is owed for long", "internal/transport streamSource.tryJoin, stream.leave",
+		"s.silent($x)", "false",
+		[]string{"TestNoCallBeginsWhereAReplyIsOwedForLong"},
+	},
+	{
 		"a stream that is being closed is waited for", "internal/transport streamSource.spawn",
 		"o.running.Go(fn)", "go fn()",
 		[]string{"TestWaitWaitsForAStreamThatHasEndedBefore"},
@@ -170,12 +175,12 @@ var handleRules = []Rule{
 		[]string{"TestALostHoldKeepsTheRoomOfItsLockUntilItIsUnlocked"},
 	},
 	{
-		"a handle that is granted the lock again has lost its older hold", "internal/room Hold.outdo",
+		"a handle that is granted the lock again has lost its older hold", "internal/room Hold.loseOlder",
 		"other.Session.LoseHeld(ErrRegranted, at)", "",
 		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
-		"a grant with a smaller token than its handle has is the older one", "internal/room Hold.outdo",
+		"a grant with a smaller token than its handle has is the older one", "internal/room Hold.loseOlder",
 		"h.Session.LoseHeld(ErrRegranted, at)", "other.Session.LoseHeld(ErrRegranted, at)",
 		[]string{"TestTheGrantWithTheSmallerTokenIsTheLostOne"},
 	},
@@ -201,7 +206,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a wait that is granted the lock again leaves an older hold of its handle lost", "internal/room Session.Return",
-		"h.outdo(at); s.over", "s.over",
+		"h.loseOlder(at); s.over", "s.over",
 		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
 	},
 	{
@@ -251,7 +256,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a grant that waits on a condition is not the older one", "internal/room Hold.Put",
-		"if h.Session.Absent() {", "if h.outdo(at); h.Session.Absent() {",
+		"if h.Session.Absent() {", "if h.loseOlder(at); h.Session.Absent() {",
 		[]string{"TestASlowNestedCallLeavesAWaitOfItsOwner"},
 	},
 	{

@@ -14,6 +14,31 @@ var holdRules = []Rule{
 		[]string{"TestRenewalThatIsOvertakenIsNotTrusted", "TestRenewalOfManySaysWhichLeasesAreAsTheyWere"},
 	},
 	{
+		"a hold of a short lease does not wait for a renewal in flight", "internal/room Session.Hold",
+		"s.busy = false", "_ = s",
+		[]string{"TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight"},
+	},
+	{
+		"after a wait a shorter lease is stated", "internal/room Session.ToConfirm",
+		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL > s.Terms.TTL",
+		[]string{"TestANestedHoldOfAShortLeaseIsKeptAfterAWait"},
+	},
+	{
+		"after a wait the lease is stated though it is fresh", "internal/room Session.Confirmation",
+		"x.Kept && !s.waking", "x.Kept",
+		[]string{"TestANestedHoldOfAShortLeaseIsKeptAfterAWait"},
+	},
+	{
+		"after a wait a fixed lease is whole", "internal/room Session.ToConfirm",
+		"|| p.terms.Fixed && !s.Terms.Fixed", "",
+		[]string{"TestANestedFixedHoldIsWholeAfterAWait"},
+	},
+	{
+		"an owner that waits signals nobody", ". Cond.signalBy",
+		"if waits {", "if false && waits {",
+		[]string{"TestASignalOfAnOwnerThatWaitsLosesNothing"},
+	},
+	{
 		"a hold of a counted session has the timer set, which a renewal may have set for other holds", "internal/room Session.Hold",
 		"s.counted() || ", "",
 		[]string{"TestAHoldOfTheFirstTTLIsRenewedThoughALongerOneWasMeanwhile"},
@@ -205,7 +230,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a hold is trusted for no longer than its own TTL after a renewal", "internal/room Session.until",
-		"clock.Min(s.trust.Until, trust.Until(from, t.TTL))", "s.trust.Until",
+		"clock.Min(s.trust.Until, trust.Until(from, ttl))", "s.trust.Until",
 		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour", "TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed", "TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne"},
 	},
 	{

@@ -53,8 +53,8 @@ var Interop = []Rule{
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
-		"java: the last unlock ends the lock", "redisson session.less",
-		"call := s.releaseCall(left, top)", "call := s.releaseCall(max(left, 1), top)",
+		"java: the last unlock ends the lock", "redisson session.sendLess",
+		"call = s.releaseCall(left, top)", "call = s.releaseCall(max(left, 1), top)",
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{

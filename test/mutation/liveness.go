@@ -36,7 +36,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a grant wakes the owner's other requests", "lua/shared_settle.lua",
-		"tell(read_waiter(packed).client, 'look ' .. nonce)", "",
+		"tell(waiter.client, 'look ' .. nonce)", "",
 		[]string{"TestF13bGrantToAnOwnerServesAllItsRequests"},
 	},
 	{

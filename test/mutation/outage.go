@@ -49,8 +49,8 @@ var outageRules = []Rule{
 		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
-		"what the first waiter is told is kept for the line", "internal/room Entry.queue",
-		"e.Room.gather()", "",
+		"what the first waiter is told is kept for the line", "internal/room Entry.noteWaiting",
+		"e.Room.needCrowd()", "",
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{

@@ -8,7 +8,17 @@ var redissonRules = []Rule{
 		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
 	},
 	{
-		"redisson: a release that redis does not know loses the owner's other holds", "redisson session.less",
+		"redisson: a request before the server's clock is known takes nothing", "redisson waiting.request",
+		"after = 1", "_ = after",
+		[]string{"TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind"},
+	},
+	{
+		"redisson: only what Unlock ends must be told apart", "redisson Lock.occupied",
+		"l.kind == reading && unlock && !same", "l.kind == reading && !same",
+		[]string{"TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock"},
+	},
+	{
+		"redisson: a release that redis does not know loses the owner's other holds", "redisson session.sendLess",
 		"todo = s.lose(errMissing)", "",
 		[]string{"TestAnUnlockThatRedisDoesNotKnowLosesTheOthersOfItsOwner"},
 	},

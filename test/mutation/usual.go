@@ -215,7 +215,7 @@ var usualRules = []Rule{
 		[]string{"TestAnswersOfAPipelineStayThoughTheTextsAreLost"},
 	},
 	{
-		"hooks of a Cluster client see what its primaries are sent", "internal/transport Transport.shardOf",
+		"hooks of a Cluster client see what its primaries are sent", "internal/transport Transport.sourceFor",
 		"!t.shards.hooks.none.Load() ||", "",
 		[]string{"TestHooksOfAClusterClientSeeEveryCommand"},
 	},

@@ -33,6 +33,7 @@ type link struct {
 	dials int
 	gate  chan struct{} // if not nil, replies wait until it is closed
 	mute  int           // this connection's replies vanish
+	spare int           // after so many
 }
 
 func newLink(t *testing.T) *link {
@@ -50,11 +51,14 @@ func (l *link) dial(context.Context, string, string) (net.Conn, error) {
 	return &conn{Conn: c, link: l, number: l.dials}, err
 }
 
-// silence has the replies of one connection vanish, by its number from 1.
-func (l *link) silence(number int) {
+// silence has the replies of one connection vanish, by its number from 1, after so many that still come.
+func (l *link) silence(number int, after ...int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mute = number
+	if len(after) > 0 {
+		l.spare = after[0]
+	}
 }
 
 func (l *link) set(f fault) {
@@ -83,7 +87,10 @@ func (l *link) pass(number int) fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if number == l.mute {
-		return swallow
+		if l.spare == 0 {
+			return swallow
+		}
+		l.spare--
 	}
 	return l.fault
 }

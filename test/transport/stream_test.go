@@ -277,3 +277,39 @@ func TestWaitWaitsForAStreamThatHasEndedBefore(t *testing.T) {
 		<-waited
 	})
 }
+
+// Two calls are on the wire. The first is answered, then the connection is dead, and the second leaves.
+// Fails when a later call is made on that connection: the server owes a reply on it, and has been silent for long.
+func TestNoCallBeginsWhereAReplyIsOwedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		tr := newTransport(t, l.client(t))
+		for range 2 {
+			if _, err := tr.Do(t.Context(), time.Second, call("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open := l.close()
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := tr.Do(t.Context(), 2*time.Second, call("a"))
+				ended <- err
+			}()
+			synctest.Wait()
+		}
+		l.silence(l.dialled(), 1)
+		open()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, transport.ErrNoReply) {
+			t.Fatalf("%v, want no reply in time", err)
+		}
+		for range 3 {
+			if _, err := tr.Do(t.Context(), time.Second, call("a")); err != nil {
+				t.Errorf("%v, though the server answers on other connections", err)
+			}
+		}
+	})
+}
