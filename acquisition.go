@@ -93,8 +93,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	x, in := s.Reenter(&w.lock.terms.Terms, w.lock.read, reserved, &at)
 	switch in {
 	case room.Open:
-		h = w.lock.newHold(w.unlock)
-		s.First(&h.hold, &at)
+		h, err = w.firstHold(a, &at)
 	case room.Shut:
 		err = errGone
 	case room.Crowded:

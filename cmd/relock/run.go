@@ -49,6 +49,7 @@ lock was lost; 126 the command cannot be started; 127 it was not found.
 type job struct {
 	*tool
 	started bool // the command was started
+	began   time.Time
 	server
 	patience
 	name    string
@@ -140,6 +141,7 @@ func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err
 func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relock.Hold) (int, error)) (status int, err error) {
 	var hold *relock.Hold
 	var l *link
+	j.began = time.Now()
 	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
 		if l, err = j.connect(ctx, append(j.about, relock.Logger(slog.New(&j.trouble)))...); err == nil {
 			hold, err = j.acquire(ctx, l)
@@ -177,7 +179,7 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
-		hold, err := lock.TryAcquire(ctx, j.wait)
+		hold, err := lock.TryAcquire(ctx, max(j.wait-time.Since(j.began), 0)) // connecting was a part of the wait
 		return hold, j.taken(ctx, lock, err)
 	}
 	return lock.Acquire(ctx)

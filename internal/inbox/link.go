@@ -30,8 +30,8 @@ type feed interface {
 	Close() error
 }
 
-// A link is one connection, from its dial to its end. A link that breaks is never repaired. If go-redis reconnects it by
-// itself, the link is dropped all the same, so that every gap leads to a call of Linked.
+// A link is one connection, from its dial to its end. A link that breaks is never repaired here. If go-redis reconnects
+// it by itself, its second acknowledgement calls Linked, as every gap must.
 type link struct {
 	ps      feed
 	dialled chan struct{} // closed by the reader when Subscribe has returned

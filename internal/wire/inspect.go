@@ -121,10 +121,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		h.Weight = int(cur.Within("weight", 0, maxCount))
 		info.Holders = append(info.Holders, h)
 	}
-	if cur.Err() != nil {
-		return InfoReply{}, cur.Err()
-	}
-	return info, nil
+	return info, cur.Err()
 }
 
 // Waiters asks who waits: at most size entries of the queue, behind the place last where the previous page ended, or 0.

@@ -258,40 +258,42 @@ func TestDeadWaiterOnAConditionIsForgottenByTheNextUnlock(t *testing.T) {
 	})
 }
 
-// A signal and a Wait of one owner wait for the turn of a nested call. The signal would be answered when the Wait has the
-// lock again. Fails when the answer, that the owner does not hold, loses what it holds by then.
+// A Wait and a signal of one owner wait for the turn of another signal. The second signal would be answered when the Wait
+// has the lock again. Fails when the answer, that the owner does not hold, loses what it holds by then.
 func TestASignalOfAnOwnerThatWaitsLosesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
-		l, beside, other := c.NewLock("l"), c.NewLock("l"), x.Lock("l")
+		l, other := c.NewLock("l"), x.Lock("l")
 		rig.Must(t, l.Lock(x.By("me")))
-		states := make(chan struct{})
+		first, signals := make(chan struct{}), 0
 		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			switch {
-			case rig.Runs(cmd, "hold"):
-				return redistest.Hold(states)
-			case rig.Runs(cmd, "signal"): // its answer takes long
-				link.Latency(2 * time.Second)
+			if rig.Runs(cmd, "signal") {
+				if signals++; signals == 1 {
+					return redistest.Hold(first)
+				}
+				link.Latency(2 * time.Second) // the answer takes long
 				time.AfterFunc(time.Millisecond, func() { link.Latency(0) })
 			}
 			return redistest.Pass
 		})
-		nested := rig.Beside(func() error { return beside.Lock(x.By("me")) })
-		synctest.Wait()
+		signal := func() <-chan error {
+			sent := rig.Beside(func() error { return l.NewCond("d").Signal(x.By("me")) })
+			synctest.Wait()
+			return sent
+		}
+		one := signal()
 		s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
 		synctest.Wait()
-		signal := rig.Beside(func() error { return l.NewCond("d").Signal(x.By("me")) })
-		synctest.Wait()
-		close(states)
-		rig.Must(t, <-nested)
+		two := signal()
+		close(first)
+		rig.Must(t, <-one)
 		time.Sleep(10 * time.Millisecond)
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
 		rig.Must(t, other.Unlock())
 		time.Sleep(3 * time.Second)
-		rig.WantIs(t, <-signal, relock.ErrNotHeld)
+		rig.WantIs(t, <-two, relock.ErrNotHeld)
 		s.Woken()
-		rig.Must(t, beside.Unlock())
 		rig.Must(t, l.Unlock())
 	})
 }
