@@ -50,8 +50,8 @@ func (k *keeper) end(at *room.Step) { k.c.tellApart(k.endUntold(at)...) }
 func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	// In order with whatever happens next: a timer that is set late would undo a later one.
 	var cancels []func()
-	for e := range at.Effects() {
-		switch e.Do {
+	for i := 0; at.Effect(i) != nil; i++ {
+		switch e := at.Effect(i); e.Do {
 		case room.Timer:
 			if task := &acquired(e.Of).task; e.At.IsZero() {
 				k.c.watchdog.Drop(task)
@@ -73,8 +73,8 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	for e := range at.Effects() { // what needs no mutex and no order; none of it blocks
-		switch e.Do {
+	for i := 0; at.Effect(i) != nil; i++ { // what needs no mutex and no order; none of it blocks
+		switch e := at.Effect(i); e.Do {
 		case room.Wake:
 			close(e.Who.(chan struct{}))
 		case room.Release:

@@ -14,7 +14,6 @@
 package room
 
 import (
-	"iter"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -441,18 +440,14 @@ func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
 }
 
-// Effects returns the effects in the order in which they were added.
-func (at *Step) Effects() iter.Seq[*Effect] {
-	return func(yield func(*Effect) bool) {
-		for i := range at.n {
-			if !yield(&at.some[i]) {
-				return
-			}
-		}
-		for i := range at.more {
-			if !yield(&at.more[i]) {
-				return
-			}
-		}
+// Effect returns the effect i, or nil if there are no more. They are in the order in which they were added. An iterator
+// would put each step on the heap.
+func (at *Step) Effect(i int) *Effect {
+	switch {
+	case i < at.n:
+		return &at.some[i]
+	case i-at.n < len(at.more):
+		return &at.more[i-at.n]
 	}
+	return nil
 }

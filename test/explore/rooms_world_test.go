@@ -244,7 +244,8 @@ func (m *member) kept() {
 
 // done does what has followed from a step.
 func (m *member) done(at *room.Step) {
-	for e := range at.Effects() {
+	for i := 0; at.Effect(i) != nil; i++ {
+		e := at.Effect(i)
 		switch e.Do {
 		case room.Timer:
 			a := e.Of.Of.(*roomAcq)
