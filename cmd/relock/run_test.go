@@ -347,6 +347,9 @@ func TestASignalAtTheMomentOfTheGrantCounts(t *testing.T) {
 	for range 100 {
 		signals := make(chan os.Signal)
 		err := j.interruptible(t.Context(), signals, func(context.Context) error {
+			for range 10 { // until the goroutine that waits for signals is asleep
+				runtime.Gosched()
+			}
 			signals <- syscall.SIGTERM
 			return nil
 		})
