@@ -55,10 +55,10 @@ func (c *Cond) Wait(ctx context.Context) error {
 	return err
 }
 
-// WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, also if d is zero or less. After a
-// signal it returns (true, nil), holding the lock again. When d has passed it waits for the lock without a bound, so it
-// may return long after d, with (false, nil), holding. Errors are those of Wait, ctx's among them: only ErrLost means that
-// the lock could not be acquired again.
+// WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, also if d is zero or less.
+// After a signal it returns (true, nil), holding the lock again. When d has passed it waits for the lock without a
+// bound, so it may return long after d, with (false, nil), holding. Errors are those of Wait, ctx's among them: only
+// ErrLost means that the lock could not be acquired again.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }

@@ -22,9 +22,9 @@ type ownerKey struct{}
 // hold in a client and has not unlocked it, they get ErrLost there, through any handle. An owner is one line of work,
 // such as a run of a workflow: goroutines that share an owner do not exclude each other.
 //
-// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It must not contain "~."
-// either, unless OwnerFrom returned it under WithChildOwner. With any other id, calls that need the owner return ErrInvalidOption.
-// A handle whose Owner differs returns ErrOwnerMismatch. Once and SyncLocker ignore the owner.
+// id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It must not contain
+// "~." either, unless OwnerFrom returned it under WithChildOwner. With any other id, calls that need the owner return
+// ErrInvalidOption. A handle whose Owner differs returns ErrOwnerMismatch. Once and SyncLocker ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }

@@ -53,9 +53,10 @@ func (t Term) Wanted() <-chan struct{} {
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
 // joined with that of the release: nil if both are. That of the release may be ErrUnconfirmed, even if lead succeeded.
-// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all,
-// for example with ErrClosed or ErrKind. It goes on while Redis does not answer, of which only the Logger tells, or too
-// few Replicas acknowledge. Shutdown waits for the term to end, so end ctx first. A nil lead is ErrInvalidOption. A panic of lead gives up the term.
+// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all, for
+// example with ErrClosed or ErrKind. It goes on while Redis does not answer, of which only the Logger tells, or too few
+// Replicas acknowledge. Shutdown waits for the term to end, so end ctx first. A nil lead is ErrInvalidOption. A panic of
+// lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err

@@ -61,10 +61,10 @@ var (
 	// from which Unlock could not tell the new one. Cond.Wait returns it if its owner also holds in another process, or
 	// if a branch and an ancestor of it hold the lock together.
 	ErrOwnerMismatch = errors.New("owner mismatch")
-	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
-	// semaphore; or by clients of a release that stores locks in another layout. The call does not wait. The kind can
-	// change when the name has no holders and no waiters, also none on conditions, and does not rest (AtLeast, Once). In package redisson only a
-	// read/write lock and the other kinds refuse each other.
+	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or semaphore;
+	// or by clients of a release that stores locks in another layout. The call does not wait. The kind can change when the
+	// name has no holders and no waiters, also none on conditions, and does not rest (AtLeast, Once). In package redisson
+	// only a read/write lock and the other kinds refuse each other.
 	ErrKind = errors.New("name in use as another kind of lock")
 	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
 	// caller in the interval runs fn again. Once returns that error, with ran true.

@@ -80,22 +80,25 @@ func (d *detaching) undo() {
 			c.registry.forget(d.a, &d.note, false)
 		}
 		d.settle(d.result(err))
-		if d.releaseTicket(ctx) != nil {
-			late, cancel := context.WithTimeout(c.open, d.keep)
-			defer cancel()
-			_ = d.releaseTicket(late)
-		}
+		d.releaseTicket(ctx)
 	})
 }
 
-// releaseTicket releases the ticket in Redis. It tries until Redis has answered or ctx ends.
-func (d *detaching) releaseTicket(ctx context.Context) error {
+// releaseTicket releases the ticket. It tries until ctx ends, and then until keep has passed or a Shutdown begins.
+func (d *detaching) releaseTicket(ctx context.Context) {
 	c := d.a.keeper.c
 	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
-	return transport.Try(ctx, nil, func() (again bool, err error) {
-		_, err = c.transport.Do(ctx, 2*time.Second, call)
-		return err != nil, err
-	})
+	try := func(ctx context.Context) error {
+		return transport.Try(ctx, nil, func() (again bool, err error) {
+			_, err = c.transport.Do(ctx, 2*time.Second, call)
+			return err != nil, err
+		})
+	}
+	if try(ctx) != nil {
+		late, cancel := context.WithTimeout(c.open, d.keep)
+		defer cancel()
+		_ = try(late)
+	}
 }
 
 // A ticket is the content of a Ticket.

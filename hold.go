@@ -576,7 +576,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	given := false
 	defer func() {
 		if !given { // the hook has panicked or ended its goroutine
-			k.c.background(keep, func(ctx context.Context) { _ = d.releaseTicket(ctx) })
+			k.c.background(d.a.patience(), d.releaseTicket)
 		}
 	}()
 	h.releasedHook(nil, now)

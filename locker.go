@@ -584,8 +584,8 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 	})
 }
 
-// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks,
-// panics or ends its goroutine there stops no call, and neither the watchdog nor the inbox.
+// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks or
+// ends its goroutine there stops no call, and neither the watchdog nor the inbox.
 func (c *Client) tellApart(all ...func()) {
 	if len(all) > 0 {
 		c.beside(func() { runAll(all) })

@@ -36,8 +36,9 @@ func LocalReentry() LockOption {
 // acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
 //
 // n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout.
-// That is 3 s unless it is set. Other values are ErrInvalidOption on every call. So is a redis client whose type relock does not know. A failover to
-// a replica that was not among the n, or that lost its data, can still lose the lock: see docs/guarantees.md.
+// That is 3 s unless it is set. Other values are ErrInvalidOption on every call. So is a redis client whose type relock
+// does not know. A failover to a replica that was not among the n, or that lost its data, can still lose the lock: see
+// docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		if n < 1 || n > maxReplicas {

@@ -433,7 +433,7 @@ func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
 	return err
 }
 
-// waitInQueue waits in Redis' queue until the acquisition is granted the lock. got, and a without got, are as for contend.
+// waitInQueue waits in Redis' queue until a is granted the lock. got, and a without got, are as for contend.
 func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
 	defer func() {
 		if got == nil {

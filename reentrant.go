@@ -47,10 +47,11 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
-// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
-// client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and no Unlock is due: the client releases what Redis may
-// have granted. If Redis did not answer once within the wait, it is ErrUnavailable. It is ErrLost if a lost hold of the
-// handle, or of the call's named owner, must be unlocked first. Other errors are those of Lock.
+// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this client
+// shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and no
+// Unlock is due: the client releases what Redis may have granted. If Redis did not answer once within the wait, it is
+// ErrUnavailable. It is ErrLost if a lost hold of the handle, or of the call's named owner, must be unlocked first.
+// Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL, if that is longer.
@@ -108,9 +109,9 @@ var errNoHold = fmt.Errorf("%w by this handle", ErrNotHeld)
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
 // returns Lock's error. fn's context descends from ctx, ends with it, and names the same owner or none. It also ends
-// when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which is always ErrLost after a loss. It may be
-// ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases
-// the lock and the panic goes on.
+// when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which is
+// always ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn
+// panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
@@ -222,11 +223,11 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the token and ends the
 // grant in one step, so a grant that began after the one that was seen is safe. But a process may have passed the same
 // grant on to another of its calls since, or kept it (Sticky): then that call's hold ends. Branches that entered through
-// the grant lose their holds too. Without a Token it ends the grant that
-// the owner has at the call, even if that began later. It returns true if it ended the grant, and false if that holder
-// does not hold the lock any more. With neither an owner nor a token it returns ErrInvalidOption. Its other errors are
-// those of Info; with one, the grant may have ended, and the result may be true. If Redis did not answer the first
-// request, the grant may have ended by itself before the second: then the result is true all the same.
+// the grant lose their holds too. Without a Token it ends the grant that the owner has at the call, even if that began
+// later. It returns true if it ended the grant, and false if that holder does not hold the lock any more. With neither
+// an owner nor a token it returns ErrInvalidOption. Its other errors are those of Info; with one, the grant may have
+// ended, and the result may be true. If Redis did not answer the first request, the grant may have ended by itself
+// before the second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	ended, err := forceHolder(ctx, l, h)
 	return len(ended.Holders) > 0, err

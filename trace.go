@@ -12,8 +12,8 @@ import (
 // same time. Any hook may be nil.
 //
 // Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share it. The others are
-// called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks, on any goroutine: a
-// panic there ends the process.
+// called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks, often on goroutines of
+// their own: a panic there may end the process.
 //
 // A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold: what Redis granted is
 // given back. If Acquired was called for such a hold, Released is called too. A panic of GaveUp or Released continues on

@@ -62,8 +62,8 @@ func TestAnOwnerLocksAnewAfterAllThatItLostIsUnlocked(t *testing.T) {
 	})
 }
 
-// An Unlock ends the hold of another call, which is about to give it back because its context has ended.
-// Fails when that leaves the hold for which the Unlock was meant: nobody would unlock it, and it would be renewed for ever.
+// An Unlock ends the hold of another call, which is about to give it back because its context has ended. Fails when that
+// leaves the hold for which the Unlock was meant: nobody would unlock it, and it would be renewed for ever.
 func TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l, other := client(t, x).NewLock("a"), client(t, x).NewLock("a")

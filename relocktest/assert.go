@@ -17,10 +17,10 @@ const (
 )
 
 // AssertFree fails the test, which goes on, unless nobody holds the name, and nobody waits for it or on a condition of
-// it. It finds a forgotten Unlock, but not that of a hold that was lost. In a bubble it looks when all other goroutines are blocked. Outside of a
-// bubble it waits for that for up to a second. A name that rests after a relock.AtLeast counts as free. A lock that a
-// client keeps (relock.Sticky) does not. AssertFree looks at the name under every relock.KeyPrefix. It does not see
-// locks of package redisson. If Redis cannot be read, the test ends.
+// it. It finds a forgotten Unlock, but not that of a hold that was lost. In a bubble it looks when all other goroutines
+// are blocked. Outside of a bubble it waits for that for up to a second. A name that rests after a relock.AtLeast counts
+// as free. A lock that a client keeps (relock.Sticky) does not. AssertFree looks at the name under every
+// relock.KeyPrefix. It does not see locks of package redisson. If Redis cannot be read, the test ends.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 && i.CondWaiters == 0 })

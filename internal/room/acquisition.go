@@ -64,8 +64,8 @@ func (a *Acquisition) Why() error {
 	return a.why
 }
 
-// LongestLease returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because a
-// lease in Redis never gets shorter.
+// LongestLease returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because
+// a lease in Redis never gets shorter.
 func (a *Acquisition) LongestLease() time.Duration {
 	if a.Session == nil {
 		return a.Terms.TTL

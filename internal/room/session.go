@@ -461,8 +461,8 @@ func (s *Session) leased() time.Duration {
 }
 
 // Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Open, First makes
-// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit. With Crowded or Shut there is no
-// hold, and the reservation is given back.
+// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit. With Crowded or Shut there is
+// no hold, and the reservation is given back.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	if reserved && s.covers(t, at.Now) {

@@ -122,8 +122,8 @@ func (st *Statement) Tried() {
 }
 
 // Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
-// is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets it.
-// again means that the session still holds.
+// is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
+// it. again means that the session still holds.
 func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (again bool) {
 	st.Tried()
 	s := st.Session

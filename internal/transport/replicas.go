@@ -52,9 +52,9 @@ func (t *Transport) ReadTimeout() time.Duration {
 	return 0
 }
 
-// runDetached runs fn on a goroutine and returns its result, or an error once ctx ends or timeout has passed. Then fn goes
-// on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline of
-// ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
+// runDetached runs fn on a goroutine and returns its result, or an error once ctx ends or timeout has passed. Then fn
+// goes on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline
+// of ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
 // still waits for a connection is never sent.
 func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {

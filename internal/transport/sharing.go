@@ -62,8 +62,8 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 // mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// doShared runs a call on a stream. If the stream broke before the call was sent, or another server of the Cluster has the
-// key, the client's pool is used: the client itself follows a server's word where to go.
+// doShared runs a call on a stream. If the stream broke before the call was sent, or another server of the Cluster has
+// the key, the client's pool is used: the client itself follows a server's word where to go.
 func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *sharing, c *Call) Result {
 	r := t.runShared(ctx, w, c)
 	s, until := w.s, w.until

@@ -55,7 +55,8 @@ const bySentinel = "FailoverClient"
 
 // dialOptions returns the options of the client that dials the one connection of an opening.
 func dialOptions(opt redis.Options) *redis.Options {
-	opt.PoolSize, opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 2, 0, 0, 0 // after so many failed dials go-redis would go on in the background
+	opt.PoolSize = 2 // after so many failed dials go-redis would go on in the background
+	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
 	opt.PipelinePoolSize = -1
 	opt.ClientSideCache, opt.ClientSideCacheConfig, opt.AutoPipelineOptions = nil, nil, nil
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -112,9 +113,10 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *shar
 	return o.tryJoin(timeout), waited, nil
 }
 
-// A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell. The
-// old primary may go on answering for a while, if it was cut off. So the stream ends when a connection of the pool has gone
-// since the stream's dial began, whatever the reason. One that was in use at that moment goes when it is given back.
+// A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell.
+// The old primary may go on answering for a while, if it was cut off. So the stream ends when a connection of the pool
+// has gone since the stream's dial began, whatever the reason. One that was in use at that moment goes when it is given
+// back.
 
 // switched ends the stream if the client may have another primary by now: also if the pool has no idle connection that
 // would have gone. A stream that was young is not replaced at once, because connections may go all the time.

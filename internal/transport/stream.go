@@ -151,8 +151,8 @@ func wake(c chan<- struct{}) {
 var past = time.Unix(1, 0)
 
 // roundTrip writes the command of a caller that is alone, and reads its reply. It returns early at the end of ctx or of
-// the call's time. If it was reading, the reader takes the reply. A call that ends after a part of its reply has come ends
-// the connection.
+// the call's time. If it was reading, the reader takes the reply. A call that ends after a part of its reply has come
+// ends the connection.
 func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {

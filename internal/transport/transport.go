@@ -272,7 +272,7 @@ func (t *Transport) failed(c *Call, err error) error {
 	return err
 }
 
-// Reload makes a Cluster client load the layout again. It does not wait. The client merges calls that come close together.
+// Reload makes a Cluster client load the layout again. It does not wait. Calls that come close together are merged.
 func (t *Transport) Reload() {
 	if t.many != nil {
 		t.many.ReloadState(context.Background())

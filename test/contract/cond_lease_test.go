@@ -178,24 +178,31 @@ func TestAWaitThatAFailoverLosesEndsAsIfItWereWoken(t *testing.T) {
 	})
 }
 
-// The reverse: the hold that is nested has the shorter lease, and the grant after the wait is of a request that is older.
-// Fails when the wait returns with a hold that is lost, though Redis answers all the time.
-func TestANestedHoldOfAShortLeaseIsKeptAfterAWait(t *testing.T) {
-	for name, opts := range map[string][]relock.LockOption{"renewed": nil, "fixed": {relock.NoWatchdog()}} {
+// The reverse: the grant after the wait is of a request that is older than the short lease of a nested hold, or it gives a
+// nested hold without a watchdog only the rest of its lease.
+// Fails when the wait returns with a hold that is lost, or not whole, though Redis answers all the time.
+func TestANestedHoldOfOtherTermsIsKeptAfterAWait(t *testing.T) {
+	for name, row := range map[string]struct {
+		outer, waits, lasts time.Duration
+		inner               []relock.LockOption
+	}{
+		"short":           {time.Minute, 3 * time.Second, time.Second, []relock.LockOption{relock.TTL(2 * time.Second)}},
+		"short and fixed": {time.Minute, 3 * time.Second, time.Second, []relock.LockOption{relock.TTL(2 * time.Second), relock.NoWatchdog()}},
+		"fixed":           {30 * time.Second, 9 * time.Second, 29 * time.Second, []relock.LockOption{relock.TTL(30 * time.Second), relock.NoWatchdog()}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			rig.Play(t, func(t *testing.T, x *rig.Lab) {
-				a, b := x.Actor(), x.Actor()
-				outer := x.BeginAs("me", a.NewLock("l", relock.TTL(time.Minute))).Holds()
-				inner := x.BeginAs("me", a.NewLock("l", append(opts, relock.TTL(2*time.Second))...)).Holds()
-				one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
-				one.Waits()
-				time.Sleep(3 * time.Second)
-				l := b.NewLock("l")
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				a, l := x.Client(), x.Lock("l")
+				outer := acquire(t, a.NewLock("l", relock.TTL(row.outer)), x.By("me"))
+				inner := acquire(t, a.NewLock("l", row.inner...), x.By("me"))
+				s := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
+				s.Waits()
+				time.Sleep(row.waits)
 				rig.Must(t, l.Lock(t.Context()))
 				rig.Must(t, l.NewCond("c").Signal(t.Context()))
 				rig.Must(t, l.Unlock())
-				one.Woken()
-				time.Sleep(time.Second)
+				s.Woken()
+				time.Sleep(row.lasts)
 				rig.Must(t, inner.Err())
 				rig.End(t, inner)
 				rig.End(t, outer)
@@ -203,25 +210,4 @@ func TestANestedHoldOfAShortLeaseIsKeptAfterAWait(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Fails when a nested hold without a watchdog has only the rest of the lease that the grant after the wait found.
-func TestANestedFixedHoldIsWholeAfterAWait(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		a, b := x.Actor(), x.Actor()
-		outer := x.BeginAs("me", a.NewLock("l", relock.TTL(30*time.Second))).Holds()
-		inner := x.BeginAs("me", a.NewLock("l", relock.TTL(30*time.Second), relock.NoWatchdog())).Holds()
-		one := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
-		one.Waits()
-		time.Sleep(9 * time.Second)
-		l := b.NewLock("l")
-		rig.Must(t, l.Lock(t.Context()))
-		rig.Must(t, l.NewCond("c").Signal(t.Context()))
-		rig.Must(t, l.Unlock())
-		one.Woken()
-		time.Sleep(29 * time.Second)
-		rig.Must(t, inner.Err())
-		rig.End(t, inner)
-		rig.End(t, outer)
-	})
 }

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -216,6 +217,25 @@ func TestShutdownWaitsNoLongerForATicketThanForALease(t *testing.T) {
 		defer cancel()
 		_, err := h.Detach(ctx, time.Hour)
 		rig.WantIs(t, err, relock.ErrUnconfirmed)
+		began := x.Now()
+		rig.Must(t, c.Shutdown(t.Context()))
+		if took := x.Now() - began; took > time.Minute {
+			t.Errorf("Shutdown took %v", took)
+		}
+	})
+}
+
+// As above, of a ticket that nobody gets because the hook of its Detach does not return.
+func TestShutdownWaitsNoLongerForATicketWhoseHookDoesNotReturn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var link *redistest.Link
+		var c *relock.Client
+		c, link = x.Linked(relock.Trace(relock.Hooks{Released: func(relock.Event) {
+			link.Cut()
+			runtime.Goexit()
+		}}))
+		h := acquire(t, c.NewLock("l"), t.Context())
+		survive(func() { _, _ = h.Detach(t.Context(), time.Hour) })
 		began := x.Now()
 		rig.Must(t, c.Shutdown(t.Context()))
 		if took := x.Now() - began; took > time.Minute {

@@ -109,8 +109,8 @@ func TestALostHookMayTakeTheLockForTheOwnerOfADowngrade(t *testing.T) {
 	})
 }
 
-// All primaries are out of reach for longer than the lease, and the hook that is told of the loss of one of the locks blocks.
-// Fails when the loss of the whole waits for the hook.
+// All primaries are out of reach for longer than the lease, and the hook that is told of the loss of one of the locks
+// blocks. Fails when the loss of the whole waits for the hook.
 func TestALostHookOfAPartDelaysNoLossOfAQuorum(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		block := make(chan struct{})

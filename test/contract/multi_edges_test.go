@@ -174,8 +174,8 @@ func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
 	})
 }
 
-// The first Lost of a MultiHold finds that a lease has ended while the machine slept. The hook that is told calls Lost, too.
-// Fails when the hook runs while the first call makes the channel: then both wait for ever.
+// The first Lost of a MultiHold finds that a lease has ended while the machine slept. The hook that is told calls Lost,
+// too. Fails when the hook runs while the first call makes the channel: then both wait for ever.
 func TestALostHookMayAskForTheChannelOfItsHolds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		var held *relock.MultiHold

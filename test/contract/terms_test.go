@@ -270,8 +270,8 @@ func TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne(t *testing.T) {
 	})
 }
 
-// The renewals of many locks are in flight, on a connection that does not answer, when the owner of one nests with a short
-// lease. Fails when that is lost while the answer to the renewal is waited for, which may take longer.
+// The renewals of many locks are in flight, on a connection that does not answer, when the owner of one nests with a
+// short lease. Fails when that is lost while the answer to the renewal is waited for, which may take longer.
 func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()

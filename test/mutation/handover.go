@@ -54,7 +54,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a ticket that nobody was given is released", ". detaching.undo",
-		"if d.releaseTicket(ctx) != nil {", "if false {",
+		"d.releaseTicket(ctx)", "",
 		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
@@ -143,13 +143,13 @@ var handoverRules = []Rule{
 		[]string{"TestADetachWhoseHookPanicsLeavesNoTicket"},
 	},
 	{
-		"a ticket that nobody was given is released however late", ". detaching.undo",
-		"if d.releaseTicket(ctx) != nil {", "if d.releaseTicket(ctx); false {",
+		"a ticket that nobody was given is released however late", ". detaching.releaseTicket",
+		"if try(ctx) != nil {", "if try(ctx); false {",
 		[]string{"TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage"},
 	},
 	{
-		"no ticket keeps a shutdown", ". detaching.undo",
+		"no ticket keeps a shutdown", ". detaching.releaseTicket",
 		"context.WithTimeout(c.open, d.keep)", "context.WithTimeout(c.ctx, d.keep)",
-		[]string{"TestShutdownWaitsNoLongerForATicketThanForALease"},
+		[]string{"TestShutdownWaitsNoLongerForATicketThanForALease", "TestShutdownWaitsNoLongerForATicketWhoseHookDoesNotReturn"},
 	},
 }

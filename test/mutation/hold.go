@@ -21,17 +21,17 @@ var holdRules = []Rule{
 	{
 		"after a wait a shorter lease is stated", "internal/room Session.ToConfirm",
 		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL > s.Terms.TTL",
-		[]string{"TestANestedHoldOfAShortLeaseIsKeptAfterAWait"},
+		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{
 		"after a wait the lease is stated though it is fresh", "internal/room Session.Confirmation",
 		"x.Kept && !s.waking", "x.Kept",
-		[]string{"TestANestedHoldOfAShortLeaseIsKeptAfterAWait"},
+		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{
 		"after a wait a fixed lease is whole", "internal/room Session.ToConfirm",
 		"|| p.terms.Fixed && !s.Terms.Fixed", "",
-		[]string{"TestANestedFixedHoldIsWholeAfterAWait"},
+		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{
 		"an owner that waits signals nobody", ". Cond.signalBy",
