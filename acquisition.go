@@ -344,7 +344,7 @@ func (a *acquisition) fate() error {
 	return lostFor(a.Why())
 }
 
-// awaitRelease returns the result of an Unlock whose session ended before Redis had answered that Unlock.
+// awaitRelease returns the result of an Unlock whose session ended, or began to wait, before Redis had answered it.
 func (a *acquisition) awaitRelease(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	lost, over, end := lostFor(a.Why()), a.Over(), a.turn.end

@@ -55,9 +55,10 @@
 //
 // Every grant has a fencing token, larger than those of all earlier grants of the same name ([Hold.Token],
 // [Lock.Token]). A resource must remember the largest token that it has seen, and refuse smaller ones: package fence
-// does so in SQL databases and in Redis. Then a holder that does not know of its loss cannot damage it. Re-entries
-// share the token of the outer hold. Code that runs under a lock gets it from [FromContext]. If the resource cannot
-// compare tokens, the lock usually saves work from being done twice, but does not rule it out.
+// does so in SQL databases and in Redis. Then a holder that does not know of its loss cannot damage it. Tokens of readers
+// and of a semaphore are not for that: several are valid at once. Re-entries share the token of the outer hold. Code
+// that runs under a lock gets it from [FromContext]. If the resource cannot compare tokens, the lock usually saves work
+// from being done twice, but does not rule it out.
 //
 // A token is about the instant of its grant by the clock of Redis, in nanoseconds of which the last three digits are
 // the owner's. A float64, as in Lua, loses a part of these digits. Grants by one server still differ and stay in order.

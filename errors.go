@@ -31,9 +31,9 @@ var (
 	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
 	// error is another one, such as ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrUnavailable means that Redis did not answer in time, or could not answer yet, so nobody knows whether the lock
-	// is taken. If ctx ended first, the error is also ctx's error. If the lock was taken until ctx ended, the error is
-	// ctx's alone. A refusal by Redis, such as a missing permission, is none, nor is a closed redis client.
+	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So
+	// nobody knows whether the lock is taken. If ctx ended first, the error is also ctx's: it is ctx's alone
+	// if the lock was taken. A lasting refusal (no permission) or a closed redis client gives another error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
@@ -48,18 +48,19 @@ var (
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
 	// descends from a live hold of the same lock in this client, under another owner or none. A read under a read hold
-	// gets it too, because a writer may wait between them. A semaphore's call gets it if those holds leave too few
-	// permits. To re-enter the lock, take it both times under one WithOwner.
+	// gets it too, but not in package redisson: a writer may wait between them. A semaphore's call gets it if those holds
+	// leave too few permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that a call wants to write under a read hold of its own caller: it would wait for itself, so it
-	// returns at once. The read hold is its owner's, or one from which its context descends. A branch (WithChildOwner)
-	// gets it if the nearest ancestor that holds only reads. The read hold stays: end it first, or lock for writing from
-	// the start. Cond.Wait returns it, and keeps the write hold, if its owner also reads.
+	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once,
+	// because it would wait for itself. The read hold is its owner's, or one from which its context descends.
+	// Of a branch's ancestors (WithChildOwner), the nearest that holds counts. The read hold stays: end it
+	// first, or lock for writing from the start. Cond.Wait returns it, holding, if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch means that two owners differ that must be one. A call for a lock returns it if they are those of
-	// the handle and of the context. It also does if a reading side's or semaphore's handle has another owner's hold,
-	// from which Unlock could not tell the new one. Cond.Wait returns it if its owner also holds in another process, or
-	// if a branch and an ancestor of it hold the lock together.
+	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle
+	// for reading, or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could
+	// not tell them apart. (On a semaphore and in package redisson, those of Acquire and Do may differ.) So may
+	// no branch Lock by a handle by which its flow has locked. Cond.Wait returns ErrOwnerMismatch if its owner
+	// also holds in another process, or a branch or ancestor of it does.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or semaphore;
 	// or by clients of a release that stores locks in another layout. The call does not wait. The kind can change when the

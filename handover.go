@@ -70,22 +70,20 @@ func (d *detaching) send(ctx context.Context) error {
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
 
-// undo releases what the request may or may not have handed over. It tries the session until its lease has
-// ended, and the ticket until keep has passed. A Shutdown waits for the session but not for the ticket.
+// undo releases what the request may or may not have handed over.
 func (d *detaching) undo() {
-	c := d.a.keeper.c
-	c.background(d.a.patience(), func(ctx context.Context) {
+	d.releaseTicket(func(ctx context.Context) {
 		err := d.run(ctx, nil)
 		if err != nil {
-			c.registry.forget(d.a, &d.note, false)
+			d.a.keeper.c.registry.forget(d.a, &d.note, false)
 		}
 		d.settle(d.result(err))
-		d.releaseTicket(ctx)
 	})
 }
 
-// releaseTicket releases the ticket. It tries until ctx ends, and then until keep has passed or a Shutdown begins.
-func (d *detaching) releaseTicket(ctx context.Context) {
+// releaseTicket runs first, which may try until the lease of the session has ended, and then releases the ticket. It
+// tries that until keep has passed or a Shutdown begins. It does all this in the background.
+func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 	c := d.a.keeper.c
 	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
 	try := func(ctx context.Context) error {
@@ -94,10 +92,20 @@ func (d *detaching) releaseTicket(ctx context.Context) {
 			return err != nil, err
 		})
 	}
-	if try(ctx) != nil {
-		late, cancel := context.WithTimeout(c.open, d.keep)
-		defer cancel()
-		_ = try(late)
+	left := c.leaving.Begin(d.a.keeper.hash)
+	spawned := c.background(d.a.patience(), func(ctx context.Context) {
+		defer left()
+		first(ctx)
+		err := try(ctx)
+		left()
+		if err != nil {
+			late, cancel := context.WithTimeout(c.open, d.keep)
+			defer cancel()
+			_ = try(late)
+		}
+	})
+	if !spawned {
+		left()
 	}
 }
 

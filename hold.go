@@ -88,13 +88,13 @@ func (h *Hold) TrustedUntil() time.Time {
 	return k.c.clock.Time(h.hold.Until())
 }
 
-// Token returns the fencing token. It is larger than that of every earlier grant of the lock's name. A resource must
-// remember the largest token that it has seen, and refuse smaller ones. Then a holder that does not know of its loss
-// cannot do damage.
-//
-// Re-entries share the token of the outer hold. The token stays the same after a loss or a release. Only a Cond.Wait
-// changes it, to a larger one. A token has 19 digits: about the instant of the grant in nanoseconds since 1970, by the
-// clock of Redis. The last three digits are the owner's.
+// Token returns the fencing token. It is larger than those of all earlier grants of the name. Two cases
+// break that: Redis loses its data while its clock is behind, or two primaries grant during a failover. A
+// resource must remember the largest token that it has seen, and refuse smaller ones. Then a late holder
+// cannot do damage. Do not so compare holds for reading or of a semaphore: a smaller token may still be held.
+// Re-entries share the token. It stays after a loss or a release: only a Cond.Wait changes it, to a larger
+// one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis.
+// The last three are the owner's.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -576,7 +576,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	given := false
 	defer func() {
 		if !given { // the hook has panicked or ended its goroutine
-			k.c.background(d.a.patience(), d.releaseTicket)
+			d.releaseTicket(func(context.Context) {})
 		}
 	}()
 	h.releasedHook(nil, now)

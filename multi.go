@@ -19,7 +19,7 @@ import (
 // The locks are taken one after the other in the order of their keys, which is the same in every process. So Multis
 // never deadlock with each other, whatever locks they share. A caller that already holds one of the locks, or takes
 // single locks in another order, can deadlock with a Multi. While it waits for one lock, a Multi holds those before it.
-// The locks may be of several kinds, clients and servers.
+// The locks may be of several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -118,7 +118,13 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 		}
 		return ended(ctx)
 	}
-	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) { return l.try(ctx, wait-time.Since(began), how) })
+	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) {
+		left := wait - time.Since(began)
+		if wait > 0 {
+			left = max(left, 1) // 0 would be one attempt, which takes longer
+		}
+		return l.try(ctx, left, how)
+	})
 }
 
 // acquire tries until it holds all the locks at once. If a lock is lost while the next one is waited for, it starts

@@ -32,8 +32,11 @@ func LocalReentry() LockOption {
 
 // Replicas makes a hold count only after n replicas of the server have acknowledged it, and each renewal too. A
 // failover to one of them does not grant the lock again while the hold is trusted. If too few replicas answer within
-// timeout, the grant is undone, and the call returns ErrReplicas at once, TryLock too. A renewal that too few
-// acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
+// timeout, the grant is undone, and the call returns ErrReplicas at once, TryLock too. (A QuorumLock goes on asking.) A
+// renewal that too few acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
+//
+// The holds of one owner share their renewals, so the largest n among them counts for all. If too few replicas answer,
+// nested holds that ask for none can be lost too, and calls for them can return ErrReplicas.
 //
 // n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout.
 // That is 3 s unless it is set. Other values are ErrInvalidOption on every call. So is a redis client whose type relock
@@ -269,9 +272,9 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix sets the beginning of every key and channel name in Redis, by default "relock". Clients with different
-// prefixes have different locks, and an access list by prefix keeps tenants apart. A prefix has 1 to 128 bytes of UTF-8
-// without control characters and without { } * ? [ ] and \.
+// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Give
+// no prefix that begins with another one and a colon. Then other prefixes are other locks, and access lists
+// for PREFIX:* keep tenants apart. It has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {

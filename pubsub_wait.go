@@ -633,7 +633,7 @@ func (w *waiting) explain(err error) error {
 		err = &hintError{err, w.hint}
 	}
 	taken := ending.Is(err, ErrNotAcquired)
-	if w.keeper.c.cfg.whoHolds && w.wasTaken && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
+	if w.keeper.c.cfg.whoHolds && w.wasTaken && !w.inQuorum && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
 		if who := w.whoHolds(); who != "" {
 			err = &hintError{err, who}
 		}

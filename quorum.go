@@ -405,8 +405,8 @@ func (h *QuorumHold) Lost() <-chan struct{} {
 	return h.majority.Lost()
 }
 
-// Wanted returns a channel that is closed when another owner waits for the lock on any of the primaries, as Hold.Wanted
-// says. A call for a quorum waits on one primary at a time.
+// Wanted returns a channel that is closed when another owner waits for the lock on any of the primaries: see
+// Hold.Wanted.
 func (h *QuorumHold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil
@@ -501,12 +501,12 @@ type primary struct{ *Lock }
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().try(ctx, wait, manner{quiet: true}) // the quorum makes the error, which names no holder
+	h, err := p.handle().try(ctx, wait, manner{inQuorum: true})
 	return part{h}, err
 }
 
 func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
-	h, err := p.handle().Acquire(ctx)
+	h, err := p.handle().acquire(ctx, manner{inQuorum: true})
 	return part{h}, err
 }
 

@@ -167,12 +167,11 @@ func (l *Lock) Lost() <-chan struct{} {
 	return nil
 }
 
-// Info reads from Redis the holders of the lock and the number of waiters, for a name of any kind. A free lock has no
-// Holders. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is ErrUnavailable,
-// and also ctx's error if that ended first. More than 250 holders are read in pages, between which others may come and
-// go. A holder that stays is in it, once. A hold that is renewed between two pages may count twice among an owner's
-// Holds. Labels that this client has not read before are read after that. If they are not answered within a second they
-// are "".
+// Info reads from Redis who holds the lock and how many wait, whatever kind of lock the name is. A free lock
+// has no Holders. A read is tried three times, for up to 5 s each. If none is answered, the error is
+// ErrUnavailable, and also ctx's error if that ended first. More than 250 holders are read in pages. Holders
+// that come or go meanwhile may be missing. The others are there once, but a renewal meanwhile may count a
+// hold twice in Holds. New labels are read last, and are "" if Redis does not answer within a second.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := readInfo(ctx, l)
 	if err != nil {
@@ -264,9 +263,10 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 
 // A manner says how a call acquires.
 type manner struct {
-	once   bool // one attempt, no waiting
-	quiet  bool // that the lock was taken is no error to the caller, so the error need not say who holds it
-	unlock bool // ended by the handle's Unlock, because the call returns no *Hold
+	once     bool // one attempt, no waiting
+	quiet    bool // that the lock was taken is no error to the caller, so the error need not say who holds it
+	inQuorum bool // the quorum makes the error, which names no holder
+	unlock   bool // ended by the handle's Unlock, because the call returns no *Hold
 }
 
 // try is acquire for at most wait, or one attempt at zero or less. When wait ends, the context's cause is a waitError.

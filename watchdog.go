@@ -422,7 +422,7 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	}
 	for i, q := range waiters {
 		at := k.begin()
-		wasted := q.Beaten(reply.Answers[i], &at)
+		wasted := q.BeatAnswered(reply.Answers[i], &at)
 		k.end(&at)
 		if wasted == manyWasted {
 			c.logWasted(q.Terms.TTL, k)

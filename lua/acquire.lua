@@ -138,13 +138,13 @@ local function enqueue(request)
 end
 
 -- Answers a branch whose ancestor holds. It waits for other branches that have entered there, and for nobody else.
-local function enter(request, above)
+local function enter(request, by)
   asking[request.nonce] = true
-  local refused = not KEYS[2] or above.mode == 'r' and request.mode == 'w'
-  local behind = not refused and admit_branches(above.owner)
+  local refused = not KEYS[2] or by.mode == 'r' and request.mode == 'w'
+  local behind = not refused and admit_branches(by.owner)
   local granted = type(asking[request.nonce]) == 'table'
   if not granted and (refused or not behind and fits(request)) then
-    return let_in(request, nearest(request.owner))
+    return let_in(request, nearest_hold(request.owner))
   end
   return granted and { 2, 0, 0, 0, '' } or request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
@@ -164,13 +164,22 @@ local function ask(request)
       return { 2, 0, 0, 0, '' }
     end
   end
-  local session = find_or_drop(request.nonce, request.client, request.owner)
+  local session = find(request.nonce, request.client, request.owner)
+  if session and session.deadline <= now then
+    if KEYS[2] then
+      drop(session) -- its grant must not count it twice
+    end
+    session = nil
+  end
   if session or handed_over(request) then
     return (not session or session.orphan) and { -4, 0, 0, 0, '' } or held(session)
   end
-  local grant = request.named and nearest(request.owner)
+  local grant = request.named and nearest_hold(request.owner)
   if grant then
     return grant.owner == request.owner and let_in(request, grant) or enter(request, grant)
+  end
+  if request.rest and state.rester == request.nonce then
+    state.rests = 0 -- nobody has had a hold of that grant: its call asks again, and whoever joins and releases is noted
   end
   if state.queued == 0 and fits(request) then
     return let_in(request)

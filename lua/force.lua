@@ -16,16 +16,16 @@ local removed, more, after = 0, 0, 0
 touch((blocked() or now) - now, keep)
 sweep_sessions()
 
--- The grant ends at once, so its sessions do not hold from then on. They are told and forgotten one by one, the longest
--- lease first. None of them can move its lease any more.
+-- Drops the grant's sessions, the shortest lease first. A branch's may still be renewed between two pages, and are in
+-- a later one then. Returns where the page ends, or 0 after the last.
 local function drop_sessions()
-  local first = from == '0' and '-inf' or '(' .. from
+  local first = '(' .. (from == '0' and text(-far) or from)
   local size = math.max(budget, 1)
-  local page = redis.call('ZRANGEBYSCORE', KEYS[2], first, '(' .. text(-far), 'WITHSCORES', 'LIMIT', 0, size)
+  local page = redis.call('ZRANGE', KEYS[2], first, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')
   local last = page[2 * size]
   if last then
     -- Sessions with one deadline go together, because the next call begins behind that deadline.
-    page = redis.call('ZRANGEBYSCORE', KEYS[2], first, last, 'WITHSCORES')
+    page = redis.call('ZRANGE', KEYS[2], first, last, 'BYSCORE', 'REV', 'WITHSCORES')
   end
   for i = 1, #page, 2 do
     budget = budget - 1
@@ -56,24 +56,21 @@ end
 
 local alone, grant = state.alone, shared_grant(owner)
 if alone and alone.owner == owner and alone.low == token and alone.deadline > now then
-  removed = 1
+  removed, state.rests = 1, 0
   drop(alone)
   tell(alone.client, 'lost ' .. alone.nonce)
   if state.kind == fair and alone.block > 1 then
     drop_run(alone.client)
   end
 elseif grant and grant.low == token then
-  removed = 1
+  removed, state.rests = 1, 0
   redis.call('HDEL', KEYS[1], 'g:' .. owner)
   weigh(nil, grant)
   end_exclusion(owner, { writing = 0 })
 elseif parts_of(owner, token)[1] then
   removed = 1
 elseif owner == '' and token == state.rests and state.rests > now then
-  removed = 1
-end
-if removed == 1 then
-  state.rests = 0
+  removed, state.rests = 1, 0
 end
 if state.several and (removed == 1 or from ~= '0') then
   after = drop_sessions()

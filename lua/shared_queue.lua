@@ -37,17 +37,8 @@ local function echo_to(client, noted_until)
   tell(client, unseen and 'echo unseen' or 'echo seen')
 end
 
--- Adds a nonce to the list of those that a named owner has in the queue. Once the owner holds, they are told to ask
--- again, and re-enter. The list is one text. It may be long, so it is searched and never split.
-local function add_named(owner, nonce)
-  local list = redis.call('HGET', KEYS[1], 'v:' .. owner) or ''
-  charge(list)
-  if not string.find(list, nonce, 1, true) then
-    redis.call('HSET', KEYS[1], 'v:' .. owner, list .. nonce .. ' ')
-  end
-end
-
--- Takes an entry, with the space behind it, off such a list. The list is deleted with its last entry.
+-- Takes an entry, with the space behind it, off a list. A list is one text. It may be long, so it is searched and never
+-- split. It is deleted with its last entry.
 local function drop_from(field, entry)
   local list = redis.call('HGET', KEYS[1], field) or ''
   charge(list)
@@ -77,17 +68,9 @@ local function add_branch(waiter)
           at = math.min(at, tonumber(place) > waiter.place and from or at)
         end
       end
-      state.branches = '1'
-      redis.call('HSET', KEYS[1], 'branches', '1', 'u:' .. names[i], string.sub(list, 1, at - 1) .. entry .. string.sub(list, at))
+      state.branches = state.branches or '1'
+      redis.call('HSET', KEYS[1], 'branches', state.branches, 'u:' .. names[i], string.sub(list, 1, at - 1) .. entry .. string.sub(list, at))
     end
-  end
-end
-
--- Takes a waiter off the lists of its ancestors.
-local function drop_branch(waiter)
-  local names = lineage(waiter.owner)
-  for i = 2, #names do
-    drop_from('u:' .. names[i], branch_entry(waiter))
   end
 end
 
@@ -113,15 +96,11 @@ local function drop_waiter(nonce, waiter)
   redis.call('HDEL', KEYS[1], 'w:' .. nonce)
   if waiter and waiter.named then
     drop_from('v:' .. waiter.owner, nonce .. ' ')
-    drop_branch(waiter)
+    local names = lineage(waiter.owner)
+    for i = 2, #names do
+      drop_from('u:' .. names[i], branch_entry(waiter))
+    end
   end
-end
-
--- Places keep the order of arrival. A new one is the present time, or one more than the largest in the queue if the
--- server's clock has stepped back.
-local function new_place()
-  local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  return math.max(micros, tonumber(last[2] or 0) + 1)
 end
 
 local function waiter_text(w) -- its record w:NONCE, which read_waiter reads
@@ -158,7 +137,9 @@ end
 local function insert_waiter(waiter, known)
   local nonce, new = waiter.nonce, waiter.place == 0
   if new then
-    waiter.place = new_place()
+    -- Places keep the order of arrival, also if the server's clock has stepped back.
+    local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    waiter.place = math.max(micros, tonumber(last[2] or 0) + 1)
   end
   local added = add_to_queue(waiter.deadline, text(waiter.place), nonce, -waiter.deadline, '-' .. nonce)
   if added > 0 then
@@ -171,7 +152,12 @@ local function insert_waiter(waiter, known)
   records[nonce] = waiter_text(waiter)
   redis.call('HSET', KEYS[1], 'w:' .. nonce, records[nonce], 'kind', state.kind)
   if waiter.named then
-    add_named(waiter.owner, nonce)
+    -- Once the owner holds, all of its requests in the queue are told to ask again, and re-enter.
+    local list = redis.call('HGET', KEYS[1], 'v:' .. waiter.owner) or ''
+    charge(list)
+    if not string.find(list, nonce, 1, true) then
+      redis.call('HSET', KEYS[1], 'v:' .. waiter.owner, list .. nonce .. ' ')
+    end
     add_branch(waiter)
   end
   if added > 0 then

@@ -28,7 +28,7 @@
 --                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
 --   nests        there is a b: field
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
---   branches     there is a u: field
+--   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind a newline
 --   rests        'UNTIL NONCE': after the grant of NONCE has ended, nobody can take the name until then
 --   looks        nonces of an owner that holds now, which must still be told to ask again
 --   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest

@@ -133,9 +133,9 @@ local function is_orphan(s)
   return #parts > 0 and parts[#parts].parent > 0
 end
 
--- Returns what an owner holds, or else its nearest ancestor: tokens, mode, how many sessions have entered through its
--- hold, and how many of them write. Nobody can enter an anonymous owner's hold: its process passes that on to calls.
-local function nearest(owner)
+-- Returns what an owner holds, else its nearest ancestor that holds, or nil. below: the sessions that entered through
+-- that hold; writers: those that write. Nobody enters an anonymous owner's hold: its process passes that on to calls.
+local function nearest_hold(owner)
   local alone = state.alone
   for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
     if alone and alone.owner == name and alone.named and alone.deadline > now then
@@ -461,18 +461,6 @@ local function drop(s)
     redis.call('HSET', KEYS[1], 'g:' .. grant.owner, write_grant(grant))
   end
   end_exclusion(grant.owner, grant)
-end
-
--- Returns the session with this nonce while its lease runs, also an orphan. find_live leaves a session whose lease has
--- ended where it is; this function drops it: its grant must not count it twice when it asks again with its nonce.
-local function find_or_drop(nonce, client, owner)
-  local s = find(nonce, client, owner)
-  if s and s.deadline > now then
-    return s
-  end
-  if s and KEYS[2] then
-    drop(s)
-  end
 end
 
 -- Forgets sessions that are past their deadline, as many as the budget allows.

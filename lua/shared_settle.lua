@@ -4,10 +4,9 @@
 -- How many readers, or users of a semaphore, one script lets in at most.
 local admit = 256
 
--- Returns what a branch holds, or else what its nearest ancestor holds, or nil. Nil as well for an owner without
--- ancestors.
+-- Returns what nearest_hold finds for a branch. For any other owner, which has no ancestors, nil or false.
 local function above(request)
-  return request.named and string.find(request.owner, '~.', 1, true) and nearest(request.owner)
+  return request.named and string.find(request.owner, '~.', 1, true) and nearest_hold(request.owner)
 end
 
 -- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask that.
@@ -71,7 +70,7 @@ local function grant_waiter(nonce, waiter)
     tell(waiter.client, 'look ' .. nonce)
     return
   end
-  local grant = waiter.named and nearest(waiter.owner)
+  local grant = waiter.named and nearest_hold(waiter.owner)
   put(waiter, grant)
   if asking[nonce] then
     asking[nonce] = waiter
@@ -103,7 +102,7 @@ local function admit_branches(owner)
     end
     local waiter = stored_waiter(nonce)
     budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- each ancestor is looked for
-    local by = waiter and nearest(waiter.owner)
+    local by = waiter and nearest_hold(waiter.owner)
     if waiter and waiter.deadline <= now then
       drop_gone(nonce, waiter)
     elseif by and by.owner == owner then
@@ -120,30 +119,36 @@ local function admit_branches(owner)
   return false
 end
 
--- Lets in branches of owners where a hold has begun or ended.
+-- Lets in branches of owners where a hold has begun or ended. If the budget runs out, the next script goes on: see close.
 local function admit_stirred()
   local owner = next(state.stirred)
-  while owner do
+  while owner and budget > 0 do
     state.stirred[owner] = nil
-    admit_branches(owner)
+    if admit_branches(owner) and budget <= 0 then
+      state.stirred[owner] = true
+    end
     owner = next(state.stirred)
   end
 end
 
 -- Tells the sessions that entered through a hold which has ended. One that misses the message finds out at its next
--- renewal.
+-- renewal. A ticket is dropped, as nobody trusts it: returns whether one was.
 local function tell_orphans()
-  if not state.ousts then
-    return
-  end
+  local dropped, ousts = false, state.ousts
   state.ousts = false
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-far), 'LIMIT', 0, math.max(budget, 1))) do
+  for _, member in ipairs(ousts and redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. text(-far), 'LIMIT', 0, math.max(budget, 1)) or {}) do
     budget = budget - 1
     local session = stored_session(string.sub(member, 2))
     if session and is_orphan(session) then
-      tell(session.client, 'ended ' .. session.nonce)
+      if session.client == '-' then
+        drop(session)
+        dropped = true
+      else
+        tell(session.client, 'ended ' .. session.nonce)
+      end
     end
   end
+  return dropped
 end
 
 -- The first waiter sleeps until the deadline that it was told. If the lock now ends sooner, because a holder with a
@@ -203,8 +208,8 @@ local function settle()
       return 1
     end
     -- A dead waiter in the queue may have had a signal. Another waiter gets the signal, and may be able to hold now.
-  until budget <= 0 or not (next(state.stirred) or state.conds and state.conds.owed ~= '')
-  tell_orphans()
+    local dropped = tell_orphans()
+  until budget <= 0 or not (dropped or next(state.stirred) or state.conds and state.conds.owed ~= '')
   if state.queued > 0 then
     look()
   end
@@ -228,9 +233,18 @@ local function close(settles, ended)
     forget_ended()
   end
   settle_several()
-  if state.branches and state.queued == 0 then
-    redis.call('HDEL', KEYS[1], 'branches')
-    state.branches = nil
+  if state.branches then
+    local branches = '1'
+    for owner in pairs(state.stirred) do
+      branches = branches .. '\n' .. owner
+    end
+    branches = state.queued > 0 and branches or nil
+    if not branches then
+      redis.call('HDEL', KEYS[1], 'branches')
+    elseif branches ~= state.branches then
+      redis.call('HSET', KEYS[1], 'branches', branches)
+    end
+    state.branches = branches
   end
   if state.rester and state.rests == 0 then
     redis.call('HDEL', KEYS[1], 'rests')

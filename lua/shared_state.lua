@@ -25,6 +25,9 @@ if fields[2] and string.find(fields[2], '+', 1, true) then
   state.rests, state.rester = read_rests(rest[4])
   state.conds = rest[5] and read_conds(rest[5])
   state.nests, state.branches = rest[6], rest[7]
+  for owner in string.gmatch(rest[7] or '', '\n([^\n]+)') do
+    state.stirred[owner] = true
+  end
   if rest[1] then
     state.since, state.exclusive, state.used = read_several(rest[1])
   end

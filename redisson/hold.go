@@ -154,8 +154,8 @@ func (h *Hold) Lost() <-chan struct{} {
 	return h.lostc
 }
 
-// TrustedUntil returns the instant until which no conflicting hold can be granted to another client, in Go or Java,
-// unless somebody removes this one. Each renewal moves it. It is the zero time once the hold is lost or released.
+// TrustedUntil returns until when nobody, in Go or Java, can get a conflicting hold, unless Redis loses this
+// one or somebody removes it. Compare it with time.Now. Renewals move it. It is zero after a loss or release.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.state() != nil {
 		return time.Time{}

@@ -15,7 +15,8 @@ import (
 // name. After a run the name stays taken until nine tenths of every have passed since the run began, even if the job
 // ends sooner. every is the shortest time between two runs of the job's schedule. The clocks of the processes may
 // differ by up to a tenth of it. A job that is still running when it is due again is skipped. If Redis does not answer,
-// the job does not run. Nor does it with an Owner among the options (ErrOwnerMismatch): its runs would enter each other.
+// the job does not run. With an Owner among the options it never runs, and the logger gets ErrOwnerMismatch: runs of
+// one owner would not exclude each other.
 //
 // The logger is told of a skipped run as information, and of a failure, such as a bad option, as an error. nil means
 // silence. A job whose lock is lost runs on, because cron cannot tell it. A job that must know of the loss calls

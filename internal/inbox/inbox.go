@@ -156,8 +156,7 @@ func (b *Inbox) Down() error {
 // Up reports whether the subscription is acknowledged and not known to be broken. It does not wait.
 func (b *Inbox) Up() bool { return b.cur.Load() != nil }
 
-// Heard returns when the last message or acknowledgement came in, with a
-// monotonic reading, or the zero time if none has.
+// Heard returns when the last message or acknowledgement came in, by the monotonic clock, or the zero time.
 func (b *Inbox) Heard() time.Time {
 	if d := b.heard.Load(); d != 0 {
 		return b.base.Add(time.Duration(d))

@@ -254,8 +254,8 @@ func (c *Channel) Heard() time.Time {
 	return time.Time{}
 }
 
-// Suspect is [Inbox.Suspect]: the channel gets a new connection. The other channels of its server keep theirs
-// until they are suspected too.
+// Suspect is [Inbox.Suspect]: the link counts as dead, and the channel gets a new connection. Other channels of its
+// server keep theirs until they are suspected too.
 func (c *Channel) Suspect() {
 	if b := c.box(); b != nil {
 		b.Suspect()

@@ -122,8 +122,8 @@ func (l *Ledger) Kept() Counts {
 	return n
 }
 
-// Resume records that Redis has granted these counts again, to a request with that op.
-func (l *Ledger) Resume(n Counts, op int64) {
+// Regranted records that n holds were granted again after a wait on a condition, which statement op began.
+func (l *Ledger) Regranted(n Counts, op int64) {
 	l.meant, l.told = n, n
 	l.stated, l.answered = op, op
 }

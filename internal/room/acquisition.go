@@ -213,7 +213,7 @@ func (a *Acquisition) end(at *Step) {
 // Away reports whether a session waits on a condition, or for the lock after its wait.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
 
-// flow returns the flow whose claim it may carry.
+// flow returns the flow of the calls that it asks for: the anonymous ones, or those of its owner in its mode.
 func (a *Acquisition) flow() Flow {
 	if !a.Named() {
 		return Flow{}

@@ -429,9 +429,9 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	return false
 }
 
-// Beaten takes the answer to a heartbeat. If that is a grant that has ended already, it returns how many such grants
-// the entry has had.
-func (q Request) Beaten(said Answer, at *Step) (wasted int) {
+// BeatAnswered takes the answer to a heartbeat. If that is a grant that has ended already, wasted is how many such
+// grants the entry has had, else 0.
+func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 	e := q.Entry
 	e.busy = false
 	e.settled(nil)

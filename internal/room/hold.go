@@ -250,7 +250,7 @@ func (h *Hold) endedBy() error {
 // of later grants from an exclusive handle until it is unlocked. And a handle on which several grants hold beside each
 // other takes the holds of one owner only. The zero value is empty.
 type Handle struct {
-	holds lone[Hold] // the oldest first
+	holds lone[Hold] // in the order in which they came here
 	*aside
 }
 
@@ -285,10 +285,12 @@ const (
 
 // bars is Room.Bars, but looks only at what is on the handle.
 func (l *Handle) bars(w Want) (Bar, *Hold) {
-	if w.Read {
+	switch {
+	case w.Read:
 		return l.otherOwner(w), nil
-	}
-	if l.aside == nil || l.lost == 0 {
+	case w.Unlock && w.Owner != "" && l.ofFlow(w.Owner):
+		return OtherOwner, nil
+	case l.aside == nil || l.lost == 0:
 		return NoBar, nil
 	}
 	for _, h := range l.holds.all() {
@@ -301,6 +303,16 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 		}
 	}
 	return NoBar, nil
+}
+
+// ofFlow reports whether Unlock could end a hold of an ancestor of the owner, or of a branch of it: these hold together.
+func (l *Handle) ofFlow(owner string) bool {
+	for _, h := range l.holds.backward() {
+		if h.Unlock {
+			return Descends(owner, h.Session.Name) || Descends(h.Session.Name, owner)
+		}
+	}
+	return false
 }
 
 // otherOwner says whether a handle has holds of another owner. On a semaphore only those count that Unlock may end.
@@ -409,6 +421,7 @@ func (l *Handle) more() *aside {
 	return l.aside
 }
 
+// add puts a hold on the handle. It moves the room's sure to the hold's end if that comes first.
 func (l *Handle) add(h *Hold) {
 	l.holds.add(h)
 	h.place = onHandle

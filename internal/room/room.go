@@ -129,7 +129,7 @@ func (r *Room) owesUnlock(owner string) *Hold {
 	return nil
 }
 
-// HeldSince returns when the oldest hold here was acquired, or zero if there is none.
+// HeldSince returns when the oldest hold here was acquired, on any handle, or zero if there is none.
 func (r *Room) HeldSince() (since clock.Instant) {
 	for _, s := range r.sessions.all() {
 		if h := s.holds.first; h != nil && (since.IsZero() || h.Acquired.Until(since) > 0) {

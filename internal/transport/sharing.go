@@ -87,7 +87,7 @@ func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *shar
 // elsewhere reports whether a server of a Cluster did not run a call because another one has its key.
 func elsewhere(err error) bool { return hasCode(err, "MOVED") || hasCode(err, "ASK") || ReadOnly(err) }
 
-// runShared runs a call on a stream.
+// runShared is doShared without the pool. It puts back the stream's own error if a hook has changed that.
 func (t *Transport) runShared(ctx context.Context, w *sharing, c *Call) Result {
 	defer w.s.end()
 	var began time.Time

@@ -394,7 +394,7 @@ func (f *flight) finish(r reply) {
 	wake(f.done) // which is full if the flight has expired and its caller has not looked yet
 }
 
-// armAlarm sets the alarm to until, unless it goes off earlier. It needs s.mu.
+// armAlarm sets the alarm, which wakes callers whose time is over, to until or earlier. It needs s.mu.
 func (s *stream) armAlarm(until time.Time) {
 	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return

@@ -89,7 +89,8 @@ func New(rdb redis.UniversalClient) *Transport {
 // Do returns when the reply has come, ctx has ended, or timeout has passed (none if timeout <= 0). If several are true,
 // the reply wins. A command on the wire cannot be recalled: Classify tells whether the script may have run. The error
 // matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed. If Do had to wait for a connection
-// first, at least two thirds of the timeout remain after that, because a dial may take much longer than an answer.
+// first, at least two thirds of the timeout remain for a stream, because a dial may take much longer than an answer. The
+// client's pool gets what is left.
 //
 // Hooks of the redis client see the values of ctx. A pipeline has one context: that of its first call.
 func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]any, error) {
@@ -296,7 +297,7 @@ func (t *Transport) Wait() {
 	}
 }
 
-// Outstanding returns how many goroutines Wait would wait for, apart from those that dial for a stream or serve it.
+// Outstanding returns how many goroutines Wait would wait for, except those of streams. It is for tests.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

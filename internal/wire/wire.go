@@ -184,7 +184,7 @@ func requestCounts(op int64, mode string, writes uint32, ttl string) string {
 	return strconv.FormatInt(op, 10) + n + ttl + " "
 }
 
-// restText returns the rest of a name, as it stands behind the TTL of a request.
+// restText returns for how long a name rests, as it stands behind the TTL of a request.
 func restText(r room.Rest) string {
 	switch ms := strconv.FormatInt(r.For.Milliseconds(), 10); {
 	case r.For == 0:

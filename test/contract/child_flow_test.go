@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,4 +243,42 @@ func wantNothingLeft(t *testing.T, x *rig.Lab, key string) {
 			t.Errorf("%s: %s = %q is left", name, field, value)
 		}
 	}
+}
+
+// A writing branch leaves, and hundreds of reading branches of its flow wait. One script does not let in all of them.
+func TestManyBranchesThatReadAreLetInTogether(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const branches = 300
+		c := x.Client()
+		lock := func() *relock.RWLock { return c.NewRWLock("a") }
+		flow := x.By("flow")
+		outer := enters(t, lock().WLocker(), flow)
+		writes := enters(t, lock().WLocker(), relock.WithChildOwner(flow))
+		var inside atomic.Int32
+		holds := make(chan *relock.Hold, branches)
+		for range branches {
+			go func() {
+				h, err := lock().RLocker().Acquire(relock.WithChildOwner(flow))
+				if err != nil {
+					t.Error(err)
+				}
+				inside.Add(1)
+				holds <- h
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := inside.Load(); n != 0 {
+			t.Fatalf("%d read beside a branch that writes", n)
+		}
+		rig.Must(t, writes.Release())
+		synctest.Wait()
+		if n := inside.Load(); n != branches {
+			t.Errorf("%d of %d branches are let in when the one that writes has gone", n, branches)
+		}
+		for range branches {
+			rig.Must(t, (<-holds).Release())
+		}
+		rig.Must(t, outer.Release())
+	})
 }

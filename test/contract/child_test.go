@@ -563,3 +563,65 @@ func TestBranchCostsOneRoundTrip(t *testing.T) {
 		rig.Must(t, outer.Release())
 	})
 }
+
+// A flow and its branch share a handle. The flow's nested call ends while the branch is inside, which is allowed, as the
+// outer hold goes on: it must not end the branch's hold.
+func TestUnlockOfAnOwnerEndsNoHoldOfItsBranch(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, flow := x.Lock("a"), x.By("flow")
+		rig.Must(t, l.Lock(flow))
+		synctest.Wait()
+		rig.Must(t, l.Lock(flow)) // a nested call
+		if err := l.Lock(relock.WithChildOwner(flow)); err != nil {
+			rig.WantIs(t, err, relock.ErrOwnerMismatch) // as on a reading side
+			rig.Must(t, l.Unlock())
+			rig.Must(t, l.Unlock())
+			return
+		}
+		rig.Must(t, l.Unlock()) // of the nested call
+		synctest.Wait()
+		keepsOut(t, x.Lock("a"), relock.WithChildOwner(flow))
+		rig.Must(t, l.Unlock()) // of the branch
+		rig.Must(t, l.Unlock()) // of the flow
+	})
+}
+
+// A flow and its branch share a handle. The branch loses its hold, and the flow unlocks.
+func TestLossOfABranchIsNotToldToItsFlow(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, flow := x.Lock("a"), x.By("flow")
+		child := relock.WithChildOwner(flow)
+		rig.Must(t, l.Lock(flow))
+		synctest.Wait()
+		if err := l.Lock(child); err != nil {
+			rig.WantIs(t, err, relock.ErrOwnerMismatch)
+			rig.Must(t, l.Unlock())
+			return
+		}
+		name, _ := relock.OwnerFrom(child)
+		if done, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), relock.Holder{Owner: name}); !done || err != nil {
+			t.Fatalf("ForceUnlockHolder = %v, %v", done, err)
+		}
+		synctest.Wait()
+		if err := l.Unlock(); err != nil { // of the flow
+			t.Errorf("the flow, whose hold was never lost, is told %v", err)
+		}
+		_ = l.Unlock()
+	})
+}
+
+// A branch hands its hold over, and the ancestor's hold that it had entered ends. Nobody can resume the ticket, and nobody
+// trusts what it has, so it is in nobody's way.
+func TestATicketOfABranchEndsWithItsAncestor(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		flow := x.By("flow")
+		outer := enters(t, x.Lock("a"), flow)
+		ticket := detach(t, enters(t, x.Lock("a"), relock.WithChildOwner(flow)), 10*time.Hour)
+		rig.Must(t, outer.Release())
+		synctest.Wait()
+		_, err := x.Client().Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrLost)
+		time.Sleep(time.Minute)
+		x.Frees("a")
+	})
+}

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -161,6 +162,33 @@ func TestForceUnlockHolderOfReadersLetsTheWriterInAfterTheLast(t *testing.T) {
 		rig.Must(t, writer.Holds().Release())
 		rig.WantIs(t, one.Release(), relock.ErrLost)
 		rig.WantIs(t, two.Release(), relock.ErrLost)
+	})
+}
+
+// The sessions of a lock are read in pages. That of the branch has the shortest lease, and is renewed while the second page
+// is on its way: it must not be passed over.
+func TestForceUnlockHolderEndsABranchThatIsRenewedBetweenTwoPages(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		ctx := x.By("A")
+		acquire(t, x.Client().NewRWLock("a").RLocker(), ctx)
+		branch := relock.WithChildOwner(ctx)
+		victim := acquire(t, x.Client().NewRWLock("a").RLocker(), branch)
+		x.Until(time.Second)
+		others := x.Client()
+		for i := range 260 {
+			acquire(t, others.NewRWLock("a").RLocker(), x.By(fmt.Sprint("other", i)))
+		}
+		operator, link := x.Linked()
+		x.Info(operator.NewLock("a"))
+		x.Until(9500 * time.Millisecond) // the branch is renewed after 10 s, and all others after 11
+		link.Latency(300 * time.Millisecond)
+		owner, _ := relock.OwnerFrom(branch)
+		removed, err := operator.NewLock("a").ForceUnlockHolder(t.Context(), relock.Holder{Owner: owner, Token: victim.Token()})
+		if !removed || err != nil {
+			t.Errorf("ForceUnlockHolder = %v, %v, want true", removed, err)
+		}
+		rig.WantIs(t, victim.Release(), relock.ErrLost)
 	})
 }
 

@@ -1,6 +1,8 @@
 package contract_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,4 +72,24 @@ func TestACopyOfAnAnsweredAcquireIsNoPartOfWhatATicketHas(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The context of a Detach ends as its answer is on the way: the client releases the session, and then the ticket.
+func TestAnAttemptFindsFreeWhatADetachThatFailedHasLeft(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		link.Latency(50 * time.Millisecond)
+		for i := range 16 { // whether the release or the attempt begins first is chance
+			l := c.NewLock(fmt.Sprint("l", i))
+			h := rig.MustAcquire(t, l)
+			ctx, cancel := context.WithTimeout(t.Context(), 75*time.Millisecond)
+			_, err := h.Detach(ctx, time.Hour)
+			cancel()
+			rig.WantIs(t, err, relock.ErrUnconfirmed)
+			if got, err := l.TryLock(t.Context(), 0); !got || err != nil {
+				t.Fatalf("TryLock = %v, %v, want true, nil", got, err)
+			}
+			rig.Must(t, l.Unlock())
+		}
+	})
 }

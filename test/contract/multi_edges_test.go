@@ -211,3 +211,20 @@ func TestAMultiWaitsForNoRestOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// The wait of a Multi has passed by the time it comes to its next lock, whose server is silent.
+func TestAMultiTriesNothingOnceItsWaitIsOver(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		slow := 60 * time.Millisecond
+		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { time.Sleep(slow) }}))
+		far, link := x.Linked()
+		rig.Must(t, far.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
+		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Lose })
+		wait := 50 * time.Millisecond
+		began := x.Now()
+		got, _ := relock.NewMulti(near.NewLock("a"), far.NewLock("b")).TryLock(t.Context(), wait)
+		if took := x.Now() - began; got || took > wait+slow+100*time.Millisecond {
+			t.Errorf("TryLock(%v) = %v after %v", wait, got, took)
+		}
+	})
+}

@@ -189,3 +189,69 @@ func TestSignalByAReaderLeavesItsHold(t *testing.T) {
 		rig.End(t, h)
 	})
 }
+
+// Redis grants the lock, the reply is lost, and the network is gone for longer than the lease. No call has had the hold.
+func TestALockWaitsForNoRestOfItsOwn(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
+		heal := outageAfter(link, "acquire")
+		call := x.Begin(c.NewLock("l", relock.AtLeast(30*time.Minute), relock.TTL(10*time.Second)))
+		time.Sleep(30 * time.Second)
+		heal()
+		rig.End(t, call.Returns())
+		if call.At > time.Minute {
+			t.Errorf("it holds after %v: it has waited for the rest of a grant that no call had", call.At)
+		}
+		x.Refuses(x.Lock("l")) // now a call has had it
+	})
+}
+
+// A waiter is cut off when the lock is handed to it, for a moment longer than its entry lasts.
+func TestAWaiterWaitsForNoRestOfItsOwn(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
+		holder := x.Take(x.Lock("l"))
+		call := x.Begin(c.NewLock("l", relock.AtLeast(30*time.Minute), relock.TTL(3*time.Second)))
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		heal := link.Hole() // the server goes on counting it as subscribed
+		rig.End(t, holder)
+		time.Sleep(5 * time.Second)
+		heal()
+		rig.End(t, call.Returns())
+		if call.At > time.Minute {
+			t.Errorf("it holds after %v: it has waited for the rest of a grant that no call had", call.At)
+		}
+	})
+}
+
+// One owner in two processes. The call that was granted the lock fails before it hears of that, after a call in the other
+// process has joined the grant.
+func TestARestStaysForWhoJoinedTheGrantOfACallThatFailed(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
+		first := true
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if first && rig.Runs(cmd, "acquire") {
+				first = false
+				return redistest.SwallowReply
+			}
+			return redistest.Pass
+		})
+		ctx, cancel := context.WithCancel(x.By("o"))
+		defer cancel()
+		fails := rig.Beside(func() error { return c.NewLock("l", relock.AtLeast(10*time.Minute)).Lock(ctx) })
+		fails.Pending(t, "the call")
+		joins := x.BeginAs("o", x.Lock("l", relock.AtLeast(10*time.Minute))).Holds()
+		cancel()
+		rig.WantIs(t, rig.Returned(t, fails), context.Canceled)
+		time.Sleep(20 * time.Second) // its release
+		synctest.Wait()
+		rig.Must(t, joins.Err())
+		rig.End(t, joins)
+		x.Refuses(x.Lock("l"))
+	})
+}

@@ -99,6 +99,9 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 		}
 		return m.join(client, r, g)
 	}
+	if r.rest != "" && m.rester == r.nonce {
+		m.rests = 0 // its call has not had the hold of that grant
+	}
 	if (len(m.queue) == 0 || m.lacks == "a newcomer stands behind the queue") && m.fits(r.mode, r.weight, r.permits) {
 		return m.take(kind, client, queue, r)
 	}

@@ -88,10 +88,10 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	if !queue && m.crowd() {
 		return []any{int64(-5), m.now, int64(0)}
 	}
-	was := int64(0)
+	was, had := int64(0), false
 	of, g, i := m.find(client, nonce, owner)
 	if i >= 0 && (!m.several || g.sessions[i].expiry > m.now) {
-		was = 2
+		was, had = 2, true
 		g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
 		m.set(of, g)
 	} else {
@@ -102,7 +102,10 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 		m.drop(nonce)
 	}
 	m.serve(client, served)
-	if undone && m.rester == nonce {
+	switch {
+	case m.rests > 0 && had && (!undone || m.leased() > 0):
+		m.rester = "-"
+	case undone && m.rester == nonce:
 		m.rests = 0
 	}
 	if until = min(until, m.now+60000); until > m.now {

@@ -31,7 +31,7 @@ func (a *roomAcq) fire() {
 func (a *roomAcq) beaten(q room.Request, reply []any, ok bool, block int) {
 	at := a.m.step()
 	if ok {
-		q.Beaten(a.m.decode(reply, block, q.Terms.TTL), at)
+		q.BeatAnswered(a.m.decode(reply, block, q.Terms.TTL), at)
 	} else {
 		q.Missed(room.Failure{Err: errLost, Unknown: true}, false, at)
 	}

@@ -180,7 +180,7 @@ var figures = []figure{
 	},
 	{
 		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
-		says: []string{`keeps? tenants apart\. A prefix has 1 to # bytes`},
+		says: []string{`keep tenants apart\. It has 1 to # bytes`},
 	},
 	{
 		what: "the longest label", file: "internal/key/check.go", source: `maxLabel  = (.+)`,
@@ -192,7 +192,7 @@ var figures = []figure{
 	},
 	{
 		what: "how long labels are waited for", file: "internal/label/label.go", source: `readWithin = (.+)`,
-		says: []string{`not answered within @ they are`, `not read within @, is`},
+		says: []string{`does not answer within @\.`, `not read within @, is`},
 	},
 	{
 		what: "how long the first call waits for its label", file: "internal/label/label.go", source: `firstWithin = (.+)`,

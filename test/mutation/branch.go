@@ -19,7 +19,7 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch is refused to write where an ancestor reads", "lua/acquire.lua",
-		"local refused = not KEYS[2] or above.mode == 'r' and request.mode == 'w'", "local refused = not KEYS[2]",
+		"local refused = not KEYS[2] or by.mode == 'r' and request.mode == 'w'", "local refused = not KEYS[2]",
 		[]string{"TestBranchDoesNotWriteWhereAnAncestorReads"},
 	},
 	{
@@ -76,5 +76,30 @@ var branchRules = []Rule{
 		"the condition of a lock that a branch has entered gives nothing up", "lua/await.lua",
 		"grant_at(session.owner, session.low)", "shared_grant('')",
 		[]string{"TestConditionRefusesABranchThatHasEntered"},
+	},
+	{
+		"branches that one script cannot let in come with the next", "lua/shared_state.lua",
+		"state.stirred[owner] = true", "",
+		[]string{"TestManyBranchesThatReadAreLetInTogether"},
+	},
+	{
+		"which branches are left to the next script is noted", "lua/shared_settle.lua",
+		"elseif branches ~= state.branches then", "elseif false then",
+		[]string{"TestManyBranchesThatReadAreLetInTogether"},
+	},
+	{
+		"a ticket of a branch ends with its ancestor", "lua/shared_settle.lua",
+		"if session.client == '-' then", "if false then",
+		[]string{"TestATicketOfABranchEndsWithItsAncestor"},
+	},
+	{
+		"a branch locks by no handle of its flow", "internal/room Handle.bars",
+		"l.ofFlow(w.Owner)", "false",
+		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},
+	},
+	{
+		"several locks are tried no longer than the wait", ". Multi.try",
+		"left = max(left, 1)", "",
+		[]string{"TestAMultiTriesNothingOnceItsWaitIsOver"},
 	},
 }

@@ -118,7 +118,7 @@ var handleRules = []Rule{
 	},
 	{
 		"nobody joins an anonymous grant", "lua/acquire.lua",
-		"local grant = request.named and nearest(request.owner)", "local grant = nearest(request.owner)",
+		"local grant = request.named and nearest_hold(request.owner)", "local grant = nearest_hold(request.owner)",
 		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
 	},
 	{

@@ -53,8 +53,8 @@ var handoverRules = []Rule{
 		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
-		"a ticket that nobody was given is released", ". detaching.undo",
-		"d.releaseTicket(ctx)", "",
+		"a ticket that nobody was given is released", ". detaching.releaseTicket",
+		"err := try(ctx); left()", "var err error; left()",
 		[]string{"TestATicketThatNobodyWasGivenIsReleased"},
 	},
 	{
@@ -144,8 +144,13 @@ var handoverRules = []Rule{
 	},
 	{
 		"a ticket that nobody was given is released however late", ". detaching.releaseTicket",
-		"if try(ctx) != nil {", "if try(ctx); false {",
+		"if err != nil {", "if false && err != nil {",
 		[]string{"TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage"},
+	},
+	{
+		"a detach that failed is in the way of no later attempt", ". detaching.releaseTicket",
+		"c.leaving.Begin(d.a.keeper.hash)", "func() {}",
+		[]string{"TestAnAttemptFindsFreeWhatADetachThatFailedHasLeft"},
 	},
 	{
 		"no ticket keeps a shutdown", ". detaching.releaseTicket",

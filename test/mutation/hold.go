@@ -114,7 +114,7 @@ var holdRules = []Rule{
 		[]string{"TestALossIsLoggedOnceWhoeverFindsIt"},
 	},
 	{
-		"what a heartbeat finds is not acknowledged", "internal/room Request.Beaten",
+		"what a heartbeat finds is not acknowledged", "internal/room Request.BeatAnswered",
 		"q.apply(&said, 0, at)", "q.apply(&said, 99, at)",
 		[]string{"TestGrantThatAHeartbeatFindsCountsWhenReplicasHaveIt"},
 	},

@@ -163,8 +163,8 @@ var labelRules = []Rule{
 		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
 	},
 	{
-		"a quorum asks nobody who holds", ". primary.Try",
-		"try(ctx, wait, manner{quiet: true})", "try(ctx, wait, manner{})",
+		"a quorum asks nobody who holds", ". waiting.explain",
+		"w.wasTaken && !w.inQuorum && (", "w.wasTaken && (",
 		[]string{"TestAQuorumAsksNobodyWhoHolds"},
 	},
 	{

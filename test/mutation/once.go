@@ -72,13 +72,28 @@ var onceRules = []Rule{
 	},
 	{
 		"a grant in vain leaves no rest", "lua/release.lua",
-		"if ARGV[6] == 'undone' and state.rester == ended.nonce then", "if false then",
+		"elseif ARGV[6] == 'undone' and state.rester == ended.nonce then", "elseif false then",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest", "TestAMultiThatGivesUpLeavesNoRest", "TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
 	},
 	{
 		"a grant in vain ends no other's rest", "lua/release.lua",
-		"if ARGV[6] == 'undone' and state.rester == ended.nonce then", "if ARGV[6] == 'undone' then",
+		"elseif ARGV[6] == 'undone' and state.rester == ended.nonce then", "elseif ARGV[6] == 'undone' then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a call waits for no rest of its own grant", "lua/acquire.lua",
+		"if request.rest and state.rester == request.nonce then", "if false then",
+		[]string{"TestALockWaitsForNoRestOfItsOwn", "TestAWaiterWaitsForNoRestOfItsOwn", "TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"a call that has joined a grant keeps its rest", "lua/release.lua",
+		"(ARGV[6] ~= 'undone' or leased())", "ARGV[6] ~= 'undone'",
+		[]string{"TestARestStaysForWhoJoinedTheGrantOfACallThatFailed"},
+	},
+	{
+		"a rest of a hold that was had ends with no later undoing", "lua/release.lua",
+		"if state.rests > 0 and was == 2 and", "if false and",
+		[]string{"TestARestStaysForWhoJoinedTheGrantOfACallThatFailed", "TestScriptsDoWhatTheModelSays"},
 	},
 	{
 		"a hold that a call had is not in vain", ". Lock.putOnHandle",
@@ -102,7 +117,7 @@ var onceRules = []Rule{
 	},
 	{
 		"an operator ends the rest with the hold", "lua/force.lua",
-		"  state.rests = 0\n", "",
+		"  removed, state.rests = 1, 0\n  drop(alone)", "  removed = 1\n  drop(alone)",
 		[]string{"TestForceUnlockEndsTheRestOfAName"},
 	},
 	{

@@ -172,7 +172,7 @@ var Safety = []Rule{
 		[]string{"TestF06NameChangesItsKindOnlyWhenNobodyHolds"},
 	},
 	{
-		"a waiter hears of another kind", "internal/room Request.Beaten",
+		"a waiter hears of another kind", "internal/room Request.BeatAnswered",
 		"case said.Code == OfKind, said", "case said",
 		[]string{"TestF06WaiterThatFindsAnotherKindIsRefused"},
 	},

@@ -164,8 +164,14 @@ var severalRules = []Rule{
 	},
 	{
 		"a forced end passes over nobody of one instant", "lua/force.lua",
-		"    page = redis.call('ZRANGEBYSCORE', KEYS[2], first, last, 'WITHSCORES')\n", "",
+		"    page = redis.call('ZRANGE', KEYS[2], first, last, 'BYSCORE', 'REV', 'WITHSCORES')\n", "",
 		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
+	},
+	{
+		"a forced end begins with the shortest lease", "lua/force.lua",
+		"redis.call('ZRANGE', KEYS[2], first, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')",
+		"redis.call('ZRANGE', KEYS[2], from == '0' and '-inf' or '(' .. from, '(' .. text(-far), 'BYSCORE', 'LIMIT', 0, size, 'WITHSCORES')",
+		[]string{"TestForceUnlockHolderEndsABranchThatIsRenewedBetweenTwoPages"},
 	},
 	{
 		"a forced end goes on behind many that are dead", "lua/force.lua",
