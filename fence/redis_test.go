@@ -115,3 +115,24 @@ func TestRedisNeverGoesBackToAnOlderToken(t *testing.T) {
 		t.Error("unguarded, the value does not go back: the test shows nothing")
 	}
 }
+
+// Fails when the error of the source is lost in Run's, or when what it wrote before, or the token, does not stay.
+func TestAScriptThatFailsLeavesWhatItWroteAndItsToken(t *testing.T) {
+	rdb := redistest.Real(t).Client(t)
+	half := fence.NewScript("redis.call('SET', KEYS[1], ARGV[1]) return redis.error_reply('HALF done')")
+	_, err := half.Run(t.Context(), rdb, "{v}f", 7, []string{"{v}"}, "written")
+	if answer, is := errors.AsType[redis.Error](err); !is || answer.Error() != "HALF done" {
+		t.Errorf("%v, want the error of the source in it", err)
+	}
+	if got := rdb.Get(t.Context(), "{v}").Val(); got != "written" {
+		t.Errorf("the value is %q, want what the source wrote", got)
+	}
+	if _, err := set.Run(t.Context(), rdb, "{v}f", 6, []string{"{v}"}, "older"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("%v, want the token to stay", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := set.Run(ctx, rdb, "{v}f", 8, []string{"{v}"}, "late"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that its context has ended", err)
+	}
+}

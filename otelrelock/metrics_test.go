@@ -278,3 +278,26 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		t.Errorf("New: %v", err)
 	}
 }
+
+// Fails when a duration whose outcome is a failure does not say which.
+func TestFailuresHaveAnErrorType(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t, otelrelock.KeepNames())
+		c, link := x.Linked(s.hooks, relock.ReleaseTimeout(time.Second))
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.MustAcquire(t, x.Lock("b"))
+		rig.WantIs(t, c.NewRWLock("b").Lock(t.Context()), relock.ErrKind)
+		waiter := rig.Beside(func() error { return c.NewLock("b").Lock(t.Context()) })
+		rig.StillWaits(t, waiter)
+		link.Hole()
+		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		rig.Must(t, c.Close())
+		rig.WantIs(t, rig.Returned(t, waiter), relock.ErrClosed)
+		s.want("relock.lock.hold.duration", "error.type=unconfirmed kind=plain mode=write name=a outcome=unconfirmed: 1 in 0s")
+		s.want("relock.lock.wait.duration",
+			"error.type=closed kind=plain mode=write name=b outcome=closed: 1 in 1s",
+			"error.type=kind kind=rw mode=write name=b outcome=error: 1 in 0s",
+			"kind=plain mode=write name=a outcome=acquired: 1 in 0s")
+	})
+}

@@ -97,3 +97,32 @@ func TestAnOwnerIsToldOfTheLossOfASharedLockByAnyHandle(t *testing.T) {
 		rig.Must(t, inner.Unlock())
 	})
 }
+
+// An owner holds by two handles when the lock is granted again, to another call of one of them.
+// Fails when its hold by the other handle is trusted until its next renewal.
+func TestASharedLockThatIsGrantedAgainLosesTheNestedHoldsToo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l, operator := c.NewLock("a"), client(t, x).NewLock("a")
+		rig.Must(t, l.Lock(x.By("one")))
+		nested := acquired(x.By("one"), t, c.NewLock("a"))
+		lost := nested.Lost()
+		second := rig.Beside(func() error { return l.Lock(x.By("two")) })
+		x.Until(time.Second)
+		removed, err := operator.ForceUnlock(t.Context())
+		if rig.Must(t, err); !removed {
+			t.Fatal("nothing was removed")
+		}
+		x.Until(2 * time.Second)
+		if !rig.IsShut(lost) {
+			t.Error("Lost of the nested hold is open")
+		}
+		rig.WantIs(t, nested.Err(), relock.ErrLost)
+		rig.WantIs(t, nested.Release(), relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, rig.Returned(t, second))
+		rig.RefusesAny(x, operator)
+		rig.Must(t, l.Unlock())
+		bare(t, x)
+	})
+}

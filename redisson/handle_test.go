@@ -243,3 +243,50 @@ func TestReadWriteLocksRefuseTheFairAndFencedOfDefaults(t *testing.T) {
 		})
 	}
 }
+
+// Fails when a call on either side of a read/write lock that cannot be has another error, or goes on.
+func TestEveryCallOfABadSharedReadWriteLockSaysSo(t *testing.T) {
+	for what, bad := range map[string]struct {
+		name string
+		opt  redisson.LockOption
+		want error
+	}{
+		"no name":       {"", redisson.TTL(time.Minute), relock.ErrInvalidName},
+		"half a tag":    {"a{", redisson.TTL(time.Minute), relock.ErrInvalidName},
+		"fair":          {"a", redisson.Fair(), relock.ErrInvalidOption},
+		"fenced":        {"a", redisson.Fenced(), relock.ErrInvalidOption},
+		"no option":     {"a", nil, relock.ErrInvalidOption},
+		"a short lease": {"a", redisson.TTL(time.Millisecond), relock.ErrInvalidOption},
+		"a long lease":  {"a", redisson.TTL(25 * time.Hour), relock.ErrInvalidOption},
+		"no time":       {"a", redisson.MaxHold(0), relock.ErrInvalidOption},
+		"no owner":      {"a", redisson.Owner(""), relock.ErrInvalidOption},
+	} {
+		t.Run(what, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				rw := client(t, x).NewRWLock(bad.name, bad.opt)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, try := rw.TryLock(ctx, 0)
+				_, tryR := rw.TryRLock(ctx, 0)
+				calls := map[string]error{
+					"Lock": rw.Lock(ctx), "RLock": rw.RLock(ctx), "TryLock": try, "TryRLock": tryR,
+					"Unlock": rw.Unlock(), "RUnlock": rw.RUnlock(), "Downgrade": rw.Downgrade(ctx),
+				}
+				for side, l := range map[string]*redisson.Lock{"writing": rw.WLocker(), "reading": rw.RLocker()} {
+					_, calls[side+" Acquire"] = l.Acquire(ctx)
+					_, calls[side+" TryAcquire"] = l.TryAcquire(ctx, time.Second)
+					calls[side+" Do"] = l.Do(ctx, func(context.Context) error { return nil })
+					_, calls[side+" Info"] = l.Info(ctx)
+					_, calls[side+" ForceUnlock"] = l.ForceUnlock(ctx)
+					_, calls[side+" ForceUnlockHolder"] = l.ForceUnlockHolder(ctx, relock.Holder{Owner: "x"})
+				}
+				for call, err := range calls {
+					if !errors.Is(err, bad.want) {
+						t.Errorf("%s = %v, want %v", call, err, bad.want)
+					}
+				}
+				bare(t, x)
+			})
+		})
+	}
+}

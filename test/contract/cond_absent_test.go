@@ -263,3 +263,36 @@ func TestSignalAfterCloseSaysThatTheClientIsClosed(t *testing.T) {
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 	})
 }
+
+// Fails when what is done under a hold goes on after it has ended, because its owner waited just then.
+func TestAnUnlockDuringAWaitOfItsOwnerEndsTheContextsOfTheHold(t *testing.T) {
+	for _, way := range []string{"Unlock", "Release"} {
+		t.Run(way, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := x.Client()
+				l, other := c.NewLock("l"), c.NewLock("l")
+				rig.Must(t, l.Lock(x.By("me")))
+				h := acquire(t, other, x.By("me"))
+				under := h.Context(t.Context())
+				s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+				if rig.IsShut(under.Done()) {
+					t.Error("the wait has ended the context")
+				}
+				end := h.Release
+				if way == "Unlock" {
+					end = other.Unlock
+				}
+				rig.WantIs(t, end(), relock.ErrNotHeld)
+				if !rig.IsShut(under.Done()) {
+					t.Error("the context goes on")
+				}
+				rig.WantIs(t, context.Cause(under), relock.ErrNotHeld)
+				s.Waits()
+				signalsAndUnlocks(t, x.Lock("l"))
+				s.Woken()
+				rig.Must(t, l.Unlock())
+				x.Frees("l")
+			})
+		})
+	}
+}

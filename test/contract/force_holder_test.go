@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A forcible is a way to lock a name, and how many may hold it so at a time.
@@ -277,5 +279,31 @@ func TestForceUnlockHolderOnARealServer(t *testing.T) {
 				rig.Must(t, other.Release())
 			}
 		})
+	}
+}
+
+// Redis does not know the digits that an owner's name adds to its tokens. Those of the first owner are also those of no
+// name, and those of the second are zeros, as a Token has them that is left out.
+// Fails when such an owner is not found by its Token or its name alone.
+func TestForceUnlockHolderFindsOwnersWhateverTheirDigitsAre(t *testing.T) {
+	for what, digits := range map[string]int64{"those of no name": wire.Token(0, ""), "zeros": 0} {
+		owner := "victim"
+		for i := 0; wire.Token(0, owner) != digits; i++ {
+			owner = fmt.Sprint("victim ", i)
+		}
+		for _, how := range []string{"token", "owner"} {
+			t.Run(what+" by "+how, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					victim := acquire(t, x.Lock("a"), x.By(owner))
+					removed, err := x.Eye.NewLock("a").ForceUnlockHolder(t.Context(), selectors[how](seenHolder(x, owner)))
+					if !removed || err != nil {
+						t.Errorf("ForceUnlockHolder = %v, %v, want true", removed, err)
+					}
+					synctest.Wait()
+					rig.WantIs(t, victim.Release(), relock.ErrLost)
+					x.Frees("a")
+				})
+			})
+		}
 	}
 }

@@ -273,3 +273,20 @@ func TestHoldsOfADeadProcessEndAlone(t *testing.T) {
 		x.Frees("a")
 	})
 }
+
+// Fails when a branch and the owner it descends from pass for one owner, whichever of the two the handle names.
+func TestABranchAndItsParentAreAMismatch(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		branch := relock.WithChildOwner(x.By("me"))
+		name, _ := relock.OwnerFrom(branch)
+		for of, ctx := range map[string]context.Context{"me": branch, name: x.By("me")} {
+			l := x.Lock("a", relock.Owner(of))
+			rig.WantIs(t, l.Lock(ctx), relock.ErrOwnerMismatch)
+			got, err := l.TryLock(ctx, 0)
+			if rig.WantIs(t, err, relock.ErrOwnerMismatch); got {
+				t.Errorf("the handle of %s is locked", of)
+			}
+		}
+		x.Frees("a")
+	})
+}

@@ -585,3 +585,37 @@ func TestAStickyLockLeavesItsShardedChannel(t *testing.T) {
 		}
 	}, relock.ShardedPubSub())
 }
+
+// Calls of a process follow each other on the last tokens of a kept grant, while the server's clock stands still.
+// Fails when they go on beyond these: the next grant would have the same tokens, or smaller ones.
+func TestCallsThatFollowEachOtherEndWithTheTokensOfAKeptGrant(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		l.kept(t)
+		s.Until(s.Now() + stickyIdle)
+		before := commandsOf(a)
+		for range 9_990 {
+			rig.End(t, l.take(t))
+		}
+		if n := commandsOf(a) - before; n != 1 {
+			t.Fatalf("%d commands, want one grant", n)
+		}
+		h := l.take(t)
+		last := h.Token()
+		var calls []*rig.Call
+		for range 30 {
+			calls = append(calls, s.Begin(l.lock))
+		}
+		rig.End(t, h)
+		for _, c := range calls {
+			h := c.Holds()
+			rig.WantLater(t, last, h.Token())
+			last = h.Token()
+			rig.End(t, h)
+		}
+		next := s.Take(b.NewLock("l"))
+		rig.WantLater(t, last, next.Token())
+		rig.End(t, next)
+	})
+}

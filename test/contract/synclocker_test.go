@@ -161,3 +161,21 @@ func TestSyncLockerHoldsAreNotTheHandles(t *testing.T) {
 		sl.Unlock()
 	})
 }
+
+// Fails when a Locker whose context was cancelled returns from Lock: its caller would go on without the lock.
+func TestSyncLockerPanicsWhenItsContextIsCancelled(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		sl := l.SyncLocker(ctx)
+		done := rig.Beside(func() error { return panicOf(t, sl.Lock) })
+		rig.StillWaits(t, done)
+		cancel()
+		rig.WantIs(t, rig.Returned(t, done), context.Canceled)
+		rig.WantIs(t, panicOf(t, sl.Lock), context.Canceled) // it had ended before the call
+		rig.Must(t, l.Unlock())
+		x.Frees("a")
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -123,4 +125,35 @@ func TestCheckOfADeadOrHangingServerEndsInTime(t *testing.T) {
 			t.Errorf("%s: %v, %v after the end of its context", name, err, late)
 		}
 	}
+}
+
+// TestCheckFailsWhileTheServerCannotPersist: it refuses writes until its disk has room. A directory in the snapshot's
+// place does the same, for root too.
+func TestCheckFailsWhileTheServerCannotPersist(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Real(t, "--save", "3600 1000000")
+	admin, c := srv.Client(t), rig.Open(t, srv.Client(t))
+	rig.Must(t, c.Check(t.Context()))
+	inTheWay := filepath.Join(admin.ConfigGet(t.Context(), "dir").Val()["dir"], "dump.rdb")
+	rig.Must(t, os.Mkdir(inTheWay, 0o700))
+	saves := func(status string) {
+		rig.Must(t, admin.BgSave(t.Context()).Err())
+		rig.Soon(t, func() string {
+			info := admin.Info(t.Context(), "persistence").Val()
+			if strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "rdb_last_bgsave_status:"+status) {
+				return ""
+			}
+			return "want a snapshot that is " + status
+		})
+	}
+	saves("err")
+	err := c.Check(t.Context())
+	if rig.WantIs(t, err, relock.ErrUnavailable); err != nil && !strings.Contains(err.Error(), "MISCONF") {
+		t.Errorf("%v, want it to say MISCONF", err)
+	}
+	_, err = c.NewLock("a").TryLock(t.Context(), 0) // as Check says
+	rig.WantIs(t, err, relock.ErrUnavailable)
+	rig.Must(t, os.Remove(inTheWay))
+	saves("ok")
+	rig.Must(t, c.Check(t.Context()))
 }

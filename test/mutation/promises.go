@@ -164,4 +164,64 @@ var promiseRules = []Rule{
 		"_ = limit; s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for transport.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
 		[]string{"TestAnUnlockThatRedisRefusesIsEndedByTheLease"},
 	},
+	{
+		"a Locker whose context was cancelled panics", ". syncLocker.Lock",
+		"err != nil", "err != nil && !errors.Is(err, context.Canceled)",
+		[]string{"TestSyncLockerPanicsWhenItsContextIsCancelled"},
+	},
+	{
+		"a holder is found by its token alone", ". forceHolder",
+		`case h.Owner == "" || h.Token == 0,`, "case h.Token == 0,",
+		[]string{"TestForceUnlockHolderFindsOwnersWhateverTheirDigitsAre"},
+	},
+	{
+		"a holder is found by its owner alone", ". forceHolder",
+		`case h.Owner == "" || h.Token == 0,`, `case h.Owner == "",`,
+		[]string{"TestForceUnlockHolderFindsOwnersWhateverTheirDigitsAre"},
+	},
+	{
+		"a branch and its parent are two owners", ". ownerFor",
+		"&& l.terms.owner != id", "&& l.terms.owner != id && !room.Descends(l.terms.owner, id)",
+		[]string{"TestABranchAndItsParentAreAMismatch"},
+	},
+	{
+		"an unlock during a wait ends the contexts of the hold", ". Hold.endAbsent",
+		"cancel()", "_ = cancel",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerEndsTheContextsOfTheHold"},
+	},
+	{
+		"a kept grant is passed on no further than its tokens go", "internal/room kept.keep",
+		"s.left = uint8(min(int64(s.left), k.last-s.token))", "",
+		[]string{"TestCallsThatFollowEachOtherEndWithTheTokensOfAKeptGrant"},
+	},
+	{
+		"Check fails while the server cannot persist", "lua/permit.lua",
+		"local stops = { MISCONF = true, ", "local stops = { ",
+		[]string{"TestCheckFailsWhileTheServerCannotPersist"},
+	},
+	{
+		"a bad option of redisson is one of the reading side too", "redisson Client.newLock",
+		"case k == reading && l.err == nil:", "case k == reading:",
+		[]string{"TestEveryCallOfABadSharedReadWriteLockSaysSo"},
+	},
+	{
+		"redisson: a lock that is granted again loses the nested holds too", "redisson Lock.outdo",
+		"h.s.lose(errRegranted)", "h.lose(errRegranted)",
+		[]string{"TestASharedLockThatIsGrantedAgainLosesTheNestedHoldsToo"},
+	},
+	{
+		"redisson: a FairWait is of a day at most", "redisson FairWait",
+		"24*time.Hour", "48*time.Hour",
+		[]string{"TestDurationsOfRedissonHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"otel: an unconfirmed release has an error type", "otelrelock ofHold",
+		`return "unconfirmed", "unconfirmed"`, `return "unconfirmed", ""`,
+		[]string{"TestFailuresHaveAnErrorType"},
+	},
+	{
+		"fence: the error of a source can be told", "fence Script.Run",
+		`fmt.Errorf("fence: %q: %w", fence, err)`, `fmt.Errorf("fence: %q: %v", fence, err)`,
+		[]string{"TestAScriptThatFailsLeavesWhatItWroteAndItsToken"},
+	},
 }
