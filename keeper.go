@@ -43,7 +43,11 @@ func (k *keeper) look() room.Step {
 }
 
 // end unlocks mu and carries out the effects of the step. A loss is told to the hook and the log on another goroutine.
-func (k *keeper) end(at *room.Step) { k.c.tellApart(k.endUntold(at)...) }
+func (k *keeper) end(at *room.Step) {
+	if losses := k.endUntold(at); len(losses) > 0 {
+		k.c.tellApart(losses...)
+	}
+}
 
 // endUntold is end for a caller that tells the hook and the log of the losses itself. The contexts of lost holds end
 // here, so a hook that blocks keeps no context open.

@@ -151,7 +151,7 @@ func (c *Client) newJournal() {
 		Mu:      &c.registry.mu,
 		Now:     func() instant { return c.clock.Now() },
 		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
-		Spawn:   c.spawn,
+		Spawn:   c.tracker.Go,
 		Busy:    func(n wire.Nonce) bool { return c.registry.acquisitions[n] != nil },
 		Servers: c.transport,
 		Wire:    c.wire,
@@ -181,7 +181,7 @@ func (c *Client) newAccess() {
 	c.labels = label.New(label.Config{
 		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
 		Now:   func() instant { return c.clock.Now() },
-		Spawn: c.spawn,
+		Spawn: c.tracker.Go,
 		Log:   c.cfg.log,
 	})
 	c.access = access.New(access.Config{
@@ -564,20 +564,9 @@ func (c *Client) loseAll() (losses []func()) {
 	return losses
 }
 
-// spawn runs fn on a goroutine that Close waits for, unless it is too late.
-func (c *Client) spawn(fn func(ctx context.Context)) (spawned bool) { return c.tracker.Go(fn) }
-
-// beside runs fn as spawn does, or on its caller's goroutine once Close lets no goroutine begin. If fn blocks there, it
-// only holds up Close, as fn on a goroutine of its own would. Close loses all holds, so no timer and no message matters.
-func (c *Client) beside(fn func()) {
-	if !c.spawn(func(context.Context) { fn() }) {
-		fn()
-	}
-}
-
-// background is spawn for at most the given time.
+// background runs fn for at most the given time, on a goroutine that Close waits for, unless it is too late.
 func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
-	return c.spawn(func(ctx context.Context) {
+	return c.tracker.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		fn(ctx)
@@ -585,10 +574,11 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 }
 
 // tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks or
-// ends its goroutine there stops no call, and neither the watchdog nor the inbox.
+// ends its goroutine there stops no call, and neither the watchdog nor the inbox. Once Close lets no goroutine begin, it
+// is told on the caller's, and then a hook that blocks only holds up Close: all holds are lost, so no timer matters.
 func (c *Client) tellApart(all ...func()) {
-	if len(all) > 0 {
-		c.beside(func() { runAll(all) })
+	if !c.tracker.Go(func(context.Context) { runAll(all) }) {
+		runAll(all)
 	}
 }
 

@@ -254,7 +254,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	for i, hold := range h.holds {
 		released[i] = make(chan struct{})
 		left := hold.lock.c.leaving.Begin(hold.lock.hash)
-		spawned := hold.lock.c.spawn(func(context.Context) {
+		spawned := hold.lock.c.tracker.Go(func(context.Context) {
 			defer close(released[i])
 			defer left()
 			_ = hold.leave()

@@ -515,7 +515,7 @@ func (p primary) Probe(ctx context.Context) error {
 	return err
 }
 
-func (p primary) Spawn(fn func()) bool { return p.c.spawn(func(context.Context) { fn() }) }
+func (p primary) Spawn(fn func()) bool { return p.c.tracker.Go(func(context.Context) { fn() }) }
 
 // A part is a hold on one primary.
 type part struct{ *Hold }

@@ -110,7 +110,9 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 	}
 	r.send()
 	c.labels.Keep(0, r.now) // a client that only holds needs its label too
-	c.tellApart(losses...)  // all on one goroutine: in an outage they may be many
+	if len(losses) > 0 {
+		c.tellApart(losses...) // all on one goroutine: in an outage they may be many
+	}
 }
 
 // A round is what is due at one time, sorted by what goes out together.
@@ -205,16 +207,16 @@ func (r *round) send() {
 	r.stateFew()
 	for renewal, all := range r.together {
 		for batch := range slices.Chunk(all, maxTogether) {
-			w.c.spawn(func(ctx context.Context) { runAll(w.renewTogether(ctx, renewal, batch)) })
+			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewTogether(ctx, renewal, batch)) })
 		}
 	}
 	for renewal, all := range r.statements {
 		for batch := range slices.Chunk(all, maxPipeline) {
-			w.c.spawn(func(ctx context.Context) { runAll(w.renewEach(ctx, renewal, batch)) })
+			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewEach(ctx, renewal, batch)) })
 		}
 	}
 	for k, waiters := range r.polls {
-		w.c.spawn(func(ctx context.Context) { w.poll(ctx, k, waiters) })
+		w.c.tracker.Go(func(ctx context.Context) { w.poll(ctx, k, waiters) })
 	}
 }
 

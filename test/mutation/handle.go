@@ -5,7 +5,7 @@ package mutation
 var handleRules = []Rule{
 	{
 		"a loss is told on a goroutine of its own", ". keeper.end",
-		"k.c.tellApart(k.endUntold(at)...)", "runAll(k.endUntold(at))",
+		"k.c.tellApart(losses...)", "runAll(losses)",
 		[]string{
 			"TestALostHookMayTakeTheLockForTheOwnerOfADowngrade", "TestALostHookMayTakeTheLockForItsOwner", "TestALostHookOfAPartDelaysNoLossOfAQuorum",
 			"TestAReleaseThatFindsItsLossWaitsForNoHook", "TestALostHookOfAWaiterKeepsNoOtherWaiting", "TestALostHookOfAnOuterHoldStopsNoRenewal",
