@@ -2,7 +2,6 @@ package relock
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -11,16 +10,11 @@ import (
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/seam"
-	"github.com/relock-go/relock/internal/transport"
-	"github.com/relock-go/relock/internal/wire"
 )
 
 // The package seam gives access to unexported state. Only four may use it: the suites in test/; relocktest, whose fake
 // clock needs it; the command, to learn which holders it has removed; and relockweb, to tell a rest from a later one.
 func init() {
-	seam.Spread = &transport.Spread
-	seam.Scripts = wire.Scripts()
-	seam.ReadAcquire = readAcquire
 	seamsOfAClient()
 	seamsOfALock()
 	seamsOfTools()
@@ -115,15 +109,6 @@ func remembers(c *Client) bool {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return c.registry.journal.Remembers()
-}
-
-func readAcquire(raw []any, requests int) ([]seam.Answer, error) {
-	reply, err := wire.DecodeAcquire(raw, requests, math.MaxInt32, math.MaxInt64)
-	var all []seam.Answer
-	for _, a := range reply.Answers {
-		all = append(all, seam.Answer{Code: a.Code, Ghost: a.Ghost, Remaining: a.Remaining})
-	}
-	return all, err
 }
 
 // unlocked reports whether the caller, a hook or a log's handler, holds none of the mutexes that guard l's state.

@@ -11,8 +11,8 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/seam"
+	"github.com/relock-go/relock/internal/transport"
 )
 
 // The following functions give internal/seam types.
@@ -102,19 +102,11 @@ func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error)
 // Timeouts are c's own.
 func Timeouts(c *relock.Client) (release, keep time.Duration) { return seam.Timeouts(c) }
 
-// Scripts are those of wire.Scripts.
-func Scripts() map[string]*script.Script { return seam.Scripts }
-
-// ReadAcquire decodes a reply of acquire to the given number of requests.
-func ReadAcquire(raw []any, requests int) ([]seam.Answer, error) {
-	return seam.ReadAcquire(raw, requests)
-}
-
 // drawn is the clients' own way to draw pauses.
-var drawn = *seam.Spread
+var drawn = transport.Spread
 
 // Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the same way again.
-func init() { *seam.Spread = spread }
+func init() { transport.Spread = spread }
 
 func spread(d time.Duration) time.Duration {
 	if !redistest.InBubble() || d <= 0 {
@@ -127,6 +119,6 @@ func spread(d time.Duration) time.Duration {
 
 // DrawAtRandom makes pauses random in bubbles too, until restore is called. No client may be in use at either call.
 func DrawAtRandom() (restore func()) {
-	*seam.Spread = drawn
-	return func() { *seam.Spread = spread }
+	transport.Spread = drawn
+	return func() { transport.Spread = spread }
 }

@@ -10,14 +10,14 @@ import (
 
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/script"
-	"github.com/relock-go/relock/internal/seam"
+	"github.com/relock-go/relock/internal/wire"
 	"github.com/relock-go/relock/lua"
 )
 
 // scripts maps what EVALSHA sends to the script's name, sources what EVAL sends.
 var scripts, sources = func() (shas, sources map[string]string) {
 	shas, sources = map[string]string{}, map[string]string{}
-	for name := range seam.Scripts {
+	for name := range wire.Scripts() {
 		s := script.MustLoad(lua.FS, name)
 		shas[s.SHA], sources[s.Source] = name, name
 	}
@@ -69,12 +69,12 @@ func ScriptOf(cmd redistest.Command) string {
 // restore is called. No client may be in use at either call.
 func SwapScripts(fsys fs.FS) (restore func()) {
 	before := map[string]script.Script{}
-	for name, s := range seam.Scripts {
+	for name, s := range wire.Scripts() {
 		before[name] = *s
 		*s = *script.MustLoad(fsys, name)
 	}
 	return func() {
-		for name, s := range seam.Scripts {
+		for name, s := range wire.Scripts() {
 			*s = before[name]
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
-	"github.com/relock-go/relock/internal/script"
 )
 
 // Of a client.
@@ -73,20 +72,3 @@ var (
 	// Timeouts returns the client's own timeouts.
 	Timeouts func(client any) (release, keep time.Duration)
 )
-
-// Of all clients of the process. None may be in use while these are changed.
-var (
-	// Spread draws the length of a pause.
-	Spread *func(d time.Duration) time.Duration
-	// Scripts are those of wire.Scripts.
-	Scripts map[string]*script.Script
-	// ReadAcquire decodes a reply of acquire to the given number of requests.
-	ReadAcquire func(raw []any, requests int) ([]Answer, error)
-)
-
-// An Answer is one answer in a reply of acquire.
-type Answer struct {
-	Code      int64
-	Ghost     string
-	Remaining time.Duration
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // A modelRun drives the real scripts and the model through the same steps. Time
@@ -85,7 +86,7 @@ func taken(got []any, requests []modelRequest) []any {
 // modelSource is a script that reads the run's clock.
 func modelSource(t *testing.T, name string) string {
 	t.Helper()
-	source := rig.Scripts()[name].Source
+	source := wire.Scripts()[name].Source
 	const theirs, ours = `redis.call('TIME')`, `{ redis.call('GET', 'model:s'), redis.call('GET', 'model:us') }`
 	if !strings.Contains(source, theirs) {
 		t.Fatalf("script %s does not read the time", name)

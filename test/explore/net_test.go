@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // readTimeout is how long a client of the explorer waits for a reply, like go-redis.
@@ -174,7 +174,7 @@ func (w *world) execute(f *flight) {
 	} else {
 		// Always by its text: the server need not parse that again for each world.
 		text := slices.Clone(f.args)
-		if s := rig.Scripts()[f.script]; s != nil {
+		if s := wire.Scripts()[f.script]; s != nil {
 			text[0], text[1] = "eval", s.Source
 		}
 		cmd := redis.NewCmd(context.Background(), text...)

@@ -1,10 +1,12 @@
 package explore_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // seeReply counts the states that replies show.
@@ -18,11 +20,11 @@ func (w *world) seeReply(f *flight) {
 		return
 	}
 	requests := f.requests()
-	answers, err := rig.ReadAcquire(raw, len(requests))
+	reply, err := wire.DecodeAcquire(raw, len(requests), math.MaxInt32, math.MaxInt64)
 	if err != nil {
 		w.violate("a reply of acquire cannot be read: %v", err)
 	}
-	for i, a := range answers {
+	for i, a := range reply.Answers {
 		if a.Code == 1 && requests[i].place > 0 && !f.orphan {
 			w.census.count("hand-overs by poll")
 		}

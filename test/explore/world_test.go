@@ -16,6 +16,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/wire"
 )
 
 // The explorer runs the real client and the real scripts under a scheduler that
@@ -127,7 +128,7 @@ func scriptIn(args []any) string {
 	if len(args) < 2 {
 		return fmt.Sprint(args...)
 	}
-	for name, s := range rig.Scripts() {
+	for name, s := range wire.Scripts() {
 		if args[1] == s.SHA || args[1] == s.Source {
 			return name
 		}
@@ -149,7 +150,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.wire = w.srv.Client(t, func(o *redis.Options) {
 		o.Protocol, o.DisableIdentity, o.MaxRetries = 2, true, -1
 	})
-	for _, s := range rig.Scripts() {
+	for _, s := range wire.Scripts() {
 		w.known[s.SHA] = true
 	}
 	for i := range s.names {

@@ -58,11 +58,11 @@ var imports = map[string][]string{
 	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",
-		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam",
+		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam", module + "/internal/transport", module + "/internal/wire",
 	},
 	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/loss", module + "/internal/trust"},
 	"internal/script":    {},
-	"internal/seam":      {module + "/internal/clock", module + "/internal/script"},
+	"internal/seam":      {module + "/internal/clock"},
 	"internal/shutdown":  {},
 	"internal/spawn":     {},
 	"internal/transport": {goredis, module + "/internal/ending", module + "/internal/script"},
