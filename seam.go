@@ -28,13 +28,36 @@ func seamsOfAClient() {
 		c.watchdog.start(c)
 	}
 	seam.ID = func(client any) string { return client.(*Client).id }
-	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) { return kept(client.(*Client)) }
+	seam.Kept = func(client any) (sessions, rooms, tasks, calls int) {
+		c := client.(*Client)
+		r := &c.registry
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, of := range r.keepers {
+			rooms += len(of)
+		}
+		return len(r.acquisitions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
+	}
 	seam.Knows = func(client any, nonce string) bool { return client.(*Client).registry.lookup(nonce) != nil }
-	seam.Remembers = func(client any) bool { return remembers(client.(*Client)) }
+	seam.Remembers = func(client any) bool {
+		r := &client.(*Client).registry
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.journal.Remembers()
+	}
 	seam.Listen = func(client any) { client.(*Client).listeners.Inbox().Start() }
 	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
-		renewAround(client.(*Client), stated, between)
+		c := client.(*Client)
+		r := round{w: &c.watchdog, now: c.clock.Now()}
+		for _, s := range c.registry.known() {
+			c.tellApart(r.add(s)...)
+		}
+		if stated {
+			r.stateFew()
+		}
+		between()
+		r.send()
 	}
 	seam.Timeouts = func(client any) (release, keep time.Duration) {
 		c := client.(*Client)
@@ -59,11 +82,55 @@ func seamsOfALock() {
 		}
 	}
 	seam.Nonce = func(hold any) string { return hold.(*Hold).acquisition().nonce.String() }
-	seam.Unlocked = func(lock any) bool { return unlocked(lock.(*Lock)) }
-	seam.PretendShort = func(hold any) { pretendShort(hold.(*Hold)) }
-	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error { return askAgainWhenLost(ctx, lock.(*Lock)) }
+	seam.Unlocked = func(lock any) bool {
+		l := lock.(*Lock)
+		if !comesFree(&l.c.registry.mu) {
+			return false
+		}
+		r := l.c.registry.keepers[l.kind][l.hash]
+		l.c.registry.mu.Unlock()
+		if r == nil {
+			return true
+		}
+		if !comesFree(&r.mu) {
+			return false
+		}
+		r.mu.Unlock()
+		return true
+	}
+	seam.PretendShort = func(hold any) {
+		h := hold.(*Hold)
+		k := h.keeper()
+		at := k.begin()
+		defer k.end(&at)
+		if st, held := h.hold.Session.Renew(room.Renewal{}, at.Now); held {
+			st.Unrenewed(ErrReplicas, new(instant), &at)
+		}
+		h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
+	}
+	seam.AskAgainWhenLost = func(ctx context.Context, lock any) error {
+		l := lock.(*Lock)
+		k := l.c.registry.enter(l)
+		defer l.c.registry.leave(k)
+		at := k.begin()
+		a := k.newAcquisition("", l, false)
+		a.GiveUp(&at)
+		k.end(&at)
+		w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
+		_, err := w.contend(a, room.PlaceNew)
+		return err
+	}
 	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {
-		return acquireAround(ctx, lock.(*Lock), owner, between)
+		l := lock.(*Lock)
+		k := l.c.registry.enter(l)
+		defer l.c.registry.leave(k)
+		w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, began: l.c.clock.Now()}
+		h, err := w.acquire()
+		if err == nil {
+			between()
+			err = l.putOnHandle(w, h)
+		}
+		return h, err
 	}
 	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
 		l := lock.(*Lock)
@@ -93,42 +160,6 @@ func seamsOfTools() {
 	}
 }
 
-// kept counts what c keeps: acquisitions, rooms, goroutines, and calls to Redis.
-func kept(c *Client) (acquisitions, rooms, tasks, calls int) {
-	r := &c.registry
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, of := range r.keepers {
-		rooms += len(of)
-	}
-	return len(r.acquisitions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
-}
-
-// remembers reports whether c still watches over releases, which needs a timer.
-func remembers(c *Client) bool {
-	c.registry.mu.Lock()
-	defer c.registry.mu.Unlock()
-	return c.registry.journal.Remembers()
-}
-
-// unlocked reports whether the caller, a hook or a log's handler, holds none of the mutexes that guard l's state.
-// Another goroutine that holds one unlocks it within comesFree.
-func unlocked(l *Lock) bool {
-	if !comesFree(&l.c.registry.mu) {
-		return false
-	}
-	r := l.c.registry.keepers[l.kind][l.hash]
-	l.c.registry.mu.Unlock()
-	if r == nil {
-		return true
-	}
-	if !comesFree(&r.mu) {
-		return false
-	}
-	r.mu.Unlock()
-	return true
-}
-
 // comesFree locks mu. It gives up after many tries.
 func comesFree(mu *sync.Mutex) bool {
 	for range 1_000_000 {
@@ -138,54 +169,4 @@ func comesFree(mu *sync.Mutex) bool {
 		runtime.Gosched()
 	}
 	return false
-}
-
-// pretendShort makes h's session, of a named owner, look as if it asked for a replica and none had its latest renewal.
-func pretendShort(h *Hold) {
-	k := h.keeper()
-	at := k.begin()
-	defer k.end(&at)
-	if st, held := h.hold.Session.Renew(room.Renewal{}, at.Now); held {
-		st.Unrenewed(ErrReplicas, new(instant), &at)
-	}
-	h.hold.Session.Ledger.Wish(&ledger.Wish{Replicas: 1, Timeout: time.Second})
-}
-
-// renewAround is a watchdog round that finds every session due. It calls between after it has checked the sessions and
-// before it sends anything. stated: sessions that get a command each have their statements made by then.
-func renewAround(c *Client, stated bool, between func()) {
-	r := round{w: &c.watchdog, now: c.clock.Now()}
-	for _, s := range c.registry.known() {
-		c.tellApart(r.add(s)...)
-	}
-	if stated {
-		r.stateFew()
-	}
-	between()
-	r.send()
-}
-
-// askAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has ended since.
-func askAgainWhenLost(ctx context.Context, l *Lock) error {
-	k := l.c.registry.enter(l)
-	defer l.c.registry.leave(k)
-	at := k.begin()
-	a := k.newAcquisition("", l, false)
-	a.GiveUp(&at)
-	k.end(&at)
-	w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
-	_, err := w.contend(a, room.PlaceNew)
-	return err
-}
-
-func acquireAround(ctx context.Context, l *Lock, owner string, between func()) (*Hold, error) {
-	k := l.c.registry.enter(l)
-	defer l.c.registry.leave(k)
-	w := &waiting{ctx: ctx, lock: l, keeper: k, owner: owner, began: l.c.clock.Now()}
-	h, err := w.acquire()
-	if err == nil {
-		between()
-		err = l.putOnHandle(w, h)
-	}
-	return h, err
 }

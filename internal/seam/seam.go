@@ -59,7 +59,7 @@ var (
 	// had its latest renewal.
 	PretendShort func(hold any)
 	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the
-	// sessions and before it sends anything.
+	// sessions and before it sends anything. stated: sessions that get a command each have their statements made by then.
 	RenewAround func(client any, stated bool, between func())
 	// AskAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has
 	// ended since.
