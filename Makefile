@@ -60,7 +60,7 @@ model: ## check the model of the protocol for four clients, in every state
 # Five minutes at 30s. What it finds is written to testdata/fuzz, and is a test from then on.
 FUZZTIME ?= 10s
 fuzz: ## look for inputs that break a decoder or a check; FUZZTIME=10s for each target
-	@set -e; for dir in test/contract internal/key internal/script internal/transport test/transport test/wire; do \
+	@set -e; for dir in . internal/key internal/script internal/transport test/transport test/wire; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$dir/*_test.go); do \
 			echo "fuzz: $$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$dir; \
 		done; \

@@ -59,10 +59,6 @@ func seamsOfAClient() {
 		between()
 		r.send()
 	}
-	seam.Timeouts = func(client any) (release, keep time.Duration) {
-		c := client.(*Client)
-		return c.cfg.releaseTimeout, c.cfg.tokenKeep
-	}
 }
 
 func seamsOfALock() {
@@ -131,10 +127,6 @@ func seamsOfALock() {
 			err = l.putOnHandle(w, h)
 		}
 		return h, err
-	}
-	seam.Asked = func(lock any) (owner string, ttl, maxHold time.Duration, err error) {
-		l := lock.(*Lock)
-		return l.terms.owner, l.terms.TTL, l.terms.MaxHold, l.err
 	}
 }
 

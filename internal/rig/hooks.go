@@ -94,14 +94,6 @@ func AcquireAround(ctx context.Context, l *relock.Lock, owner string, between fu
 	return h.(*relock.Hold), err
 }
 
-// Asked is what l asks of Redis, or why every call on it fails.
-func Asked(l *relock.Lock) (owner string, ttl, maxHold time.Duration, err error) {
-	return seam.Asked(l)
-}
-
-// Timeouts are c's own.
-func Timeouts(c *relock.Client) (release, keep time.Duration) { return seam.Timeouts(c) }
-
 // drawn is the clients' own way to draw pauses.
 var drawn = transport.Spread
 

@@ -6,7 +6,6 @@ package seam
 
 import (
 	"context"
-	"time"
 
 	"github.com/relock-go/relock/internal/clock"
 )
@@ -67,8 +66,4 @@ var (
 	// AcquireAround is Acquire of a named owner. It calls between when the hold has been made and is not on
 	// its handle yet.
 	AcquireAround func(ctx context.Context, lock any, owner string, between func()) (hold any, err error)
-	// Asked returns what a handle asks of Redis, or why every call on it fails.
-	Asked func(lock any) (owner string, ttl, maxHold time.Duration, err error)
-	// Timeouts returns the client's own timeouts.
-	Timeouts func(client any) (release, keep time.Duration)
 )
