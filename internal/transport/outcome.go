@@ -41,18 +41,6 @@ const (
 	Closed                     // the client is closed, so no call can succeed
 )
 
-func (o Outcome) String() string {
-	switch o {
-	case NotExecuted:
-		return "not executed"
-	case Refused:
-		return "refused"
-	case Closed:
-		return "closed"
-	}
-	return "unknown"
-}
-
 // Classify returns the outcome of a call from its error, which must not be nil. An error that it does not know is
 // Unknown: then the caller must find out what happened.
 func Classify(err error) Outcome {
