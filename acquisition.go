@@ -277,11 +277,7 @@ func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 // statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
 // trust does not grow.
 func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, err error) {
-	decode := wire.DecodeHold
-	if st.Said.Opens {
-		decode = wire.DecodeDowngrade
-	}
-	reply, err := decode(raw)
+	reply, err := wire.DecodeStatement(raw, st.Said.Opens)
 	if err != nil {
 		return false, err
 	}

@@ -172,33 +172,13 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	}}
 }
 
-// DecodeHold reads the answer to Hold. If the lease was left as it is, the answer may have neither time nor waiters.
-func DecodeHold(raw []any) (room.Reply, error) {
-	reply, cur := decodeStated(scriptHold, raw)
-	reply.Counted = reply.Now != 0
-	if cur.More() {
-		reply.Waiting = int(cur.Within("waiting", 1, maxCount))
+// DecodeStatement reads the answer to Hold, or to Downgrade, which opens the lock for readers. If Hold left the lease as
+// it is, the answer may have neither time nor waiters.
+func DecodeStatement(raw []any, opens bool) (room.Reply, error) {
+	of := scriptHold
+	if opens {
+		of = scriptDowngrade
 	}
-	return whole(reply, cur)
-}
-
-// DecodeDowngrade reads the answer to Downgrade.
-func DecodeDowngrade(raw []any) (room.Reply, error) {
-	reply, cur := decodeStated(scriptDowngrade, raw)
-	reply.More = yes(cur, "more")
-	return whole(reply, cur)
-}
-
-// whole returns nothing of a reply that cannot be read to its end.
-func whole(reply room.Reply, cur *script.Cursor) (room.Reply, error) {
-	if err := cur.End(); err != nil {
-		return room.Reply{}, err
-	}
-	return reply, nil
-}
-
-// decodeStated reads what the answers to Hold and Downgrade have in common.
-func decodeStated(of *script.Script, raw []any) (room.Reply, *script.Cursor) {
 	cur := of.Read(raw)
 	var reply room.Reply
 	if len(raw) > 1 { // else the lease was left as it is, and no clock was read
@@ -207,7 +187,15 @@ func decodeStated(of *script.Script, raw []any) (room.Reply, *script.Cursor) {
 	left := cur.Within("remaining", room.QueueKey, maxLease)
 	cur.Check(left >= 0 || left == room.QueueKey, "remaining")
 	reply.Held, reply.Several, reply.Remaining = left > 0, left < 0, millis(left)
-	return reply, cur
+	if opens {
+		reply.More = yes(cur, "more")
+	} else if reply.Counted = reply.Now != 0; cur.More() {
+		reply.Waiting = int(cur.Within("waiting", 1, maxCount))
+	}
+	if err := cur.End(); err != nil {
+		return room.Reply{}, err
+	}
+	return reply, nil
 }
 
 // A Renewal is one session of a command that renews many. The session must hold alone.

@@ -223,11 +223,7 @@ func (a *roomAcq) statement(st *room.Statement) func() []any {
 }
 
 func (m *member) said(st *room.Statement, reply []any) room.Reply {
-	decode := wire.DecodeHold
-	if st.Said.Opens {
-		decode = wire.DecodeDowngrade
-	}
-	got, err := decode(reply)
+	got, err := wire.DecodeStatement(reply, st.Said.Opens)
 	if err != nil {
 		m.hall.violate("a reply cannot be read: %v", err)
 	}

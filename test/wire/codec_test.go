@@ -78,7 +78,7 @@ func acquired(t *testing.T, raw []any, n int) {
 
 func others(t *testing.T, raw []any) {
 	t.Helper()
-	if a, err := wire.DecodeHold(raw); err == nil {
+	if a, err := wire.DecodeStatement(raw, false); err == nil {
 		if a.Now < 0 || a.Held && (a.Remaining <= 0 || a.Remaining > century) {
 			t.Errorf("hold: %+v", a)
 		}
