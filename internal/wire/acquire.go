@@ -27,13 +27,6 @@ type Request struct {
 	Permits room.Permits // of a semaphore
 }
 
-func (r Request) mode() string {
-	if r.Read {
-		return modeRead
-	}
-	return modeWrite
-}
-
 // An AcquireReply has the answers to the requests of one call, in the same order.
 type AcquireReply struct {
 	Now     int64 // server ms
@@ -62,7 +55,7 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 		counts := e.write // and the number of the request; the block is an argument of its own
 		switch {
 		case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
-			counts = requestCounts(r.Op, r.mode(), r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
+			counts = requestCounts(r.Op, r.Read, r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
 		case r.Read:
 			counts = e.read
 		}
@@ -139,7 +132,10 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		if !cur.More() {
 			return a, true
 		}
-		skip(cur) // for this request only
+		for range 3 { // for this request only, which has no fields of its own
+			cur.Within("nothing", 0, 0)
+		}
+		cur.Str("nothing")
 	case room.Held:
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
@@ -167,9 +163,7 @@ func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) 
 // Downgrade turns a session's write holds into read holds.
 func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
-	return transport.Call{Script: scriptDowngrade, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox,
-	}}
+	return call(scriptDowngrade, keys, whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox)
 }
 
 // DecodeStatement reads the answer to Hold, or to Downgrade, which opens the lock for readers. If Hold left the lease as

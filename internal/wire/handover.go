@@ -18,9 +18,7 @@ func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, r
 	if read {
 		reads = 1
 	}
-	return transport.Call{Script: scriptDetach, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		whole, ticket, token, reads, ttl.Milliseconds(), until, e.keep.Milliseconds(), e.inbox,
-	}}
+	return call(scriptDetach, keys, whole, ticket, token, reads, ttl.Milliseconds(), until, e.keep.Milliseconds(), e.inbox)
 }
 
 // DecodeDetach reads the answer to Detach. has says whether the ticket has the grant now. more means that the queue was
@@ -36,9 +34,7 @@ func DecodeDetach(raw []any) (now int64, has, more bool, err error) {
 // answer is read by DecodeAcquire.
 func (e *Encoder) Resume(keys key.Keys, ticket string, r Request, notAfter int64) transport.Call {
 	whole, _ := e.identity(r.Nonce, r.Owner, r.Permits)
-	return transport.Call{Script: scriptResume, Keys: []string{keys.Hash, keys.Queue}, Args: []any{
-		ticket, whole, r.Op, notAfter * 1000, r.TTL.Milliseconds(), e.keep.Milliseconds(), e.inbox,
-	}}
+	return call(scriptResume, keys, ticket, whole, r.Op, notAfter*1000, r.TTL.Milliseconds(), e.keep.Milliseconds(), e.inbox)
 }
 
 // ReleaseTicket ends the grant that a ticket has. Its identity names NoClient and no owner.

@@ -141,24 +141,19 @@ func ParseNonce(text string) (n Nonce, ok bool) {
 // NewEncoder returns the encoder of a client with this ID. ttl is its default TTL.
 func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	lease := strconv.FormatInt(ttl.Milliseconds(), 10)
-	return &Encoder{
+	e := &Encoder{
 		client: client, inbox: inbox, ttl: ttl, keep: keep,
-		terms:   acquireTerms(keep, inbox),
 		release: fmt.Sprintf("%d %s", keep.Milliseconds(), inbox),
-		write:   requestCounts(1, modeWrite, 1, lease),
-		read:    requestCounts(1, modeRead, 1, lease),
+		write:   requestCounts(1, false, 1, lease),
+		read:    requestCounts(1, true, 1, lease),
 		lease:   lease,
 		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
 		no:      "0",
 	}
-}
-
-// acquireTerms returns the terms of acquire for each echo.
-func acquireTerms(keep time.Duration, inbox string) (terms [Vouch + 1]any) {
-	for echo := range terms {
-		terms[echo] = fmt.Sprintf("%d %d %s", keep.Milliseconds(), echo, inbox)
+	for echo := range e.terms {
+		e.terms[echo] = fmt.Sprintf("%d %d %s", keep.Milliseconds(), echo, inbox)
 	}
-	return terms
+	return e
 }
 
 // leases returns a TTL as an argument, and how long the hash lives with it.
@@ -173,10 +168,10 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 }
 
 // requestCounts returns "OP WRITES READS TTL ". A request for reading asks for one hold, whatever writes is.
-func requestCounts(op int64, mode string, writes uint32, ttl string) string {
+func requestCounts(op int64, read bool, writes uint32, ttl string) string {
 	n := " 1 0 "
 	switch {
-	case mode == modeRead:
+	case read:
 		n = " 0 1 "
 	case writes > 1:
 		n = " " + strconv.FormatUint(uint64(writes), 10) + " 0 "
@@ -222,14 +217,6 @@ const (
 	maxCount = 1 << 53
 	maxLease = 100 * 365 * 24 * 60 * 60 * 1000 // ms
 )
-
-// skip reads the empty fields of an answer that has none of its own.
-func skip(cur *script.Cursor) {
-	for range 3 {
-		cur.Within("nothing", 0, 0)
-	}
-	cur.Str("nothing")
-}
 
 func serverTime(cur *script.Cursor) int64 { return cur.Within("now", 1, maxCount) }
 
