@@ -156,7 +156,7 @@ func (w *awaiting) refused(why room.Parting) error {
 func (w *awaiting) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	patient, cancel := context.WithCancel(w.a.keeper.c.ctx)
 	stop := context.AfterFunc(ctx, func() {
-		transport.Pause(patient, nil, w.a.Terms.TTL)
+		ending.Pause(patient, nil, w.a.Terms.TTL)
 		cancel()
 	})
 	return patient, func() { stop(); cancel() }

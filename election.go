@@ -76,7 +76,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			try = 0
 		case !ending.Is(err, ErrReplicas):
 			return err
-		case transport.Pause(ctx, l.c.closing, transport.Backoff(try)):
+		case ending.Pause(ctx, l.c.closing, transport.Backoff(try)):
 		case ctx.Err() != nil:
 			return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))
 		default:
@@ -162,7 +162,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 			}
 			told = now
 			// If the pause is interrupted, the next Leader call returns the error.
-			transport.Pause(ctx, e.lock.c.ctx.Done(), min(e.lock.terms.TTL/3, time.Second))
+			ending.Pause(ctx, e.lock.c.ctx.Done(), min(e.lock.terms.TTL/3, time.Second))
 		}
 	}
 }

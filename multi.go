@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/transport"
 )
@@ -149,7 +150,7 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 		if err != nil {
 			return nil, fmt.Errorf("relock: %w", err)
 		}
-		if !transport.Pause(ctx, nil, transport.Backoff(try)) {
+		if !ending.Pause(ctx, nil, transport.Backoff(try)) {
 			return nil, fmt.Errorf("relock: %w", explain(ctx, ErrNotAcquired))
 		}
 	}

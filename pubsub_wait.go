@@ -527,7 +527,7 @@ func (w *waiting) restart(err error) (again bool, final error) {
 		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
 	}
 	switch {
-	case transport.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.goneGrants)):
+	case ending.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.goneGrants)):
 		return true, nil
 	case w.ctx.Err() != nil:
 		return false, ending.Of(w.ctx)

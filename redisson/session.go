@@ -180,7 +180,7 @@ func (s *session) sweep(ctx context.Context) {
 	for pause, last := sweepFirst, false; !last; pause *= 4 {
 		left := s.c.clock.Now().Until(until)
 		last = left <= pause
-		if left > 0 && !transport.Pause(ctx, nil, min(left, pause)) {
+		if left > 0 && !ending.Pause(ctx, nil, min(left, pause)) {
 			return
 		}
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))

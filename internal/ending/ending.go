@@ -1,6 +1,6 @@
 // Package ending makes the error of a call whose context has ended: the context's error and its cause. The cause comes
 // from the context's owner. Often it is the error of another call, as with an errgroup. It is only there for people to
-// read: no code may take it for what happened to this call.
+// read: no code may take it for what happened to this call. Pause is a wait that a context may end.
 package ending
 
 import (
@@ -45,6 +45,19 @@ func Passed(ctx context.Context) bool {
 	case <-late.C: // a foreign context that does not end at its deadline
 	}
 	return ctx.Err() != nil
+}
+
+// Pause waits for d. It returns false if ctx or stop ended first.
+func Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-stop:
+	}
+	return false
 }
 
 // In reports whether err contains the end of a context with a cause.

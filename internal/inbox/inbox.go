@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // ErrClosed is returned by [Inbox.Ready] after [Inbox.Close].
@@ -223,7 +225,7 @@ func (b *Inbox) run(ctx context.Context) {
 		default:
 			pause = min(2*pause, maxPause)
 		}
-		if !sleep(ctx, wait) {
+		if !ending.Pause(ctx, nil, wait) {
 			return
 		}
 	}

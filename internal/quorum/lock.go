@@ -153,16 +153,3 @@ func signal(c chan struct{}) {
 	default:
 	}
 }
-
-// pause waits for d and returns true, or false if ctx or wake comes first.
-func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-		return true
-	case <-ctx.Done():
-	case <-wake:
-	}
-	return false
-}

@@ -164,7 +164,7 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 	waits, cancel := context.WithCancelCause(h.end)
 	defer cancel(nil)
 	of.Spawn(func() { // without Spawn, the client is closed, and Queue returns at once
-		for pause(waits, nil, patience) {
+		for ending.Pause(waits, nil, patience) {
 			asks, done := context.WithTimeout(waits, 2*patience)
 			err := of.Probe(asks)
 			done()
@@ -333,7 +333,7 @@ func (h *Majority) keep() {
 		if !l.Fixed && (h.until.IsZero() || time.Until(h.until) > l.TTL) {
 			h.renew()
 		}
-		pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
+		ending.Pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
 	}
 	if errors.Is(h.Err(), l.Errors.Lost) { // the holder may hang, and the rest would be renewed for ever
 		_ = h.release(context.Background(), Hold.Release)

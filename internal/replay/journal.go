@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -290,7 +291,7 @@ func (j *Journal) askServers(ctx context.Context) (ok bool) {
 		ok = ok && (r.Err == nil || transport.Hopeless(r.Err))
 	}
 	if layout {
-		transport.Pause(ctx, nil, layoutGrace)
+		ending.Pause(ctx, nil, layoutGrace)
 	}
 	return ok
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error. If
@@ -25,7 +27,7 @@ func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, att
 			continue
 		}
 		fails++
-		if !Pause(ctx, stop, BackoffUpTo(fails, most)) {
+		if !ending.Pause(ctx, stop, BackoffUpTo(fails, most)) {
 			return err
 		}
 	}
@@ -51,16 +53,3 @@ func BackoffUpTo(fails int, most time.Duration) time.Duration {
 
 // Spread returns a random duration from 0 up to d. Tests that replay a schedule replace it.
 var Spread = func(d time.Duration) time.Duration { return rand.N(d) }
-
-// Pause waits for d. It returns false if ctx or stop ended first.
-func Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-stop:
-	}
-	return false
-}

@@ -41,7 +41,7 @@ var imports = map[string][]string{
 	"fence":              {goredis},
 	"internal/clock":     {},
 	"internal/ending":    {},
-	"internal/inbox":     {goredis},
+	"internal/inbox":     {goredis, module + "/internal/ending"},
 	"internal/key":       {},
 	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
 	"internal/jvm":       {module + "/internal/spawn"},
@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"internal/loss":    {module + "/internal/ending"},
 	"internal/quorum":  {module + "/internal/ending"},
 	"internal/renewal": {module + "/internal/clock"},
-	"internal/replay":  {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
+	"internal/replay":  {module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",
 		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam", module + "/internal/transport", module + "/internal/wire",

@@ -64,7 +64,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a try for several locks that are lost ends with its wait", ". Multi.acquire",
-		"if !transport.Pause(ctx, nil, transport.Backoff(try)) {", "if transport.Pause(ctx, nil, transport.Backoff(try)); false {",
+		"if !ending.Pause(ctx, nil, transport.Backoff(try)) {", "if ending.Pause(ctx, nil, transport.Backoff(try)); false {",
 		[]string{"TestMultiTriesForNoLongerThoughItsLocksAreLost"},
 	},
 	{
