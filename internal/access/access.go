@@ -3,6 +3,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -126,7 +127,7 @@ func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *
 	case lacks.Unsharded:
 		return errNotSharded
 	case lacks.Old:
-		return tooOld(lacks.Version)
+		return refusal("Redis 7.0 or Valkey is needed, this is " + cmp.Or(lacks.Version, "older"))
 	case lacks.Sharded != "" && len(lacks.Refused) == 1:
 		return refusal(fmt.Sprintf("a script may not publish to the channel %s (PUBLISH: %s), but it may SPUBLISH in the slot of its keys: use the option ShardedPubSub", inbox, lacks.Sharded))
 	case len(lacks.Refused) > 0:
@@ -171,14 +172,6 @@ func hinted(err error, needs string) error {
 		}
 	}
 	return fmt.Errorf("%w (%s)", err, needs)
-}
-
-// tooOld returns the error for a server before Redis 7.0. version may be empty.
-func tooOld(version string) error {
-	if version == "" {
-		version = "older"
-	}
-	return refusal(fmt.Sprintf("Redis 7.0 or Valkey is needed, this is %s", version))
 }
 
 // awaitSubscribed waits for the subscription, but no longer than for one answer: a free lock does not depend on it.

@@ -125,28 +125,23 @@ func (b *Book) begin(now clock.Instant, done func()) (begun bool) {
 	})
 }
 
-// store stores the label, in a few tries.
+// store stores the label, in a few tries, for the longest lease plus twice the time to the next store. So the label
+// outlives the leases of a process that dies.
 func (b *Book) store(ctx context.Context, now clock.Instant) error {
 	tries := 0
 	return transport.Try(ctx, nil, func() (again bool, err error) {
 		tries++
-		_, err = b.cfg.Transport.Do(ctx, within, b.introduction())
+		life := time.Duration(b.lease.Load()) + 2*every
+		call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
+		// On the pool: the first lock uses the stream, and must not wait behind a connection that has fallen silent.
+		call.Apart = true
+		_, err = b.cfg.Transport.Do(ctx, within, call)
 		if err == nil {
 			then := now.Add(every)
 			b.due.Store(&then)
 		}
 		return err != nil && tries < 3, err
 	})
-}
-
-// introduction returns the command that stores the label, for the longest lease plus twice the time to the next store.
-// So the label outlives the leases of a process that dies.
-func (b *Book) introduction() transport.Call {
-	life := time.Duration(b.lease.Load()) + 2*every
-	call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
-	// On the pool: the first lock uses the stream, and must not wait behind a connection that has fallen silent.
-	call.Apart = true
-	return call
 }
 
 // Doubt makes the client store its label again with its next call, because another server may have taken over.

@@ -255,18 +255,13 @@ func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 			ok = false
 			continue
 		}
-		j.repeated(n)
+		j.Mu.Lock()
+		if at := n.place - j.trimmed; at >= 0 { // it is remembered still
+			j.released[at].Server, j.released[at].Epoch = n.Server, n.Epoch
+		}
+		j.Mu.Unlock()
 	}
 	return ok
-}
-
-// repeated records to which server a release was sent again.
-func (j *Journal) repeated(n repeat) {
-	j.Mu.Lock()
-	defer j.Mu.Unlock()
-	if i := n.place - j.trimmed; i >= 0 {
-		j.released[i].Server, j.released[i].Epoch = n.Server, n.Epoch
-	}
 }
 
 // askServers asks each server that has releases whether it still is in charge. In a Cluster the answer makes the

@@ -53,13 +53,7 @@ func (c *Call) body(verb string) string {
 // command returns the go-redis command "verb body numkeys key ... arg ...".
 func command(ctx context.Context, verb string, c *Call) once {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, nil, c.body(verb), len(c.Keys))
-	switch verb { // a constant is stored as an interface without an allocation
-	case eval:
-		args[0] = eval
-	default:
-		args[0] = evalsha
-	}
+	args = append(args, verb, c.body(verb), len(c.Keys))
 	for _, key := range c.Keys {
 		args = append(args, key)
 	}

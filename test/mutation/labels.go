@@ -8,7 +8,7 @@ var labelRules = []Rule{
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
 	},
 	{
-		"a label is stored on another connection than locks are asked for", "internal/label Book.introduction",
+		"a label is stored on another connection than locks are asked for", "internal/label Book.store",
 		"call.Apart = true", "call.Apart = false",
 		[]string{"TestLabelsThatAreNotAnsweredHoldUpNobody"},
 	},
@@ -28,7 +28,7 @@ var labelRules = []Rule{
 		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
 	},
 	{
-		"a label lives as long as the longest lease", "internal/label Book.introduction",
+		"a label lives as long as the longest lease", "internal/label Book.store",
 		"life := time.Duration(b.lease.Load()) + 2*every", "life := 2 * every",
 		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},
 	},
