@@ -259,19 +259,11 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 		s.err = fmt.Errorf("%w: %w", ErrInvalidName, err)
 		return s
 	}
-	s.terms, s.err = c.cfg.terms.with(opts)
-	if s.terms.fair {
+	t, err := c.cfg.terms.with(opts)
+	if t.fair {
 		s.kind = fair
 	}
-	if s.err == nil && plain != wire.KindSemaphore {
-		s.err = s.terms.weightless()
-	}
-	if s.err == nil {
-		s.err = cmp.Or(s.terms.rests(plain), s.terms.sticks(plain))
-	}
-	if s.err == nil {
-		s.err = s.terms.suits(c.transport)
-	}
+	s.terms, s.err = t, cmp.Or(err, t.weightless(plain), t.rests(plain), t.sticks(plain), t.suits(c.transport))
 	return s
 }
 

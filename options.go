@@ -60,17 +60,6 @@ const (
 	ackShare = 4
 )
 
-// fits checks the time for replicas against the TTL and the read timeout, once all options are known.
-func fits(r room.Replicas, ttl, readTimeout time.Duration) error {
-	if r.Timeout > ttl/ackShare {
-		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, r.Timeout, ttl)
-	}
-	if readTimeout > 0 && r.Timeout >= readTimeout {
-		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, r.Timeout, readTimeout)
-	}
-	return nil
-}
-
 // terms are what a handle asks of Redis for each of its holds.
 type terms struct {
 	room.Terms
@@ -90,21 +79,23 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	return t, nil
 }
 
-// suits checks that the redis client can do what the terms need. It is called for the terms of tickets too,
-// because a ticket may come from a process with another redis client.
+// suits checks that the time for replicas fits, and that the redis client can do what the terms need. It is called for
+// the terms of tickets too, because a ticket may come from a process with another redis client.
 func (t terms) suits(tr *transport.Transport) error {
-	if err := fits(t.Replicas, t.TTL, tr.ReadTimeout()); err != nil {
-		return err
-	}
-	if t.Replicas.N > 0 && !tr.Knows() {
+	switch within, reads := t.Replicas.Timeout, tr.ReadTimeout(); {
+	case within > t.TTL/ackShare:
+		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, within, t.TTL)
+	case reads > 0 && within >= reads:
+		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, within, reads)
+	case t.Replicas.N > 0 && !tr.Knows():
 		return unknownClient("Replicas") // WAIT may go to another server than the script
 	}
 	return nil
 }
 
 // weightless refuses Weight for locks that have no permits.
-func (t terms) weightless() error {
-	if t.Permits.Weight == 0 {
+func (t terms) weightless(kind string) error {
+	if t.Permits.Weight == 0 || kind == wire.KindSemaphore {
 		return nil
 	}
 	return fmt.Errorf("%w: Weight of %d; only a semaphore has permits, see NewSemaphore", ErrInvalidOption, t.Permits.Weight)
@@ -227,7 +218,7 @@ func newConfig(opts []Option) (config, error) {
 			return c, err
 		}
 	}
-	return c, fits(c.terms.Replicas, c.terms.TTL, 0)
+	return c, nil
 }
 
 // suits refuses options that need a redis client of a known type, one of which it is known which server gets a command.
@@ -264,7 +255,7 @@ func Defaults(opts ...LockOption) Option {
 		if t.owner != "" {
 			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
 		}
-		if err := cmp.Or(t.weightless(), t.forAllKinds()); err != nil {
+		if err := cmp.Or(t.weightless(wire.KindPlain), t.forAllKinds()); err != nil {
 			return fmt.Errorf("%w; Defaults are of all kinds", err)
 		}
 		c.terms = t

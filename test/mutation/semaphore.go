@@ -89,12 +89,12 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"other locks have no weight", ". Client.newSpec",
-		"if s.err == nil && plain != wire.KindSemaphore {", "if false {",
+		"t.weightless(plain),", "",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
 		"not every lock of a client has a weight", ". Defaults",
-		"cmp.Or(t.weightless(),", "cmp.Or(nil,",
+		"cmp.Or(t.weightless(wire.KindPlain),", "cmp.Or(nil,",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
