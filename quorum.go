@@ -300,7 +300,7 @@ func (l *QuorumLock) Lost() <-chan struct{} {
 
 func (l *QuorumLock) newest() (h *QuorumHold) {
 	if l != nil {
-		h, _ = l.register.Newest()
+		h = l.register.Newest()
 	}
 	return h
 }

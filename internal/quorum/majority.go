@@ -336,7 +336,7 @@ func (h *Majority) keep() {
 		ending.Pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
 	}
 	if errors.Is(h.Err(), l.Errors.Lost) { // the holder may hang, and the rest would be renewed for ever
-		_ = h.release(context.Background(), Hold.Release)
+		_ = h.release()
 	}
 }
 
@@ -483,7 +483,7 @@ func (h *Majority) Release() error {
 	h.mu.Lock()
 	h.err = h.lock.Errors.NotHeld // from now on, even after a loss
 	h.mu.Unlock()
-	found := h.release(context.Background(), Hold.Release)
+	found := h.release()
 	if before != nil {
 		return before
 	}
@@ -538,7 +538,7 @@ func (h *Majority) settled(primary int) {
 // release gives back what the primaries have granted. It waits until another owner could hold a majority, and
 // until it is known whether this one was held. The rest goes on in the background. A primary that does not
 // answer may have been held.
-func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirmed error) {
+func (h *Majority) release() (unconfirmed error) {
 	free, need := len(h.members), h.lock.need()
 	results := make(chan error, free)
 	for i, m := range h.snapshot() {
@@ -547,28 +547,23 @@ func (h *Majority) release(ctx context.Context, end func(Hold) error) (unconfirm
 			h.lock.beside(i, func() {
 				err := h.lock.Errors.Unconfirmed
 				defer func() { results <- err }() // deferred, because a hook may end the goroutine
-				err = end(m.hold)
+				err = m.hold.Release()
 			})
 		}
 	}
 	left := len(h.members) - free
 	held, mayHave := 0, left // held until now for certain, and held until now perhaps
 	for ; left > 0 && (free < need || held < need && mayHave >= need); left-- {
-		select {
-		case err := <-results:
-			switch {
-			case errors.Is(err, h.lock.Errors.Unconfirmed):
-				unconfirmed = err
-				continue
-			case err == nil:
-				held++
-			default: // the primary no longer had the hold, so nobody knew of the loss
-				mayHave--
-			}
-			free++
-		case <-ctx.Done():
-			return nil
+		switch err := <-results; {
+		case errors.Is(err, h.lock.Errors.Unconfirmed):
+			unconfirmed = err
+			continue
+		case err == nil:
+			held++
+		default: // the primary no longer had the hold, so nobody knew of the loss
+			mayHave--
 		}
+		free++
 	}
 	switch {
 	case mayHave < need:

@@ -105,23 +105,18 @@ func (r *Register[H]) Others(h H) (live []H) {
 	return live
 }
 
-// Newest returns the hold that was added last.
-func (r *Register[H]) Newest() (h H, ok bool) {
-	all := r.entries()
-	if len(all) == 0 {
-		return h, false
+// Newest returns the hold that was added last, or the zero hold.
+func (r *Register[H]) Newest() (h H) {
+	if all := r.entries(); len(all) > 0 {
+		h = all[len(all)-1].hold
 	}
-	return all[len(all)-1].hold, true
+	return h
 }
 
 // Live returns how many holds are live, judged by the clock.
-func (r *Register[H]) Live() (n int) {
-	for _, e := range r.entries() {
-		if e.hold.Err() == nil {
-			n++
-		}
-	}
-	return n
+func (r *Register[H]) Live() int {
+	var none H
+	return len(r.Others(none))
 }
 
 func (r *Register[H]) entries() []entry[H] {
