@@ -17,7 +17,6 @@ type Tracker struct {
 	Open context.Context
 
 	cancel, drain context.CancelFunc
-	draining      <-chan struct{} // Open's Done
 	wg            sync.WaitGroup
 	left          func() int // how much else has to end; called with mu
 
@@ -34,7 +33,6 @@ func New(mu sync.Locker, left func() int) *Tracker {
 	t := &Tracker{mu: mu, left: left, ended: make(chan struct{})}
 	t.Running, t.cancel = context.WithCancel(context.Background())
 	t.Open, t.drain = context.WithCancel(context.Background())
-	t.draining = t.Open.Done()
 	return t
 }
 
@@ -82,14 +80,7 @@ func (t *Tracker) Drain() {
 }
 
 // Draining reports whether Open has ended.
-func (t *Tracker) Draining() bool {
-	select {
-	case <-t.draining:
-		return true
-	default:
-		return false
-	}
-}
+func (t *Tracker) Draining() bool { return t.Open.Err() != nil }
 
 // Quiet waits until nothing is left and no goroutine runs, or until the tracker is closed. It returns false
 // if ctx ends first.
