@@ -199,15 +199,6 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// ended returns the error of a context that has ended, or nil. A context's timer may be late: after the deadline,
-// ended waits for it briefly.
-func ended(ctx context.Context) error {
-	if !ending.Passed(ctx) {
-		return nil
-	}
-	return ending.Of(ctx)
-}
-
 // explain returns the error of a call that stopped trying, because ctx ended or because another try would not
 // help. err is the error of the last try.
 func explain(ctx context.Context, err error) error {

@@ -92,7 +92,7 @@ func (m *Multi) Unlock() error {
 // Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
 // The caller must end them with Release, also after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
-	return m.acquire(ctx, func() error { return ended(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
+	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
 }
 
 // TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
@@ -114,10 +114,10 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 		defer cancel()
 	}
 	over := func() error {
-		if wait > 0 && time.Since(began) >= wait && ended(ctx) == nil {
+		if wait > 0 && time.Since(began) >= wait && ending.Passed(ctx) == nil {
 			return fmt.Errorf("%w within %v", ErrNotAcquired, wait) // the last lock came too late
 		}
-		return ended(ctx)
+		return ending.Passed(ctx)
 	}
 	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) {
 		left := wait - time.Since(began)

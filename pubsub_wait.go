@@ -405,7 +405,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 // inTime gives back a hold that came after the context or the wait had ended, and returns that error. When a grant and
 // the end of the context are both ready, a select may choose the grant.
 func (w *waiting) inTime(h *Hold) error {
-	if !ending.Passed(w.ctx) {
+	if ending.Passed(w.ctx) == nil {
 		return nil
 	}
 	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {

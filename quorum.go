@@ -319,7 +319,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		if err == nil {
 			h.majority, err = l.majority.Attempt(ctx, m.once)
 		}
-		if err == nil && ending.Passed(ctx) { // another client may have been granted the lock since
+		if err == nil && ending.Passed(ctx) != nil { // another client may have been granted the lock since
 			h.majority.GiveBack(ctx)
 			err = ErrNotAcquired
 		}

@@ -332,7 +332,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 
 // inTime gives back a hold that came after the call's context or wait had ended, and returns that error.
 func (w *waiting) inTime() error {
-	if !ending.Passed(w.ctx) {
+	if ending.Passed(w.ctx) == nil {
 		return nil
 	}
 	if w.once && errors.Is(context.Cause(w.ctx), errWait) {

@@ -28,23 +28,22 @@ func Of(ctx context.Context) error {
 // patience bounds the wait for the Done of a context whose deadline has passed.
 const patience = time.Second
 
-// Passed reports whether a context has ended. If the deadline has passed but the context's timer is late, Passed waits
-// until the timer has fired, so that ctx.Err agrees.
-func Passed(ctx context.Context) bool {
-	if ctx.Err() != nil {
-		return true
+// Passed is Of for a context whose timer may be late: once the deadline has passed, it waits until the timer has fired,
+// so that ctx.Err agrees.
+func Passed(ctx context.Context) error {
+	if ctx.Err() == nil {
+		deadline, has := ctx.Deadline()
+		if !has || time.Now().Before(deadline) {
+			return nil
+		}
+		late := time.NewTimer(patience)
+		defer late.Stop()
+		select {
+		case <-ctx.Done():
+		case <-late.C: // a foreign context that does not end at its deadline
+		}
 	}
-	deadline, has := ctx.Deadline()
-	if !has || time.Now().Before(deadline) {
-		return false
-	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case <-ctx.Done():
-	case <-late.C: // a foreign context that does not end at its deadline
-	}
-	return ctx.Err() != nil
+	return Of(ctx)
 }
 
 // Pause waits for d. It returns false if ctx or stop ended first.

@@ -44,7 +44,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a grant that comes after the end of its call is given back", "redisson waiting.inTime",
-		"if !ending.Passed(w.ctx) {", "if true {",
+		"if ending.Passed(w.ctx) == nil {", "if true {",
 		[]string{"TestACallOfRedissonThatHasEndedNeverHolds"},
 	},
 	{

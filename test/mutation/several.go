@@ -4,7 +4,7 @@ package mutation
 var severalRules = []Rule{
 	{
 		"a grant that comes after the end of its call is given back", ". waiting.inTime",
-		"if !ending.Passed(w.ctx) {", "if true {",
+		"if ending.Passed(w.ctx) == nil {", "if true {",
 		[]string{"TestACallThatHasEndedNeverHolds", "TestAWaitThatIsOverNeverHolds"},
 	},
 	{
@@ -24,7 +24,7 @@ var severalRules = []Rule{
 	},
 	{
 		"a Multi that comes too late is given back", ". Multi.try",
-		"if wait > 0 && time.Since(began) >= wait && ended(ctx) == nil {", "if false {",
+		"if wait > 0 && time.Since(began) >= wait && ending.Passed(ctx) == nil {", "if false {",
 		[]string{"TestAMultiWhoseLastLockComesTooLateHoldsNone"},
 	},
 	{
