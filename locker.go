@@ -575,15 +575,11 @@ func (c *Client) tellApart(all ...func()) {
 }
 
 // doAll is keeper.do for several scripts.
-func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Acked {
+func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Result {
 	if need.N > 0 {
 		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
 	}
-	results := make([]transport.Acked, len(calls))
-	for i, r := range c.transport.DoAll(ctx, timeout, calls) {
-		results[i] = transport.Acked{Reply: r.Reply, Err: r.Err}
-	}
-	return results
+	return c.transport.DoAll(ctx, timeout, calls)
 }
 
 // deliver takes a message from the inbox. It runs on the inbox's goroutine, so it must not wait.

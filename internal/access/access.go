@@ -20,7 +20,7 @@ import (
 // Redis is what a Checker needs of the transport. DoAcked sends WAIT after its calls.
 type Redis interface {
 	Do(ctx context.Context, timeout time.Duration, call transport.Call) ([]any, error)
-	DoAcked(ctx context.Context, timeout time.Duration, replicas int, ackTime time.Duration, calls ...transport.Call) []transport.Acked
+	DoAcked(ctx context.Context, timeout time.Duration, replicas int, ackTime time.Duration, calls ...transport.Call) []transport.Result
 }
 
 // Config is what a checker needs.

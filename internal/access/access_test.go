@@ -35,9 +35,9 @@ func (s *server) Do(context.Context, time.Duration, transport.Call) ([]any, erro
 	return s.lacks, s.err
 }
 
-func (s *server) DoAcked(context.Context, time.Duration, int, time.Duration, ...transport.Call) []transport.Acked {
+func (s *server) DoAcked(context.Context, time.Duration, int, time.Duration, ...transport.Call) []transport.Result {
 	s.asked++
-	return []transport.Acked{{Err: s.err}}
+	return []transport.Result{{Err: s.err}}
 }
 
 // A link is a subscription that is up, or fails for a reason, or comes when its wait ends.

@@ -34,14 +34,6 @@ const (
 	eval    = "eval"
 )
 
-// verb returns eval for a call that checks whether EVAL is permitted (InFull), and usual for every other call.
-func (c *Call) verb(usual string) string {
-	if c.InFull {
-		return eval
-	}
-	return usual
-}
-
 // body returns what the command names the script by: the source for EVAL, else the SHA.
 func (c *Call) body(verb string) string {
 	if verb == eval {
@@ -116,50 +108,21 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
-// pipeline sends calls in one pipeline. A second one sends the text of the scripts that the server did not know. Their
-// number varies, because each server has its own script cache.
+// pipeline sends calls in one pipeline, and the text of the scripts that the server did not know in a second one.
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
-	results := t.exec(ctx, timeout, evalsha, calls)
-	var cold []int
-	var again []Call
-	for i, r := range results {
-		if unknownScript(r.Err) {
-			cold, again = append(cold, i), append(again, calls[i])
-		}
-	}
-	if len(again) > 0 {
-		for n, r := range t.exec(ctx, timeLeft(timeout, time.Since(began)), eval, again) {
-			results[cold[n]] = r
-		}
-	}
-	return results
-}
-
-// exec sends calls in one pipeline.
-func (t *Transport) exec(ctx context.Context, timeout time.Duration, verb string, calls []Call) []Result {
-	results, left := runDetached(t, ctx, timeout, func(ctx context.Context) []Result {
-		p := t.rdb.Pipeline()
-		cmds := make([]once, len(calls))
-		for i := range calls {
-			cmds[i] = command(ctx, calls[i].verb(verb), &calls[i])
-			_ = p.Process(ctx, cmds[i]) // only queues
-		}
-		// The pipeline's error only counts for a command that has neither a reply nor an error.
-		_, err := p.Exec(ctx)
-		results := make([]Result, len(calls))
-		for i := range calls {
-			results[i] = result(&calls[i], answerOf(cmds[i], err))
+	return withTexts(calls, func(verb string, calls []Call) []Result {
+		results, left := runDetached(t, ctx, timeLeft(timeout, time.Since(began)), func(ctx context.Context) []Result {
+			return exchange(ctx, t.rdb, nil, false, verb, calls)
+		})
+		if left != nil {
+			results = make([]Result, len(calls))
+			for i := range calls {
+				results[i].Err = inScript(&calls[i], left)
+			}
 		}
 		return results
 	})
-	if left != nil {
-		results = make([]Result, len(calls))
-		for i := range calls {
-			results[i].Err = inScript(&calls[i], left)
-		}
-	}
-	return results
 }
 
 func result(c *Call, a answer) Result {

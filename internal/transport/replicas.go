@@ -11,25 +11,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Acked is the result of one Call, and how many replicas have what it wrote.
-type Acked struct {
-	Reply []any
-	Acks  int
-	Err   error
-}
-
 // DoAcked runs scripts, each at most once. Then it waits until the given number of replicas have acknowledged their
 // writes, but no longer than wait. timeout bounds both.
 //
 // WAIT counts the replicas that have the writes of its own connection. So it follows the scripts in the same pipeline. In
 // a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
 // script has run.
-func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Acked {
-	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Acked {
-		return t.runAcked(ctx, acks{replicas, wait}, calls)
+func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Result {
+	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Result {
+		return t.runAcked(ctx, &acks{replicas, wait}, calls)
 	})
 	if err != nil {
-		results = make([]Acked, len(calls))
+		results = make([]Result, len(calls))
 		for i, c := range calls {
 			results[i].Err = inScript(&c, err)
 		}
@@ -98,8 +91,8 @@ type acks struct {
 // A node has pipelines that stay on one connection.
 type node interface{ Pipeline() redis.Pipeliner }
 
-func (t *Transport) runAcked(ctx context.Context, w acks, calls []Call) []Acked {
-	results := make([]Acked, len(calls))
+func (t *Transport) runAcked(ctx context.Context, w *acks, calls []Call) []Result {
+	results := make([]Result, len(calls))
 	parts := t.parts(ctx, calls, results)
 	var wg sync.WaitGroup
 	for _, p := range parts {
@@ -124,7 +117,7 @@ type part struct {
 }
 
 // parts groups calls by the server that has their keys. If that is not known for a call, its result gets the error.
-func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) map[string]*part {
+func (t *Transport) parts(ctx context.Context, calls []Call, results []Result) map[string]*part {
 	parts := make(map[string]*part)
 	for i, c := range calls {
 		name, at := "", node(t.rdb)
@@ -146,29 +139,40 @@ func (t *Transport) parts(ctx context.Context, calls []Call, results []Acked) ma
 
 // runAckedOn runs calls on one server, and follows its redirections together with WAIT. A Cluster client would follow
 // them for the scripts alone, and WAIT would not reach the other server.
-func (t *Transport) runAckedOn(ctx context.Context, at node, w acks, calls []Call) []Acked {
-	results := sendAcked(ctx, at, w, false, calls)
+func (t *Transport) runAckedOn(ctx context.Context, at node, w *acks, calls []Call) []Result {
+	send := func(at node, asking bool, calls []Call) []Result {
+		return withTexts(calls, func(verb string, calls []Call) []Result { return exchange(ctx, at, w, asking, verb, calls) })
+	}
+	results := send(at, false, calls)
 	for i, r := range results {
 		if to, asking := t.redirected(ctx, r.Err); to != nil {
-			results[i] = sendAcked(ctx, to, w, asking, calls[i:i+1])[0]
+			results[i] = send(to, asking, calls[i:i+1])[0]
 		}
 	}
 	return results
 }
 
-// sendAcked sends calls by SHA, and again with the text those whose script the server does not know.
-func sendAcked(ctx context.Context, at node, w acks, asking bool, calls []Call) []Acked {
-	results := exchange(ctx, at, w, asking, evalsha, calls)
+// withTexts sends calls by SHA, and again with the text those whose script the server does not know. Their number
+// varies, because each server has its own script cache.
+func withTexts(calls []Call, send func(verb string, calls []Call) []Result) []Result {
+	results := send(evalsha, calls)
+	var cold []int
+	var again []Call
 	for i, r := range results {
 		if unknownScript(r.Err) {
-			results[i] = exchange(ctx, at, w, asking, eval, calls[i:i+1])[0]
+			cold, again = append(cold, i), append(again, calls[i])
+		}
+	}
+	if len(again) > 0 {
+		for n, r := range send(eval, again) {
+			results[cold[n]] = r
 		}
 	}
 	return results
 }
 
-// exchange sends the calls and WAIT in one pipeline, and so on one connection.
-func exchange(ctx context.Context, at node, w acks, asking bool, verb string, calls []Call) []Acked {
+// exchange sends the calls, and WAIT if w is set, in one pipeline, and so on one connection.
+func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, calls []Call) []Result {
 	p := at.Pipeline()
 	cmds := make([]once, len(calls))
 	for i, c := range calls {
@@ -178,23 +182,23 @@ func exchange(ctx context.Context, at node, w acks, asking bool, verb string, ca
 		cmds[i] = command(ctx, verb, &c)
 		_ = p.Process(ctx, cmds[i]) // only queues
 	}
-	wait := once{redis.NewCmd(ctx, "wait", w.replicas, w.wait.Milliseconds())}
-	_ = p.Process(ctx, wait)
+	var wait once
+	if w != nil {
+		wait = once{redis.NewCmd(ctx, "wait", w.replicas, w.wait.Milliseconds())}
+		_ = p.Process(ctx, wait)
+	}
+	// The pipeline's error only counts for a command that has neither a reply nor an error.
 	_, err := p.Exec(ctx)
-
-	results := make([]Acked, len(calls))
+	results := make([]Result, len(calls))
 	for i, c := range calls {
-		r := result(&c, answerOf(cmds[i], err))
-		results[i] = Acked{Reply: r.Reply, Err: r.Err}
-		if r.Err != nil {
+		results[i] = result(&c, answerOf(cmds[i], err))
+		if w == nil || results[i].Err != nil {
 			continue
 		}
 		n, failed := wait.Int()
-		if failed != nil {
-			results[i] = Acked{Err: inScript(&c, fmt.Errorf("%w: %w", errOnlyWaitFailed, forCaller(failed)))}
-			continue
+		if results[i].Acks = n; failed != nil {
+			results[i] = Result{Err: inScript(&c, fmt.Errorf("%w: %w", errOnlyWaitFailed, forCaller(failed)))}
 		}
-		results[i].Acks = n
 	}
 	return results
 }

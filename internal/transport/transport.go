@@ -60,6 +60,7 @@ type Call struct {
 // Result is the result of one Call.
 type Result struct {
 	Reply []any
+	Acks  int // how many replicas have what it wrote; only of DoAcked
 	Err   error
 }
 

@@ -266,7 +266,7 @@ var Safety = []Rule{
 	},
 	{
 		"WAIT is on the connection of its script", "internal/transport exchange",
-		"_ = p.Process(ctx, wait); _, err := p.Exec(ctx)", "_, err := p.Exec(ctx); _ = at.(redis.UniversalClient).Process(ctx, wait)",
+		"_ = p.Process(ctx, wait) } _, err := p.Exec(ctx)", "}; _, err := p.Exec(ctx); if w != nil { _ = at.(redis.UniversalClient).Process(ctx, wait) }",
 		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{

@@ -210,7 +210,7 @@ var usualRules = []Rule{
 		[]string{"TestAPoolThatLosesConnectionsAllTheTimeIsNotDialledForStreams"},
 	},
 	{
-		"what a pipeline has answered stays though the next one is lost", "internal/transport Transport.pipeline",
+		"what a pipeline has answered stays though the next one is lost", "internal/transport withTexts",
 		"results[cold[n]] = r", "results[cold[n]] = r; for i := range results { results[i] = r }",
 		[]string{"TestAnswersOfAPipelineStayThoughTheTextsAreLost"},
 	},
@@ -293,11 +293,6 @@ var usualRules = []Rule{
 		"calls made together that may have run are not made again", "internal/transport grouping.deliver",
 		"case mayHaveRun(r.err):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
-	},
-	{
-		"what is to be sent in full is so beside others", "internal/transport Call.verb",
-		"if c.InFull {", "if false {",
-		[]string{"TestCallThatIsToBeSentInFullIsSoInAPipelineToo"},
 	},
 	{
 		"connecting is not part of a try", "internal/transport streamSource.connect",

@@ -86,29 +86,6 @@ func TestAPipelineToAServerWithoutScriptsRunsEachOnce(t *testing.T) {
 // incr2 is a script that no server knows yet.
 var incr2 = load("incr2", `return {redis.call('incr', KEYS[1])}`)
 
-// Fails when a permission that is missing for the text goes unseen, as others were sent beside.
-func TestCallThatIsToBeSentInFullIsSoInAPipelineToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rdb := newLink(t).client(t)
-		tr := newTransport(t, rdb)
-		if _, err := tr.Do(t.Context(), 0, call("warm")); err != nil {
-			t.Fatal(err)
-		}
-		seen := new(recorder)
-		rdb.AddHook(seen)
-		full := call("b")
-		full.InFull = true
-		for i, r := range tr.DoAll(t.Context(), 0, []transport.Call{call("a"), full, call("c")}) {
-			if r.Err != nil || r.Reply[0] != int64(1) {
-				t.Errorf("call %d: %v, want a first run", i, r)
-			}
-		}
-		if want := []string{"evalsha", "eval", "evalsha"}; !slices.Equal(seen.names[:min(len(want), len(seen.names))], want) { // a connection may be made after that
-			t.Errorf("sent by %v, want %v", seen.names, want)
-		}
-	})
-}
-
 func TestWhoLeavesACallOnThePoolLeavesAlone(t *testing.T) {
 	held(t, func(t *testing.T, l *link, c *crowd, sent *traffic, open func()) {
 		ctx, cancel := context.WithCancel(t.Context())
