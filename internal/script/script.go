@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,8 +32,8 @@ const usesHeader = "-- uses:"
 // Load reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
 // shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need.
 //
-// Comments have lines of their own: a comment after code on the same line is sent. Long brackets, as comment
-// or as string, are an error, because finding comments would then need a Lua parser.
+// Comments have lines of their own: a comment after code on the same line is sent. A test sees that no script has what
+// Load does not read: long brackets, and parts that use parts.
 func Load(fsys fs.FS, name string) (*Script, error) {
 	code, uses, err := read(fsys, name)
 	if err != nil {
@@ -43,12 +42,9 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 	var source strings.Builder
 	sent := 0
 	for _, part := range uses {
-		shared, nested, err := read(fsys, sharedPrefix+part.name)
+		shared, _, err := read(fsys, sharedPrefix+part.name)
 		if err != nil {
 			return nil, fmt.Errorf("script %s: %w", name, err)
-		}
-		if len(nested) > 0 {
-			return nil, fmt.Errorf("script %s: shared part %s uses other parts: the script has to name them, in order", name, part.name)
 		}
 		source.WriteString(code[sent:part.at])
 		source.WriteString(shared)
@@ -82,51 +78,21 @@ func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 		return "", nil, fmt.Errorf("script %s: %w", name, err)
 	}
 	var out strings.Builder
-	for i, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		// This also drops the CR of a checkout with CRLF line ends, which would change the SHA of the same script.
 		line = strings.TrimRight(line, " \t\r")
 		bare := strings.TrimLeft(line, " \t")
-		switch {
-		case strings.HasPrefix(bare, usesHeader):
-			if uses, err = add(uses, bare, out.Len()); err != nil {
-				return "", nil, fmt.Errorf("script %s: line %d: %w", name, i+1, err)
+		if names, is := strings.CutPrefix(bare, usesHeader); is {
+			for name := range strings.FieldsSeq(names) {
+				uses = append(uses, part{name, out.Len()})
 			}
-		case longBracket(bare):
-			return "", nil, fmt.Errorf("script %s: line %d: long brackets are not supported", name, i+1)
-		case bare == "" || strings.HasPrefix(bare, "--"):
-		default:
+		}
+		if bare != "" && !strings.HasPrefix(bare, "--") {
 			out.WriteString(line)
 			out.WriteByte('\n')
 		}
 	}
-	if out.Len() == 0 {
-		return "", nil, fmt.Errorf("script %s: no code", name)
-	}
 	return out.String(), uses, nil
-}
-
-// add appends the parts that a uses line names.
-func add(uses []part, line string, at int) ([]part, error) {
-	names := strings.Fields(strings.TrimPrefix(line, usesHeader))
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%q names nothing", usesHeader)
-	}
-	for _, name := range names {
-		// Naming a part twice would define its locals twice, against Lua's limit of 200. It is a mistake.
-		if slices.ContainsFunc(uses, func(p part) bool { return p.name == name }) {
-			return nil, fmt.Errorf("%q names %s twice", usesHeader, name)
-		}
-		uses = append(uses, part{name, at})
-	}
-	return uses, nil
-}
-
-// longBracket reports whether the line opens a long comment, or has a long string outside a line comment.
-func longBracket(bare string) bool {
-	if strings.HasPrefix(bare, "--") {
-		return strings.HasPrefix(bare, "--[[") || strings.HasPrefix(bare, "--[=")
-	}
-	return strings.Contains(bare, "[[") || strings.Contains(bare, "[=")
 }
 
 // Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:

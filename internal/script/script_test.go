@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/lua"
+	redissonlua "github.com/relock-go/relock/redisson/lua"
 )
 
 func files(texts map[string]string) fs.FS {
@@ -69,27 +71,81 @@ func TestCommentsAndLineEndsDoNotChangeTheSHA(t *testing.T) {
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoadRefusesWhatIsMissing(t *testing.T) {
+	for want, texts := range map[string]map[string]string{
+		"script a:":        {},
+		"script shared_b:": {"a.lua": "-- uses: b\nreturn 1"},
+	} {
+		if _, err := script.Load(files(texts), "a"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+// misread says what Load would not read as Lua does in the scripts of fsys.
+func misread(t *testing.T, fsys fs.FS) (all []string) {
+	t.Helper()
+	names, err := fs.Glob(fsys, "*.lua")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, used := false, map[string]bool{}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			parts, uses := strings.CutPrefix(line, "-- uses:")
+			comment := strings.HasPrefix(line, "--")
+			code = code || line != "" && !comment
+			switch {
+			case uses && strings.HasPrefix(name, "shared_"):
+				all = append(all, name+" is a part and uses parts: the script has to name them, in order")
+			case uses && strings.TrimSpace(parts) == "":
+				all = append(all, name+" uses nothing")
+			case !comment && (strings.Contains(line, "[[") || strings.Contains(line, "[=")),
+				strings.HasPrefix(line, "--[[") || strings.HasPrefix(line, "--[="):
+				all = append(all, name+" has long brackets")
+			}
+			for part := range strings.FieldsSeq(parts) {
+				if uses && used[part] { // its locals would be defined twice, and Lua has at most 200
+					all = append(all, name+" uses "+part+" twice")
+				}
+				used[part] = uses
+			}
+		}
+		if !code {
+			all = append(all, name+" has no code")
+		}
+	}
+	return all
+}
+
+func TestScriptsHaveOnlyWhatLoadReads(t *testing.T) {
+	for of, fsys := range map[string]fs.FS{"relock": lua.FS, "redisson": redissonlua.FS} {
+		if all := misread(t, fsys); len(all) > 0 {
+			t.Errorf("%s: %q", of, all)
+		}
+	}
 	for name, row := range map[string]struct {
-		files map[string]string
-		want  string
+		file, text string
+		want       string
 	}{
-		"no file":              {map[string]string{}, "script a:"},
-		"no code":              {map[string]string{"a.lua": "-- nothing\n"}, "no code"},
-		"missing part":         {map[string]string{"a.lua": "-- uses: b\nreturn 1"}, "script shared_b:"},
-		"nested part":          {map[string]string{"a.lua": "-- uses: b\nreturn 1", "shared_b.lua": "-- uses: c\nlocal b", "shared_c.lua": "local c"}, "shared part b uses other parts"},
-		"part twice":           {map[string]string{"a.lua": "-- uses: b b\nreturn 1", "shared_b.lua": "local b"}, "names b twice"},
-		"uses nothing":         {map[string]string{"a.lua": "-- uses:\nreturn 1"}, "names nothing"},
-		"part again":           {map[string]string{"a.lua": "-- uses: b\n-- uses: b\nreturn 1", "shared_b.lua": "local b"}, "line 2"},
-		"long comment":         {map[string]string{"a.lua": "--[[ x\n]]\nreturn 1"}, "line 1: long brackets"},
-		"levelled comment":     {map[string]string{"a.lua": "--[==[ x\n]==]\nreturn 1"}, "line 1: long brackets"},
-		"long string":          {map[string]string{"a.lua": "local s = [[\n-- data\n]]\nreturn s"}, "line 1: long brackets"},
-		"long string, level 1": {map[string]string{"a.lua": "local s = [=[\n-- data\n]=]\nreturn s"}, "line 1: long brackets"},
+		"no code":              {"a.lua", "-- nothing\n", "no code"},
+		"nested part":          {"shared_b.lua", "-- uses: c\nlocal b", "is a part"},
+		"part twice":           {"a.lua", "-- uses: b b\nreturn 1", "uses b twice"},
+		"uses nothing":         {"a.lua", "-- uses:\nreturn 1", "uses nothing"},
+		"part again":           {"a.lua", "-- uses: b\n-- uses: b\nreturn 1", "uses b twice"},
+		"long comment":         {"a.lua", "--[[ x\n]]\nreturn 1", "long brackets"},
+		"levelled comment":     {"a.lua", "--[==[ x\n]==]\nreturn 1", "long brackets"},
+		"long string":          {"a.lua", "local s = [[\n-- data\n]]\nreturn s", "long brackets"},
+		"long string, level 1": {"a.lua", "local s = [=[\n-- data\n]=]\nreturn s", "long brackets"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := script.Load(files(row.files), "a")
-			if err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("error %v, want one with %q", err, row.want)
+			if all := misread(t, files(map[string]string{row.file: row.text})); len(all) != 1 || !strings.Contains(all[0], row.want) {
+				t.Errorf("got %q, want one with %q", all, row.want)
 			}
 		})
 	}
