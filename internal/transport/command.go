@@ -66,7 +66,7 @@ func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
 			return result(c, a)
 		}
-		if w != nil && w.timeout > 0 {
+		if w != nil {
 			w.until = time.Now().Add(w.timeout) // the script's text takes another round trip
 		}
 	}

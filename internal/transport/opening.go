@@ -200,7 +200,7 @@ func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 			return nil
 		}
 		until := first.began.Add(o.dialWait(first, timeout))
-		late := timeout > 0 && !until.Before(by)
+		late := !until.Before(by)
 		if late {
 			until = by
 		}
@@ -230,10 +230,8 @@ func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration
 		return 0
 	case rtt > 0:
 		return maxDialRTTs*rtt + stall
-	case timeout > 0:
-		return maxDialRTTs * timeout / 2
 	}
-	return openingLimit
+	return maxDialRTTs * timeout / 2
 }
 
 // maxDialRTTs is how many round trips a dial takes at most, unless the server hangs.

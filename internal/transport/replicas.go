@@ -53,7 +53,7 @@ func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration
 	if ctx.Err() != nil {
 		return v, notSent(ctx)
 	}
-	run, cancel := detach(ctx, timeout)
+	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	reply := make(chan T, 1) // fn's goroutine must end even if nobody receives
 	t.mu.Lock()
@@ -71,15 +71,6 @@ func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration
 	default:
 	}
 	return v, leaveError(ctx, true)
-}
-
-// detach returns a context with the values of ctx that ends after timeout or when cancelled.
-func detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	run := context.WithoutCancel(ctx)
-	if timeout <= 0 {
-		return context.WithCancel(run)
-	}
-	return context.WithTimeout(run, timeout)
 }
 
 // acks are the arguments of WAIT.

@@ -15,24 +15,21 @@ import (
 // nothing for it, or if the server does not know the script.
 type sharing struct {
 	s       *stream
-	until   time.Time     // when the call ends; zero: never
-	timeout time.Duration // how long the call waits for an answer; 0: without limit
+	until   time.Time     // when the call ends
+	timeout time.Duration // how long the call waits for an answer
 	failure error         // why the call has no answer
 }
 
 // newSharing begins a call, which the stream has counted.
 func newSharing(s *stream, now time.Time, timeout time.Duration) *sharing {
-	if limit := s.source.limit; limit > 0 && (timeout <= 0 || limit < timeout) {
-		timeout = limit
+	if limit := s.source.limit; limit > 0 {
+		timeout = min(timeout, limit)
 	}
 	c, ok := s.shared.Get().(*sharing)
 	if !ok {
 		c = new(sharing)
 	}
-	*c = sharing{s: s}
-	if timeout > 0 {
-		c.until, c.timeout = now.Add(timeout), timeout
-	}
+	*c = sharing{s: s, until: now.Add(timeout), timeout: timeout}
 	return c
 }
 
@@ -64,7 +61,7 @@ func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown 
 
 // doShared runs a call on a stream. If the stream broke before the call was sent, or another server of the Cluster has
 // the key, the client's pool is used: the client itself follows a server's word where to go.
-func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *sharing, c *Call) Result {
+func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 	r := t.runShared(ctx, w, c)
 	s, until := w.s, w.until
 	s.shared.Put(w) // no hook can use it any more: its passages have ended
@@ -72,16 +69,14 @@ func (t *Transport) doShared(ctx context.Context, timeout time.Duration, w *shar
 		return r
 	}
 	lost := errors.Is(r.Err, errLost) && Classify(r.Err) == NotExecuted
-	if !until.IsZero() {
-		timeout = time.Until(until)
-	}
+	left := time.Until(until)
 	switch {
-	case !lost && (t.shards == nil || !elsewhere(r.Err)), !until.IsZero() && timeout <= 0:
+	case !lost && (t.shards == nil || !elsewhere(r.Err)), left <= 0:
 		return r
 	case ctx.Err() != nil:
 		return Result{Err: inScript(c, notSent(ctx))}
 	}
-	return t.pooled(ctx, timeout, s.source, c)
+	return t.pooled(ctx, left, s.source, c)
 }
 
 // elsewhere reports whether a server of a Cluster did not run a call because another one has its key.

@@ -92,11 +92,9 @@ func (t *Transport) awaitProbe(ctx context.Context, timeout time.Duration, serve
 		return nil
 	}
 	rtt := time.Duration(t.rtt.Load())
-	wait := 2 * rtt
-	if rtt == 0 {
-		wait = timeout
-	} else if timeout > 0 {
-		wait = min(wait, timeout/2)
+	wait := timeout
+	if rtt > 0 {
+		wait = min(2*rtt, timeout/2)
 	}
 	wait -= time.Since(p.began)
 	if wait <= 0 {

@@ -107,10 +107,7 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *shar
 	if waited = time.Since(began); err != nil {
 		return nil, waited, err
 	}
-	if timeout > 0 {
-		timeout = max(timeout-waited, timeout*2/3)
-	}
-	return o.tryJoin(timeout), waited, nil
+	return o.tryJoin(max(timeout-waited, timeout*2/3)), waited, nil
 }
 
 // A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell.

@@ -237,7 +237,7 @@ func TestAnAnswerInTheCauseOfAContextIsNoAnswer(t *testing.T) {
 		stuck := sends(t.Context(), s)
 		s.begin()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		c := newSharing(s, time.Now(), 0)
+		c := newSharing(s, time.Now(), time.Minute)
 		go func() {
 			synctest.Wait()
 			cancel(answerError("LOADING Redis is loading the dataset in memory"))
@@ -408,7 +408,7 @@ func TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := newSharing(s, time.Now(), 0).send(ctx, rawCmd{verb: evalsha})
+			_, err := newSharing(s, time.Now(), time.Minute).send(ctx, rawCmd{verb: evalsha})
 			ended <- err // a caller that is alone would have begun to write, and could not say so
 		}()
 		synctest.Wait()

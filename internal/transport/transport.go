@@ -87,7 +87,7 @@ func New(rdb redis.UniversalClient) *Transport {
 // Do runs one script, at most once, and returns its reply: integers as int64, strings as string. A reply that is not an
 // array is returned as the only element.
 //
-// Do returns when the reply has come, ctx has ended, or timeout has passed (none if timeout <= 0). If several are true,
+// Do returns when the reply has come, ctx has ended, or timeout, which is more than 0, has passed. If several are true,
 // the reply wins. A command on the wire cannot be recalled: Classify tells whether the script may have run. The error
 // matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed. If Do had to wait for a connection
 // first, at least two thirds of the timeout remain for a stream, because a dial may take much longer than an answer. The
@@ -113,7 +113,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	case err != nil:
 		r.Err = inScript(&c, err)
 	case w != nil:
-		r = t.doShared(ctx, timeout, w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
+		r = t.doShared(ctx, w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
 	default:
 		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
 	}
@@ -145,13 +145,8 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
-// timeLeft returns what is left of a timeout. A timeout of 0 or less means none and stays.
-func timeLeft(timeout, spent time.Duration) time.Duration {
-	if timeout <= 0 {
-		return timeout
-	}
-	return max(timeout-spent, 1)
-}
+// timeLeft returns what is left of a timeout.
+func timeLeft(timeout, spent time.Duration) time.Duration { return max(timeout-spent, 1) }
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {

@@ -57,7 +57,7 @@ func hooked(t *testing.T, hook around, f fault) (l *link, do func(context.Contex
 		return err
 	}
 	for range 2 {
-		if err := do(t.Context(), 0); err != nil {
+		if err := do(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}

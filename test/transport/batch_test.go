@@ -33,7 +33,7 @@ func piped(t *testing.T) (*link, *transport.Transport, *traffic) {
 	rdb := l.client(t)
 	tr := newTransport(t, rdb)
 	for _, s := range []transport.Call{call("warm"), {Script: plain, Keys: []string{"warm"}}} {
-		if _, err := tr.Do(t.Context(), 0, s); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestAPipelineWhoseReplyIsLostIsUnknownAndRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, tr, _ := piped(t)
 		l.set(swallow)
-		for i, r := range tr.DoAll(t.Context(), 0, nine(incr)) {
+		for i, r := range tr.DoAll(t.Context(), time.Minute, nine(incr)) {
 			if r.Err == nil || transport.Classify(r.Err) != transport.Unknown {
 				t.Errorf("%d: %v, want unknown", i, r)
 			}

@@ -157,7 +157,7 @@ func TestCallThatWaitsForAConnectionIsNotSentOnceItsCallerLeft(t *testing.T) {
 			open := l.close()
 			first := make(chan error, 1)
 			go func() {
-				_, err := do(context.Background(), tr, 0, call("first"))
+				_, err := do(context.Background(), tr, time.Minute, call("first"))
 				first <- err
 			}()
 			await(t, func() bool { return rdb.PoolStats().IdleConns == 0 })

@@ -111,7 +111,7 @@ func held(t *testing.T, f func(t *testing.T, l *link, c *crowd, sent *traffic, o
 		l := newLink(t)
 		rdb := l.client(t)
 		c := newCrowd(newTransport(t, wrapped{rdb}))
-		if _, err := c.tr.Do(t.Context(), 0, call("warm")); err != nil {
+		if _, err := c.tr.Do(t.Context(), time.Minute, call("warm")); err != nil {
 			t.Fatal(err)
 		}
 		sent := &traffic{gate: make(chan struct{})}

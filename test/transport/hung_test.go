@@ -107,7 +107,7 @@ func newTwoNodes(t *testing.T, hooks ...redis.Hook) *twoNodes {
 		}
 		l := links[node.Options().Addr]
 		n.on[l] = append(n.on[l], key)
-		if _, err := n.tr.Do(t.Context(), 0, call(key)); err != nil {
+		if _, err := n.tr.Do(t.Context(), time.Minute, call(key)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestACallOfAClusterThatSaysNothingEndsInTime(t *testing.T) {
 	for name, row := range map[string]struct{ cancel, timeout, read time.Duration }{
 		"context":              {time.Second, time.Minute, 3 * time.Second},
 		"timeout":              {time.Minute, time.Second, 3 * time.Second},
-		"the client's timeout": {time.Second, 0, 900 * time.Millisecond},
+		"the client's timeout": {time.Second, time.Minute, 900 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, do way) {

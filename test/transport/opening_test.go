@@ -117,7 +117,7 @@ func TestCallEndsThoughConnectionsHaveNoDeadlines(t *testing.T) {
 			}
 		}))
 		for range 2 {
-			if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+			if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,7 +126,7 @@ func TestCallEndsThoughConnectionsHaveNoDeadlines(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := tr.Do(ctx, 0, call("k"))
+		_, err := tr.Do(ctx, time.Minute, call("k"))
 		if took := time.Since(begin); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("returned %v after %v, want the end of the context after 1s", err, took)
 		}

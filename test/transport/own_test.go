@@ -83,7 +83,7 @@ func TestCallOfWhoIsAloneEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		tr := newTransport(t, l.client(t))
-		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		l.set(swallow)
@@ -195,14 +195,14 @@ func TestOwnConnectionsEndWithTheClientAndWithWait(t *testing.T) {
 		l := newLink(t)
 		rdb := l.client(t)
 		tr := transport.New(rdb)
-		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.srv.CurrentConnectionCount(); got != 2 {
 			t.Fatalf("%d connections, want one of the client's and one beside", got)
 		}
 		_ = rdb.Close()
-		if _, err := tr.Do(t.Context(), 0, call("k")); err == nil || transport.Classify(err) != transport.Closed {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err == nil || transport.Classify(err) != transport.Closed {
 			t.Errorf("error %v, want closed", err)
 		}
 		tr.Wait()

@@ -23,7 +23,7 @@ import (
 func TestRepliesFindTheirCallsThoughOthersLeave(t *testing.T) {
 	rdb := realClient(t, &redis.Options{Addr: redistest.Real(t).Addr()})
 	tr := newTransport(t, rdb)
-	if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+	if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 		t.Fatal(err)
 	}
 	var served, left atomic.Int64
@@ -60,7 +60,7 @@ func TestCallsShareAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		c := newCrowd(newTransport(t, l.client(t)))
-		if _, err := c.tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := c.tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		before := l.dialled()
@@ -96,7 +96,7 @@ func TestCallsDoNotFollowASilentOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLink(t)
 				c := newCrowd(newTransport(t, l.client(t)))
-				if _, err := c.tr.Do(t.Context(), 0, call("k")); err != nil {
+				if _, err := c.tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 					t.Fatal(err)
 				}
 				l.silence(l.dialled())
@@ -150,7 +150,7 @@ func TestCallBehindOneThatIsCutOffAsItWritesIsAnswered(t *testing.T) {
 				return stuck{c, full, make(chan struct{})}, err
 			}
 		}))
-		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		do := func(ctx context.Context) chan error {

@@ -29,7 +29,7 @@ func TestACallEndsThoughItsContextEndsAsItIsWritten(t *testing.T) {
 				return writes{c, func() { (*write.Load())() }}, err
 			}
 		}))
-		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		l.set(swallow)
@@ -60,10 +60,10 @@ func (c writes) Write(p []byte) (int, error) {
 // Fails when the timer of one call ends the next, or does not end it.
 func TestTimeoutOfACallIsItsOwn(t *testing.T) {
 	for name, row := range map[string]struct{ first, pause, second, want time.Duration }{
-		"shorter":          {time.Minute, 0, time.Second, time.Second},
-		"overlapping":      {time.Second, 500 * time.Millisecond, time.Second, time.Second},
-		"long after":       {time.Second, 2 * time.Second, time.Second, time.Second},
-		"none, the client": {time.Second, 0, 0, 5 * time.Second},
+		"shorter":            {time.Minute, 0, time.Second, time.Second},
+		"overlapping":        {time.Second, 500 * time.Millisecond, time.Second, time.Second},
+		"long after":         {time.Second, 2 * time.Second, time.Second, time.Second},
+		"longer, the client": {time.Second, 0, time.Minute, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,17 +87,17 @@ func TestTimeoutOfACallIsItsOwn(t *testing.T) {
 // Fails when a client that waits for ever is copied as one that does not.
 func TestOwnConnectionsHaveTheClientsTimeouts(t *testing.T) {
 	for _, row := range []struct{ timeout, own, want time.Duration }{
-		{3 * time.Second, 0, 3 * time.Second},
+		{3 * time.Second, time.Minute, 3 * time.Second},
 		{3 * time.Second, 10 * time.Second, 3 * time.Second},
 		{3 * time.Second, 2 * time.Second, 2 * time.Second},
-		{-1, 0, time.Minute},
-		{-2, 0, time.Minute},
+		{-1, time.Hour, time.Minute},
+		{-2, time.Hour, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLink(t)
 			tr := newTransport(t, l.client(t, func(o *redis.Options) { o.ReadTimeout = row.timeout }))
-			for range 3 { // with a time limit and without: what one sets is not the other's
-				for _, timeout := range []time.Duration{0, time.Second} {
+			for range 3 { // with two time limits: what one sets is not the other's
+				for _, timeout := range []time.Duration{time.Minute, time.Second} {
 					if _, err := tr.Do(t.Context(), timeout, call("k")); err != nil {
 						t.Fatal(err)
 					}
@@ -124,7 +124,7 @@ func TestEndOfACallEndsNoOther(t *testing.T) {
 	replied := func() {}
 	rdb.AddHook(after(func() { replied() }))
 	tr := newTransport(t, rdb)
-	if _, err := tr.Do(t.Context(), 0, call("k")); err != nil { // the server knows the script
+	if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil { // the server knows the script
 		t.Fatal(err)
 	}
 	for i := range 300 {
@@ -152,7 +152,7 @@ func TestACallAfterADemotionIsMadeOnANewConnection(t *testing.T) {
 				return at.Load().dial(ctx, network, addr)
 			}
 		}))
-		if _, err := tr.Do(t.Context(), 0, call("k")); err != nil {
+		if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 			t.Fatal(err)
 		}
 		old.srv.SetError("READONLY You can't write against a read only replica.")
@@ -204,7 +204,7 @@ func TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		c := newCrowd(newTransport(t, aging(t, l)))
-		if _, err := c.tr.Do(t.Context(), 0, call("warm")); err != nil {
+		if _, err := c.tr.Do(t.Context(), time.Minute, call("warm")); err != nil {
 			t.Fatal(err)
 		}
 		before := l.dialled()

@@ -80,11 +80,11 @@ func TestLostReplyIsUnknownAndRunsTheScriptOnce(t *testing.T) {
 					if cancellable {
 						ctx = t.Context()
 					}
-					if _, err := do(ctx, tr, 0, call("k")); err != nil {
+					if _, err := do(ctx, tr, time.Minute, call("k")); err != nil {
 						t.Fatal(err)
 					}
 					l.set(f)
-					_, err := do(ctx, tr, 0, call("k"))
+					_, err := do(ctx, tr, time.Minute, call("k"))
 					if err == nil || transport.Classify(err) != transport.Unknown {
 						t.Errorf("error %v, want an unknown outcome", err)
 					}
@@ -105,9 +105,9 @@ func TestLostReplyRunsEveryScriptOfABatchOnce(t *testing.T) {
 				l := newLink(t)
 				tr := newTransport(t, l.client(t))
 				calls := []transport.Call{call("a"), call("b"), call("c")}
-				tr.DoAll(t.Context(), 0, calls)
+				tr.DoAll(t.Context(), time.Minute, calls)
 				l.set(f)
-				for i, r := range tr.DoAll(t.Context(), 0, calls) {
+				for i, r := range tr.DoAll(t.Context(), time.Minute, calls) {
 					if r.Err == nil || transport.Classify(r.Err) != transport.Unknown {
 						t.Errorf("call %d: reply %v, error %v, want an unknown outcome", i, r.Reply, r.Err)
 					}
@@ -265,7 +265,7 @@ func TestClusterClientRunsTheScriptOnce(t *testing.T) {
 		for _, f := range []fault{swallow, cut} {
 			before := l.count(t, "k")
 			l.set(f)
-			if _, err := do(t.Context(), tr, 0, call("k")); err == nil || transport.Classify(err) != transport.Unknown {
+			if _, err := do(t.Context(), tr, time.Minute, call("k")); err == nil || transport.Classify(err) != transport.Unknown {
 				t.Errorf("error %v, want an unknown outcome", err)
 			}
 			l.set(none)

@@ -69,7 +69,7 @@ func grouped(t *testing.T, f func(t *testing.T, l *link, c *crowd, gather func(o
 			}
 		})))
 		for _, warm := range []transport.Call{call("warm"), end("warm", "x"), take("warm", "x", "y")} {
-			if _, err := c.tr.Do(t.Context(), 0, warm); err != nil {
+			if _, err := c.tr.Do(t.Context(), time.Minute, warm); err != nil {
 				t.Fatal(err)
 			}
 		}
