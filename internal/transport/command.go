@@ -53,9 +53,7 @@ func command(ctx context.Context, verb string, c *Call) once {
 	// Tell go-redis where the keys are. Otherwise a Cluster client asks the server with COMMAND, and repeats that
 	// on every call if the ACL forbids it.
 	cmd.SetStepCount(1)
-	if len(c.Keys) > 0 {
-		cmd.SetFirstKeyPos(3)
-	}
+	cmd.SetFirstKeyPos(3)
 	return once{cmd}
 }
 

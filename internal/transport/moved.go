@@ -19,12 +19,6 @@ import (
 // NOREPLICAS while they are away, and then new connections do not help.
 const retireInterval = stall
 
-// madeRecently reports whether the connection is so new that another one would lead to the same server. A replica is
-// never accepted.
-func (s *stream) madeRecently(err error) bool {
-	return !ReadOnly(err) && time.Since(s.made) < retireInterval
-}
-
 // errMoved makes go-redis close the connection to which it was about to write.
 var errMoved = errors.New("the connection may lead to a server that is no longer the primary")
 
@@ -82,20 +76,4 @@ func closeIdle(ctx context.Context, at server) {
 		_ = p.Process(ctx, once{redis.NewCmd(ctx, evalsha, discard{})}) // only queues
 		_, _ = p.Exec(ctx)
 	}
-}
-
-// nodeOf returns the name and the client of the server that has the first of the keys, if both are known without I/O.
-// The name is "" if there is only one server.
-func (t *Transport) nodeOf(keys ...string) (name string, at server, ok bool) {
-	switch {
-	case t.many != nil && (len(keys) == 0 || !t.routed.Load()):
-		return "", nil, false // the client would first ask for the layout and wait for the answer
-	case t.many != nil:
-		master, err := t.many.MasterForKey(context.Background(), keys[0])
-		if err != nil {
-			return "", nil, false
-		}
-		return master.Options().Addr, master, true
-	}
-	return "", t.single, t.single != nil
 }

@@ -17,7 +17,7 @@ type shards struct {
 // call uses the client's pool: the Cluster client has hooks or may have some, the primary is not known yet, its client
 // cannot have a stream, or the Transport closes. It does no I/O.
 func (t *Transport) sourceFor(c *Call) *streamSource {
-	if !t.shards.hooks.none.Load() || len(c.Keys) == 0 {
+	if !t.shards.hooks.none.Load() {
 		return nil
 	}
 	_, at, known := t.nodeOf(c.Keys[0])

@@ -354,7 +354,8 @@ func (s *stream) read() {
 
 // take gives a reply that was read to its call. more tells whether the reader has to go on.
 func (s *stream) take(r reply) (more bool, err error) {
-	if r.err != nil && takesNoWrites(r.err) && !s.madeRecently(r.err) {
+	// A connection so new that another one would lead to the same server is kept, unless that is a replica.
+	if r.err != nil && takesNoWrites(r.err) && (ReadOnly(r.err) || time.Since(s.made) >= retireInterval) {
 		s.giveUp() // before its caller tries again: after a failover the address may lead to another server
 	}
 	s.mu.Lock()

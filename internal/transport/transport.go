@@ -46,8 +46,8 @@ type Transport struct {
 	idle    sync.Cond            // working has become 0; its lock is mu
 }
 
-// Call is one run of a script. Keys and Args must not change until Wait has returned, because a command may still be on
-// its way after Do has returned.
+// Call is one run of a script. It has a key. Keys and Args must not change until Wait has returned, because a command may
+// still be on its way after Do has returned.
 type Call struct {
 	Script *script.Script
 	Keys   []string
@@ -145,12 +145,28 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
+// nodeOf returns the name and the client of the server that has the key, if both are known without I/O. The name is "" if
+// there is only one server.
+func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
+	switch {
+	case t.many == nil:
+		return "", t.single, t.single != nil
+	case !t.routed.Load():
+		return "", nil, false // the client would first ask for the layout and wait for the answer
+	}
+	master, err := t.many.MasterForKey(context.Background(), key)
+	if err != nil {
+		return "", nil, false
+	}
+	return master.Options().Addr, master, true
+}
+
 // timeLeft returns what is left of a timeout.
 func timeLeft(timeout, spent time.Duration) time.Duration { return max(timeout-spent, 1) }
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
-	server, _, known := t.nodeOf(c.Keys...)
+	server, _, known := t.nodeOf(c.Keys[0])
 	began := time.Now()
 	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
 		return Result{Err: inScript(c, err)}
@@ -219,7 +235,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	}
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
 	for i := range calls {
-		server, _, _ := t.nodeOf(calls[i].Keys...)
+		server, _, _ := t.nodeOf(calls[i].Keys[0])
 		parts[server] = append(parts[server], i)
 	}
 	var wg sync.WaitGroup
@@ -256,10 +272,10 @@ func (t *Transport) failed(c *Call, err error) error {
 		return nil
 	}
 	err = t.hinted(t.barred(err))
-	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) && len(c.Keys) > 0 {
+	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) {
 		t.probe(c.Keys[0])
 	}
-	if takesNoWrites(err) && len(c.Keys) > 0 {
+	if takesNoWrites(err) {
 		t.retireIdle(c.Keys[0])
 	}
 	switch Classify(err) {
