@@ -16,15 +16,15 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {224, 2},
-	"files that a lock and an unlock run":     {35, 1},
+	"functions that a lock and an unlock run": {223, 2},
+	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {18, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {20292, 200},
+	"lines of production Go":                  {19980, 200},
 	"lines of Lua":                            {2660, 25},
-	"lines of internal/transport":             {3077, 40},
+	"lines of internal/transport":             {2982, 40},
 	"words in docs/words.md":                  {48, 0},
-	"hops to another file":                    {4, 0},
+	"hops to another file":                    {3, 0},
 	"hops to another package":                 {27, 0},
 	"method names of more than four types":    {9, 0},
 }
@@ -32,7 +32,7 @@ var ceilings = map[string]ceiling{
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.
 var inFiles = map[string]int{
 	"transport.Transport": 9, "relock.Hold": 2,
-	"transport.stream": 2, "wire.Encoder": 5, "transport.Call": 2, "transport.streamSource": 2,
+	"wire.Encoder": 5, "transport.Call": 2, "transport.streamSource": 2,
 }
 
 // held reports a figure that is over its ceiling, and a ceiling that must fall. Places are where it comes from.
