@@ -167,6 +167,19 @@ func TestForceWantsToBeConfirmed(t *testing.T) {
 	}, relockweb.AllowForce(anybody))
 }
 
+// A link of another site can bring a confirmation in its address. Fails when that counts.
+func TestForceIsConfirmedByTheFormAlone(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		form := b.asked("a")
+		form.Del("confirm")
+		if w := b.post(form, func(r *http.Request) { r.URL.RawQuery = "confirm=yes" }); w.Code != http.StatusBadRequest {
+			t.Errorf("confirmed by the address: status %d, want 400", w.Code)
+		}
+		rig.Must(t, h.Release())
+	}, relockweb.AllowForce(anybody))
+}
+
 // Who holds by the time of the answer is another than was shown: that one keeps it.
 func TestForceSparesWhoHoldsSince(t *testing.T) {
 	run(t, func(b *board) {

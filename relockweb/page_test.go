@@ -132,6 +132,17 @@ func TestPageRenewsItselfWithoutAScriptToo(t *testing.T) {
 	})
 }
 
+// A page takes whole seconds. Fails when one that is to renew itself more often does not at all.
+func TestPageRenewsItselfWhateverItsRefresh(t *testing.T) {
+	for refresh, seconds := range map[time.Duration]int{250 * time.Millisecond: 1, 1500 * time.Millisecond: 2, time.Hour: 3600} {
+		run(t, func(b *board) {
+			for _, address := range []string{"/", "/lock?name=a"} {
+				b.has(b.get(address, http.StatusOK), `<noscript><meta http-equiv="refresh"`, `src="app.js"`, fmt.Sprintf(`data-seconds="%d"`, seconds))
+			}
+		}, relockweb.Refresh(refresh))
+	}
+}
+
 func TestPageWorksUnderAnyAddress(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "a")

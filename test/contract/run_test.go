@@ -201,6 +201,18 @@ func TestARunEndsWhereTheTermsChange(t *testing.T) {
 	}
 }
 
+// The one in the middle has asked on other terms. Fails when the run goes on behind it.
+func TestARunPassesNobodyByWhereTheTermsChange(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		q := wait(x, "a")
+		for _, ttl := range []time.Duration{time.Minute, 30 * time.Second} {
+			q.calls = append(q.calls, x.Begin(q.a.NewLock("l", relock.Fair(), relock.TTL(ttl))))
+			x.Until(x.Now() + 10*time.Millisecond)
+		}
+		q.through(0, 1, 2)
+	})
+}
+
 // A hold in the middle of a run ends in another way than by its release. Fails when who
 // held before it in the run stays in the queue, or who comes after it does not hold.
 func TestARunThatIsCutShortLeavesNobodyBehind(t *testing.T) {

@@ -198,3 +198,19 @@ func level(d fence.Dialect) sql.IsolationLevel {
 	}
 	return 1
 }
+
+// Fails when a Dialect that was never set passes for one of the databases.
+func TestAnUnknownDialectChecksNothingAndSaysSo(t *testing.T) {
+	onEach(t, func(t *testing.T, db database) {
+		for _, none := range []fence.Dialect{0, -1, fence.SQLite + 1} {
+			err := db.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return none.Check(t.Context(), tx, "a", 9) })
+			if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), none.String()) {
+				t.Errorf("%v, want an error that names %v", err, none)
+			}
+			if none.Schema() != fence.PostgreSQL.Schema() || none.Schema() != fence.SQLite.Schema() {
+				t.Errorf("the schema of %v is %s", none, none.Schema())
+			}
+		}
+		must(t, db.check(t, "a", 8)) // no larger one is remembered
+	})
+}

@@ -204,6 +204,7 @@ func TestNewDoesNoIO(t *testing.T) {
 		if l.Name() != "a" || l.HoldCount() != 0 || l.Token() != 0 || l.Lost() != nil {
 			t.Errorf("new handle: %q, %d holds, token %d, Lost %v", l.Name(), l.HoldCount(), l.Token(), l.Lost())
 		}
+		x.Until(time.Minute) // not from a goroutine either
 		if link.Dials() != 0 {
 			t.Errorf("%d connections before the first call, want none", link.Dials())
 		}

@@ -224,4 +224,50 @@ var promiseRules = []Rule{
 		`fmt.Errorf("fence: %q: %w", fence, err)`, `fmt.Errorf("fence: %q: %v", fence, err)`,
 		[]string{"TestAScriptThatFailsLeavesWhatItWroteAndItsToken"},
 	},
+	{
+		"a function that is nil is refused though the lock is taken", ". tryDuring",
+		"if fn == nil { return false, errNoFunction }; h, err := try(ctx, wait); if err != nil { return tryResult(err) }",
+		"h, err := try(ctx, wait); if err != nil { return tryResult(err) }; if fn == nil { return false, ending.Join(errNoFunction, h.leave()) }",
+		[]string{"TestTryDoOfNoFunctionIsRefusedThoughTheLockIsTaken"},
+	},
+	{
+		"the token of a quorum's handle is that of a lost hold too", ". QuorumLock.Token",
+		"return l.newest().Token()", "if h := l.newest(); h != nil && h.Err() == nil { return h.Token() }; return 0",
+		[]string{"TestTokenOfAQuorumLockIsThatOfALostHoldToo"},
+	},
+	{
+		"hooks tell of each hold for how long it lasted", ". Hold.releasedHook",
+		"ev.Held = now.Sub(h.hold.Acquired)", "ev.Held = now.Sub(h.hold.Acquired); if s := h.hold.Session; s.Live() > 0 { ev.Held = now.Sub(s.Newest().Acquired) }",
+		[]string{"TestHeldOfAHookIsOfTheHoldAndNotOfItsGrant"},
+	},
+	{
+		"an ended nonce is kept for as long as its copies count", "lua/release.lua",
+		"now + 60000)", "now + 6000)",
+		[]string{"TestF08LateCopyOfARequestThatWasGivenUpGrantsNothingThoughTheLockIsUsed"},
+	},
+	{
+		"nobody goes on behind a call on other terms", "internal/room Room.passToRun",
+		"case !a.idle() || *a.Terms != *s.Terms: s.run.behind = nil", "case !a.idle() || *a.Terms != *s.Terms:",
+		[]string{"TestARunPassesNobodyByWhereTheTermsChange"},
+	},
+	{
+		"a client that is not used connects nowhere", ". New",
+		"c.newAccess(); return c, nil", "c.newAccess(); if !cfg.sharded { c.listeners.Inbox().Start() }; return c, nil",
+		[]string{"TestNewDoesNoIO"},
+	},
+	{
+		"a force is confirmed by its form alone", "relockweb chosen",
+		`r.PostFormValue("confirm")`, `r.FormValue("confirm")`,
+		[]string{"TestForceIsConfirmedByTheFormAlone"},
+	},
+	{
+		"a page renews itself however short its Refresh", "relockweb site.page",
+		"int((s.every + time.Second - 1) / time.Second)", "int(s.every / time.Second)",
+		[]string{"TestPageRenewsItselfWhateverItsRefresh"},
+	},
+	{
+		"fence: a Dialect that was never set is none of them", "fence Dialect.advance",
+		"case PostgreSQL, SQLite:", "case PostgreSQL, SQLite, 0:",
+		[]string{"TestAnUnknownDialectChecksNothingAndSaysSo"},
+	},
 }

@@ -113,6 +113,26 @@ func TestF08LateHeartbeatOfAnEndedWaiterGrantsNothing(t *testing.T) {
 	})
 }
 
+// A script forgets the requests whose copies count no more. Fails when it forgets this one too soon.
+func TestF08LateCopyOfARequestThatWasGivenUpGrantsNothingThoughTheLockIsUsed(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		arrive := make(chan struct{})
+		a.Fate("acquire", 1, redistest.Hold(arrive))
+		began := s.Now()
+		call := s.Begin(a.NewLock("l"))
+		call.Stop()
+		<-call.Done
+		for _, after := range []time.Duration{time.Second, 9 * time.Second} { // a request counts for 10 s
+			s.Until(began + after)
+			rig.End(t, s.Take(b.NewLock("l")))
+		}
+		close(arrive)
+		rig.Must(t, a.Link.Settle(t.Context()))
+		s.Free(b.NewLock("l"))
+	})
+}
+
 // Fails when a client does not learn the server's clock from a refusal.
 func TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame(t *testing.T) {
 	for _, step := range []time.Duration{5 * time.Minute, -5 * time.Minute} {
