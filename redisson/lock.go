@@ -43,8 +43,8 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 //
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
 // matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. If Redis grants the lock
-// again by this handle before the loss is known here, as after a ForceUnlock, the older hold is lost at that instant.
-// So no Unlock ends a later grant's hold.
+// again by this handle before the loss is known here, as after a ForceUnlock, the older hold is lost then. So no Unlock
+// ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
