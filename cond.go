@@ -65,7 +65,7 @@ func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, er
 
 // Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the caller has
 // unlocked. If nobody waits, Signal does nothing. The caller must hold the lock: otherwise Signal returns ErrNotHeld,
-// and after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given.
+// and after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given. Give ctx a deadline.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
 // Broadcast wakes all that wait now. They get the lock one after the other, once the caller has unlocked. If nobody

@@ -395,17 +395,17 @@ func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error]
 // checkName is the lock that Check asks about. It is never taken.
 const checkName = "relock-check"
 
-// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It returns nil
-// if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what locks need, and the
-// client must hear a message that it publishes to itself. Else the error says what is wrong and what to do.
+// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It
+// returns nil if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what
+// locks need, and the client must hear a message that it publishes to itself. Else the error says what is
+// wrong and what to do. If Redis does not answer within 5 seconds, or cannot take a lock yet, it is
+// ErrUnavailable. If ctx ends first, it is also ctx's error. A closing client returns ErrClosed.
 //
-// If Redis does not answer within 5 seconds, or cannot take a lock yet, the error is ErrUnavailable. If ctx ends first,
-// it is also ctx's error. A closing client returns ErrClosed.
-//
-// Check takes no lock and stores nothing. The client stays subscribed, as locks need it. The first success costs two
-// scripts and a subscription, and every later one a script, so a probe may call it every second. What fails is tried up
-// to three times. In a Cluster, Check asks one of the primaries. Of replicas it asks only whether the user may run
-// WAIT, if Defaults has Replicas.
+// Check takes no lock and stores nothing. The first success costs two scripts and a subscription, and every
+// later one a script. So a probe may call it every second. With ShardedPubSub the subscription ends after
+// 5 s: a later probe costs as much as the first. What fails is tried up to three times. In a Cluster, Check
+// asks one of the primaries. Of replicas it asks only whether the user may run WAIT, if Defaults has
+// Replicas.
 func (c *Client) Check(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

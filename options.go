@@ -313,16 +313,16 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the server of the lock's
-// slot, while plain pub/sub sends it to all servers. The client has a subscription for each lock, or hash tag, that it
-// waits for, and one connection to each server for them. Clients with and without the option wake each other.
+// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the server of
+// the lock's slot, while plain pub/sub sends it to all. The client has a subscription for each lock, or hash
+// tag, that it waits for, and one connection to each server for them. Clients with and without the option
+// wake each other if all may PUBLISH and SPUBLISH. If not, waiters notice an unlock by heartbeat, up to 10 s
+// late.
 //
-// Scripts then publish only in the slot of their keys. Some hosted servers allow no more than that: docs/servers.md
-// lists them.
-//
-// It needs Redis 7.0, and permissions that docs/operations.md lists. A hold that ForceUnlock ends learns of it at its
-// next renewal, unless its client waits for the same lock. New returns ErrInvalidOption if a decorator hides the type
-// of the redis client.
+// If all clients have the option, scripts publish only in the slot of their keys. Some hosted servers allow
+// no more than that: docs/servers.md lists them. It needs permissions that docs/operations.md lists. A hold
+// that ForceUnlock ends learns of it at its next renewal, unless its client waits for the same lock. New
+// returns ErrInvalidOption if a decorator hides the type of the redis client.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true

@@ -350,9 +350,9 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
 // as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
 // unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and after MaxHold, none is; with AtLeast none before
-// its rest is over. Forcing a majority of
-// the primaries ends the hold. If the message of a ForceUnlock is lost, its primary may be taken again, and must then
-// be forced again. The hold needs its Release, also after a loss. Its methods may be called from any goroutine.
+// its rest is over. Forcing a majority of the primaries ends the hold. If the message of a ForceUnlock is lost, its
+// primary may be taken again, and must then be forced again. The hold needs its Release, also after a loss. Its methods
+// may be called from any goroutine.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority
@@ -444,9 +444,9 @@ func (h *QuorumHold) elected() (token int64, owner string) {
 	return h.majority.Token()
 }
 
-// Release ends the hold. It returns nil if the hold was held until now, ErrLost if it was lost earlier, and ErrNotHeld
-// if it was released before. It returns ErrUnconfirmed if too few primaries confirmed it within the ReleaseTimeout for
-// anybody else to get the lock. The clients go on telling them.
+// Release ends the hold. It returns nil if it was held until now, ErrLost if it was lost earlier, and
+// ErrNotHeld if it was released before. Test for ErrLost first: it matches both. ErrUnconfirmed: it has ended
+// here, but too few primaries confirmed that within the ReleaseTimeout. The clients go on telling them.
 func (h *QuorumHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
