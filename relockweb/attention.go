@@ -143,13 +143,23 @@ func plain(problem string) string {
 }
 
 // visible returns the text so that no two texts look alike. It escapes invisible characters and those that
-// reverse others, and puts quotes around text with spaces at an end or in a row.
+// reverse others, and puts quotes around text with spaces at an end or in a row, or that looks like such text.
 func visible(text string) string {
-	hidden := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || !unicode.IsPrint(r)) }
-	if !strings.ContainsFunc(text, hidden) && strings.TrimSpace(text) == text && !strings.Contains(text, "  ") {
+	hidden := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || !unicode.IsPrint(r) || blank(r)) }
+	odd := strings.TrimSpace(text) != text || strings.Contains(text, "  ") || strings.HasPrefix(text, `"`)
+	if !odd && !strings.ContainsFunc(text, hidden) {
 		return text
 	}
-	return strings.ReplaceAll(strconv.Quote(text), "  ", " ␣")
+	quote := strconv.Quote
+	if strings.ContainsFunc(text, blank) {
+		quote = strconv.QuoteToASCII
+	}
+	return strings.NewReplacer("␣", `\u2423`, "  ", " ␣").Replace(quote(text))
+}
+
+// blank reports whether nobody sees a character that Go calls printable.
+func blank(r rune) bool {
+	return r == '\u2800' || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // count returns a number with its noun.

@@ -138,3 +138,32 @@ func TestAStickyHolderIsShownAsOne(t *testing.T) {
 		b.lacks(list, "lease not renewed")
 	})
 }
+
+// Go calls these printable, and nobody sees them: a variation selector, a combining grapheme joiner, Hangul fillers.
+func TestNamesWithCharactersThatNobodySeesLookDifferent(t *testing.T) {
+	run(t, func(b *board) {
+		hidden := []string{"\ufe0f", "\u034f", "\u115f", "\u3164", "\uffa0", "\u180b", "\u2800", "\U000e0100"}
+		for _, name := range append(hidden, "") {
+			b.hold("x", "a"+name)
+		}
+		list := b.get("/", http.StatusOK)
+		for _, h := range hidden {
+			b.lacks(list, "<bdi>a"+h+"</bdi>")
+		}
+	})
+}
+
+// Each second name is, or was, what the page makes of the first.
+func TestANameInQuotesIsNoOtherNameWithItsCharactersEscaped(t *testing.T) {
+	run(t, func(b *board) {
+		for _, name := range []string{"a\u200b", `"a\u200b"`, "b  c ", "b ␣c "} {
+			b.hold("x", name)
+		}
+		list := b.get("/", http.StatusOK)
+		for _, look := range []string{`&#34;a\u200b&#34;`, `&#34;\&#34;a\\u200b\&#34;&#34;`, `&#34;b ␣c &#34;`, `&#34;b \u2423c &#34;`} {
+			if n := strings.Count(list, "<bdi>"+look+"</bdi>"); n != 1 {
+				t.Errorf("%d names look like %s, want 1", n, look)
+			}
+		}
+	})
+}

@@ -50,7 +50,7 @@ func tags(b *board, text string) (all []string) {
 	for _, address := range []string{"/?prefix=" + q + "&sort=" + q, "/lock?name=" + q, "/force?name=" + q} {
 		page := b.get(address, http.StatusOK)
 		shown := text
-		if strings.Contains(text, "\u202e") { // which would turn the rest around
+		if strings.Contains(text, "\u202e") || text[0] == '"' { // which would turn the rest around, or look like such text
 			shown = strconv.Quote(text)
 		}
 		b.has(page, "<bdi>"+template(shown)+"</bdi>")

@@ -12,10 +12,12 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unsafe"
 
 	"github.com/relock-go/relock"
@@ -135,7 +137,14 @@ func holding(info relock.Info) string {
 
 // shown quotes a text that has escape codes for a terminal, or that could be read as two.
 func shown(text string) string {
-	if quoted := fmt.Sprintf("%q", text); quoted != `"`+text+`"` || text == "" || strings.Contains(text, " ") {
+	// Nobody sees these, though Go calls them printable.
+	blank := func(r rune) bool {
+		return r == '\u2800' || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	}
+	if strings.ContainsFunc(text, blank) {
+		return strconv.QuoteToASCII(text)
+	}
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` || text == "" || strings.Contains(text, " ") {
 		return quoted
 	}
 	return text

@@ -160,3 +160,15 @@ func TestTopAndServeShowTheRestBesideAKeyThatCannotBeRead(t *testing.T) {
 	served.signal(15)
 	served.wantStatus(0)
 }
+
+// Go calls these printable, and nobody sees them.
+func TestNamesWithWhatNobodySeesAreEscaped(t *testing.T) {
+	for _, r := range "\ufe0f\u034f\u115f\u3164\uffa0\u180b\u2800\U000e0100" {
+		if got := shown("a" + string(r)); strings.ContainsRune(got, r) || !strings.HasPrefix(got, `"a\`) {
+			t.Errorf("%U is shown as it is: %s", r, got)
+		}
+	}
+	if one, other := shown("a\u200b"), shown(`"a\u200b"`); one == other {
+		t.Errorf("two names are shown as %s", one)
+	}
+}

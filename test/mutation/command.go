@@ -23,6 +23,11 @@ var operatorRules = []Rule{
 		[]string{"TestAWaitThatEndsSaysWhoHolds"},
 	},
 	{
+		"a name with what nobody sees is escaped at a terminal", "cmd/relock shown",
+		"if strings.ContainsFunc(text, blank) {", "if false && blank(0) {",
+		[]string{"TestNamesWithWhatNobodySeesAreEscaped"},
+	},
+	{
 		"a name may begin with a dash", "cmd/relock divide",
 		"missing := min(names-len(words), len(args)-1)", "missing := 0",
 		[]string{"TestANameMayBeginWithADash"},

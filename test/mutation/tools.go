@@ -100,13 +100,23 @@ var dashboardRules = []Rule{
 	},
 	{
 		"names that differ look different", "relockweb visible",
-		"strings.TrimSpace(text) == text", "true",
+		"strings.TrimSpace(text) != text", "false",
 		[]string{"TestNamesThatDifferLookDifferent"},
 	},
 	{
 		"reads that take long come seldom", "relockweb reads.pause",
 		"return rest * took", "return took",
 		[]string{"TestReadsThatTakeLongComeSeldom"},
+	},
+	{
+		"a name with what nobody sees is escaped", "relockweb visible",
+		"|| blank(r)", "",
+		[]string{"TestNamesWithCharactersThatNobodySeesLookDifferent"},
+	},
+	{
+		"a name in quotes is quoted", "relockweb visible",
+		"|| strings.HasPrefix(text, `\"`)", "",
+		[]string{"TestANameInQuotesIsNoOtherNameWithItsCharactersEscaped"},
 	},
 }
 
