@@ -17,23 +17,27 @@ const (
 	longHeld  = time.Hour
 )
 
-// remember copies, from the last listing, the longest lease that was seen of each grant. Fading compares with it.
-func (l *listing) remember(last *listing) {
+// remember finds, from the last read, the longest lease that was seen of each grant since it was renewed, which is when
+// the lease rose. Fading compares with it. A ticket's lease is not renewed, and whoever resumes it has another one.
+func remember(locks, last []lock) {
 	type grant struct { // tokens of two names may be equal
 		name  string
 		token int64
 	}
-	longest := map[grant]int64{}
-	if last != nil {
-		for _, one := range last.Locks {
-			for _, h := range one.Holders {
-				longest[grant{one.Name, h.Token}] = h.longest
+	before := map[grant]holder{}
+	for _, one := range last {
+		for _, h := range one.Holders {
+			if !h.detached {
+				before[grant{one.Name, h.Token}] = h
 			}
 		}
 	}
-	for _, one := range l.Locks {
+	for _, one := range locks {
 		for i, h := range one.Holders {
-			one.Holders[i].longest = max(h.LeaseMS, longest[grant{one.Name, h.Token}])
+			one.Holders[i].longest = h.LeaseMS
+			if was, known := before[grant{one.Name, h.Token}]; known && h.LeaseMS <= was.LeaseMS {
+				one.Holders[i].longest = was.longest
+			}
 		}
 	}
 }

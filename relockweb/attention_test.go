@@ -139,6 +139,65 @@ func TestAStickyHolderIsShownAsOne(t *testing.T) {
 	})
 }
 
+// A ticket had the lease of an hour. Who has resumed it renews thirty seconds. Fails when that is marked for the rest
+// of the hold.
+func TestAHoldThatWasResumedIsNotMarkedAsOneThatIsNotRenewed(t *testing.T) {
+	run(t, func(b *board) {
+		ticket, err := b.hold("x", "a").Detach(b.Context(), time.Hour)
+		rig.Must(b, err)
+		b.get("/", http.StatusOK)
+		resumed, err := b.client("y").Resume(b.Context(), ticket)
+		rig.Must(b, err)
+		b.Cleanup(func() { _ = resumed.Release() })
+		for range 5 {
+			time.Sleep(11 * time.Second)
+			b.lacks(b.get("/", http.StatusOK), "lease not renewed")
+		}
+	})
+}
+
+// A nested hold had asked for two minutes; the outer one renews thirty seconds. Fails when the two minutes are compared
+// with after a renewal.
+func TestAHoldWithALongerNestedOneIsNotMarkedForEver(t *testing.T) {
+	run(t, func(b *board) {
+		c := b.client("x")
+		outer := rig.MustAcquire(b, c.NewLock("a", relock.Owner("o")))
+		inner := rig.MustAcquire(b, c.NewLock("a", relock.Owner("o"), relock.TTL(2*time.Minute), relock.NoWatchdog()))
+		b.get("/", http.StatusOK)
+		rig.Must(b, inner.Release())
+		for range 25 {
+			time.Sleep(7 * time.Second)
+			b.get("/", http.StatusOK)
+		}
+		b.lacks(b.get("/", http.StatusOK), "lease not renewed")
+		rig.Must(b, outer.Release())
+	})
+}
+
+func TestATicketIsNotMarkedAsNotRenewed(t *testing.T) {
+	run(t, func(b *board) {
+		ticket, err := b.hold("x", "a").Detach(b.Context(), time.Hour)
+		rig.Must(b, err)
+		b.get("/", http.StatusOK)
+		time.Sleep(50 * time.Minute)
+		list := b.get("/", http.StatusOK)
+		b.has(list, "a ticket, not resumed yet")
+		b.lacks(list, "lease not renewed")
+		resumed, err := b.client("y").Resume(b.Context(), ticket)
+		rig.Must(b, err)
+		rig.Must(b, resumed.Release())
+	})
+}
+
+func TestALocksOwnPageMarksALeaseThatIsNotRenewed(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a", relock.TTL(10*time.Minute), relock.NoWatchdog())
+		b.get("/lock?name=a", http.StatusOK)
+		time.Sleep(6 * time.Minute)
+		b.has(b.get("/lock?name=a", http.StatusOK), "lease not renewed")
+	})
+}
+
 // Go calls these printable, and nobody sees them: a variation selector, a combining grapheme joiner, Hangul fillers.
 func TestNamesWithCharactersThatNobodySeesLookDifferent(t *testing.T) {
 	run(t, func(b *board) {

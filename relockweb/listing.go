@@ -55,7 +55,8 @@ type holder struct {
 	HeldMS  int64  `json:"held_ms"`
 	Sticky  bool   `json:"sticky,omitempty"` // its client may keep it between holds
 
-	longest int64 // the longest lease seen of this grant, in ms
+	longest  int64 // the longest lease seen of this grant since it was renewed, in ms
+	detached bool
 }
 
 // A detail is the result of one read of one lock. It is the form of lock.json.
@@ -101,7 +102,10 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing,
 	slices.SortFunc(l.Locks, func(a, b lock) int { return strings.Compare(a.Name, b.Name) })
 	l.ReadAt = time.Now()
 	l.TookMS = l.ReadAt.Sub(began).Milliseconds()
-	l.remember(last)
+	if last == nil {
+		last = &listing{}
+	}
+	remember(l.Locks, last.Locks)
 	return l, true
 }
 
@@ -129,6 +133,10 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail
 	}
 	d.ReadAt = time.Now()
 	d.TookMS = d.ReadAt.Sub(began).Milliseconds()
+	if last == nil {
+		last = &detail{}
+	}
+	remember([]lock{d.Lock}, []lock{last.Lock})
 	return d, true
 }
 
@@ -152,7 +160,7 @@ func lockOf(info relock.Info, some int) lock {
 		if h.Sticky {
 			h.Label = strings.TrimSpace(h.Label + " (held or kept: sticky)")
 		}
-		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds(), Sticky: h.Sticky})
+		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds(), Sticky: h.Sticky, detached: h.Detached})
 	}
 	return l
 }

@@ -94,7 +94,7 @@ var dashboardRules = []Rule{
 		[]string{"TestOldDataAreMarked"},
 	},
 	{
-		"grants of two names are told apart on the dashboard", "relockweb listing.remember",
+		"grants of two names are told apart on the dashboard", "relockweb remember",
 		"grant{one.Name, h.Token}", "grant{token: h.Token}",
 		[]string{"TestGrantsOfTwoNamesWithOneTokenAreToldApart"},
 	},
@@ -107,6 +107,21 @@ var dashboardRules = []Rule{
 		"reads that take long come seldom", "relockweb reads.pause",
 		"return rest * took", "return took",
 		[]string{"TestReadsThatTakeLongComeSeldom"},
+	},
+	{
+		"a lease that rose was renewed", "relockweb remember",
+		"known && h.LeaseMS <= was.LeaseMS", "known && h.LeaseMS <= was.longest",
+		[]string{"TestAHoldWithALongerNestedOneIsNotMarkedForEver"},
+	},
+	{
+		"a ticket says nothing about the lease of who resumes it", "relockweb remember",
+		"if !h.detached {", "if true {",
+		[]string{"TestAHoldThatWasResumedIsNotMarkedAsOneThatIsNotRenewed", "TestATicketIsNotMarkedAsNotRenewed"},
+	},
+	{
+		"a lock's own page has the marks of the list", "relockweb site.readLock",
+		"remember([]lock{d.Lock}, []lock{last.Lock})", "",
+		[]string{"TestALocksOwnPageMarksALeaseThatIsNotRenewed"},
 	},
 	{
 		"a name with what nobody sees is escaped", "relockweb visible",
