@@ -169,7 +169,7 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 }
 
 // errTurn says that the call has sent nothing, because another call's statement is still unanswered.
-var errTurn = &requestError{errors.New("redis has not answered another call of the same owner")}
+var errTurn = &requestError{err: errors.New("redis has not answered another call of the same owner")}
 
 // takeTurnToChange is takeTurn for a Cond's Wait or signal. It makes the turn if needed, and returns ctx's error alone.
 func (a *acquisition) takeTurnToChange(ctx context.Context) error {
@@ -224,7 +224,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	case final:
 		return last, err
 	case transport.Hopeless(err):
-		return nil, &requestError{err}
+		return nil, &requestError{err: err}
 	}
 	err = failed(ctx, err, c.clock.Now(), began)
 	if ctx.Err() != nil {

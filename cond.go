@@ -179,7 +179,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, k.c.clock.Now(), began))
 	case err != nil:
-		return &requestError{err}
+		return &requestError{err: err}
 	case !held:
 		return a.markGone()
 	}

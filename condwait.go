@@ -248,7 +248,7 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	case err != nil && w.a.Held():
 		return true, nil // it may have been signalled
 	case err != nil:
-		return false, &requestError{err}
+		return false, &requestError{err: err}
 	case w.a.Waits():
 		w.a.Entry.Kick(&at) // it asks for the lock again if Redis does not know it any more
 	}

@@ -127,7 +127,13 @@ func (lostError) Error() string { return "lost" }
 func (lostError) Unwrap() error { return ErrNotHeld }
 
 // A requestError says why Redis could not be asked.
-type requestError struct{ err error }
+type requestError struct {
+	err    error
+	silent time.Duration // how long Redis had not answered, if that is known
+}
+
+// Silence tells relockweb, which rests for as long as Redis has worked, and not for an outage.
+func (e *requestError) Silence() time.Duration { return e.silent }
 
 func (e *requestError) Error() string {
 	if stored, is := transport.OtherLayout(e.err); is {
@@ -167,15 +173,12 @@ func otherLayout(stored string) string {
 // errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.
 var errLateAnswers = errors.New("redis answered only that the request came too late, or to a server without one of its keys")
 
-// errTooSoon is for a wait that was over before an answer could come.
-var errTooSoon = errors.New("redis has not answered yet: the wait was over within a millisecond")
-
 // unanswered returns the error of a request that has been unanswered for this long.
 func unanswered(d time.Duration) error {
 	if d < time.Millisecond {
-		return &requestError{errTooSoon}
+		return &requestError{errors.New("redis has not answered yet: the wait was over within a millisecond"), d}
 	}
-	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond))}
+	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond)), d}
 }
 
 // failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
@@ -183,7 +186,7 @@ func failed(ctx context.Context, err error, now, asked instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return unanswered(now.Sub(asked))
 	}
-	return &requestError{err}
+	return &requestError{err, now.Sub(asked)}
 }
 
 // A waitError is the cause of the context of a TryLock whose wait has ended.

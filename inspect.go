@@ -291,13 +291,13 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	case err == nil:
 		return raw, unanswered, nil
 	case transport.Hopeless(err):
-		err = &requestError{err}
+		err = &requestError{err: err}
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))
 	case l.c.ctx.Err() != nil:
 		err = ErrClosed
 	default:
-		err = &requestError{err}
+		err = &requestError{err: err}
 	}
 	return nil, unanswered, lockError(l.Name(), err)
 }

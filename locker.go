@@ -444,7 +444,7 @@ func (c *Client) check(ctx context.Context) error {
 	case c.tracker.Draining():
 		return ErrClosed
 	case transport.Hopeless(err):
-		return &requestError{err}
+		return &requestError{err: err}
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, c.clock.Now(), began))
 	}

@@ -75,7 +75,7 @@ func (s *scan) again(try func() error) error {
 	case over != nil:
 		return over
 	}
-	return &requestError{err}
+	return &requestError{err, s.c.clock.Now().Sub(began)}
 }
 
 // over returns why the iteration must end early, or nil.
@@ -148,8 +148,11 @@ func (s *scan) look(locks []*Lock) error {
 		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
-		if err := s.over(); err != nil {
-			return err
+		switch over := s.over(); {
+		case over != nil && errs[i] != nil: // Redis may have been silent: the caller is told, and then of the end
+			return s.tell(all[i], errs[i])
+		case over != nil:
+			return over
 		}
 		labels = all[i].labels(labels)
 	}

@@ -152,7 +152,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	}
 	asked := c.clock.Now() // taken before permit, which may use up the whole wait
 	if err := w.permit(); err != nil {
-		return &requestError{err}
+		return &requestError{err: err}
 	}
 	if w.once {
 		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2) // a late release would look like a hold
@@ -161,7 +161,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	for deaf := false; !listener.Up(); deaf = true {
 		err := w.request(a, room.PlaceNone, asked)
 		if deaf && err != nil && w.ctx.Err() != nil {
-			return w.orContextEnded(&requestError{listener.Subscribing(listener.Down())})
+			return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
 		}
 		if err != nil || w.said.Code != room.Busy {
 			return err
@@ -214,13 +214,13 @@ func (w *waiting) awaitMessages(limit time.Duration) error {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.orContextEnded(&requestError{e.Subscribing(e.Down())})
+		return w.orContextEnded(&requestError{err: e.Subscribing(e.Down())})
 	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return nil // not yet
 	}
-	return &requestError{e.Subscribing(err)}
+	return &requestError{err: e.Subscribing(err)}
 }
 
 // request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
@@ -360,7 +360,7 @@ func wireRequest(q room.Request, place int64) wire.Request {
 // failure says how a request went unanswered.
 func failure(err error) room.Failure {
 	return room.Failure{
-		Err:     &requestError{err},
+		Err:     &requestError{err: err},
 		Unknown: transport.Classify(err) == transport.Unknown,
 		Left:    errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded),
 	}
@@ -754,7 +754,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		return nil, ErrClosed
 	}
 	if err := w.permit(); err != nil {
-		return nil, &requestError{err}
+		return nil, &requestError{err: err}
 	}
 	k.mu.Lock()
 	a := k.newAcquisition(owner, w.lock, false)

@@ -125,8 +125,8 @@ func (o order) shown(q url.Values, by string) order {
 }
 
 // age sets how old the data is, if it is older than it should be.
-func (p *page) age(s *site, at time.Time, tookMS int64) {
-	if !at.IsZero() && stale(s.every, at, tookMS) {
+func (p *page) age(s *site, at time.Time, worked time.Duration) {
+	if !at.IsZero() && stale(s.every, at, worked) {
 		p.Stale = since(time.Since(at).Milliseconds())
 	}
 }

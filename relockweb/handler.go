@@ -7,8 +7,8 @@
 // Put it behind the same protection as your other pages for operators. It changes nothing, unless
 // [AllowForce] lets it.
 //
-// All visitors share what is read. After a read that took d, the next read of that kind begins 24 d
-// later at the earliest. So a server spends less than 5 % of a core on each of the two kinds of
+// All visitors share what is read. After a read for which Redis worked for d, the next read of that
+// kind begins 24 d later at the earliest. So a server spends less than 5 % of a core on each of the two kinds of
 // page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
 // after the read that is in progress.
 //

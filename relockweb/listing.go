@@ -2,6 +2,8 @@ package relockweb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +29,8 @@ type listing struct {
 	Problems []string  `json:"problems"`
 	Total    total     `json:"total"`
 	Locks    []lock    `json:"locks"`
+
+	worked time.Duration // how long Redis took for what it answered
 }
 
 type total struct {
@@ -66,6 +70,8 @@ type detail struct {
 	Problems []string  `json:"problems"`
 	Lock     lock      `json:"lock"`
 	Queue    []waiter  `json:"queue"` // the beginning of the queue
+
+	worked time.Duration
 }
 
 type waiter struct {
@@ -75,16 +81,31 @@ type waiter struct {
 	WaitedMS int64  `json:"waited_ms"`
 }
 
+// errTooMany is for people, who would else be told of an outage.
+var errTooMany = fmt.Errorf("there are more keys than Redis could show within %v", readWithin)
+
 // readList reads all locks, ordered by name. If it fails before it has found a lock, it returns the locks of
 // last.
-func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing, bool) {
+func (s *site) readList(ctx context.Context, _ string, last *listing) (_ *listing, worked time.Duration, ok bool) {
 	began := time.Now()
+	heard, silent := began, time.Duration(0)
 	l := &listing{Problems: []string{}, Locks: []lock{}}
 	unread := false // the problem is not one lock, but a server or Redis
 	for info, err := range s.c.Locks(ctx, s.match) {
+		gap := time.Since(heard)
+		heard = heard.Add(gap)
 		if err != nil {
+			// Much of a scan may have been answered before. Of a lock, Redis was silent in the pipeline too.
+			quiet := silence(err, gap)
+			if info.Name != "" && quiet > 0 {
+				quiet = gap
+			}
+			silent += quiet
+			unread = unread || info.Name == "" || errors.Is(err, relock.ErrUnavailable)
+			if info.Name == "" && ctx.Err() != nil && silent < time.Second {
+				err = errTooMany
+			}
 			l.Problems = complain(l.Problems, err)
-			unread = unread || info.Name == ""
 			continue
 		}
 		if len(l.Locks) == mostLocks {
@@ -93,24 +114,38 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) (*listing,
 		}
 		l.Locks = append(l.Locks, lockOf(info, fewOf))
 	}
+	worked = time.Since(began) - silent
 	if len(l.Locks) == 0 && unread {
 		if last != nil {
-			l.ReadAt, l.TookMS, l.More, l.Locks = last.ReadAt, last.TookMS, last.More, last.Locks
+			l.ReadAt, l.TookMS, l.More, l.Locks, l.worked = last.ReadAt, last.TookMS, last.More, last.Locks, last.worked
 		}
-		return l, false
+		return l, worked, false
 	}
 	slices.SortFunc(l.Locks, func(a, b lock) int { return strings.Compare(a.Name, b.Name) })
 	l.ReadAt = time.Now()
 	l.TookMS = l.ReadAt.Sub(began).Milliseconds()
+	l.worked = worked
 	if last == nil {
 		last = &listing{}
 	}
 	remember(l.Locks, last.Locks)
-	return l, true
+	return l, worked, !unread
+}
+
+// silence returns for how much of a time, in which nothing but err came, Redis did not answer.
+func silence(err error, most time.Duration) time.Duration {
+	var s interface{ Silence() time.Duration }
+	switch {
+	case !errors.Is(err, relock.ErrUnavailable):
+		return 0
+	case errors.As(err, &s) && s.Silence() > 0:
+		return min(s.Silence(), most)
+	}
+	return most
 }
 
 // readLock reads one lock and its queue. If it fails, it returns the content of last.
-func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail, bool) {
+func (s *site) readLock(ctx context.Context, name string, last *detail) (_ *detail, worked time.Duration, ok bool) {
 	began := time.Now()
 	l := s.c.NewLock(name)
 	var queue []relock.Waiter
@@ -118,13 +153,14 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail
 	if err == nil && info.Waiters > 0 {
 		queue, err = l.Waiters(ctx)
 	}
+	worked = time.Since(began)
 	if err != nil {
 		d := &detail{Lock: lockOf(relock.Info{Name: name}, mostOf), Queue: []waiter{}}
 		if last != nil {
 			*d = *last
 		}
 		d.Problems = []string{err.Error()}
-		return d, false
+		return d, worked - silence(err, worked), false
 	}
 	d := &detail{Problems: []string{}, Lock: lockOf(info, mostOf), Queue: []waiter{}}
 	d.Lock.WaiterCount = len(queue)
@@ -133,11 +169,12 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (*detail
 	}
 	d.ReadAt = time.Now()
 	d.TookMS = d.ReadAt.Sub(began).Milliseconds()
+	d.worked = worked
 	if last == nil {
 		last = &detail{}
 	}
 	remember([]lock{d.Lock}, []lock{last.Lock})
-	return d, true
+	return d, worked, true
 }
 
 func complain(problems []string, err error) []string {

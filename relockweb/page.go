@@ -53,7 +53,7 @@ func (s *site) listPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.Locks = sorted(l.Locks, p.Sort)
-	p.age(s, l.ReadAt, l.TookMS)
+	p.age(s, l.ReadAt, l.worked)
 	if p.Beyond = len(l.Locks) - mostRows; p.Beyond > 0 {
 		l.Locks = l.Locks[:mostRows]
 	}
@@ -68,7 +68,7 @@ func (s *site) lockPage(w http.ResponseWriter, r *http.Request) {
 	p := s.page(r, "Lock")
 	p.One, p.Status, p.Problem = s.one(r)
 	if p.One != nil {
-		p.age(s, p.One.ReadAt, p.One.TookMS)
+		p.age(s, p.One.ReadAt, p.One.worked)
 		p.Title = p.One.Lock.Name
 		p.Force = s.may != nil && s.may(r) && (p.One.Lock.HolderCount > 0 || p.One.Lock.RestingMS > 0)
 	}

@@ -10,12 +10,12 @@ const (
 	// patience bounds how long a request waits for a read. readWithin bounds the read.
 	patience   = 800 * time.Millisecond
 	readWithin = 10 * time.Second
-	// rest is how long no read begins after a read, in multiples of its duration. restWithin bounds that time
-	// for a key of which nothing is known, because its requests only wait for patience.
+	// rest is how long no read begins after a read, in multiples of the time for which Redis has worked. restWithin
+	// bounds that time for a key of which nothing is known, because its requests only wait for patience.
 	rest       = 24
 	restWithin = patience / 2
-	// retrySoon and retryLater are the pauses after the first failed read, and after further ones. A read
-	// that Redis does not answer costs Redis nothing, and an operator must see soon that it answers again.
+	// retrySoon and retryLater are added after the first failed read, and after further ones. Silence costs
+	// Redis nothing, and an operator must see soon that it answers again.
 	retrySoon  = 2 * time.Second
 	retryLater = 5 * time.Second
 	// mostKept bounds the answers that are kept.
@@ -26,7 +26,7 @@ const (
 // if the kept answer is not fresh.
 type reads[T any] struct {
 	every time.Duration
-	read  func(ctx context.Context, key string, last T) (found T, ok bool) // ok is false if it failed
+	read  reader[T]
 
 	mu    sync.Mutex
 	kept  map[string]answer[T]
@@ -36,13 +36,16 @@ type reads[T any] struct {
 	fails bool          // the latest read failed
 }
 
+// A reader reads. worked is how long Redis took for what it answered. ok is false if it did not answer all.
+type reader[T any] func(ctx context.Context, key string, last T) (found T, worked time.Duration, ok bool)
+
 // An answer is the result of one read.
 type answer[T any] struct {
 	found T
 	at    time.Time // zero: known to be old
 }
 
-func newReads[T any](every time.Duration, read func(ctx context.Context, key string, last T) (T, bool)) *reads[T] {
+func newReads[T any](every time.Duration, read reader[T]) *reads[T] {
 	return &reads[T]{every: every, read: read, kept: make(map[string]answer[T])}
 }
 
@@ -101,33 +104,32 @@ func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{},
 func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
-	began := time.Now()
-	found, ok := r.read(ctx, key, last)
+	found, worked, ok := r.read(ctx, key, last)
 	end := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept[key] = answer[T]{found, end}
 	r.forget()
-	r.ended, r.free = end, end.Add(r.pause(ok, end.Sub(began)))
+	r.ended, r.free = end, end.Add(r.pause(ok, worked))
 	r.fails = !ok
 	r.under = nil
 	close(over)
 }
 
-// pause returns how long no read may begin after a read of that duration. It needs mu.
-func (r *reads[T]) pause(ok bool, took time.Duration) time.Duration {
+// pause returns how long no read may begin after a read for which Redis has worked that long. It needs mu.
+func (r *reads[T]) pause(ok bool, worked time.Duration) time.Duration {
 	switch {
 	case ok:
-		return rest * took
+		return rest * worked
 	case r.fails:
-		return retryLater
+		return rest*worked + retryLater
 	}
-	return retrySoon
+	return rest*worked + retrySoon
 }
 
-// stale reports whether a read that took tookMS at that time is older than the rests explain.
-func stale(every time.Duration, at time.Time, tookMS int64) bool {
-	return time.Since(at) > 2*every+rest*time.Duration(tookMS)*time.Millisecond
+// stale reports whether a read at that time, for which Redis has worked that long, is older than the rests explain.
+func stale(every time.Duration, at time.Time, worked time.Duration) bool {
+	return time.Since(at) > 2*every+rest*worked
 }
 
 // forget drops the oldest answer if too many are kept.

@@ -1,12 +1,19 @@
 package relockweb_test
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
@@ -164,6 +171,108 @@ func TestAKeyThatCannotBeReadIsNoOutage(t *testing.T) {
 		all = listing{}
 		if b.json("/locks.json", &all); len(all.Locks) != 0 || len(all.Problems) != 1 {
 			t.Errorf("%+v, want no lock and a problem", all)
+		}
+	})
+}
+
+// A huge database is a redis client whose SCAN never comes to the end. After so many steps it is silent.
+type huge struct {
+	scans atomic.Int64
+	steps int64
+	fails error // instead of silence
+}
+
+func (h *huge) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *huge) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *huge) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		scan, is := cmd.(*redis.ScanCmd)
+		if !is {
+			return next(ctx, cmd)
+		}
+		if h.scans.Add(1) > h.steps {
+			if h.fails != nil {
+				return h.fails
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		time.Sleep(130 * time.Millisecond)
+		scan.SetVal(nil, 1)
+		return nil
+	}
+}
+
+// Millions of keys of others, and no lock among those that are seen in the ten seconds of a read. Redis answers each
+// step, or those of six seconds. Fails when the next read begins after 2 and 5 s, as if Redis had been silent.
+func TestAReadThatFindsNothingInItsTimeRestsAsOthersDo(t *testing.T) {
+	for says, steps := range map[string]int64{"more keys than Redis could show": 1_000_000, "Redis does not answer": 46} {
+		run(t, func(b *board) {
+			h := &huge{steps: steps}
+			rdb := b.x.Server.Client(b.T)
+			rdb.AddHook(h)
+			b.Handler = relockweb.Handler(rig.Open(b, rdb))
+			for range 2 * 60 {
+				b.do(httptest.NewRequest(http.MethodGet, "/", nil))
+				time.Sleep(time.Second)
+			}
+			if n := h.scans.Load(); n > 100 {
+				t.Errorf("%d steps of 130 ms in two minutes, want those of one read", n)
+			}
+			page := b.do(httptest.NewRequest(http.MethodGet, "/", nil)).Body.String()
+			b.has(page, says)
+		})
+	}
+}
+
+// A proxy hangs up at once. Fails when each request makes the dashboard ask again.
+func TestReadsThatFailComeEveryFiveSeconds(t *testing.T) {
+	run(t, func(b *board) {
+		h := &huge{fails: io.EOF}
+		rdb := b.x.Server.Client(b.T)
+		rdb.AddHook(h)
+		b.Handler = relockweb.Handler(rig.Open(b, rdb))
+		for range 60 {
+			b.do(httptest.NewRequest(http.MethodGet, "/", nil))
+			time.Sleep(time.Second)
+		}
+		if n := h.scans.Load(); n < 3*10 || n > 3*14 {
+			t.Errorf("%d tries in a minute, want three each 5 s", n)
+		}
+	})
+}
+
+// Redis falls silent when a read has had some of the locks, and answers again 15 s later. Fails when the time in which
+// it was silent counts as a cost: the dashboard shows the outage for four minutes after its end.
+func TestAnOutageThatBeginsWithinAReadIsSeenToEndWithinSeconds(t *testing.T) {
+	run(t, func(b *board) {
+		c := b.client("x")
+		for i := range 100 { // more than are read in one pipeline
+			h := rig.MustAcquire(b, c.NewLock(fmt.Sprint("l", i)))
+			b.Cleanup(func() { _ = h.Release() })
+		}
+		link, _ := b.linked()
+		var infos atomic.Int64
+		var heals atomic.Bool
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "info") && infos.Add(1) > 64 && !heals.Load() {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		b.do(httptest.NewRequest(http.MethodGet, "/", nil))
+		time.Sleep(15 * time.Second)
+		heals.Store(true)
+		healed := time.Now()
+		for strings.Contains(b.get("/", http.StatusOK), `role="alert">Redis`) {
+			if time.Since(healed) > 20*time.Second {
+				t.Fatal("20 s after the outage the dashboard still shows it")
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

@@ -12,8 +12,7 @@ import (
 
 // Of a client.
 var (
-	// SetClock makes an unused client read k, and skip the check of its user's permissions: it only sends
-	// what a test is about.
+	// SetClock makes an unused client read k, and send no check of its user's permissions: only what a test is about.
 	SetClock func(client any, k *clock.Clock)
 	// ID is the name of the client's inbox, and half of the identity of its sessions.
 	ID func(client any) string
@@ -38,12 +37,10 @@ var (
 	Nonce func(hold any) string
 )
 
-// ForceUnlock is the lock's, but returns an Info of what it has ended. The command needs that, because an
-// Info that it has read before may be out of date.
+// ForceUnlock is the lock's, but returns what it has ended: an Info that the command has read before may be old.
 var ForceUnlock func(ctx context.Context, lock any) (info any, err error)
 
-// ForceRest ends the rest of a lock's name (AtLeast, Once) that ends at that time of the server in ms, and no
-// other. relockweb must not end the rest of a later grant.
+// ForceRest ends the rest of a name that ends at that time of the server in ms, and not that of a later grant.
 var ForceRest func(ctx context.Context, lock any, until int64) (ended bool, err error)
 
 // Info is the lock's, together with the server's time of the reading in ms. relockweb tells rests apart by their end.
@@ -54,16 +51,13 @@ var (
 	// Unlocked reports whether the caller holds none of the mutexes that guard a lock's state. It waits for
 	// other goroutines to unlock them.
 	Unlocked func(lock any) bool
-	// PretendShort makes the session of a hold, of a named owner, look as if it asked for a replica and none
-	// had its latest renewal.
+	// PretendShort makes a named owner's session look as if it asked for a replica and none had its last renewal.
 	PretendShort func(hold any)
 	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the
 	// sessions and before it sends anything. stated: sessions that get a command each have their statements made by then.
 	RenewAround func(client any, stated bool, between func())
-	// AskAgainWhenLost runs the next try of a call whose session was granted by message and whose lease has
-	// ended since.
+	// AskAgainWhenLost runs the next try of a call whose session was granted by message and whose lease is over.
 	AskAgainWhenLost func(ctx context.Context, lock any) error
-	// AcquireAround is Acquire of a named owner. It calls between when the hold has been made and is not on
-	// its handle yet.
+	// AcquireAround is Acquire of a named owner. It calls between when the hold is made and not on its handle yet.
 	AcquireAround func(ctx context.Context, lock any, owner string, between func()) (hold any, err error)
 )

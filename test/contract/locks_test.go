@@ -238,6 +238,29 @@ func TestLocksTellsSoonOfLocksThatAServerDoesNotTellOf(t *testing.T) {
 	})
 }
 
+// A server lists its locks, and then does not answer until the context ends. Fails when nothing says so but its end.
+func TestLocksWhoseContextEndsInASilenceTellsOfIt(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		for _, name := range []string{"a", "b"} {
+			rig.Must(t, x.Lock(name).Lock(t.Context()))
+		}
+		c, link := x.Linked()
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "info") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		n, err := locksEnd(c, ctx, "", func() {})
+		if n != 0 || !errors.Is(err, relock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d locks, %v, want none, ErrUnavailable and the end of the context", n, err)
+		}
+	})
+}
+
 // Redis answers that a slot migrates: for one lock each time, for the others once. Fails when the others, of which it
 // would tell, get that error too.
 func TestALockWhoseSlotMigratesHidesNoOtherFromLocks(t *testing.T) {

@@ -9,7 +9,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: the patience of a wait is no cancel by its caller", ". awaiting.enqueue",
-		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err}, &at)",
+		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err: err}, &at)",
 		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
 	},
 	{

@@ -85,8 +85,8 @@ var dashboardRules = []Rule{
 	},
 	{
 		"a read that failed delays the next by seconds", "relockweb reads.pause",
-		"case ok:", "case true:",
-		[]string{"TestDashboardSeesThatRedisAnswersAgainWithinSeconds"},
+		"return rest*worked + retryLater", "return rest * worked",
+		[]string{"TestReadsThatFailComeEveryFiveSeconds"},
 	},
 	{
 		"the dashboard says when what it shows is old", "relockweb page.age",
@@ -105,8 +105,28 @@ var dashboardRules = []Rule{
 	},
 	{
 		"reads that take long come seldom", "relockweb reads.pause",
-		"return rest * took", "return took",
+		"return rest * worked", "return worked",
 		[]string{"TestReadsThatTakeLongComeSeldom"},
+	},
+	{
+		"a read that failed rests for what Redis answered", "relockweb reads.pause",
+		"return rest*worked + retrySoon", "return retrySoon",
+		[]string{"TestAReadThatFindsNothingInItsTimeRestsAsOthersDo"},
+	},
+	{
+		"the dashboard does not rest for an outage", "relockweb site.readList",
+		"silent += quiet", "",
+		[]string{"TestAnOutageThatBeginsWithinAReadIsSeenToEndWithinSeconds"},
+	},
+	{
+		"before a server fell silent it may have answered for long", "relockweb silence",
+		"return min(s.Silence(), most)", "return most",
+		[]string{"TestAReadThatFindsNothingInItsTimeRestsAsOthersDo"},
+	},
+	{
+		"a lock that was not told of when the context ended is unavailable", ". scan.look",
+		"case over != nil && errs[i] != nil:", "case false:",
+		[]string{"TestLocksWhoseContextEndsInASilenceTellsOfIt"},
 	},
 	{
 		"a lease that rose was renewed", "relockweb remember",
