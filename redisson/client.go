@@ -418,7 +418,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 		s.calls++
 		return s, nil
 	}
-	if c.draining {
+	if c.closed || c.draining && !o.holds() { // a writer that Shutdown waits for may read, and Downgrade
 		return nil, relock.ErrClosed
 	}
 	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}

@@ -153,3 +153,50 @@ func TestReadingCallsOfRedissonTellAnOutageAndAClose(t *testing.T) {
 		})
 	}
 }
+
+// Shutdown waits for the writer, which goes on as it would have. Fails when its Downgrade, or its own read, is taken
+// for a new call.
+func TestAWriterDowngradesAndReadsDuringShutdown(t *testing.T) {
+	for name, reads := range map[string]bool{"downgrade": false, "read": true} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := client(t, x)
+				rw, ctx := c.NewRWLock("a"), relock.WithNewOwner(t.Context())
+				rig.Must(t, rw.Lock(ctx))
+				done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+				time.Sleep(time.Minute)
+				done.Pending(t, "Shutdown with a writer")
+				if reads {
+					rig.Must(t, rw.RLock(ctx))
+					rig.Must(t, rw.Unlock())
+				} else {
+					rig.Must(t, rw.Downgrade(ctx))
+				}
+				rig.Must(t, rw.RUnlock())
+				rig.Must(t, <-done)
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// Fails when a hold that Shutdown does not wait for opens the client again.
+func TestAWriterThatHasLostTheLockReadsNoMoreDuringShutdown(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		rw, other, ctx := c.NewRWLock("a"), c.NewLock("b"), relock.WithNewOwner(t.Context())
+		rig.Must(t, rw.Lock(ctx))
+		rig.Must(t, other.Lock(t.Context()))
+		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+		rig.Must(t, x.Redis.Del(t.Context(), "a").Err())
+		time.Sleep(time.Minute)
+		done.Pending(t, "Shutdown with a hold")
+		if rig.WantIs(t, rw.RLock(ctx), relock.ErrClosed); t.Failed() {
+			t.FailNow() // Shutdown would wait for that hold
+		}
+		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
+		rig.Must(t, other.Unlock())
+		rig.Must(t, <-done)
+		bare(t, x)
+	})
+}

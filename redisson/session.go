@@ -390,6 +390,16 @@ func (o *owner) succession(k kind) *succession {
 	return o.past[k]
 }
 
+// holds reports whether the owner has a live hold in any mode. It needs the client's mu.
+func (o *owner) holds() bool {
+	for _, of := range o.past {
+		if of.now != nil && slices.ContainsFunc(of.now.holds, func(h *Hold) bool { return h.lost == nil && !h.released }) {
+			return true
+		}
+	}
+	return false
+}
+
 // An answer is the reply to an acquire.
 type answer struct {
 	code  int64

@@ -118,6 +118,16 @@ var redissonRules = []Rule{
 		[]string{"TestCloseLeavesTheQueueOfASharedLock"},
 	},
 	{
+		"redisson: a writer that Shutdown waits for may read", "redisson Client.session",
+		"c.draining && !o.holds()", "c.draining",
+		[]string{"TestAWriterDowngradesAndReadsDuringShutdown"},
+	},
+	{
+		"redisson: an owner whose holds are lost is refused during Shutdown", "redisson owner.holds",
+		"return h.lost == nil && !h.released", "return true",
+		[]string{"TestAWriterThatHasLostTheLockReadsNoMoreDuringShutdown"},
+	},
+	{
 		"redisson: Shutdown waits for releases under way", "redisson Hold.end",
 		"c.tasks++", "defer func() { c.mu.Lock(); c.tasks++; c.mu.Unlock() }()",
 		[]string{"TestCloseLosesHoldsAndShutdownWaitsForThem"},
