@@ -18,12 +18,13 @@ type holdKey struct{ name, owner string }
 
 func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner} }
 
-// An open is a live hold, with the span in which it was acquired.
+// An open is a live hold, with the span in which it was acquired. A hold whose call had no span is one only beside others
+// of its owner, whose spans its end must not take.
 type open struct {
 	token  int64
-	parent trace.Span
-	failed []failure // renewals that failed
-	older  *open     // the next older one with the same key
+	parent trace.Span // nil: the call had none
+	failed []failure  // renewals that failed
+	older  *open      // the next older one with the same key
 }
 
 type failure struct {
@@ -61,17 +62,20 @@ func (s *spans) hooks() relock.Hooks {
 }
 
 func (s *spans) acquired(ctx context.Context, e relock.Event) {
-	parent := trace.SpanFromContext(ctx)
-	if !parent.IsRecording() {
-		return
+	k, o := keyOf(e), open{token: e.Token}
+	if parent := trace.SpanFromContext(ctx); parent.IsRecording() {
+		o.parent = parent
+		s.asked(ctx, e)
 	}
-	s.asked(ctx, e)
-	k, o := keyOf(e), open{token: e.Token, parent: parent}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if newest, several := s.live[k]; several {
+	newest, several := s.live[k]
+	if several {
 		older := newest // a copy, so that newest itself stays on the stack
 		o.older = &older
+	}
+	if o.parent == nil && !several {
+		return
 	}
 	s.live[k] = o
 }
@@ -93,7 +97,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 // ended creates the span of a hold that has ended.
 func (s *spans) ended(e relock.Event, lost bool) {
 	o, known := s.take(keyOf(e), e.Token)
-	if !known || e.Err == nil && e.Held < s.from {
+	if !known || o.parent == nil || e.Err == nil && e.Held < s.from {
 		return
 	}
 	now := time.Now()
@@ -112,7 +116,8 @@ func (s *spans) ended(e relock.Event, lost bool) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// take removes a hold from the live ones: the newest with that token, or else the newest.
+// take removes a hold from the live ones: the newest with that token, or else the newest, if it had a smaller one: a wait
+// on a condition gives a larger one.
 func (s *spans) take(k holdKey, token int64) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,6 +131,9 @@ func (s *spans) take(k holdKey, token int64) (o open, known bool) {
 			s.live[k] = newest
 			return o, true
 		}
+	}
+	if token < newest.token {
+		return open{}, false
 	}
 	if newest.older == nil {
 		delete(s.live, k)

@@ -182,3 +182,47 @@ func TestHoldsOfTwoTokensHaveTheSpansOfTheirOwnCalls(t *testing.T) {
 		}
 	})
 }
+
+// A nested hold of the owner, whose call has no span. Fails when its end takes the span of the outer hold.
+func TestAHoldWithoutASpanEndsNoSpanOfItsOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		l := x.Client(s.hooks).NewLock("a")
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		defer parent.End()
+		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
+		time.Sleep(time.Second)
+		rig.Must(t, l.Lock(relock.WithOwner(t.Context(), "me")))
+		time.Sleep(time.Second)
+		rig.Must(t, l.Unlock())
+		if n := len(s.named("relock.hold")); n != 0 {
+			t.Errorf("%d spans of a hold whose call had none", n)
+		}
+		time.Sleep(time.Second)
+		rig.Must(t, l.Unlock())
+		all := s.named("relock.hold")
+		if len(all) != 1 {
+			t.Fatalf("%d spans, want that of the outer hold", len(all))
+		}
+		if took := all[0].EndTime().Sub(all[0].StartTime()).Round(time.Millisecond); took != 3*time.Second {
+			t.Errorf("the span took %v, want the 3 s of the outer hold", took)
+		}
+	})
+}
+
+// The older hold's call had no span, and it ends first. Fails when it takes the span of the newer one.
+func TestAnOlderHoldWithoutASpanEndsNoSpanOfANewerOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		defer parent.End()
+		s.all.Acquired(t.Context(), relock.Event{Name: "a", Owner: "me", Token: 1})
+		s.all.Acquired(ctx, relock.Event{Name: "a", Owner: "me", Token: 2})
+		for want := range 2 {
+			s.all.Released(relock.Event{Name: "a", Owner: "me", Token: int64(want + 1), Held: time.Minute})
+			if n := len(s.named("relock.hold")); n != want {
+				t.Errorf("%d spans after the end of hold %d, want %d", n, want+1, want)
+			}
+		}
+	})
+}

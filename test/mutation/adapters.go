@@ -44,8 +44,18 @@ var adapterRules = []Rule{
 	},
 	{
 		"otel: a hold begins no trace", "otelrelock spans.acquired",
-		"if !parent.IsRecording() { return }", "",
+		"parent.IsRecording()", "true",
 		[]string{"TestCallsWithoutASpanHaveNone"},
+	},
+	{
+		"otel: a nested hold without a span takes none of its owner's", "otelrelock spans.acquired",
+		"if o.parent == nil && !several {", "if o.parent == nil {",
+		[]string{"TestAHoldWithoutASpanEndsNoSpanOfItsOwner"},
+	},
+	{
+		"otel: an older hold without a span takes none of a newer one", "otelrelock spans.take",
+		"if token < newest.token {", "if false {",
+		[]string{"TestAnOlderHoldWithoutASpanEndsNoSpanOfANewerOne"},
 	},
 	{
 		"otel: a short hold has no span", "otelrelock spans.ended",
