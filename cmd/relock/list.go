@@ -34,7 +34,7 @@ refuses: what the others have is shown.
 
 func (t *tool) ls(fs *flags) action {
 	return t.list(fs, func(ctx context.Context, l *link, prefix string) error {
-		locks, err := lookAt(ctx, l, prefix)
+		locks, _, err := lookAt(ctx, l, prefix)
 		slices.SortFunc(locks, func(a, b relock.Info) int { return cmp.Compare(a.Name, b.Name) })
 		if t.json {
 			for _, info := range locks {
@@ -74,17 +74,18 @@ func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) ac
 	}
 }
 
-// lookAt returns the locks that it has found, even together with an error.
-func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, err error) {
+// lookAt returns the locks that it has found, even together with an error. unread: the error is not of single locks, but
+// of a server or Redis.
+func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, unread bool, err error) {
 	for info, bad := range l.locks.Locks(ctx, literal.Replace(prefix)+"*") {
 		switch {
 		case bad != nil:
-			err = errors.Join(err, bad)
+			err, unread = errors.Join(err, bad), unread || info.Name == ""
 		default:
 			locks = append(locks, info)
 		}
 	}
-	return locks, err
+	return locks, unread, err
 }
 
 // literal escapes the special characters of a pattern.
@@ -172,11 +173,11 @@ func (t *tool) top(fs *flags) action {
 	looksOn := t.list(fs, func(ctx context.Context, l *link, prefix string) error {
 		for n := 1; ; n++ {
 			began := time.Now()
-			locks, err := lookAt(ctx, l, prefix)
+			locks, unread, err := lookAt(ctx, l, prefix)
 			took := time.Since(began)
 			switch {
 			case ctx.Err() != nil:
-			case err != nil && len(locks) == 0:
+			case unread && len(locks) == 0:
 				return err
 			default:
 				t.draw(began, took, locks)

@@ -161,6 +161,18 @@ func TestTopAndServeShowTheRestBesideAKeyThatCannotBeRead(t *testing.T) {
 	served.wantStatus(0)
 }
 
+// The only key is none of relock's. Fails when top ends for that: beside a lock that can be read it goes on.
+func TestTopGoesOnThoughNothingButAKeyThatCannotBeReadIsThere(t *testing.T) {
+	w, srv := newWorldOf(t)
+	if err := srv.Set("relock:h:{a}", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	status, out, complaint := w.relock("top", "-looks", "1")
+	if status != 0 || !strings.Contains(out, "0 locks") || !strings.Contains(complaint, `"a"`) {
+		t.Errorf("status %d, %q, complaint %q", status, out, complaint)
+	}
+}
+
 // Go calls these printable, and nobody sees them.
 func TestNamesWithWhatNobodySeesAreEscaped(t *testing.T) {
 	for _, r := range "\ufe0f\u034f\u115f\u3164\uffa0\u180b\u2800\U000e0100" {

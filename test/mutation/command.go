@@ -23,6 +23,11 @@ var operatorRules = []Rule{
 		[]string{"TestAWaitThatEndsSaysWhoHolds"},
 	},
 	{
+		"top goes on though nothing but a key that cannot be read is there", "cmd/relock tool.top",
+		"case unread && len(locks) == 0:", "case (unread || err != nil) && len(locks) == 0:",
+		[]string{"TestTopGoesOnThoughNothingButAKeyThatCannotBeReadIsThere"},
+	},
+	{
 		"a name with what nobody sees is escaped at a terminal", "cmd/relock shown",
 		"if strings.ContainsFunc(text, blank) {", "if false && blank(0) {",
 		[]string{"TestNamesWithWhatNobodySeesAreEscaped"},
