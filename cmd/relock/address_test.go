@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestCommandsWorkBySentinel(t *testing.T) {
 	s.Client(t, func(o *redis.FailoverOptions) { by = *o })
 	url := "redis+sentinel://" + strings.Join(by.SentinelAddrs, ",") + "/" + by.MasterName
 	everyCommand(t, "-redis", url)
-	if found, status := worldAt(t, url).doctor(); status != 0 || found["locks"].Result != fine {
+	if found, status := worldAt(t, url).doctor(); status != 0 || found["locks"].Result != fine || found["version"].Server != strings.Join(by.SentinelAddrs, ",") {
 		t.Errorf("doctor: status %d, %v", status, found)
 	}
 }
@@ -166,5 +167,18 @@ func TestCommandsShowACertificate(t *testing.T) {
 	}
 	if status, _, complaint := w.relock("info", "x", "-cacert", s.CACert, "-redis", "redis://"+s.Addr()); status != exitUsage || !strings.Contains(complaint, "rediss") {
 		t.Errorf("a certificate without TLS: status %d, %q", status, complaint)
+	}
+}
+
+// A client by Sentinel has no address of its own. Fails when go-redis' placeholder is dialled.
+func TestTheReasonOfASilenceBySentinelNamesNoPlaceholder(t *testing.T) {
+	s := &server{url: "redis+sentinel://127.0.0.1:1/main", prefix: "relock"}
+	l, err := s.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.rdb.Close()
+	if why := s.reason(t.Context(), l, context.DeadlineExceeded); strings.Contains(why.Error(), "FailoverClient") {
+		t.Errorf("%v", why)
 	}
 }

@@ -84,7 +84,8 @@ func (s *server) flags(fs *flags, env []string) {
 	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), `URL: where Redis is (default: REDIS_URL, else `+defaultURL+`):
   redis://[user:password@]host:port[/db]          rediss:// for TLS
   redis+cluster://[user:password@]host:port,...   rediss+cluster://
-  redis+sentinel://[user:password@]sentinel:port,.../master[/db]`)
+  redis+sentinel://[user:password@]sentinel:port,.../master[/db]
+    user:password is the Sentinels'; that of Redis comes after it: ?username=U&password=P`)
 	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "P: begins every key in Redis (default: RELOCK_PREFIX, else relock)")
 	fs.StringVar(&s.cert, "cert", "", "FILE: the client's certificate for TLS, with -key")
 	fs.StringVar(&s.key, "key", "", "FILE: the key of that certificate")
@@ -134,6 +135,9 @@ func (s *server) reason(ctx context.Context, l *link, err error) error {
 	o, one := l.rdb.(*redis.Client)
 	if !one || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
+	}
+	if _, _, bad := net.SplitHostPort(o.Options().Addr); bad != nil && o.Options().Network != "unix" {
+		return err // by Sentinel the address is a word of go-redis
 	}
 	ctx, cancel := context.WithTimeout(ctx, hasty)
 	defer cancel()

@@ -57,7 +57,7 @@ type check struct {
 
 func (t *tool) demo(fs *flags) action {
 	var at string
-	fs.StringVar(&at, "redis", "", "URL: use this Redis; what the demo leaves there is gone after a minute")
+	fs.StringVar(&at, "redis", "", "URL: use this Redis; what the demo leaves there is gone after a quarter of an hour")
 	return t.takesNothing("demo", func(ctx context.Context) int { return t.demonstrate(ctx, at) })
 }
 

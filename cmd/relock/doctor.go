@@ -16,7 +16,8 @@ import (
 )
 
 const doctorAbout = `It asks each primary for its version, settings and clock, takes a lock of its own and
-hands it over. What it leaves under the key prefix is gone after a minute.
+hands it over. What it leaves under the key prefix is gone after a minute, but for the
+labels of its clients, which are gone after a quarter of an hour.
 `
 
 const doctorAfter = `The user needs +info and +config|get besides what locks need for all of it to be seen.
@@ -85,6 +86,9 @@ const (
 func (d *doctor) examine(ctx context.Context) error {
 	look := func(ctx context.Context, rdb *redis.Client) error {
 		c := &checkup{doctor: d, rdb: rdb, addr: rdb.Options().Addr}
+		if redis.UniversalClient(rdb) == d.link.rdb {
+			c.addr = d.link.addr // go-redis has no address of a client by Sentinel
+		}
 		c.version(ctx)
 		c.writes(ctx)
 		c.commands(ctx)

@@ -208,3 +208,18 @@ func TestDoctorNamesTheTTLThatTheWayToRedisNeeds(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the help says less than is true.
+func TestWhatTheDoctorLeavesIsGoneWhenItsHelpSays(t *testing.T) {
+	w, srv := newWorldOf(t)
+	w.relock("doctor", "-watch", "0")
+	for _, key := range srv.Keys() {
+		most := time.Minute + doctorTTL
+		if strings.HasPrefix(key, "relock:label:") {
+			most = 15 * time.Minute
+		}
+		if left := srv.TTL(key); left <= 0 || left > most {
+			t.Errorf("%s is there for another %v, want %v at most", key, left, most)
+		}
+	}
+}

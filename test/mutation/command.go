@@ -33,6 +33,16 @@ var operatorRules = []Rule{
 		[]string{"TestNamesWithWhatNobodySeesAreEscaped"},
 	},
 	{
+		"the address of a client by Sentinel is not dialled", "cmd/relock server.reason",
+		"bad != nil && ", "bad != nil && false && ",
+		[]string{"TestTheReasonOfASilenceBySentinelNamesNoPlaceholder"},
+	},
+	{
+		"the doctor names the Sentinels that it was given", "cmd/relock doctor.examine",
+		"c.addr = d.link.addr", "",
+		[]string{"TestCommandsWorkBySentinel"},
+	},
+	{
 		"a name may begin with a dash", "cmd/relock divide",
 		"missing := min(names-len(words), len(args)-1)", "missing := 0",
 		[]string{"TestANameMayBeginWithADash"},
