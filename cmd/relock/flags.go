@@ -135,6 +135,35 @@ func divide(fs *flags, args []string, names int) (words, command []string, err e
 	return words, nil, nil
 }
 
+// wantsJSON looks for -json among arguments that are wrong, up to a "--" or to a command, whose flags are its own.
+func wantsJSON(args []string) bool {
+	fs, names, in := commonFlags(new(server), nil), 0, false
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--":
+			return false
+		case len(arg) > 1 && arg[0] == '-':
+			if name := undashed(arg); name == "json" || name == "json=true" {
+				return true
+			}
+			if takesValue(fs, arg) {
+				i++
+			}
+		case !in:
+			in, names = true, math.MaxInt // of a verb that is not known
+			if v, known := verbOf(arg); known {
+				fs, _ = v.flags(&tool{})
+				names = v.names()
+			}
+		case names == 0:
+			return false
+		default:
+			names--
+		}
+	}
+	return false
+}
+
 // takesValue reports whether the argument after this flag is its value.
 func takesValue(fs *flags, arg string) bool {
 	f := fs.Lookup(undashed(arg)) // nil if arg has its value after "=", or is unknown

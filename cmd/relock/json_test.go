@@ -176,3 +176,28 @@ func TestACommandThatCannotBeStartedIsToldInJSON(t *testing.T) {
 		t.Errorf("status %d, %q: %v", status, complaint, err)
 	}
 }
+
+func TestAWrongFlagIsToldInJSONWhereverJSONStands(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{
+		{"run", "-json", "-ttl", "soon", "x", "true"},
+		{"run", "-ttl", "soon", "-json", "x", "true"},
+		{"-json", "-nosuch", "ls"},
+		{"-nosuch", "ls", "-json"},
+		{"-nosuch", "-prefix", "p", "run", "--json", "x", "true"},
+		{"nosuch", "x", "y", "-json"},
+	} {
+		if status, _, complaint := w.relock(args...); status != exitUsage || !strings.HasPrefix(complaint, `{"error":`) {
+			t.Errorf("%q: status %d, %q", args, status, complaint)
+		}
+	}
+	for _, args := range [][]string{
+		{"run", "-ttl", "soon", "x", "true", "-json"},
+		{"run", "-ttl", "soon", "--", "-json", "true"},
+		{"run", "-ttl", "soon", "-wait", "-json", "x", "true"},
+	} {
+		if status, _, complaint := w.relock(args...); status != exitUsage || !strings.HasPrefix(complaint, "relock: ") {
+			t.Errorf("%q: status %d, %q, want plain text: -json is no flag of relock there", args, status, complaint)
+		}
+	}
+}

@@ -51,7 +51,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,8 +93,10 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	if len(args) > 0 && (args[0] == "-version" || args[0] == "--version") {
 		args = append([]string{"version"}, args[1:]...)
 	}
+	given := args
 	args, err := common(args, env)
 	if err != nil {
+		t.json = wantsJSON(given)
 		return t.fail(usageError{err})
 	}
 	if len(args) == 0 {
@@ -111,7 +112,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	}
 	v, known := verbOf(name)
 	if !known {
-		t.json = slices.Contains(args, "-json") || slices.Contains(args, "--json")
+		t.json = wantsJSON(given)
 		return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", name)})
 	}
 	return t.written(v.do(ctx, t, args))

@@ -65,6 +65,7 @@ func (v verb) do(ctx context.Context, t *tool, args []string) (status int) {
 		t.say("%s", v.help(t))
 		return 0
 	case err != nil:
+		t.json = t.json || wantsJSON(append([]string{v.name}, args...))
 		return t.fail(usageError{err})
 	}
 	return act(ctx, words, more)

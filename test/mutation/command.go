@@ -43,6 +43,21 @@ var operatorRules = []Rule{
 		[]string{"TestCommandsWorkBySentinel"},
 	},
 	{
+		"a wrong flag is told in JSON if -json follows", "cmd/relock verb.do",
+		"|| wantsJSON(append([]string{v.name}, args...))", "",
+		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
+	},
+	{
+		"a wrong flag before the command is told in JSON", "cmd/relock run",
+		"t.json = wantsJSON(given)", "_ = wantsJSON(given)",
+		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
+	},
+	{
+		"a command's -json is its own", "cmd/relock wantsJSON",
+		"case names == 0: return false", "case names == 0:",
+		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
+	},
+	{
 		"a name may begin with a dash", "cmd/relock divide",
 		"missing := min(names-len(words), len(args)-1)", "missing := 0",
 		[]string{"TestANameMayBeginWithADash"},
