@@ -21,8 +21,8 @@ long as -for says.
 
 const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage, or NAME is held
 by a run that this is a part of, or read by the -owner that is to write; 69 Redis
-cannot be reached or refuses, or NAME is in use as another kind of lock; 75 not
-acquired within -wait; 76 the lock was lost.
+cannot be reached or refuses, also to release it, or NAME is in use as another kind
+of lock; 75 not acquired within -wait; 76 the lock was lost.
 `
 
 // A heldForm is the JSON that hold prints when it holds, and when it has released.
@@ -57,6 +57,9 @@ func (t *tool) hold(fs *flags) action {
 		})
 		if err != nil {
 			return t.fail(err)
+		}
+		if j.unsure {
+			return exitUnavailable
 		}
 		t.held(heldForm{"released", j.name, token})
 		return 0

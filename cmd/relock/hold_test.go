@@ -108,3 +108,20 @@ func TestWaitEndsThoughRedisFallsSilentMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Redis refuses the release. Fails when hold says that it has released.
+func TestAHoldWhoseReleaseIsNotConfirmedDoesNotSayReleased(t *testing.T) {
+	w, srv := newWorldOf(t)
+	p := w.start("hold", "x")
+	if said := p.next(); !strings.HasPrefix(said, "x: held, token ") {
+		t.Fatalf("it says %q", said)
+	}
+	srv.SetError("ERR refused")
+	p.signal(15)
+	rest := p.wantEnd()
+	p.wantStatus(exitUnavailable)
+	srv.SetError("")
+	if complaint := p.complain.String(); len(rest) > 0 || !strings.Contains(complaint, "its lease ends it") {
+		t.Errorf("it says %q, complaint %q", rest, complaint)
+	}
+}

@@ -49,6 +49,7 @@ lock was lost; 126 the command cannot be started; 127 it was not found.
 type job struct {
 	*tool
 	started bool // the command was started
+	unsure  bool // Redis did not confirm the release
 	began   time.Time
 	server
 	patience
@@ -165,6 +166,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	l.close()
 	switch {
 	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // interrupted by a signal, or Redis is silent
+		j.unsure = true
 		j.note("%s; its lease ends it", trimName(released))
 	case l.lost:
 		return 0, released

@@ -58,6 +58,11 @@ var operatorRules = []Rule{
 		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
 	},
 	{
+		"a hold whose release is not confirmed does not say that it is released", "cmd/relock tool.hold",
+		"if j.unsure {", "if false {",
+		[]string{"TestAHoldWhoseReleaseIsNotConfirmedDoesNotSayReleased"},
+	},
+	{
 		"a name may begin with a dash", "cmd/relock divide",
 		"missing := min(names-len(words), len(args)-1)", "missing := 0",
 		[]string{"TestANameMayBeginWithADash"},
