@@ -382,7 +382,8 @@ func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	return replay.Release{
 		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.Doubt(),
-		Until: c.clock.Now().Add(a.LongestLease()), Server: c.transport.Server(keys.Hash), Epoch: c.registry.journal.Epoch(),
+		Until: c.clock.Now().Add(a.LongestLease()), Server: c.transport.Server(keys.Hash),
+		Epoch: c.registry.journal.Epoch.Load(),
 	}
 }
 

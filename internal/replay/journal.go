@@ -59,7 +59,9 @@ type Release struct {
 // that answered.
 type Journal struct {
 	Config
-	epoch atomic.Int64 // grows when another server may have taken over
+	// Epoch grows when another server may have taken over. A release's Epoch must be read before the release is sent.
+	// Only the journal writes it.
+	Epoch atomic.Int64
 
 	// Guarded by Mu:
 
@@ -74,10 +76,6 @@ type Journal struct {
 
 // New returns an empty journal.
 func New(c Config) *Journal { return &Journal{Config: c} }
-
-// Epoch returns a number that grows when another server may have taken over. The Epoch of a release must be
-// read before the release is sent.
-func (j *Journal) Epoch() int64 { return j.epoch.Load() }
 
 // Remembers reports whether the journal watches over releases, which needs a timer. It needs Mu.
 func (j *Journal) Remembers() bool { return j.on || j.released != nil }
@@ -129,7 +127,7 @@ func (j *Journal) Find(id wire.Nonce) *Release {
 func (j *Journal) Suspect(now clock.Instant) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	j.epoch.Add(1)
+	j.Epoch.Add(1)
 	j.trim(now)
 	if len(j.released) > 0 {
 		j.on = true
@@ -150,7 +148,7 @@ func (j *Journal) Due() {
 
 // round sends again what is due, asks the servers, and sends again what is due because of their answers.
 func (j *Journal) round(ctx context.Context) {
-	epoch := j.Epoch()
+	epoch := j.Epoch.Load()
 	ok := j.sendAgain(ctx)
 	ok = j.askServers(ctx) && ok
 	ok = j.sendAgain(ctx) && ok
@@ -169,7 +167,7 @@ func (j *Journal) round(ctx context.Context) {
 	case !ok:
 		j.fails++
 		next = now.Add(transport.Backoff(j.fails + 4)) // from 160 ms
-	case j.Epoch() != epoch:
+	case j.Epoch.Load() != epoch:
 		next = now
 	default:
 		j.fails = 0
@@ -184,7 +182,7 @@ func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
 	j.Mu.Lock()
 	now := j.Now()
 	for i, n := range j.released {
-		settled := due && one && n.Epoch == j.Epoch()
+		settled := due && one && n.Epoch == j.Epoch.Load()
 		if !settled && !j.Busy(n.Nonce) && !now.Reached(n.Until) {
 			all = append(all, repeat{n, j.trimmed + i})
 			if one && !due {
@@ -192,7 +190,7 @@ func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
 			}
 		}
 	}
-	epoch = j.Epoch()
+	epoch = j.Epoch.Load()
 	j.Mu.Unlock() // sorting ten thousand takes 7 ms, and every acquisition and release needs Mu
 	// Releases of one instant are remembered in any order. Sorted, a test that repeats a schedule sends them
 	// in the same order.
@@ -301,7 +299,7 @@ func (j *Journal) answeredWhere(raw []any) {
 	moved := where == wire.WhereNot && !j.elsewhere
 	j.elsewhere = where == wire.WhereNot
 	if moved {
-		j.epoch.Add(1)
+		j.Epoch.Add(1)
 	}
 	j.Mu.Unlock()
 	if moved {

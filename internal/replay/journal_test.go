@@ -116,7 +116,7 @@ func (o *owner) released(lock string, lease time.Duration) wire.Nonce {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.journal.Add(replay.Release{
-		Keys: key.For("p", lock), Nonce: n, Owner: "me", Until: now.Add(lease), Answered: now, Server: server, Epoch: o.journal.Epoch(),
+		Keys: key.For("p", lock), Nonce: n, Owner: "me", Until: now.Add(lease), Answered: now, Server: server, Epoch: o.journal.Epoch.Load(),
 	}, now)
 	return n
 }
