@@ -343,7 +343,7 @@ func (a *acquisition) fate() error {
 // awaitRelease returns the result of an Unlock whose session ended, or began to wait, before Redis had answered it.
 func (a *acquisition) awaitRelease(ctx context.Context) error {
 	a.keeper.mu.Lock()
-	lost, over, end := lostFor(a.Why()), a.Over(), a.turn.end
+	lost, over, end := lostFor(a.Why()), a.Over, a.turn.end
 	a.keeper.mu.Unlock()
 	switch {
 	case lost != nil:

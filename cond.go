@@ -153,7 +153,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	}
 	defer func() { <-a.turn.place }()
 	k.mu.Lock()
-	number, writes, waits := a.Session.TakeOp(), a.Session.Ledger.Meant().Writes > 0, a.Session.Absent()
+	number, writes, waits := a.Session.TakeOp(), a.Session.Ledger.Meant.Writes > 0, a.Session.Absent()
 	k.mu.Unlock()
 	if waits { // since the caller looked: Redis has no hold until it is granted again
 		return errAbsent

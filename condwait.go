@@ -33,7 +33,7 @@ func (w *awaiting) rejoin() error {
 		at := k.look()
 		occupied := s.Return(&at)
 		// Its last hold may have been released meanwhile. The session may go on: until Redis is told, or for another call.
-		ended := w.a.Why() == nil && (s.Live() == 0 || !w.a.Named() && w.by.hold.Released())
+		ended := w.a.Why() == nil && (s.Live() == 0 || !w.a.Named() && w.by.hold.Released)
 		var freed <-chan struct{}
 		switch {
 		case ended || occupied == nil:
@@ -81,7 +81,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
 	e, why := (*room.Entry)(nil), room.NotHeld
-	if w.by == nil || !w.by.hold.Released() { // otherwise the session belongs to the next call by now
+	if w.by == nil || !w.by.hold.Released { // otherwise the session belongs to the next call by now
 		e, why = w.a.Session.Part(&at)
 	}
 	if why == room.Parted {

@@ -67,7 +67,7 @@ func (h *Hold) Lost() <-chan struct{} {
 	x := h.extra()
 	if x.lostc == nil {
 		x.lostc = make(chan struct{})
-		if h.hold.Lost() {
+		if h.hold.Lost {
 			close(x.lostc)
 		}
 	}
@@ -219,7 +219,7 @@ func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()
 	defer k.end(&at)
-	if !h.hold.Released() {
+	if !h.hold.Released {
 		h.hold.Session.Check(&at)
 	}
 	return h.state()
@@ -228,9 +228,9 @@ func (h *Hold) judge() error {
 // state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
 func (h *Hold) state() error {
 	switch {
-	case h.hold.Released():
+	case h.hold.Released:
 		return ErrNotHeld
-	case h.hold.Lost():
+	case h.hold.Lost:
 		return lostFor(h.hold.Why())
 	case h.hold.Session.Absent():
 		return errAbsent
@@ -272,7 +272,7 @@ func (h *Hold) tokenOf(owner string) int64 {
 func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
-	if !h.hold.Released() {
+	if !h.hold.Released {
 		h.hold.Session.Check(at)
 	}
 	err := h.state()
@@ -456,7 +456,7 @@ func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h.hold.Lost() {
+	if h.hold.Lost {
 		return lostFor(h.hold.Why())
 	}
 	return state
@@ -508,7 +508,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	returned = true
 	k.mu.Lock()
 	h.reported = true
-	lost, why := h.hold.Lost(), lostFor(h.hold.Why())
+	lost, why := h.hold.Lost, lostFor(h.hold.Why())
 	k.mu.Unlock()
 	if lost {
 		k.c.tellApart(func() { h.lostHook(why, k.c.clock.Now()) })
@@ -553,7 +553,7 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 		err = fmt.Errorf("%w: the owner has others in this client, which would be handed over too; unlock them first", ErrTooManyHolds)
 	}
 	if err != nil {
-		if !h.hold.Released() && h.hold.Lost() { // it ends as with Release
+		if !h.hold.Released && h.hold.Lost { // it ends as with Release
 			h.hold.End(&at)
 		}
 		k.end(&at)

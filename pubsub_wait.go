@@ -390,7 +390,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	s := a.Session
 	s.Check(at)
 	switch {
-	case a.Over():
+	case a.Over:
 		return nil, errGone
 	case w.keeper.c.ending.Load():
 		// Close ran while the answer was under way, and could not see this grant.
@@ -475,9 +475,9 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	why := a.Why()
 	refusal, refused := errors.AsType[*room.Refusal](why)
 	switch {
-	case a.Entry != nil && a.Entry.Given() != nil:
-		return acquired(a.Entry.Given()), nil
-	case !a.Over():
+	case a.Entry != nil && a.Entry.Given != nil:
+		return acquired(a.Entry.Given), nil
+	case !a.Over:
 		return a, nil
 	case refused:
 		return nil, w.refused(a, &refusal.Answer)
@@ -543,7 +543,7 @@ func (w *waiting) noteWasted(a *acquisition) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	if a.Entry != nil {
-		w.goneGrants += a.Entry.Wasted()
+		w.goneGrants += a.Entry.Wasted
 	}
 }
 

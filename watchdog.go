@@ -136,7 +136,7 @@ func (r *round) add(a *acquisition) (losses []func()) {
 	at := k.begin()
 	at.Now = r.now
 	switch {
-	case a.Over():
+	case a.Over:
 	case a.Waits():
 		at.Server = k.serverNow()
 		if q, due := a.Entry.Beat(&at); due {
@@ -395,7 +395,7 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 	k.mu.Lock()
 	// In the order of their places: if Redis has lost its data, the first that asks gets the lock.
-	slices.SortFunc(waiters, func(a, b room.Request) int { return cmp.Compare(a.Place(), b.Place()) })
+	slices.SortFunc(waiters, func(a, b room.Request) int { return cmp.Compare(a.Place, b.Place) })
 	k.mu.Unlock()
 	for batch := range slices.Chunk(waiters, maxPolled) {
 		w.pollBatch(ctx, k, batch)
@@ -458,7 +458,7 @@ func (w *watchdog) pollCall(k *keeper, waiters []room.Request) (call transport.C
 	requests := make([]wire.Request, len(waiters))
 	timeout, notAfter := trust.Attempt(waiters[0].Terms.TTL), waiters[0].NotAfter
 	for i, q := range waiters {
-		requests[i] = wireRequest(q, q.Place())
+		requests[i] = wireRequest(q, q.Place)
 		timeout = min(timeout, trust.Attempt(q.Terms.TTL))
 		// The estimate of the server's clock may have moved while the requests were numbered. No copy may
 		// count for longer than its own request says.

@@ -49,19 +49,20 @@ type Wish struct {
 type Ledger struct {
 	// Reserved are holds that Redis has granted, but whose calls have not made them yet.
 	Reserved Counts
+	// Meant are the counts of the newest statement, answered or not: Redis may have them. Told are those of the newest
+	// answered statement, or of the grant if there was none since: Redis had them. Only the ledger writes them.
+	Meant, Told Counts
 
 	outer, local Counts // the holds that Redis must know of, and the others
 	wishes       []*Wish
 	coming       Counts // the holds that the wishes add
-	meant        Counts // the counts of the newest statement
-	stated       int64  // its op
-	told         Counts // the counts of the newest answered statement
-	answered     int64  // its op
+	stated       int64  // op of the newest statement
+	answered     int64  // op of the newest answered statement
 	proven       int64  // op of the newest statement that enough replicas have
 }
 
 // Granted records the first grant: of n holds, which their calls have not made yet.
-func (l *Ledger) Granted(n Counts) { l.Reserved, l.meant, l.told = n, n, n }
+func (l *Ledger) Granted(n Counts) { l.Reserved, l.Meant, l.Told = n, n, n }
 
 // Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it
 // while the outer one lasts.
@@ -124,22 +125,16 @@ func (l *Ledger) Kept() Counts {
 
 // Regranted records that n holds were granted again after a wait on a condition, which statement op began.
 func (l *Ledger) Regranted(n Counts, op int64) {
-	l.meant, l.told = n, n
+	l.Meant, l.Told = n, n
 	l.stated, l.answered = op, op
 }
-
-// Meant returns the counts of the newest statement, answered or not. Redis may have them.
-func (l *Ledger) Meant() Counts { return l.meant }
-
-// Told returns the counts of the newest answered statement, or of the grant if there was none since: Redis had them.
-func (l *Ledger) Told() Counts { return l.told }
 
 // Settled reports whether Redis has answered the newest statement, so that no earlier one can still take effect. An
 // answered older statement with the same counts is not enough: a statement between the two may still be on its way.
 func (l *Ledger) Settled() bool { return l.answered == l.stated }
 
 // Knows reports whether Redis knows exactly what it must know.
-func (l *Ledger) Knows() bool { return l.Settled() && l.told == l.Needs() }
+func (l *Ledger) Knows() bool { return l.Settled() && l.Told == l.Needs() }
 
 // A Step is what to do next.
 type Step int
@@ -192,8 +187,8 @@ func (l *Ledger) State(op int64) Statement {
 		}
 		st.Kept = st.Kept && (w.Kept || w.Lease == 0)
 	}
-	st.Opens = st.Writes == 0 && l.told.Writes > 0
-	l.meant, l.stated = st.Counts, op
+	st.Opens = st.Writes == 0 && l.Told.Writes > 0
+	l.Meant, l.stated = st.Counts, op
 	return st
 }
 
@@ -202,7 +197,7 @@ func (l *Ledger) Answered(st Statement, proven bool) {
 	if st.Op < l.answered {
 		return // a newer statement has been answered already
 	}
-	l.answered, l.told = st.Op, st.Counts
+	l.answered, l.Told = st.Op, st.Counts
 	if proven {
 		l.proven = st.Op
 	}

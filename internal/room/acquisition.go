@@ -14,7 +14,7 @@ const MadeMark = '~'
 // An Acquisition is what Redis knows by one nonce. Its requests carry growing numbers (op), so that Redis can tell a
 // late copy from a new request.
 //
-//	Entry   Session   over
+//	Entry   Session   Over
 //	set     nil       no      it waits: Redis has not granted the lock yet
 //	nil     set       no      it holds
 //	set     set       no      it has held, and waits on a condition
@@ -27,7 +27,7 @@ type Acquisition struct {
 	Read  bool   // in shared mode
 
 	front      bool  // it asks Redis for its flow: it carries the flow's claim
-	over       bool  // released, lost, or given up
+	Over       bool  // released, lost, or given up; only the room writes it
 	keepsDoubt bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
 	wanted     bool  // others wait in Redis for what it holds
 	news       bool  // a message has said so since it last told Redis anything
@@ -45,20 +45,17 @@ type Acquisition struct {
 func (a *Acquisition) Named() bool { return a.Name != "" && a.Name[0] != MadeMark }
 
 // Waits reports whether it waits for a grant.
-func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.over }
+func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.Over }
 
 // Asks reports whether it waits, and Redis has not queued it.
-func (a *Acquisition) Asks() bool { return a.Entry != nil && !a.over && !a.Entry.queued }
+func (a *Acquisition) Asks() bool { return a.Entry != nil && !a.Over && !a.Entry.queued }
 
 // Held reports whether it holds.
-func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.over }
-
-// Over reports whether it has ended.
-func (a *Acquisition) Over() bool { return a.over }
+func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.Over }
 
 // Why returns why it is over, or nil if it was unlocked or is not over.
 func (a *Acquisition) Why() error {
-	if !a.over {
+	if !a.Over {
 		return nil
 	}
 	return a.why
@@ -173,12 +170,12 @@ func (a *Acquisition) waitedFor(waiting int, at *Step) {
 // in the queue goes to the next call in line, which takes over the entry if it has the same terms.
 func (a *Acquisition) GiveUp(at *Step) {
 	switch e := a.Entry; {
-	case e != nil && e.given != nil:
-		given := e.given
-		e.given = nil
+	case e != nil && e.Given != nil:
+		given := e.Given
+		e.Given = nil
 		given.GiveUp(at)
 		return
-	case a.over:
+	case a.Over:
 		return
 	case a.Session != nil:
 		a.Session.unreserve()
@@ -198,10 +195,10 @@ func (a *Acquisition) GiveUp(at *Step) {
 // end removes an acquisition from the room. The driver still knows its nonce.
 func (a *Acquisition) end(at *Step) {
 	r, place := a.Room, int64(PlaceNew)
-	a.over = true
+	a.Over = true
 	at.timer(a, clock.Instant{}, 0)
 	if a.Session == nil {
-		place = a.Entry.place
+		place = a.Entry.Place
 	} else {
 		a.why = nil
 		r.sessions.remove(a.Session)
@@ -211,7 +208,7 @@ func (a *Acquisition) end(at *Step) {
 }
 
 // Away reports whether a session waits on a condition, or for the lock after its wait.
-func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.over }
+func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.Over }
 
 // flow returns the flow of the calls that it asks for: the anonymous ones, or those of its owner in its mode.
 func (a *Acquisition) flow() Flow {

@@ -21,19 +21,21 @@ type Entry struct {
 	OneKey bool   // the slot is migrating: requests name only the hash
 	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
 
+	// Only the room writes these.
+	Place  int64        // its place in the queue
+	Wasted int          // grants that had ended when this client heard of them
+	Given  *Acquisition // the acquisition whose grant its call uses, or nil; the entry itself is over then
+
 	queued     bool
 	busy       bool          // a heartbeat is in flight
 	again      bool          // another heartbeat must follow the one in flight
 	fails      int32         // retries since the last answer "queued"
-	wasted     int           // grants that had ended when this client heard of them
-	place      int64         // its place in the queue
 	sent       []stamp       // sending times of the last answered request and those after it
 	one        [1]stamp      // memory for the first of sent
 	queuedOp   int64         // op of the last request that was answered "queued"
 	heartbeat  clock.Instant // when the next heartbeat is due
 	holderEnds clock.Instant // when the holder's lease ends: a heartbeat is due then too
 	silence    silence
-	given      *Acquisition // the acquisition whose grant its call uses; the entry itself is over then
 }
 
 // A stamp says when a request was sent.
@@ -43,16 +45,7 @@ type stamp struct {
 }
 
 // Waits reports whether its acquisition waits by this entry.
-func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.over }
-
-// Place returns its place in the queue.
-func (e *Entry) Place() int64 { return e.place }
-
-// Wasted returns how many grants had ended when this client heard of them.
-func (e *Entry) Wasted() int { return e.wasted }
-
-// Given returns the acquisition whose grant its call uses, or nil.
-func (e *Entry) Given() *Acquisition { return e.given }
+func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.Over }
 
 // Silent returns for how long Redis has owed the entry an answer.
 func (e *Entry) Silent(now clock.Instant) time.Duration {
@@ -112,7 +105,7 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	if !e.Waits() || op < e.queuedOp || !ok {
 		return
 	}
-	e.queued, e.place, e.queuedOp, e.fails = true, said.Place, op, 0
+	e.queued, e.Place, e.queuedOp, e.fails = true, said.Place, op, 0
 	e.Room.needCrowd() // the line keeps what Redis says, for calls that stand in it later
 	e.Room.word(e.Acquisition, at.Now)
 	for e.sent[0].op < op { // later answers cannot be to these
@@ -444,8 +437,8 @@ func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 	default:
 		q.apply(&said, 0, at)
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
-			e.wasted++
-			wasted = e.wasted
+			e.Wasted++
+			wasted = e.Wasted
 			// The lease ran out before the answer came. The lock was kept from all for nothing, so the pauses grow.
 			e.retry(time.Minute, at)
 		}

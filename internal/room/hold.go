@@ -22,11 +22,13 @@ type Hold struct {
 	Unlock   bool // ended by the handle's Unlock, not by a Release or the end of a Do
 	Read     bool // shared with other readers
 
-	place    place
-	local    bool // nested, and Redis does not know of it
-	released bool
-	lost     bool  // before it was released
-	why      error // why it was lost, if its session goes on
+	// Released: its holder has ended it. Lost: it was lost before that; only Session.Check looks at the clock for it.
+	// Only the room writes them.
+	Released, Lost bool
+
+	place place
+	local bool  // nested, and Redis does not know of it
+	why   error // why it was lost, if its session goes on
 	// last is when the last renewal that counts for it may be sent; zero: every renewal counts.
 	last clock.Instant
 }
@@ -42,12 +44,6 @@ const (
 	WasLost               // it had ended before
 )
 
-// Released reports whether its holder has ended it.
-func (h *Hold) Released() bool { return h.released }
-
-// Lost reports whether it was lost before its holder ended it. Only Session.Check looks at the clock for that.
-func (h *Hold) Lost() bool { return h.lost }
-
 // Why returns why it was lost.
 func (h *Hold) Why() error {
 	if h.why != nil {
@@ -59,10 +55,10 @@ func (h *Hold) Why() error {
 // End ends a hold for its holder, and returns what the caller must tell Redis.
 func (h *Hold) End(at *Step) Ending {
 	s := h.Session
-	if !h.released {
+	if !h.Released {
 		s.Check(at)
 	}
-	ended := h.released || h.lost
+	ended := h.Released || h.Lost
 	if h.end(at); ended {
 		return WasLost
 	}
@@ -91,7 +87,7 @@ func (h *Hold) Detach(at *Step) bool {
 // release. A hook may have ended the hold before; then the lock may belong to the next call already.
 func (h *Hold) GiveBack(at *Step) {
 	s := h.Session
-	live := !s.over && !h.released && !h.lost
+	live := !s.Over && !h.Released && !h.Lost
 	h.end(at)
 	s.drop(h)
 	if live {
@@ -127,7 +123,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if h.Session.Absent() { // its owner waits on a condition: a later grant does not make this one the older
 		return Unheld, nil
 	}
-	if h.loseOlder(at); h.lost || h.released {
+	if h.loseOlder(at); h.Lost || h.Released {
 		return Unheld, nil
 	}
 	bar, by := h.Session.Room.Bars(h.Handle, w)
@@ -146,7 +142,7 @@ func (h *Hold) loseOlder(at *Step) {
 	}
 	for _, other := range h.Handle.holds.backward() {
 		switch {
-		case other.lost:
+		case other.Lost:
 			continue
 		case other.Token > h.Token:
 			h.Session.LoseHeld(ErrRegranted, at)
@@ -166,18 +162,18 @@ func (h *Hold) end(at *Step) {
 		l.away.remove(h)
 		l.wake(at)
 	}
-	if h.lost && !h.released && h.place != unplaced {
+	if h.Lost && !h.Released && h.place != unplaced {
 		if r := h.Session.Room; r.crowd != nil {
 			r.owing.remove(h)
 		}
 		at.do(Effect{Do: Paid, Of: h.Session.Acquisition, Hold: h})
 	}
-	h.place, h.released = unlocked, true
+	h.place, h.Released = unlocked, true
 }
 
 // lose marks a hold as lost. If a caller has it, its Unlock is still to come.
 func (h *Hold) lose(at *Step) {
-	h.lost = true
+	h.Lost = true
 	switch h.place {
 	case unplaced:
 		return // its call gives it back
@@ -295,7 +291,7 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	}
 	for _, h := range l.holds.all() {
 		switch {
-		case !h.lost:
+		case !h.Lost:
 		case w.Owner != "" && h.Session.Name == w.Owner:
 			return OwesUnlock, h
 		default:
@@ -355,7 +351,7 @@ func (l *Handle) Next() (found *Hold) {
 	}
 	for _, h := range order {
 		rank := 0
-		if h.lost {
+		if h.Lost {
 			rank = 1
 		}
 		if h.Unlock {
@@ -428,7 +424,7 @@ func (l *Handle) add(h *Hold) {
 	if r := h.Session.Room; r.crowd != nil && !r.sure.IsZero() {
 		r.sure = clock.Min(r.sure, h.Until())
 	}
-	if h.lost {
+	if h.Lost {
 		l.more().lost++
 	}
 }
@@ -439,7 +435,7 @@ func (l *Handle) remove(h *Hold, at *Step) {
 	if l.aside == nil {
 		return
 	}
-	if h.lost {
+	if h.Lost {
 		l.lost--
 	}
 	l.wake(at)

@@ -24,7 +24,7 @@ type kept struct {
 }
 
 // is reports whether the session is kept.
-func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.over }
+func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.Over }
 
 // keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
 // back. It does not keep a grant that others want, that has no token left, or whose renewals fail.

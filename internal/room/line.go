@@ -50,7 +50,7 @@ func (r *run) retire(at *Step) {
 // waiting returns how many of those behind still wait.
 func (r *run) waiting() (n int) {
 	for _, a := range r.behind {
-		if !a.over {
+		if !a.Over {
 			n++
 		}
 	}

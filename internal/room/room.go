@@ -92,7 +92,7 @@ func (r *Room) Judge(at *Step) {
 	r.sure = clock.Instant{}
 	for i := 0; i < r.sessions.len(); {
 		s := r.sessions.at(i)
-		if s.Check(at); s.over {
+		if s.Check(at); s.Over {
 			continue // it is not in the list any more
 		}
 		if end := s.firstEnd(); r.sure.IsZero() {
@@ -179,7 +179,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	for _, s := range r.sessions.all() {
-		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant().Writes > 0) && !s.ended(at.Now) {
+		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant.Writes > 0) && !s.ended(at.Now) {
 			s.reserve()
 			return Join, nil, s
 		}
@@ -202,10 +202,10 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 // owner that only reads and wants to write gets nil: Redis decides about that.
 func (r *Room) HeldBy(w Want, at *Step) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != w.Owner || s.over || s.Absent() || !w.Read && s.Ledger.Meant().Writes == 0 {
+		if s.Name != w.Owner || s.Over || s.Absent() || !w.Read && s.Ledger.Meant.Writes == 0 {
 			continue
 		}
-		if s.Check(at); s.over {
+		if s.Check(at); s.Over {
 			return nil
 		}
 		return s
@@ -325,7 +325,7 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 		a := s.run.behind[0]
 		s.run.behind = s.run.behind[1:]
 		switch {
-		case a.over: // its call has gone, and Redis is told separately
+		case a.Over: // its call has gone, and Redis is told separately
 		case !a.idle() || *a.Terms != *s.Terms: // Redis decides about it, so that the order stays
 			s.run.behind = nil
 		default:
@@ -367,7 +367,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		of = Flow{w.Owner, w.Read}
 	}
 	for _, s := range r.sessions.all() {
-		if s.front && s.flow() == of && !s.over && !s.ended(now) {
+		if s.front && s.flow() == of && !s.Over && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}

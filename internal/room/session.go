@@ -60,7 +60,7 @@ func (s *Session) Live() int { return s.holds.len() }
 //   - a hold that waited on a condition has another lease than the one that was granted again, which may be older than
 //     a shorter lease, and is not whole for a fixed one
 func (s *Session) ToConfirm() bool {
-	if s.Terms.Fixed && s.handed || s.unproven && !s.over {
+	if s.Terms.Fixed && s.handed || s.unproven && !s.Over {
 		return true
 	}
 	other := false
@@ -87,7 +87,7 @@ func (s *Session) Need() Replicas {
 
 // Absent reports whether its holds are not trusted although nothing is lost: it waits on a condition, or the call that
 // waited has not returned yet.
-func (s *Session) Absent() bool { return !s.over && (s.waking || s.Entry != nil) }
+func (s *Session) Absent() bool { return !s.Over && (s.waking || s.Entry != nil) }
 
 // Served returns the acquisitions that end in Redis with the session's release.
 func (s *Session) Served() []*Acquisition {
@@ -169,7 +169,7 @@ func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledge
 // because an older answer may arrive later. If too few replicas have acknowledged the request, extend changes
 // nothing.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
-	if s.over || s.Away() || acks < s.Need().N {
+	if s.Over || s.Away() || acks < s.Need().N {
 		return false
 	}
 	s.trust.Extend(until)
@@ -182,7 +182,7 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 // should have ended them may be late.
 func (s *Session) Check(at *Step) {
 	switch {
-	case s.over || s.Away():
+	case s.Over || s.Away():
 	case s.ended(at.Now):
 		why := s.expired()
 		for _, h := range s.holds.all() {
@@ -222,7 +222,7 @@ func (s *Session) shed(at *Step) {
 
 // schedule sets the session's timer: to the next renewal, or to the end of a hold.
 func (s *Session) schedule(at *Step) {
-	if s.over || s.Away() {
+	if s.Over || s.Away() {
 		return
 	}
 	if s.Room.kept != nil && s.Room.kept.schedule(s, at) {
@@ -242,14 +242,14 @@ func (s *Session) schedule(at *Step) {
 func (s *Session) Due(at *Step) (r Renewal, due bool) {
 	s.Check(at)
 	lease, renew := s.renewal(at.Now)
-	if s.over || s.Away() || s.Room.kept.fired(s, at) {
+	if s.Over || s.Away() || s.Room.kept.fired(s, at) {
 		return r, false
 	}
 	if due = renew && !s.busy; due {
 		s.busy = true
 		need := s.Need()
 		r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}
-		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0) && !s.several && !s.Room.Shared
+		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant.Reads == 0) && !s.several && !s.Room.Shared
 	}
 	s.schedule(at)
 	return r, due
@@ -258,12 +258,12 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 // Renew makes the statement of a renewal that is sent at sent. It repeats the newest counts, so it does not matter
 // whether it or the statement with these counts arrives first. held is false if the session does not hold any more.
 func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool) {
-	if s.over || s.Away() { // there is no lease to renew
+	if s.Over || s.Away() { // there is no lease to renew
 		return st, false
 	}
 	s.op++
 	s.busy, s.news = true, false
-	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant()}
+	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant}
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
 }
 
@@ -296,7 +296,7 @@ func (s *Session) retryAt(soon clock.Instant, at *Step) {
 // everything. last means that no hold is left: the session has ended, and its release must be sent. over means that it
 // was lost or had ended before, or waits on a condition.
 func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool) {
-	if s.Check(at); s.over || s.Away() {
+	if s.Check(at); s.Over || s.Away() {
 		return nil, false, true
 	}
 	switch s.Ledger.Next(w) {
@@ -335,7 +335,7 @@ func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
 // CatchUp tells Redis, in the background, what no call will tell it. Earlier statements may have arrived or may still
 // arrive; a later one overrides them.
 func (s *Session) CatchUp(at *Step) {
-	if !s.over && !s.Away() && !s.Ledger.Knows() {
+	if !s.Over && !s.Away() && !s.Ledger.Knows() {
 		at.do(Effect{Do: Tell, Of: s.Acquisition})
 	}
 }
@@ -473,9 +473,9 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 		x.More = ledger.One(read)
 	}
 	switch needs := s.Ledger.Needs(); {
-	case s.over || s.Absent(): // a hold made now could not be unlocked before the wait returns
+	case s.Over || s.Absent(): // a hold made now could not be unlocked before the wait returns
 		in = Shut
-	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant().Writes == 0):
+	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant.Writes == 0):
 		// The owner does not write any more: its last write hold became a read hold, or ended. Others may read by now,
 		// so only Redis can say whether it may write again. A wish without a lease waits while Redis must still be told
 		// something, and Admit then refuses it: the call asks Redis.
@@ -500,7 +500,7 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 		s.unreserve()
 	}
 	switch {
-	case told && (s.over || s.Absent() || x.Lease == 0):
+	case told && (s.Over || s.Absent() || x.Lease == 0):
 		return false
 	case !told:
 		s.CatchUp(at)
@@ -511,12 +511,12 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 
 // CanJoin reports whether a hold of these terms can join the session without a command.
 func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
-	told, meant := s.Ledger.Told().Writes, s.Ledger.Meant().Writes
+	told, meant := s.Ledger.Told.Writes, s.Ledger.Meant.Writes
 	if read {
-		told, meant = s.Ledger.Told().Reads, s.Ledger.Meant().Reads
+		told, meant = s.Ledger.Told.Reads, s.Ledger.Meant.Reads
 	}
 	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
-	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.over || s.Absent() ||
+	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.Over || s.Absent() ||
 		told == 0 || meant == 0 || !s.fresh(t.TTL, at.Now) {
 		return false
 	}
@@ -548,7 +548,7 @@ func outlasts(outer, inner *Terms) bool {
 // covers reports whether Redis knows all holds, under these terms, and the lease is fresh. Then a reserved hold needs
 // no further statement.
 func (s *Session) covers(t *Terms, now clock.Instant) bool {
-	return !s.over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
+	return !s.Over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
 // Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be
@@ -557,7 +557,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	s.Check(at)
 	n := s.Ledger.Kept()
 	switch {
-	case s.over || s.Absent():
+	case s.Over || s.Absent():
 		return nil, NotHeld
 	case n.Writes == 0:
 		return nil, NotHeld
@@ -609,7 +609,7 @@ func (s *Session) Return(at *Step) (occupied *Handle) {
 		if h.place != away {
 			continue
 		}
-		if h.loseOlder(at); s.over { // Lose has put them back
+		if h.loseOlder(at); s.Over { // Lose has put them back
 			break
 		} // the owner's own lost hold is not in the way: either Unlock of that owner will do
 		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
@@ -628,7 +628,7 @@ func (s *Session) TakeOp() int64 {
 
 // passes reports whether another call's hold can follow on the session's last one without a command.
 func (s *Session) passes(at *Step) bool {
-	return !s.over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
+	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
 // startRun records who stands right behind a grant that has just come, so that the lock can pass to them without a
@@ -645,7 +645,7 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	s.left--
 	s.reserve()
 	s.run.served = append(s.run.served, a)
-	a.over, a.Entry.given = true, s.Acquisition
+	a.Over, a.Entry.Given = true, s.Acquisition
 	at.timer(a, clock.Instant{}, 0)
 	a.Entry.finished(at)
 }
@@ -660,11 +660,11 @@ func (s *Session) dismiss(at *Step) {
 
 // Lose ends a session that is lost.
 func (s *Session) Lose(why error, at *Step) {
-	if s.over {
+	if s.Over {
 		return
 	}
 	r := s.Room
-	s.over, s.why = true, why
+	s.Over, s.why = true, why
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	r.sessions.remove(s)
 	r.noWord(s.flow())
@@ -684,7 +684,7 @@ func (s *Session) Lose(why error, at *Step) {
 
 // LoseHeld is Lose for a session that Redis may still have. It is released there too.
 func (s *Session) LoseHeld(why error, at *Step) {
-	if !s.over && s.Entry == nil {
+	if !s.Over && s.Entry == nil {
 		at.do(Effect{Do: Release, Of: s.Acquisition})
 	}
 	s.Lose(why, at)
@@ -694,7 +694,7 @@ func (s *Session) LoseHeld(why error, at *Step) {
 // with no caller left. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
 // but Redis keeps it in the way of others until it hears that the branch knows.
 func (s *Session) Gone(why error, at *Step) {
-	over := s.over
+	over := s.Over
 	s.Lose(why, at)
 	if over || s.doubt == 0 && Root(s.Name) == s.Name {
 		return
@@ -706,7 +706,7 @@ func (s *Session) Gone(why error, at *Step) {
 // it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases its
 // own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
-	if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {
+	if s.Over || s.Away() || s.Entry != nil || s.holds.first != nil {
 		s.Lose(why, at)
 		return
 	}
@@ -720,7 +720,7 @@ func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():
 		return Fewer
-	case s.over:
+	case s.Over:
 		return WasLost
 	case s.Room.passToLine(s, at), s.run != nil && s.Room.passToRun(s, at):
 		return Silent

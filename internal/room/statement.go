@@ -63,7 +63,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	s.Check(at)
 	switch {
-	case s.over || st.stale():
+	case s.Over || st.stale():
 		return Over
 	case reply.Several && !st.Several: // even if another answer has set s.several in the meantime
 		s.several = true
@@ -108,7 +108,7 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 		s.schedule(at)
 		return true
 	}
-	if !s.over { // a hold asks for replicas by now
+	if !s.Over { // a hold asks for replicas by now
 		s.retry(at)
 	}
 	return false
@@ -127,7 +127,7 @@ func (st *Statement) Tried() {
 func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (again bool) {
 	st.Tried()
 	s := st.Session
-	if s.over || st.stale() {
+	if s.Over || st.stale() {
 		return false
 	}
 	if short != nil {

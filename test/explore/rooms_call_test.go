@@ -259,12 +259,12 @@ func (c *roomCall) awake() {
 
 // outcome goes on with an acquisition that waits no more.
 func (c *roomCall) outcome() {
-	if given := c.acq.Entry; given != nil && given.Given() != nil {
+	if given := c.acq.Entry; given != nil && given.Given != nil {
 		c.m.hall.seen["holds of a run"]++
-		c.acq = given.Given().Of.(*roomAcq)
+		c.acq = given.Given.Of.(*roomAcq)
 	}
 	a := c.acq
-	if a.Over() {
+	if a.Over {
 		if _, refused := a.Why().(*room.Refusal); refused { //nolint:errorlint // never wrapped
 			c.end()
 			return
@@ -296,7 +296,7 @@ func (c *roomCall) outcome() {
 // hold makes the call's hold, unless what it was granted is over.
 func (c *roomCall) hold(a *roomAcq, at *room.Step) {
 	a.Session.Check(at)
-	if a.Over() {
+	if a.Over {
 		c.m.hall.later(c.m, 0, func() {
 			if !c.ended && !c.gone {
 				c.anew()

@@ -14,10 +14,10 @@ func (a *roomAcq) fire() {
 	m := a.m
 	at := m.step()
 	switch {
-	case a.Over():
+	case a.Over:
 	case a.Session == nil:
 		if q, due := a.Entry.Beat(at); due {
-			script, block := a.acquire(q, a.Entry.Place(), true), q.Block()
+			script, block := a.acquire(q, a.Entry.Place, true), q.Block()
 			m.askFor(a.nonce, fmt.Sprintf("asks again for %s op %d", a.nonce, q.Op), script, func(reply []any, ok bool) { a.beaten(q, reply, ok, block) })
 		}
 	default:

@@ -43,7 +43,7 @@ func (c *roomCall) put(x *roomHold) {
 	}
 	if c.putting = false; bar == room.NoBar {
 		for _, o := range m.hall.holds {
-			if o.owes && o.Lost() && !o.Read && o.c.m == m && c.want.Owner != "" && o.c.want.Owner == c.want.Owner {
+			if o.owes && o.Lost && !o.Read && o.c.m == m && c.want.Owner != "" && o.c.want.Owner == c.want.Owner {
 				m.hall.violate("%s enters with token %d, and has not unlocked token %d, which it has lost", c.want.Owner, x.Token, o.Token)
 			}
 		}
@@ -115,7 +115,7 @@ func (x *roomHold) unlock() {
 	case y == x:
 	case !y.Unlock:
 		m.hall.violate("an Unlock ends a hold that is to be released, token %d", y.Token)
-	case !y.Lost() && !y.Read && y.Token != x.Token: // holds of one owner's grant are alike, and so are reads
+	case !y.Lost && !y.Read && y.Token != x.Token: // holds of one owner's grant are alike, and so are reads
 		m.hall.violate("an Unlock of the holder of token %d ends that of token %d", x.Token, y.Token)
 	default:
 		m.hall.seen["unlocks that end another hold of the handle"]++

@@ -35,7 +35,7 @@ func (h *hall) took(x *roomHold) {
 
 // trusted says that the holder may rely on its hold, by its own clock alone.
 func (x *roomHold) trusted() bool {
-	return !x.c.m.dead && !x.Released() && !x.Lost() && !x.Session.Over() && !x.c.m.hall.instant().Reached(x.Until())
+	return !x.c.m.dead && !x.Released && !x.Lost && !x.Session.Over && !x.c.m.hall.instant().Reached(x.Until())
 }
 
 // judgeGrants looks whether anybody holds in Redis who has left, and was told that
@@ -72,5 +72,5 @@ func (h *hall) judge() {
 			}
 		}
 	}
-	h.holds = slices.DeleteFunc(h.holds, func(x *roomHold) bool { return x.Released() && !x.owes && len(h.holds) > 20 })
+	h.holds = slices.DeleteFunc(h.holds, func(x *roomHold) bool { return x.Released && !x.owes && len(h.holds) > 20 })
 }

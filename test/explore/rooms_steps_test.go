@@ -96,7 +96,7 @@ func (h *hall) terms() *room.Terms {
 
 // heldBy reports whether a client has a hold.
 func (h *hall) heldBy(m *member) bool {
-	return slices.ContainsFunc(h.holds, func(x *roomHold) bool { return !x.Released() && x.c.m == m })
+	return slices.ContainsFunc(h.holds, func(x *roomHold) bool { return !x.Released && x.c.m == m })
 }
 
 func (h *hall) unlock(m *member) {

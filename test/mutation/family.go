@@ -19,7 +19,7 @@ var familyRules = []Rule{
 	},
 	{
 		"whether one leads is judged by the clock", ". Election.IsLeader",
-		"if h.Err() == nil {", "if !h.hold.Lost() {",
+		"if h.Err() == nil {", "if !h.hold.Lost {",
 		[]string{"TestElectionKnowsNoLeaderAfterAPause"},
 	},
 	{

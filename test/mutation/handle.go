@@ -68,7 +68,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold that is lost before its call returns is no result", "internal/room Hold.Put",
-		"h.lost || h.released", "h.released",
+		"h.Lost || h.Released", "h.Released",
 		[]string{"TestALossThatComesBeforeTheCallHasItsHoldIsNotTold"},
 	},
 	{
@@ -78,7 +78,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold is given back once", "internal/room Hold.GiveBack",
-		"!s.over && !h.released && !h.lost", "!s.over && !h.lost",
+		"!s.Over && !h.Released && !h.Lost", "!s.Over && !h.Lost",
 		[]string{"TestPanicOfAHookThatHasUnlockedEndsNoOtherHold"},
 	},
 	{
@@ -206,7 +206,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a wait that is granted the lock again leaves an older hold of its handle lost", "internal/room Session.Return",
-		"h.loseOlder(at); s.over", "s.over",
+		"h.loseOlder(at); s.Over", "s.Over",
 		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
 	},
 	{
@@ -231,7 +231,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a lost hold that is to be handed over leaves its handle", ". Hold.handOver",
-		"if !h.hold.Released() && h.hold.Lost() {", "if false {",
+		"if !h.hold.Released && h.hold.Lost {", "if false {",
 		[]string{"TestDetachOfALostHoldFreesItsHandle"},
 	},
 	{
@@ -271,7 +271,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a wait whose lock was passed on says so", ". awaiting.rejoin",
-		"|| !w.a.Named() && w.by.hold.Released()", "",
+		"|| !w.a.Named() && w.by.hold.Released", "",
 		[]string{"TestAWaitWhoseLockWasPassedOnBesideAnOccupiedHandleIsLost"},
 	},
 	{

@@ -270,7 +270,7 @@ var holdRules = []Rule{
 	},
 	{
 		"heartbeats go out in the order of places", ". watchdog.poll",
-		"cmp.Compare(a.Place(), b.Place())", "cmp.Compare(b.Place(), a.Place())",
+		"cmp.Compare(a.Place, b.Place)", "cmp.Compare(b.Place, a.Place)",
 		[]string{"TestWaitersOfAProcessKeepTheirOrderThoughRedisLosesItsData"},
 	},
 	{
@@ -280,7 +280,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a loss is the cause of contexts though a release has come since", ". Hold.cause",
-		"if h.hold.Lost() {", "if false {",
+		"if h.hold.Lost {", "if false {",
 		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
 	},
 }

@@ -46,7 +46,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a place goes to the next in line", "internal/room Acquisition.end",
-		"place = a.Entry.place", "place = PlaceNew",
+		"place = a.Entry.Place", "place = PlaceNew",
 		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
 	},
 	{
@@ -141,7 +141,7 @@ var Liveness = []Rule{
 	},
 	{
 		"what was released meanwhile is not renewed", "internal/room Session.Renew",
-		"if s.over || s.Away() {", "if false {",
+		"if s.Over || s.Away() {", "if false {",
 		[]string{"TestRenewalOfWhatIsReleasedMeanwhileIsNotSent"},
 	},
 	{

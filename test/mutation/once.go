@@ -9,7 +9,7 @@ var onceRules = []Rule{
 	},
 	{
 		"what no call has had is given back as the client closes", "internal/room Session.Close",
-		"if s.over || s.Away() || s.Entry != nil || s.holds.first != nil {", "if true {",
+		"if s.Over || s.Away() || s.Entry != nil || s.holds.first != nil {", "if true {",
 		[]string{
 			"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack",
 			"TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose", "TestHoldThatACallWasAboutToJoinIsGivenBackByClose",

@@ -59,12 +59,12 @@ var runRules = []Rule{
 	},
 	{
 		"run: who has left is passed by", "internal/room Room.passToRun",
-		"case a.over:", "",
+		"case a.Over:", "",
 		[]string{"TestACallThatHasLeftARunIsPassedBy"},
 	},
 	{
 		"run: what a call was given that left goes to the next", "internal/room Acquisition.GiveUp",
-		"e.given = nil; given.GiveUp(at)", "_ = given",
+		"e.Given = nil; given.GiveUp(at)", "_ = given",
 		[]string{"TestACallThatLeavesAsItIsGivenTheLockGivesItToTheNext"},
 	},
 	{
@@ -84,7 +84,7 @@ var runRules = []Rule{
 	},
 	{
 		"condition: a wait gives up the hold that it was called by", ". awaiting.part",
-		"w.by == nil || !w.by.hold.Released()", "true",
+		"w.by == nil || !w.by.hold.Released", "true",
 		[]string{"TestAWaitGivesUpNoOtherCallsHold"},
 	},
 }

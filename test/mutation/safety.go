@@ -271,7 +271,7 @@ var Safety = []Rule{
 	},
 	{
 		"trust rests on what replicas have", "internal/room Session.extend",
-		"if s.over || s.Away() || acks < s.Need().N {", "if s.over || s.Away() {",
+		"if s.Over || s.Away() || acks < s.Need().N {", "if s.Over || s.Away() {",
 		[]string{
 			"TestReplicasThatMissRenewalsEndTheHold", "TestReplicasOutliveAPartition",
 			"TestReplicasTooFewLeaveTheOuterHoldAsItWas",
@@ -284,7 +284,7 @@ var Safety = []Rule{
 	},
 	{
 		"a hand-off counts when replicas have it", "internal/room Session.ToConfirm",
-		"|| s.unproven && !s.over", "",
+		"|| s.unproven && !s.Over", "",
 		[]string{"TestReplicasConfirmAHandOff"},
 	},
 	{

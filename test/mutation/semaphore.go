@@ -124,7 +124,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"semaphore: renewals of many share a command", "internal/room Session.Due",
-		"(s.Terms.Permits.Of > 0 || s.Ledger.Meant().Reads == 0)", "s.Ledger.Meant().Reads == 0",
+		"(s.Terms.Permits.Of > 0 || s.Ledger.Meant.Reads == 0)", "s.Ledger.Meant.Reads == 0",
 		[]string{"TestRenewalsOfManySemaphoresShareCommands"},
 	},
 }
