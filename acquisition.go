@@ -260,7 +260,7 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 	}
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
-	st.Answered(err == nil)
+	st.Session.Ledger.Answered(st.Said, err == nil)
 	return false, err
 }
 

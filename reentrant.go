@@ -277,7 +277,7 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	}
 	limit := wait
 	if wait <= 0 {
-		limit = l.terms.Attempt()
+		limit = l.terms.Replicas.Within(l.terms.TTL)
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, waitError(max(wait, 0)))
 	defer cancel()

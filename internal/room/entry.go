@@ -182,7 +182,9 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 		return
 	}
 	a.Session.handed = true
-	a.Session.startRun(behind)
+	if len(behind) > 0 && a.passable() { // the lock can pass to them without a command
+		a.Session.run = &run{behind: behind}
+	}
 	a.news = false // it was about an earlier grant
 	a.waited(wanted, at)
 }

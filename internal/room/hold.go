@@ -495,9 +495,6 @@ const (
 // ends reports whether holds of these terms end by themselves even if renewals work.
 func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
 
-// Attempt returns how long a call that makes one attempt may take, replicas included.
-func (t *Terms) Attempt() time.Duration { return t.Replicas.Within(t.TTL) }
-
 // Wish returns the wish of a call that wants n more holds.
 func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
 	return &ledger.Wish{

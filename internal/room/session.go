@@ -71,7 +71,8 @@ func (s *Session) ToConfirm() bool {
 // Confirmation returns the wish by which Redis is told what ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish(ledger.Counts{})
-	x.Lease, x.Kept = s.leased(), x.Kept && !s.waking
+	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
+	x.Kept = x.Kept && !s.waking
 	return x
 }
 
@@ -267,11 +268,6 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
 }
 
-// retry schedules another renewal after one that failed.
-func (s *Session) retry(at *Step) {
-	s.retryAt(at.Now.Add(s.pause(at)), at)
-}
-
 // pause counts a failed renewal, and returns how long to wait after it.
 func (s *Session) pause(at *Step) time.Duration {
 	if s.fails < math.MaxUint8 {
@@ -280,7 +276,7 @@ func (s *Session) pause(at *Step) time.Duration {
 	return at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now)))
 }
 
-// retryAt is retry at a given instant, or at the end of the first hold if that comes earlier.
+// retryAt schedules another renewal after one that failed: then, or at the end of the first hold if that comes earlier.
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	s.ends = false
 	if end := s.firstEnd(); soon.Reached(end) {
@@ -453,13 +449,6 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	return end
 }
 
-// leased returns the longest TTL of the session's holds.
-func (s *Session) leased() time.Duration {
-	ttl := s.Terms.TTL
-	s.parts(func(p part) { ttl = max(ttl, p.terms.TTL) })
-	return ttl
-}
-
 // Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Open, First makes
 // it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit. With Crowded or Shut there is
 // no hold, and the reservation is given back.
@@ -528,15 +517,10 @@ func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
 	return false
 }
 
-// Join makes a hold without a command. It returns false if Redis must be told. The caller has set the hold's terms and
-// whether it reads.
-func (s *Session) Join(h *Hold, at *Step) bool {
-	if !s.CanJoin(h.Terms, h.Read, at) {
-		return false
-	}
+// Join makes a hold without a command, as CanJoin allows. The caller has set the hold's terms and whether it reads.
+func (s *Session) Join(h *Hold, at *Step) {
 	h.local = true
 	s.Hold(h, at)
-	return true
 }
 
 // outlasts reports whether a hold of the outer terms is renewed for at least as long as one of the inner terms would
@@ -629,14 +613,6 @@ func (s *Session) TakeOp() int64 {
 // passes reports whether another call's hold can follow on the session's last one without a command.
 func (s *Session) passes(at *Step) bool {
 	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
-}
-
-// startRun records who stands right behind a grant that has just come, so that the lock can pass to them without a
-// command.
-func (s *Session) startRun(behind []*Acquisition) {
-	if len(behind) > 0 && s.passable() {
-		s.run = &run{behind: behind}
-	}
 }
 
 // serve ends the wait of an acquisition in the queue: its call gets the session's next hold.

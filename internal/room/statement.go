@@ -90,9 +90,6 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	return v
 }
 
-// Answered records that Redis has a statement. proven: so do as many replicas as any hold asks for.
-func (st *Statement) Answered(proven bool) { st.Session.Ledger.Answered(st.Said, proven) }
-
 // Renewed takes the answer to a renewal that one command made for many sessions. waiting is how many wait for the end
 // of this one. extended: the trust was moved.
 func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
@@ -109,7 +106,7 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 		return true
 	}
 	if !s.Over { // a hold asks for replicas by now
-		s.retry(at)
+		s.retryAt(at.Now.Add(s.pause(at)), at)
 	}
 	return false
 }

@@ -284,7 +284,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a lease that is not renewed is as long as the longest of the holds", "internal/room Session.Confirmation",
-		"x.Lease, x.Kept = s.leased(), x.Kept && !s.waking", "x.Kept = x.Kept && !s.waking",
+		"s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) })", "",
 		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
 	},
 	{

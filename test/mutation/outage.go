@@ -40,7 +40,7 @@ var outageRules = []Rule{
 	},
 	{
 		"one attempt ends in time", ". Lock.try",
-		"limit = l.terms.Attempt()", "limit = time.Hour",
+		"limit = l.terms.Replicas.Within(l.terms.TTL)", "limit = time.Hour",
 		[]string{"TestAServerThatCannotBeDialledIsNoContention"},
 	},
 	{
