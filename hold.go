@@ -49,10 +49,7 @@ func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	if err := h.judge(); err != nil {
-		return lockError(h.lock.Name(), err)
-	}
-	return nil
+	return lockError(h.lock.Name(), h.judge())
 }
 
 // Lost returns a channel that is closed when the hold is lost. It stays open if the hold is released or detached before
@@ -168,10 +165,7 @@ func (h *Hold) Release() error {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
 	at := h.keeper().begin()
-	if err := h.end(&at); err != nil {
-		return lockError(h.lock.Name(), err)
-	}
-	return nil
+	return lockError(h.lock.Name(), h.end(&at))
 }
 
 // Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of the ticket, in this
@@ -192,10 +186,7 @@ func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
 	}
 	t, err := h.handOver(ctx, keep)
-	if err != nil {
-		return "", lockError(h.lock.Name(), err)
-	}
-	return t, nil
+	return t, lockError(h.lock.Name(), err)
 }
 
 func (h *Hold) unmade() bool { return h == nil || h.hold.Session == nil }
