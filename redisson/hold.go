@@ -10,7 +10,6 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/loss"
-	"github.com/relock-go/relock/internal/trust"
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
@@ -26,7 +25,7 @@ type Hold struct {
 
 	// Guarded by the client's mu:
 
-	trust    trust.Trust
+	trust    clock.Instant // until when nobody else can hold
 	released bool
 	told     bool  // Redis has been told of its end, or is being told
 	lost     error // why it was lost
@@ -75,7 +74,7 @@ func (h *Hold) judge(now clock.Instant) (err error, todo []func()) { //nolint:re
 	switch {
 	case h.released:
 		return relock.ErrNotHeld, nil
-	case h.lost == nil && h.trust.Over(now):
+	case h.lost == nil && now.Reached(h.trust):
 		todo = h.lose(fmt.Errorf("%w: %w", relock.ErrLost, h.expiry()))
 	}
 	return h.lost, todo
@@ -86,7 +85,7 @@ func (h *Hold) expiry() error {
 	switch t := h.terms; {
 	case t.fixed:
 		return loss.OfFixedLease(t.ttl)
-	case t.maxHold > 0 && h.trust.Until.Reached(h.acquired.Add(t.maxHold)):
+	case t.maxHold > 0 && h.trust.Reached(h.acquired.Add(t.maxHold)):
 		return loss.OfMaxHold(t.maxHold)
 	}
 	return errExpired
@@ -162,7 +161,7 @@ func (h *Hold) TrustedUntil() time.Time {
 	}
 	h.lock.c.mu.Lock()
 	defer h.lock.c.mu.Unlock()
-	return h.lock.c.clock.Time(h.trust.Until)
+	return h.lock.c.clock.Time(h.trust)
 }
 
 // Token returns the fencing token of a Fenced lock, and 0 of other locks, whose layout has none. It is larger than that

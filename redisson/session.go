@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/trust"
 )
 
 // An owner is a holder as Redisson names it: the client's ID and a number that looks like a thread's. Numbers
@@ -240,7 +241,7 @@ func (s *session) busy() bool {
 // unlocked, even if Redis has not been told yet. It needs the client's mu.
 func (s *session) counted(now clock.Instant) (n int) {
 	for _, h := range s.holds {
-		if !h.released || h.lost == nil && !h.trust.Over(now) {
+		if !h.released || h.lost == nil && !now.Reached(h.trust) {
 			n++
 		}
 	}
@@ -335,10 +336,10 @@ func (s *session) arm(now clock.Instant) {
 		if h.released || h.lost != nil {
 			continue
 		}
-		at := h.trust.Until
+		at := h.trust
 		if h.renewable(now) && !s.renewing {
-			due := h.trust.Due(h.terms.ttl)
-			at = h.trust.Within(clock.Max(due, s.retry))
+			due := trust.Due(h.trust, h.terms.ttl)
+			at = clock.Min(h.trust, clock.Max(due, s.retry))
 		}
 		if next.IsZero() || next.Until(at) < 0 {
 			next = at
@@ -359,7 +360,7 @@ func (s *session) lease(now clock.Instant) (lease time.Duration) {
 			continue
 		}
 		lease = max(lease, h.terms.ttl)
-		at := h.trust.Due(h.terms.ttl)
+		at := trust.Due(h.trust, h.terms.ttl)
 		due = due || now.Reached(clock.Max(at, s.retry))
 	}
 	if !due || s.renewing || s.gone {

@@ -307,8 +307,8 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
 	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
-	h.trust.Extend(trust.Until(sent, rest))
-	if h.trust.Over(now) { // the lease ended before the answer came; the call asks again
+	h.trust = clock.Max(h.trust, trust.Until(sent, rest))
+	if now.Reached(h.trust) { // the lease ended before the answer came; the call asks again
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")
 	}

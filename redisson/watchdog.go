@@ -34,12 +34,12 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		left, _ := got.Reply[1].(int64)
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
-			if !h.released && h.lost == nil && !h.trust.Over(now) {
+			if !h.released && h.lost == nil && !now.Reached(h.trust) {
 				// Redis may have a longer lease from the owner's other hold, or a shorter one: a reader in
 				// Java may shorten the lease of all readers. No read hold here asks for more than Java's
 				// lease.
 				rest := min(time.Duration(left)*time.Millisecond, h.terms.ttl)
-				h.trust.Extend(trust.Until(sent, rest))
+				h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 			}
 		}
 	}

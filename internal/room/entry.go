@@ -205,7 +205,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 		s.wake(e.Await, low, at)
 		need = s.Need().N // its holds may ask for more
 	}
-	s.trust, s.renewed, s.token, s.left = trust.Trust{Until: until}, sent, low, uint8(min(high-low, maxPasses))
+	s.trust, s.renewed, s.token, s.left = until, sent, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < need
 	if e.Terms.Sticky > 0 && Keepable(low, high) {
 		e.Room.kept.giveBack(at)

@@ -28,7 +28,7 @@ type Session struct {
 	Used     int32 // holds that calls have had; counted only if the name rests after them
 	longest  int32 // longest lease that was asked for, in ms: Redis may keep it so long
 
-	trust   trust.Trust   // until when nobody else can hold
+	trust   clock.Instant // until when nobody else can hold
 	renewed clock.Instant // when the latest request that Redis answered with a lease was sent
 	token   int64         // of the next hold
 	holds   lone[Hold]    // not unlocked yet
@@ -46,7 +46,7 @@ func (e *expired) Error() string { return ErrExpired.Error() + ": " + e.why.Erro
 func (e *expired) Unwrap() []error { return []error{loss.Replicas, ErrExpired, e.why} }
 
 // Until returns until when nobody else can hold, as things stand. Its holds may end before that.
-func (s *Session) Until() clock.Instant { return s.trust.Until }
+func (s *Session) Until() clock.Instant { return s.trust }
 
 // Newest returns its newest hold, or nil.
 func (s *Session) Newest() *Hold { return s.holds.last() }
@@ -173,7 +173,7 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	if s.Over || s.Away() || acks < s.Need().N {
 		return false
 	}
-	s.trust.Extend(until)
+	s.trust = clock.Max(s.trust, until)
 	s.renewed = clock.Max(s.renewed, sent)
 	s.unproven, s.why = false, nil
 	return true
@@ -345,19 +345,20 @@ func (s *Session) until(ttl time.Duration, last clock.Instant) clock.Instant {
 	if !last.IsZero() {
 		from = clock.Min(from, last)
 	}
-	return clock.Min(s.trust.Until, trust.Until(from, ttl))
+	return clock.Min(s.trust, trust.Until(from, ttl))
 }
 
-// fresh reports whether renewals work: at least a third of a lease of ttl is left.
+// fresh reports whether renewals work: at least a third of a lease of ttl is left. Then a change that rests on the lease
+// need not be told to Redis at once.
 func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
-	return trust.Fresh(s.until(ttl, clock.Instant{}), now, ttl)
+	return now.Until(s.until(ttl, clock.Instant{})) >= ttl/3
 }
 
 // ended reports whether no hold of the session is trusted any more: the last of them has ended by now. While a call is
 // about to make a hold, the session is trusted for as long as its lease.
 func (s *Session) ended(now clock.Instant) bool {
 	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
-		return now.Reached(s.trust.Until)
+		return now.Reached(s.trust)
 	}
 	var end clock.Instant
 	s.parts(func(p part) {
@@ -428,8 +429,7 @@ func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Durati
 		if !p.renews(now) {
 			return
 		}
-		t := trust.Trust{Until: s.until(p.terms.TTL, p.newest)}
-		if due := t.Due(p.terms.TTL); !renew || due.Until(first) > 0 {
+		if due := trust.Due(s.until(p.terms.TTL, p.newest), p.terms.TTL); !renew || due.Until(first) > 0 {
 			first, grain, renew = due, trust.Grain(p.terms.TTL), true
 		}
 	})
@@ -439,7 +439,7 @@ func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Durati
 // firstEnd returns when the first of the holds ends, as things stand.
 func (s *Session) firstEnd() (end clock.Instant) {
 	if s.waking || s.holds.first == nil {
-		return s.trust.Until
+		return s.trust
 	}
 	s.parts(func(p part) {
 		if until := s.until(p.terms.TTL, p.oldest); end.IsZero() || until.Until(end) > 0 {

@@ -8,11 +8,6 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 )
 
-// A Trust says until when nobody else can hold what is held here. Its zero value has ended.
-type Trust struct {
-	Until clock.Instant // nobody else can hold before that
-}
-
 // Margin is how much earlier than the lease its trust ends. It covers clocks that run at different rates (up
 // to 1 %), and the millisecond that Redis counts in.
 func Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
@@ -23,29 +18,11 @@ func Until(sent clock.Instant, remaining time.Duration) clock.Instant {
 	return sent.Add(remaining - Margin(remaining))
 }
 
-// Extend moves the end of the trust, never back: an older answer may arrive later.
-func (t *Trust) Extend(until clock.Instant) { t.Until = clock.Max(t.Until, until) }
-
-// Over reports whether another client may hold by now.
-func (t *Trust) Over(now clock.Instant) bool { return now.Reached(t.Until) }
-
-// Fresh reports whether at least a third of a lease is left that is trusted until then, so renewals have worked recently.
-// Then a change that rests on the lease need not be told to Redis at once.
-func Fresh(until, now clock.Instant, lease time.Duration) bool { return now.Until(until) >= lease/3 }
-
-// Due returns when to renew a lease: after a third of it, so that two more renewals may fail. It is computed
-// from the end of the trust. So an answer that does not extend the lease delays nothing, and a late answer is
-// followed by a renewal at once.
-func (t *Trust) Due(lease time.Duration) clock.Instant {
-	return t.Until.Add(lease/3 + Margin(lease) - lease)
-}
-
-// Within returns soon, or the end of the trust if that is earlier.
-func (t *Trust) Within(soon clock.Instant) clock.Instant {
-	if soon.Reached(t.Until) {
-		return t.Until
-	}
-	return soon
+// Due returns when to renew a lease that is trusted until then: after a third of it, so that two more renewals may fail.
+// It is computed from the end of the trust. So an answer that does not extend the lease delays nothing, and a late
+// answer is followed by a renewal at once.
+func Due(until clock.Instant, lease time.Duration) clock.Instant {
+	return until.Add(lease/3 + Margin(lease) - lease)
 }
 
 const (

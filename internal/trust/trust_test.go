@@ -25,53 +25,17 @@ func TestTrustEndsBeforeTheLeaseDoes(t *testing.T) {
 	}
 }
 
-func TestAnOlderAnswerTakesNothingBack(t *testing.T) {
-	whole := trust.Trust{Until: at(20 * time.Second)}
-	whole.Extend(at(15 * time.Second))
-	if whole != (trust.Trust{Until: at(20 * time.Second)}) {
-		t.Errorf("got %v", whole)
-	}
-}
-
-func TestATermIsOverAtItsEnd(t *testing.T) {
-	whole := trust.Trust{Until: at(time.Second)}
-	if whole.Over(at(time.Second - 1)) {
-		t.Error("over before its end")
-	}
-	if !whole.Over(at(time.Second)) {
-		t.Error("not over at its end")
-	}
-}
-
-func TestALeaseIsFreshWhileAThirdIsLeft(t *testing.T) {
-	whole := trust.Trust{Until: at(30 * time.Second)}
-	if !trust.Fresh(whole.Until, at(20*time.Second), 30*time.Second) {
-		t.Error("a third is left, and it is not fresh")
-	}
-	if trust.Fresh(whole.Until, at(20*time.Second+1), 30*time.Second) {
-		t.Error("less than a third is left, and it is fresh")
-	}
-}
-
 func TestARenewalIsDueAfterAThird(t *testing.T) {
-	whole := trust.Trust{Until: trust.Until(start, 30*time.Second)}
-	if due := whole.Due(30 * time.Second); due != at(10*time.Second) {
+	const lease = 30 * time.Second
+	if due := trust.Due(trust.Until(start, lease), lease); due != at(10*time.Second) {
 		t.Errorf("due at %v", start.Until(due))
-	}
-	whole.Until = at(9 * time.Second)
-	if got := whole.Within(at(10 * time.Second)); got != at(9*time.Second) {
-		t.Errorf("a retry at %v, after the end", start.Until(got))
-	}
-	if got := whole.Within(at(time.Second)); got != at(time.Second) {
-		t.Errorf("a retry at %v", start.Until(got))
 	}
 }
 
 // Fails when a lease that was told of late is not renewed.
 func TestARenewalIsDueAtOnceWhenLessIsLeft(t *testing.T) {
 	const lease = 30 * time.Second
-	whole := trust.Trust{Until: at(9 * time.Second)}
-	if due := whole.Due(lease); !start.Reached(due) {
+	if due := trust.Due(at(9*time.Second), lease); !start.Reached(due) {
 		t.Errorf("due at %v, though less than a third is left", start.Until(due))
 	}
 }

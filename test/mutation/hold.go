@@ -139,8 +139,8 @@ var holdRules = []Rule{
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{
-		"trust never moves back", "internal/trust Trust.Extend",
-		"{ t.Until = clock.Max(t.Until, until) }", "{ t.Until = until }",
+		"trust never moves back", "internal/room Session.extend",
+		"s.trust = clock.Max(s.trust, until)", "s.trust = until",
 		[]string{"TestTrustNeverMovesBack"},
 	},
 	{
@@ -209,7 +209,7 @@ var holdRules = []Rule{
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
 	{
-		"a renewal is due by what is left", "internal/trust Trust.Due",
+		"a renewal is due by what is left", "internal/trust Due",
 		"lease/3 + Margin(lease) - lease)", "lease/3 + Margin(lease))",
 		[]string{"TestNestedUnlocksPutNoRenewalOff", "TestGrantThatIsToldLateIsRenewed", "TestARenewalIsDueAtOnceWhenLessIsLeft"},
 	},
@@ -230,7 +230,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a hold is trusted for no longer than its own TTL after a renewal", "internal/room Session.until",
-		"clock.Min(s.trust.Until, trust.Until(from, ttl))", "s.trust.Until",
+		"clock.Min(s.trust, trust.Until(from, ttl))", "s.trust",
 		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour", "TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed", "TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne"},
 	},
 	{

@@ -174,7 +174,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: a holder knows its loss before Java has the lock", "redisson waiting.answered",
-		"h.trust.Extend(trust.Until(sent, rest))", "h.trust.Extend(trust.Until(sent, rest+5*time.Second))",
+		"clock.Max(h.trust, trust.Until(sent, rest))", "clock.Max(h.trust, trust.Until(sent, rest+5*time.Second))",
 		[]string{"TestOurHolderKnowsItsLossBeforeJavaHasTheLock"},
 	},
 	{
