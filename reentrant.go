@@ -140,10 +140,7 @@ func (l *Lock) Name() string {
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
 // the clock. Holds of Acquire and Do count too. Holds whose owner waits on a condition do not. It does no I/O.
 func (l *Lock) HoldCount() (live int) {
-	l.look(func(r *room.Room, at *room.Step) {
-		r.Judge(at)
-		live = l.holds.Live()
-	})
+	l.look(func() { live = l.holds.Live() })
 	return live
 }
 
@@ -493,7 +490,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 
 // newest returns the newest hold on the handle, lost or not, or nil.
 func (l *Lock) newest() (h *Hold) {
-	l.look(func(*room.Room, *room.Step) {
+	l.look(func() {
 		if newest := l.holds.Newest(); newest != nil {
 			h = newest.Of.(*Hold)
 		}
@@ -501,8 +498,8 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f with the keeper's mu. Without a keeper the handle has no holds, and look does not run f.
-func (l *Lock) look(f func(r *room.Room, at *room.Step)) {
+// look runs f with the keeper's mu, as keeper.look. Without a keeper the handle has no holds, and f does not run.
+func (l *Lock) look(f func()) {
 	if l.bad() != nil {
 		return
 	}
@@ -511,8 +508,8 @@ func (l *Lock) look(f func(r *room.Room, at *room.Step)) {
 		return
 	}
 	defer l.c.registry.leave(k)
-	at := k.begin()
-	f(&k.room, &at)
+	at := k.look()
+	f()
 	k.end(&at)
 }
 
