@@ -113,6 +113,14 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	}
 }
 
+// labelledInfo is readInfo, with the labels.
+func labelledInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
+	if all, now, err = readInfo(ctx, l); err == nil {
+		l.c.putLabels(ctx, all.labels(nil))
+	}
+	return all, now, err
+}
+
 // holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the shortest leases.
 func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
 	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })

@@ -170,12 +170,8 @@ func (l *Lock) Lost() <-chan struct{} {
 // that come or go meanwhile may be missing. The others are there once, but a renewal meanwhile may count a
 // hold twice in Holds. New labels are read last, and are "" if Redis does not answer within a second.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
-	info, _, err := readInfo(ctx, l)
-	if err != nil {
-		return Info{}, err
-	}
-	l.c.putLabels(ctx, info.labels(nil))
-	return info, nil
+	info, _, err := labelledInfo(ctx, l)
+	return info, err
 }
 
 // Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Calls may share

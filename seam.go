@@ -133,13 +133,7 @@ func seamsOfALock() {
 // seamsOfTools sets what the command and relockweb use.
 func seamsOfTools() {
 	seam.Info = func(ctx context.Context, lock any) (info any, now int64, err error) {
-		l := lock.(*Lock)
-		all, now, err := readInfo(ctx, l)
-		if err != nil {
-			return Info{}, 0, err
-		}
-		l.c.putLabels(ctx, all.labels(nil))
-		return all, now, nil
+		return labelledInfo(ctx, lock.(*Lock))
 	}
 	seam.ForceRest = func(ctx context.Context, lock any, until int64) (bool, error) {
 		return forceOne(ctx, lock.(*Lock), Holder{Token: until})
