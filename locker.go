@@ -119,7 +119,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		logs:      new(logqueue.Queue),
 		transport: tr,
-		clock:     clock.System(),
+		clock:     new(clock.Clock),
 		ended:     make(chan struct{}),
 		registry: registry{
 			keepers:      make(map[string]map[string]*keeper),

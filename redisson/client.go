@@ -78,7 +78,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		cfg:       cfg,
 		rdb:       rdb,
 		transport: transport.New(rdb),
-		clock:     clock.System(),
+		clock:     new(clock.Clock),
 		sessions:  make(map[*session]struct{}),
 		owners:    make(map[ownerKey]*owner),
 		rooms:     make(map[string]*room),

@@ -23,16 +23,13 @@ var origin = time.Now()
 
 const ages = 100 * 365 * 24 * time.Hour
 
-// Clock reads instants. Its zero value reads the clocks of the system. A Clock is safe for concurrent use.
+// Clock reads instants. Its zero value reads the clocks of the system. Each Clock has measurements of its own, because
+// the monotonic clocks of testing/synctest bubbles differ. A Clock is safe for concurrent use.
 type Clock struct {
 	now  func() time.Time     // nil: time.Now
 	boot func() time.Duration // nil: sinceBoot
 	lead lead
 }
-
-// System returns a clock of this machine. Each clock has measurements of its own, because the monotonic clocks of
-// testing/synctest bubbles differ.
-func System() *Clock { return &Clock{} }
 
 // New returns a clock that reads now and boot, for tests. A nil boot stands for a machine that is never suspended: both
 // clocks then read now, so that time in a testing/synctest bubble is exact to the nanosecond.

@@ -14,7 +14,7 @@ import (
 func record() (s *renewal.Schedule, ran func() []string) {
 	start := time.Now()
 	got := make(chan string, 100)
-	s = renewal.New(clock.System(), func(due []*renewal.Task) {
+	s = renewal.New(new(clock.Clock), func(due []*renewal.Task) {
 		for _, task := range due {
 			got <- task.Of.(string) + " " + time.Since(start).String()
 		}
@@ -31,7 +31,7 @@ func record() (s *renewal.Schedule, ran func() []string) {
 	}
 }
 
-func in(d time.Duration) clock.Instant { return clock.System().Now().Add(d) }
+func in(d time.Duration) clock.Instant { return new(clock.Clock).Now().Add(d) }
 
 func TestTasksRunOnceInOrderWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRunMaySetTheTaskItWasHanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *renewal.Schedule
 		runs := 0
-		s = renewal.New(clock.System(), func(due []*renewal.Task) {
+		s = renewal.New(new(clock.Clock), func(due []*renewal.Task) {
 			runs++
 			s.Set(due[0], in(10*time.Second))
 		})
@@ -149,7 +149,7 @@ func TestATaskThatBecameDueInASuspensionRunsWithinATick(t *testing.T) {
 
 func BenchmarkSetAndRunFarFromDue(b *testing.B) {
 	b.ReportAllocs()
-	s := renewal.New(clock.System(), func([]*renewal.Task) {})
+	s := renewal.New(new(clock.Clock), func([]*renewal.Task) {})
 	defer s.Close()
 	tasks := make([]renewal.Task, 10_000)
 	due := in(time.Hour)

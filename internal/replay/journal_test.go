@@ -18,7 +18,7 @@ import (
 )
 
 // system is one clock for all readings of a test: what a clock has measured is its own.
-var system = clock.System()
+var system = new(clock.Clock)
 
 // An owner is what a client is to a journal, and its servers: in virtual time.
 type owner struct {

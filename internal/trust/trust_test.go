@@ -8,7 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-var start = clock.System().Now()
+var start = new(clock.Clock).Now()
 
 func at(d time.Duration) clock.Instant { return start.Add(d) }
 
