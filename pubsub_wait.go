@@ -443,7 +443,7 @@ func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
 	}()
 	w.listen() // the entry may come from another call, whose messages are this call's now
 	w.waitingHook()
-	if err = w.sleep(a.waitable(), a); err != nil {
+	if err = w.sleep(a.waitable(), &a.Acquisition); err != nil {
 		return nil, err
 	}
 	return w.outcome(a)
@@ -451,7 +451,7 @@ func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
 
 // sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
 // acquisition by which the call asks, or nil if the call stands in line.
-func (w *waiting) sleep(done <-chan struct{}, a *acquisition) error {
+func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
@@ -566,15 +566,11 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 
 // contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the
 // queue. It says what was the matter with Redis, if anything was.
-func (w *waiting) contextEnded(a *acquisition) error {
+func (w *waiting) contextEnded(a *room.Acquisition) error {
 	k := w.keeper
-	var of *room.Acquisition
-	if a != nil {
-		of = &a.Acquisition
-	}
 	k.mu.Lock()
 	now := k.c.clock.Now()
-	taken, trouble := k.room.Hears(w.want(), of, w.began, now)
+	taken, trouble := k.room.Hears(w.want(), a, w.began, now)
 	k.mu.Unlock()
 	w.wasTaken = w.wasTaken || taken
 	switch {
