@@ -16,12 +16,12 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {223, 2},
+	"functions that a lock and an unlock run": {219, 2},
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {18, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {20013, 200},
-	"lines of Lua":                            {2660, 25},
+	"lines of production Go":                  {19921, 200},
+	"lines of Lua":                            {2659, 25},
 	"lines of internal/transport":             {2983, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {3, 0},
