@@ -18,7 +18,7 @@ const (
 )
 
 // remember finds, from the last read, the longest lease that was seen of each grant since it was renewed, which is when
-// the lease rose. Fading compares with it. A ticket's lease is not renewed, and whoever resumes it has another one.
+// the lease rose. Fading compares with it. A ticket's lease is not renewed, and its resumption has another one.
 func remember(locks, last []lock) {
 	type grant struct { // tokens of two names may be equal
 		name  string
