@@ -58,9 +58,9 @@ var (
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle
 	// for reading, or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could
-	// not tell them apart. (On a semaphore and in package redisson, those of Acquire and Do may differ.) So may
-	// no branch Lock by a handle by which its flow has locked. Cond.Wait returns ErrOwnerMismatch if its owner
-	// also holds in another process, or a branch or ancestor of it does.
+	// not tell them apart. (On a semaphore and in package redisson, those of Acquire and Do may differ.) For the
+	// same reason a branch may not Lock by a handle by which its flow has locked. Cond.Wait returns it if its
+	// owner also holds in another process, or a branch or ancestor of it does.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or semaphore;
 	// or by clients of a release that stores locks in another layout. The call does not wait. The kind can change when the

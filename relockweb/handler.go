@@ -8,8 +8,8 @@
 // [AllowForce] lets it.
 //
 // All visitors share what is read. After a read for which Redis worked for d, the next read of that
-// kind begins 24 d later at the earliest. So a server spends less than 5 % of a core on each of the two kinds of
-// page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
+// kind begins 24 d later at the earliest. So a server spends less than 5 % of a core on each of the
+// two kinds of page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
 // after the read that is in progress.
 //
 // The user of the client needs +scan in addition to what locks need.

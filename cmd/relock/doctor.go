@@ -16,8 +16,8 @@ import (
 )
 
 const doctorAbout = `It asks each primary for its version, settings and clock, takes a lock of its own and
-hands it over. What it leaves under the key prefix is gone after a minute, but for the
-labels of its clients, which are gone after a quarter of an hour.
+hands it over. What it leaves under the key prefix is gone after a minute, and the labels
+of its clients after a quarter of an hour.
 `
 
 const doctorAfter = `The user needs +info and +config|get besides what locks need for all of it to be seen.

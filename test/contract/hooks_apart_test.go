@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,17 +118,22 @@ func TestALostHookOfAPartDelaysNoLossOfAQuorum(t *testing.T) {
 		defer close(block)
 		p := newPrimaries(x, 3)
 		q, links := p.process(relock.Trace(relock.Hooks{Lost: func(relock.Event) { <-block }}))
-		h, err := q.NewLock("a", relock.TTL(10*time.Second)).Acquire(t.Context())
-		rig.Must(t, err)
-		ctx := h.Context(t.Context())
+		holds, ctxs := make([]*relock.QuorumHold, 8), make([]context.Context, 8) // who finds a loss is chance
+		for i := range holds {
+			h, err := q.NewLock(fmt.Sprint("a", i), relock.TTL(10*time.Second)).Acquire(t.Context())
+			rig.Must(t, err)
+			holds[i], ctxs[i] = h, h.Context(t.Context())
+		}
 		for _, link := range links {
 			defer link.Hole()()
 		}
 		time.Sleep(11 * time.Second)
-		if !rig.IsShut(h.Lost()) || !rig.IsShut(ctx.Done()) {
-			t.Error("the hold is not lost, or its context goes on")
+		for i, h := range holds {
+			if !rig.IsShut(h.Lost()) || !rig.IsShut(ctxs[i].Done()) {
+				t.Error("the hold is not lost, or its context goes on")
+			}
+			rig.WantIs(t, h.Err(), relock.ErrLost)
 		}
-		rig.WantIs(t, h.Err(), relock.ErrLost)
 	})
 }
 
