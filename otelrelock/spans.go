@@ -18,8 +18,8 @@ type holdKey struct{ name, owner string }
 
 func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner} }
 
-// An open is a live hold, with the span in which it was acquired. A hold whose call had no span is one only beside others
-// of its owner, whose spans its end must not take.
+// An open is a live hold, with the span in which it was acquired. A hold whose call had no span is one only beside
+// others of its owner, whose spans its end must not take.
 type open struct {
 	token  int64
 	parent trace.Span // nil: the call had none
@@ -116,8 +116,8 @@ func (s *spans) ended(e relock.Event, lost bool) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// take removes a hold from the live ones: the newest with that token, or else the newest, if it had a smaller one: a wait
-// on a condition gives a larger one.
+// take removes a hold from the live ones: the newest with that token. Else it is the newest, if that had a smaller
+// token: a wait on a condition gives a larger one.
 func (s *spans) take(k holdKey, token int64) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,8 +74,8 @@ func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) ac
 	}
 }
 
-// lookAt returns the locks that it has found, even together with an error. unread: the error is not of single locks, but
-// of a server or Redis.
+// lookAt returns the locks that it has found, even together with an error. unread: the error is not of single
+// locks, but of a server or Redis.
 func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, unread bool, err error) {
 	for info, bad := range l.locks.Locks(ctx, literal.Replace(prefix)+"*") {
 		switch {
