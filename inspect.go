@@ -305,7 +305,7 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	case l.c.ctx.Err() != nil:
 		err = ErrClosed
 	default:
-		err = &requestError{err: err}
+		err = &requestError{err, l.c.clock.Now().Sub(began)}
 	}
 	return nil, unanswered, lockError(l.Name(), err)
 }

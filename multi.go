@@ -121,8 +121,12 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	}
 	return m.acquire(bounded, over, func(l *Lock) (*Hold, error) {
 		left := wait - time.Since(began)
-		if wait > 0 {
-			left = max(left, 1) // 0 would be one attempt, which takes longer
+		switch {
+		case wait == 0 || left > 0:
+		case l == m.locks[0]:
+			left = 1 // 0 would be one attempt, which takes longer
+		default:
+			return nil, fmt.Errorf("relock: %w", over())
 		}
 		return l.try(ctx, left, how)
 	})

@@ -178,8 +178,8 @@ local function ask(request)
   if grant then
     return grant.owner == request.owner and let_in(request, grant) or enter(request, grant)
   end
-  if request.rest and state.rester == request.nonce then
-    state.rests = 0 -- nobody has had a hold of that grant: its call asks again, and whoever joins and releases is noted
+  if request.rest and state.rester == request.nonce and request.op > state.rest_op then
+    state.rests = 0 -- its call has had no hold of that grant: it has asked again since, and nobody else had one
   end
   if state.queued == 0 and fits(request) then
     return let_in(request)

@@ -29,7 +29,7 @@
 --   nests        there is a b: field
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
 --   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind a newline
---   rests        'UNTIL NONCE': after the grant of NONCE has ended, nobody can take the name until then
+--   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then
 --   looks        nonces of an owner that holds now, which must still be told to ask again
 --   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest
 --   i:NONCE      it waits on a condition, or was signalled and has not released since: 'PLACE BEFORE AFTER CONDITION':
@@ -117,12 +117,12 @@ local function deadline_alone(until_ms, token, ttl)
 end
 
 local function read_rests(packed)
-  local until_ms, nonce = string.match(packed or '0', '^(%d+) ?(.*)$')
-  return tonumber(until_ms), nonce
+  local until_ms, nonce, op = string.match(packed or '0', '^(%d+) ?(%S*) ?(%d*)$')
+  return tonumber(until_ms), nonce, tonumber(op)
 end
 
-local function write_rests(until_ms, nonce)
-  return until_ms .. ' ' .. nonce
+local function write_rests(until_ms, nonce, op)
+  return until_ms .. ' ' .. nonce .. ' ' .. op
 end
 
 local function read_several(packed)

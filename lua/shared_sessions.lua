@@ -50,7 +50,7 @@ local function rest_after(request)
     local since = request.even and now - now % request.rest or now
     state.rests, state.rester = since + request.rest, request.nonce
     redis.call('PEXPIRE', KEYS[1], state.rests - now + state.keep, 'GT')
-    redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, state.rester))
+    redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, state.rester, request.op))
   elseif state.rester then
     state.rests = 0
   end

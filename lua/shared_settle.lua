@@ -91,42 +91,44 @@ local function grant_waiter(nonce, waiter)
   end
 end
 
--- Lets in the branches that wait to enter through the hold of an owner, in order. A branch that waits to enter through
--- a hold further down is left to that one. Returns whether one of them waits on, or the budget ran out.
+-- Lets in the branches that wait to enter through an owner's hold, in order, but not those that wait to enter through one
+-- further down. Returns whether one waits on or the budget ran out, and whether any has left the list.
 local function admit_branches(owner)
-  local list = redis.call('HGET', KEYS[1], 'u:' .. owner) or ''
+  local list, moved = redis.call('HGET', KEYS[1], 'u:' .. owner) or '', false
   charge(list)
   for nonce in string.gmatch(list, '%d+%.(%S+) ') do
     if budget <= 0 then
-      return true
+      return true, moved
     end
     local waiter = stored_waiter(nonce)
     budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- each ancestor is looked for
     local by = waiter and nearest_hold(waiter.owner)
     if waiter and waiter.deadline <= now then
       drop_gone(nonce, waiter)
+      moved = true
     elseif by and by.owner == owner then
       if by.mode == 'r' and waiter.mode == 'w' then
         -- It would wait for its own ancestor. It is refused when it asks again.
         tell(waiter.client, 'look ' .. nonce)
       elseif fits(waiter) then
         grant_waiter(nonce, waiter)
+        moved = true
       else
-        return true
+        return true, moved
       end
     end
   end
-  return false
+  return false, moved
 end
 
 -- Lets in branches of owners where a hold has begun or ended. If the budget runs out, the next script goes on: see close.
+-- A list of which nothing could be taken is left: the next script would come no further.
 local function admit_stirred()
   local owner = next(state.stirred)
   while owner and budget > 0 do
     state.stirred[owner] = nil
-    if admit_branches(owner) and budget <= 0 then
-      state.stirred[owner] = true
-    end
+    local waits, moved = admit_branches(owner)
+    state.stirred[owner] = waits and moved and budget <= 0 or nil
     owner = next(state.stirred)
   end
 end
@@ -208,8 +210,7 @@ local function settle()
       return 1
     end
     -- A dead waiter in the queue may have had a signal. Another waiter gets the signal, and may be able to hold now.
-    local dropped = tell_orphans()
-  until budget <= 0 or not (dropped or next(state.stirred) or state.conds and state.conds.owed ~= '')
+  until not (tell_orphans() or next(state.stirred) or state.conds and state.conds.owed ~= '') or budget <= 0
   if state.queued > 0 then
     look()
   end

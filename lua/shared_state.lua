@@ -22,7 +22,7 @@ local state = {
 if fields[2] and string.find(fields[2], '+', 1, true) then
   local rest = redis.call('HMGET', KEYS[1], 'several', 'ended', 'looks', 'rests', 'conds', 'nests', 'branches')
   state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
-  state.rests, state.rester = read_rests(rest[4])
+  state.rests, state.rester, state.rest_op = read_rests(rest[4])
   state.conds = rest[5] and read_conds(rest[5])
   state.nests, state.branches = rest[6], rest[7]
   for owner in string.gmatch(rest[7] or '', '\n([^\n]+)') do

@@ -22,6 +22,7 @@ func keyOf(e relock.Event) holdKey { return holdKey{e.Name, e.Owner} }
 // others of its owner, whose spans its end must not take.
 type open struct {
 	token  int64
+	since  time.Time
 	parent trace.Span // nil: the call had none
 	failed []failure  // renewals that failed
 	older  *open      // the next older one with the same key
@@ -51,9 +52,14 @@ func (s *spans) hooks() relock.Hooks {
 		RenewalFailed: func(e relock.Event) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if o, known := s.live[keyOf(e)]; known && len(o.failed) < mostFailed {
+			newest, known := s.live[keyOf(e)]
+			o := &newest
+			for o.parent == nil && o.older != nil {
+				o = o.older
+			}
+			if known && len(o.failed) < mostFailed {
 				o.failed = append(o.failed, failure{time.Now(), e.Err})
-				s.live[keyOf(e)] = o
+				s.live[keyOf(e)] = newest
 			}
 		},
 		Released: func(e relock.Event) { s.ended(e, foundLost(e)) },
@@ -62,7 +68,7 @@ func (s *spans) hooks() relock.Hooks {
 }
 
 func (s *spans) acquired(ctx context.Context, e relock.Event) {
-	k, o := keyOf(e), open{token: e.Token}
+	k, o := keyOf(e), open{token: e.Token, since: time.Now()}
 	if parent := trace.SpanFromContext(ctx); parent.IsRecording() {
 		o.parent = parent
 		s.asked(ctx, e)
@@ -96,7 +102,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 
 // ended creates the span of a hold that has ended.
 func (s *spans) ended(e relock.Event, lost bool) {
-	o, known := s.take(keyOf(e), e.Token)
+	o, known := s.take(e)
 	if !known || o.parent == nil || e.Err == nil && e.Held < s.from {
 		return
 	}
@@ -116,31 +122,44 @@ func (s *spans) ended(e relock.Event, lost bool) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// take removes a hold from the live ones: the newest with that token. Else it is the newest, if that had a smaller
-// token: a wait on a condition gives a larger one.
-func (s *spans) take(k holdKey, token int64) (o open, known bool) {
+// take removes the hold that has ended from the live ones. Of those with its token it is the one that was acquired when
+// the event's was. If none has it, it is the newest with a smaller token: a wait on a condition gives a larger one.
+func (s *spans) take(e relock.Event) (o open, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k, began := keyOf(e), time.Now().Add(-e.Held)
 	newest, known := s.live[k]
 	if !known {
 		return open{}, false
 	}
-	for at := &newest; newest.token != token && at.older != nil; at = at.older {
-		if o = *at.older; o.token == token {
+	var ended *open
+	for at := &newest; at != nil; at = at.older {
+		if at.token == e.Token && (ended == nil || at.since.Sub(began).Abs() < ended.since.Sub(began).Abs()) {
+			ended = at
+		}
+	}
+	for at := &newest; at != nil && ended == nil; at = at.older {
+		if at.token < e.Token {
+			ended = at
+		}
+	}
+	if ended == nil {
+		return open{}, false
+	}
+	o = *ended
+	for at := &newest; at.older != nil; at = at.older {
+		if at.older == ended {
 			at.older = o.older
 			s.live[k] = newest
 			return o, true
 		}
 	}
-	if token < newest.token {
-		return open{}, false
-	}
-	if newest.older == nil {
+	if o.older == nil {
 		delete(s.live, k)
 	} else {
-		s.live[k] = *newest.older
+		s.live[k] = *o.older
 	}
-	return newest, true
+	return o, true
 }
 
 func fail(span trace.Span, err error, outcome, kind string) {

@@ -210,6 +210,40 @@ func TestAHoldWithoutASpanEndsNoSpanOfItsOwner(t *testing.T) {
 	})
 }
 
+// The nested hold's call had no span. All are lost, and before that a renewal has failed. Fails when the nested hold takes
+// the outer hold's end or its failures.
+func TestALossOfNestedHoldsEndsTheSpanOfTheOuterOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		ctx, parent := s.tracer.Start(t.Context(), "request")
+		defer parent.End()
+		c, link := x.Linked(s.hooks)
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
+		time.Sleep(5 * time.Second)
+		rig.Must(t, l.Lock(relock.WithOwner(t.Context(), "me")))
+		heal := link.Hole()
+		time.Sleep(time.Minute)
+		heal()
+		all := s.named("relock.hold")
+		if len(all) != 1 {
+			t.Fatalf("%d spans, want that of the outer hold", len(all))
+		}
+		if took := all[0].EndTime().Sub(all[0].StartTime()); took < 29*time.Second {
+			t.Errorf("the span took %v: that of the nested hold", took)
+		}
+		failed := 0
+		for _, e := range all[0].Events() {
+			if e.Name == "relock.renewal.failed" {
+				failed++
+			}
+		}
+		if failed == 0 {
+			t.Error("the span does not tell of the renewals that failed")
+		}
+	})
+}
+
 // The older hold's call had no span, and it ends first. Fails when it takes the span of the newer one.
 func TestAnOlderHoldWithoutASpanEndsNoSpanOfANewerOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

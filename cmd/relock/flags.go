@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -136,15 +137,16 @@ func divide(fs *flags, args []string, names int) (words, command []string, err e
 }
 
 // wantsJSON looks for -json among arguments that are wrong, up to a "--" or to a command, whose flags are its own.
-func wantsJSON(args []string) bool {
+func wantsJSON(args []string) (wanted bool) {
 	fs, names, in := commonFlags(new(server), nil), 0, false
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; {
 		case arg == "--":
-			return false
+			return wanted
 		case len(arg) > 1 && arg[0] == '-':
-			if name := undashed(arg); name == "json" || name == "json=true" {
-				return true
+			if name, value, _ := strings.Cut(undashed(arg), "="); name == "json" {
+				on, err := strconv.ParseBool(cmp.Or(value, "true"))
+				wanted = on && err == nil
 			}
 			if takesValue(fs, arg) {
 				i++
@@ -156,12 +158,12 @@ func wantsJSON(args []string) bool {
 				names = v.names()
 			}
 		case names == 0:
-			return false
+			return wanted
 		default:
 			names--
 		}
 	}
-	return false
+	return wanted
 }
 
 // takesValue reports whether the argument after this flag is its value.

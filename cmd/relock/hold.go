@@ -58,8 +58,8 @@ func (t *tool) hold(fs *flags) action {
 		if err != nil {
 			return t.fail(err)
 		}
-		if j.unsure {
-			return exitUnavailable
+		if j.unsure != nil {
+			return t.failAs(exitUnavailable, j.unsure)
 		}
 		t.held(heldForm{"released", j.name, token})
 		return 0

@@ -20,6 +20,8 @@ import (
 	"unicode"
 	"unsafe"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
 )
 
@@ -80,7 +82,7 @@ func lookAt(ctx context.Context, l *link, prefix string) (locks []relock.Info, u
 	for info, bad := range l.locks.Locks(ctx, literal.Replace(prefix)+"*") {
 		switch {
 		case bad != nil:
-			err, unread = errors.Join(err, bad), unread || info.Name == ""
+			err, unread = errors.Join(err, bad), unread || info.Name == "" || errors.Is(bad, relock.ErrUnavailable) || redis.IsPermissionError(bad)
 		default:
 			locks = append(locks, info)
 		}

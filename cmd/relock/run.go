@@ -48,8 +48,8 @@ lock was lost; 126 the command cannot be started; 127 it was not found.
 // A job is a command and the lock it runs under.
 type job struct {
 	*tool
-	started bool // the command was started
-	unsure  bool // Redis did not confirm the release
+	started bool  // the command was started
+	unsure  error // why Redis has not confirmed the release
 	began   time.Time
 	server
 	patience
@@ -135,7 +135,11 @@ func notify(signals chan<- os.Signal) {
 // do runs the command under the lock. It returns an error if the lock was not acquired, or was lost. For a command that
 // cannot be started, it returns a status.
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
-	return j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
+	status, err = j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
+	if j.unsure != nil {
+		j.note("%s", trimName(j.unsure))
+	}
+	return status, err
 }
 
 // under calls fn with a hold, and releases the hold.
@@ -166,8 +170,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	l.close()
 	switch {
 	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // interrupted by a signal, or Redis is silent
-		j.unsure = true
-		j.note("%s; its lease ends it", trimName(released))
+		j.unsure = fmt.Errorf("%w; its lease ends it", released)
 	case l.lost:
 		return 0, released
 	}

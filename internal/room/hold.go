@@ -127,6 +127,11 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 		return Unheld, nil
 	}
 	bar, by := h.Session.Room.Bars(h.Handle, w)
+	if bar == NoBar && !h.Read && h.Handle.holds.first != nil {
+		if other := h.Handle.beside(w); other != nil && other.Token == h.Token && other.Session.Name != w.Owner {
+			return OtherOwner, nil // a branch of the owner is inside, by the same handle
+		}
+	}
 	if bar == NoBar {
 		h.Handle.add(h)
 	}
@@ -284,9 +289,12 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	switch {
 	case w.Read:
 		return l.otherOwner(w), nil
-	case w.Unlock && w.Owner != "" && l.ofFlow(w.Owner):
-		return OtherOwner, nil
+	case l.holds.first == nil:
+		return NoBar, nil
 	case l.aside == nil || l.lost == 0:
+		if h := l.beside(w); h != nil && Descends(w.Owner, h.Session.Name) {
+			return OtherOwner, nil
+		}
 		return NoBar, nil
 	}
 	for _, h := range l.holds.all() {
@@ -301,14 +309,17 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	return NoBar, nil
 }
 
-// ofFlow reports whether Unlock could end a hold of an ancestor of the owner, or of a branch of it: these hold together.
-func (l *Handle) ofFlow(owner string) bool {
+// beside returns the hold that Unlock could end instead of that of a named owner's call, or nil.
+func (l *Handle) beside(w Want) *Hold {
+	if !w.Unlock || w.Owner == "" {
+		return nil
+	}
 	for _, h := range l.holds.backward() {
 		if h.Unlock {
-			return Descends(owner, h.Session.Name) || Descends(h.Session.Name, owner)
+			return h
 		}
 	}
-	return false
+	return nil
 }
 
 // otherOwner says whether a handle has holds of another owner. On a semaphore only those count that Unlock may end.

@@ -32,8 +32,8 @@ const usesHeader = "-- uses:"
 // Load reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
 // shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need.
 //
-// Comments have lines of their own: a comment after code on the same line is sent. A test sees that no script has what
-// Load does not read: long brackets, and parts that use parts.
+// Comments have lines of their own: a comment after code on the same line is sent. Load ignores the "uses" of a part,
+// and does not know long brackets: a test sees that no script has them.
 func Load(fsys fs.FS, name string) (*Script, error) {
 	code, uses, err := read(fsys, name)
 	if err != nil {

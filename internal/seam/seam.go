@@ -54,7 +54,7 @@ var (
 	// PretendShort makes a named owner's session look as if it asked for a replica and none had its last renewal.
 	PretendShort func(hold any)
 	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the
-	// sessions and before it sends anything. stated: sessions that get a command each have their statements made by then.
+	// sessions and before it sends anything. With stated, statements of commands of their own are made before that.
 	RenewAround func(client any, stated bool, between func())
 	// AskAgainWhenLost runs the next try of a call whose session was granted by message and whose lease is over.
 	AskAgainWhenLost func(ctx context.Context, lock any) error

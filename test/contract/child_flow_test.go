@@ -282,3 +282,48 @@ func TestManyBranchesThatReadAreLetInTogether(t *testing.T) {
 		rig.Must(t, outer.Release())
 	})
 }
+
+// The root unlocks while a branch is inside, and hundreds of others wait: none of them has an ancestor that holds any more.
+// Fails when the scripts look for branches that may enter, over and over, and pass the lock on to nobody.
+func TestBranchesWhoseRootHasUnlockedGetTheLockInTurn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const branches = 300
+		c, link := x.Linked()
+		flow := x.By("flow")
+		outer := enters(t, c.NewLock("a"), flow)
+		inner := enters(t, c.NewLock("a"), relock.WithChildOwner(flow))
+		ctx, cancel := context.WithCancel(flow)
+		holds := make(chan *relock.Hold, branches)
+		var calls sync.WaitGroup
+		for range branches {
+			calls.Go(func() {
+				if h, err := c.NewLock("a").Acquire(relock.WithChildOwner(ctx)); err == nil {
+					holds <- h
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		rig.Must(t, outer.Release())
+		synctest.Wait()
+		sent := link.Commands()["evalsha"]
+		_ = inner.Release() // it is lost
+		for i := range 5 {
+			synctest.Wait()
+			select {
+			case h := <-holds:
+				rig.Must(t, h.Release())
+			default:
+				t.Fatalf("nobody holds after %d holds", i)
+			}
+		}
+		if n := link.Commands()["evalsha"] - sent; n > 40 {
+			t.Errorf("%d commands for six releases", n)
+		}
+		cancel()
+		calls.Wait()
+		for len(holds) > 0 {
+			rig.Must(t, (<-holds).Release())
+		}
+	})
+}

@@ -625,3 +625,49 @@ func TestATicketOfABranchEndsWithItsAncestor(t *testing.T) {
 		x.Frees("a")
 	})
 }
+
+// A branch is inside by a handle of its own, and its flow, which holds by another one, re-enters by that of the branch.
+func TestAFlowLocksByNoHandleByWhichItsBranchIsInside(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, flow := x.Client(), x.By("flow")
+		of := c.NewLock("a")
+		outer := enters(t, c.NewLock("a"), flow)
+		rig.Must(t, of.Lock(relock.WithChildOwner(flow)))
+		rig.WantIs(t, of.Lock(flow), relock.ErrOwnerMismatch)
+		again, err := of.Acquire(flow)
+		rig.Must(t, err)
+		rig.Must(t, of.Unlock())
+		rig.Must(t, again.Release())
+		rig.Must(t, outer.Release())
+	})
+}
+
+// A flow that holds nothing waits for its branch like for anybody, also by one handle.
+func TestAFlowWaitsForItsBranchByOneHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, flow := x.Lock("a"), x.By("flow")
+		rig.Must(t, l.Lock(relock.WithChildOwner(flow)))
+		waits := rig.Beside(func() error { return l.Lock(flow) })
+		rig.StillWaits(t, waits)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, rig.Returned(t, waits))
+		rig.Must(t, l.Unlock())
+	})
+}
+
+// The branch has lost its hold and not unlocked it. Fails when its flow's Unlock could end that.
+func TestAFlowWaitsForTheUnlockOfALostHoldOfItsBranch(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, flow := x.Lock("a"), x.By("flow")
+		rig.Must(t, l.Lock(relock.WithChildOwner(flow)))
+		synctest.Wait()
+		_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
+		rig.Must(t, err)
+		synctest.Wait()
+		waits := rig.Beside(func() error { return l.Lock(flow) })
+		rig.StillWaits(t, waits)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, rig.Returned(t, waits))
+		rig.Must(t, l.Unlock())
+	})
+}

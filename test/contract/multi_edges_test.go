@@ -228,3 +228,14 @@ func TestAMultiTriesNothingOnceItsWaitIsOver(t *testing.T) {
 		}
 	})
 }
+
+// The first lock was had when the wait ended: it was taken by nobody that the call knows of, and Redis has answered.
+func TestAMultiWhoseWaitEndsBetweenTwoLocksIsNotAcquired(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { time.Sleep(60 * time.Millisecond) }}))
+		got, err := relock.NewMulti(near.NewLock("a"), near.NewLock("b")).TryLock(t.Context(), 50*time.Millisecond)
+		if got || err != nil {
+			t.Errorf("TryLock = %v, %v, want false, nil", got, err)
+		}
+	})
+}

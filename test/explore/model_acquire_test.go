@@ -99,7 +99,7 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 		}
 		return m.join(client, r, g)
 	}
-	if r.rest != "" && m.rester == r.nonce {
+	if r.rest != "" && m.rester == r.nonce && r.op > m.restOp {
 		m.rests = 0 // its call has not had the hold of that grant
 	}
 	if (len(m.queue) == 0 || m.lacks == "a newcomer stands behind the queue") && m.fits(r.mode, r.weight, r.permits) {
@@ -125,7 +125,7 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 	}
 	low, high := m.issue(r.block)
 	m.kind = kind
-	m.rest(r.nonce, r.rest)
+	m.rest(r.nonce, r.op, r.rest)
 	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, weight: r.weight, sessions: []storedSession{s}})
 	return modelAnswer{1, low, high, r.ttl, m.wanted(), nil}
 }

@@ -28,6 +28,7 @@ type modelLock struct {
 	ended  []modelEnded
 	rests  int64  // until when the name is taken, once the grant has ended
 	rester string // of that nonce; "": it is not
+	restOp int64  // by that request of it
 	due    int64  // when the first of them may be forgotten, as noted; 0: there is none
 
 	granted []modelGranted       // by the running script, and not told yet
@@ -259,7 +260,7 @@ func (m *modelLock) end() {
 	}
 	m.several = m.several && m.held()
 	if m.rests == 0 {
-		m.rester = ""
+		m.rester, m.restOp = "", 0
 	}
 	if !m.crowd() {
 		m.unseen = 0
@@ -317,7 +318,7 @@ func (s stored) text(now int64) string {
 		}
 	}
 	if s.rests > now {
-		parts = append(parts, fmt.Sprintf("rests until %d after %s", s.rests, s.rester))
+		parts = append(parts, fmt.Sprintf("rests until %d after %s by %d", s.rests, s.rester, s.restOp))
 	}
 	if s.unseen > now {
 		parts = append(parts, fmt.Sprint("unseen until ", s.unseen))
@@ -326,7 +327,7 @@ func (s stored) text(now int64) string {
 }
 
 func (m *modelLock) text() string {
-	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester, unseen: m.unseen}
+	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester, restOp: m.restOp, unseen: m.unseen}
 	for owner, g := range m.grants {
 		s.grants[owner] = *g
 	}

@@ -2,13 +2,13 @@ package explore_test
 
 // rest has the name rest after a grant that begins: so long from now, or until the next
 // multiple of that. What was written is kept until the next grant.
-func (m *modelLock) rest(nonce, said string) {
+func (m *modelLock) rest(nonce string, op int64, said string) {
 	if said == "" {
 		m.rests = 0
 		return
 	}
 	length := number(said[1:])
-	m.rests, m.rester = m.now+length, nonce
+	m.rests, m.rester, m.restOp = m.now+length, nonce, op
 	if said[0] == '%' {
 		m.rests -= m.now % length
 	}

@@ -58,7 +58,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 	if begins {
 		low, high := m.issue(q.block)
 		g = &storedGrant{mode: q.mode, low: low, high: high, weight: q.weight}
-		m.rest(q.nonce, q.rest)
+		m.rest(q.nonce, q.op, q.rest)
 	}
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}

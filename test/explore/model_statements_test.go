@@ -104,7 +104,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	m.serve(client, served)
 	switch {
 	case m.rests > 0 && had && (!undone || m.leased() > 0):
-		m.rester = "-"
+		m.rester, m.restOp = "-", 0
 	case undone && m.rester == nonce:
 		m.rests = 0
 	}

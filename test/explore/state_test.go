@@ -23,6 +23,7 @@ type stored struct {
 	holder  string
 	rests   int64
 	rester  string
+	restOp  int64
 	unseen  int64                  // until when
 	several bool                   // hold together
 	since   int64                  // grants that are older are over
@@ -76,7 +77,8 @@ func decodeLock(hash map[string]string, members map[string]float64) stored {
 		grants: map[string]storedGrant{},
 	}
 	until, rester, _ := strings.Cut(hash["rests"], " ")
-	s.rests, s.rester = number(until), rester
+	rester, op, _ := strings.Cut(rester, " ")
+	s.rests, s.rester, s.restOp = number(until), rester, number(op)
 	s.unseen = number(hash["unseen"])
 	s.decodeHolders(hash)
 	for member, score := range members {

@@ -54,7 +54,7 @@ var adapterRules = []Rule{
 	},
 	{
 		"otel: an older hold without a span takes none of a newer one", "otelrelock spans.take",
-		"if token < newest.token {", "if false {",
+		"at.token < e.Token", "true",
 		[]string{"TestAnOlderHoldWithoutASpanEndsNoSpanOfANewerOne"},
 	},
 	{
@@ -64,7 +64,7 @@ var adapterRules = []Rule{
 	},
 	{
 		"otel: a hold's span is below its own call", "otelrelock spans.take",
-		"newest.token != token && at.older != nil", "false",
+		"at.token == e.Token", "true",
 		[]string{"TestHoldsOfTwoTokensHaveTheSpansOfTheirOwnCalls"},
 	},
 	{

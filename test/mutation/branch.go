@@ -94,12 +94,27 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch locks by no handle of its flow", "internal/room Handle.bars",
-		"l.ofFlow(w.Owner)", "false",
+		"Descends(w.Owner, h.Session.Name)", "false",
 		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},
 	},
 	{
 		"several locks are tried no longer than the wait", ". Multi.try",
-		"left = max(left, 1)", "",
+		"default: return nil, fmt.Errorf(\"relock: %w\", over())", "",
 		[]string{"TestAMultiTriesNothingOnceItsWaitIsOver"},
+	},
+	{
+		"a list of which nothing could be taken is left", "lua/shared_settle.lua",
+		"waits and moved and budget <= 0 or nil", "waits and budget <= 0 or nil",
+		[]string{"TestBranchesWhoseRootHasUnlockedGetTheLockInTurn"},
+	},
+	{
+		"a flow locks by no handle of a branch that is inside", "internal/room Hold.Put",
+		"other.Token == h.Token", "false",
+		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchIsInside"},
+	},
+	{
+		"a late copy ends no rest", "lua/acquire.lua",
+		" and request.op > state.rest_op then", " then",
+		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 }

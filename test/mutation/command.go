@@ -54,12 +54,12 @@ var operatorRules = []Rule{
 	},
 	{
 		"a command's -json is its own", "cmd/relock wantsJSON",
-		"case names == 0: return false", "case names == 0:",
+		"case names == 0: return wanted", "case names == 0:",
 		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
 	},
 	{
 		"a hold whose release is not confirmed does not say that it is released", "cmd/relock tool.hold",
-		"if j.unsure {", "if false {",
+		"if j.unsure != nil {", "if false {",
 		[]string{"TestAHoldWhoseReleaseIsNotConfirmedDoesNotSayReleased"},
 	},
 	{
