@@ -127,15 +127,14 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 		return Unheld, nil
 	}
 	bar, by := h.Session.Room.Bars(h.Handle, w)
-	if bar == NoBar && !h.Read && h.Handle.holds.first != nil {
-		if other := h.Handle.beside(w); other != nil && other.Token == h.Token && other.Session.Name != w.Owner {
-			return OtherOwner, nil // a branch of the owner is inside, by the same handle
-		}
+	if bar != NoBar {
+		return bar, by
 	}
-	if bar == NoBar {
-		h.Handle.add(h)
+	if !h.Read && h.Unlock && h.Handle.holds.first != nil && h.Handle.takesFor(h) {
+		return OtherOwner, nil
 	}
-	return bar, by
+	h.Handle.add(h)
+	return NoBar, nil
 }
 
 // loseOlder loses the older of two grants of an exclusive lock: that of h, and another that the handle has. The older has
@@ -286,15 +285,10 @@ const (
 
 // bars is Room.Bars, but looks only at what is on the handle.
 func (l *Handle) bars(w Want) (Bar, *Hold) {
-	switch {
-	case w.Read:
+	if w.Read {
 		return l.otherOwner(w), nil
-	case l.holds.first == nil:
-		return NoBar, nil
-	case l.aside == nil || l.lost == 0:
-		if h := l.beside(w); h != nil && Descends(w.Owner, h.Session.Name) {
-			return OtherOwner, nil
-		}
+	}
+	if l.aside == nil || l.lost == 0 {
 		return NoBar, nil
 	}
 	for _, h := range l.holds.all() {
@@ -309,17 +303,15 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	return NoBar, nil
 }
 
-// beside returns the hold that Unlock could end instead of that of a named owner's call, or nil.
-func (l *Handle) beside(w Want) *Hold {
-	if !w.Unlock || w.Owner == "" {
-		return nil
-	}
-	for _, h := range l.holds.backward() {
-		if h.Unlock {
-			return h
+// takesFor reports whether Unlock could end, instead of the hold h, one of the same grant that another owner has: of a
+// branch, and of what it has entered.
+func (l *Handle) takesFor(h *Hold) bool {
+	for _, other := range l.holds.backward() {
+		if other.Unlock {
+			return other.Token == h.Token && other.Session.Name != h.Session.Name
 		}
 	}
-	return nil
+	return false
 }
 
 // otherOwner says whether a handle has holds of another owner. On a semaphore only those count that Unlock may end.

@@ -93,8 +93,8 @@ var branchRules = []Rule{
 		[]string{"TestATicketOfABranchEndsWithItsAncestor"},
 	},
 	{
-		"a branch locks by no handle of its flow", "internal/room Handle.bars",
-		"Descends(w.Owner, h.Session.Name)", "false",
+		"a branch locks by no handle of its flow", "internal/room Hold.Put",
+		"h.Handle.takesFor(h)", "false",
 		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},
 	},
 	{
@@ -108,8 +108,8 @@ var branchRules = []Rule{
 		[]string{"TestBranchesWhoseRootHasUnlockedGetTheLockInTurn"},
 	},
 	{
-		"a flow locks by no handle of a branch that is inside", "internal/room Hold.Put",
-		"other.Token == h.Token", "false",
+		"a flow locks by no handle of a branch that is inside", "internal/room Handle.takesFor",
+		"other.Session.Name != h.Session.Name", "Descends(h.Session.Name, other.Session.Name)",
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchIsInside"},
 	},
 	{

@@ -262,6 +262,9 @@ func TestReadersAndWritersOfProcessesNeverMeet(t *testing.T) {
 				if n := rdb.Exists(t.Context(), "relock:q:{x}").Val(); n != 0 {
 					return "the queue is still there"
 				}
+				if rdb.HExists(t.Context(), "relock:h:{x}", "holder").Val() {
+					return "what a call that gave up was granted is not released yet"
+				}
 				return ""
 			})
 			rig.WantBare(t, rdb, "x")
