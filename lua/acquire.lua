@@ -165,21 +165,19 @@ local function ask(request)
     end
   end
   local session = find(request.nonce, request.client, request.owner)
-  if session and session.deadline <= now then
-    if KEYS[2] then
-      drop(session) -- its grant must not count it twice
-    end
-    session = nil
+  local dead = session and session.deadline <= now
+  if dead and KEYS[2] then
+    drop(session) -- its grant must not count it twice
   end
-  if session or handed_over(request) then
-    return (not session or session.orphan) and { -4, 0, 0, 0, '' } or held(session)
+  if session and not dead or handed_over(request) then
+    return (dead or not session or session.orphan) and { -4, 0, 0, 0, '' } or held(session)
   end
   local grant = request.named and nearest_hold(request.owner)
   if grant then
     return grant.owner == request.owner and let_in(request, grant) or enter(request, grant)
   end
   if request.rest and state.rester == request.nonce and request.op > state.rest_op then
-    state.rests = 0 -- its call has had no hold of that grant: it has asked again since, and nobody else had one
+    state.rests = 0 -- its call has had no hold of that grant, as it has asked again since, and nobody has joined it
   end
   if state.queued == 0 and fits(request) then
     return let_in(request)

@@ -111,10 +111,7 @@ for _, nonce in ipairs(served) do
     drop_gone(nonce, read_waiter(entry))
   end
 end
-if state.rests > 0 and was == 2 and (ARGV[6] ~= 'undone' or leased()) then
-  -- Another call has had a hold of the grant, or has one. So the name rests, also if one that failed is undone later.
-  redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, '-', 0))
-elseif ARGV[6] == 'undone' and state.rester == ended.nonce then
+if ARGV[6] == 'undone' and state.rester == ended.nonce then
   state.rests = 0
 end
 if until_ms > now then

@@ -29,7 +29,8 @@
 --   nests        there is a b: field
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
 --   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind a newline
---   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then
+--   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then.
+--                NONCE is '-' once another call has joined the grant
 --   looks        nonces of an owner that holds now, which must still be told to ask again
 --   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest
 --   i:NONCE      it waits on a condition, or was signalled and has not released since: 'PLACE BEFORE AFTER CONDITION':
@@ -118,7 +119,7 @@ end
 
 local function read_rests(packed)
   local until_ms, nonce, op = string.match(packed or '0', '^(%d+) ?(%S*) ?(%d*)$')
-  return tonumber(until_ms), nonce, tonumber(op)
+  return tonumber(until_ms), nonce, tonumber(op) or 0
 end
 
 local function write_rests(until_ms, nonce, op)

@@ -322,6 +322,10 @@ end
 local function put(s, entered)
   if entered then
     s.low, s.high = entered.low, entered.high
+    if state.rests > 0 then
+      state.rester = '-' -- the name rests, also if the call that was granted it fails
+      redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, '-', 0))
+    end
   else
     s.low, s.high = issue(state.token, s.block)
     state.token = s.high

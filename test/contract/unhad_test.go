@@ -230,28 +230,38 @@ func TestAWaiterWaitsForNoRestOfItsOwn(t *testing.T) {
 // One owner in two processes. The call that was granted the lock fails before it hears of that, after a call in the other
 // process has joined the grant.
 func TestARestStaysForWhoJoinedTheGrantOfACallThatFailed(t *testing.T) {
-	rig.Play(t, func(t *testing.T, x *rig.Lab) {
-		c, link := x.Linked()
-		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
-		first := true
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if first && rig.Runs(cmd, "acquire") {
-				first = false
-				return redistest.SwallowReply
-			}
-			return redistest.Pass
-		})
-		ctx, cancel := context.WithCancel(x.By("o"))
-		defer cancel()
-		fails := rig.Beside(func() error { return c.NewLock("l", relock.AtLeast(10*time.Minute)).Lock(ctx) })
-		fails.Pending(t, "the call")
-		joins := x.BeginAs("o", x.Lock("l", relock.AtLeast(10*time.Minute))).Holds()
-		cancel()
-		rig.WantIs(t, rig.Returned(t, fails), context.Canceled)
-		time.Sleep(20 * time.Second) // its release
-		synctest.Wait()
-		rig.Must(t, joins.Err())
-		rig.End(t, joins)
-		x.Refuses(x.Lock("l"))
+	for _, away := range []time.Duration{0, 8 * time.Second} { // the release of the first comes then after its lease
+		rig.Play(t, func(t *testing.T, x *rig.Lab) { restsForTheSecond(t, x, away) })
+	}
+}
+
+func restsForTheSecond(t *testing.T, x *rig.Lab, away time.Duration) {
+	t.Helper()
+	c, link := x.Linked()
+	rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
+	first := true
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if first && rig.Runs(cmd, "acquire") {
+			first = false
+			return redistest.SwallowReply
+		}
+		return redistest.Pass
 	})
+	ctx, cancel := context.WithCancel(x.By("o"))
+	defer cancel()
+	fails := rig.Beside(func() error {
+		return c.NewLock("l", relock.AtLeast(10*time.Minute), relock.TTL(5*time.Second)).Lock(ctx)
+	})
+	fails.Pending(t, "the call")
+	joins := x.BeginAs("o", x.Lock("l", relock.AtLeast(10*time.Minute))).Holds()
+	heal := link.Hole()
+	cancel()
+	rig.WantIs(t, rig.Returned(t, fails), context.Canceled)
+	time.Sleep(away)
+	heal()
+	time.Sleep(20 * time.Second) // its release
+	synctest.Wait()
+	rig.Must(t, joins.Err())
+	rig.End(t, joins)
+	x.Refuses(x.Lock("l"))
 }

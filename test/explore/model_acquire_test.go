@@ -163,6 +163,7 @@ func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAns
 	}
 	g.put(s)
 	m.put(r.owner, g)
+	m.joined()
 	return modelAnswer{1, g.low, g.high, r.ttl, m.wanted(), nil}
 }
 

@@ -14,6 +14,13 @@ func (m *modelLock) rest(nonce string, op int64, said string) {
 	}
 }
 
+// joined has the name rest whatever becomes of the call that was granted it: another has joined the grant.
+func (m *modelLock) joined() {
+	if m.rests > 0 {
+		m.rester, m.restOp = "-", 0
+	}
+}
+
 // resting is for how long nobody can hold, though nobody does.
 func (m *modelLock) resting() int64 {
 	if m.leased() > 0 {

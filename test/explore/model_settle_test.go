@@ -59,6 +59,8 @@ func (m *modelLock) grant(q *storedWaiter) {
 		low, high := m.issue(q.block)
 		g = &storedGrant{mode: q.mode, low: low, high: high, weight: q.weight}
 		m.rest(q.nonce, q.op, q.rest)
+	} else {
+		m.joined()
 	}
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}

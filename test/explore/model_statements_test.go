@@ -88,10 +88,10 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	if !queue && m.crowd() {
 		return []any{int64(-5), m.now, int64(0)}
 	}
-	was, had := int64(0), false
+	was := int64(0)
 	of, g, i := m.find(client, nonce, owner)
 	if i >= 0 && (!m.several || g.sessions[i].expiry > m.now) {
-		was, had = 2, true
+		was = 2
 		g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
 		m.set(of, g)
 	} else {
@@ -102,10 +102,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 		m.drop(nonce)
 	}
 	m.serve(client, served)
-	switch {
-	case m.rests > 0 && had && (!undone || m.leased() > 0):
-		m.rester, m.restOp = "-", 0
-	case undone && m.rester == nonce:
+	if undone && m.rester == nonce {
 		m.rests = 0
 	}
 	if until = min(until, m.now+60000); until > m.now {

@@ -99,7 +99,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a copy of an answered acquire is no part of what a ticket has", "lua/acquire.lua",
-		"if session or handed_over(request) then", "if session then",
+		"if session and not dead or handed_over(request) then", "if session and not dead then",
 		[]string{"TestACopyOfAnAnsweredAcquireIsNoPartOfWhatATicketHas"},
 	},
 	{

@@ -148,7 +148,7 @@ var Safety = []Rule{
 	},
 	{
 		"a heartbeat finds its own grant", "lua/acquire.lua",
-		"if session or handed_over(request) then", "if session and request.named then",
+		"if session and not dead or handed_over(request) then", "if session and not dead and request.named then",
 		[]string{"TestF05GrantThatIsNotHeardCostsAHeartbeat"},
 	},
 	{

@@ -14,7 +14,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"semaphore: a session that comes back is counted once", "lua/acquire.lua",
-		"      drop(session) -- its grant must not count it twice\n", "",
+		"    drop(session) -- its grant must not count it twice\n", "",
 		[]string{"TestPermitsOfASessionThatComesBackAreCountedOnce"},
 	},
 	{
