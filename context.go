@@ -45,8 +45,8 @@ func WithNewOwner(ctx context.Context) context.Context {
 //
 // Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
 // token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you
-// unlock. An owner that holds re-enters at once, also while a branch is inside. Where the flow has locked by a handle,
-// a branch's Lock needs another one: Unlock could end the wrong hold. Acquire and Do need none.
+// unlock. An owner that holds re-enters at once, also while a branch is inside. A branch and its ancestor may not both
+// hold by the Lock of one handle (ErrOwnerMismatch): its Unlock could end the wrong hold. Acquire and Do may share it.
 //
 // If ctx has no owner, every call under the returned context is ErrInvalidOption. So is one under a name that is longer
 // than 512 bytes: each level adds 13. To a QuorumLock and the locks of package redisson every child owner is

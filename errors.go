@@ -59,8 +59,8 @@ var (
 	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle
 	// for reading, or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could
 	// not tell them apart. (On a semaphore and in package redisson, those of Acquire and Do may differ.) For the
-	// same reason a branch may not Lock by a handle by which its flow has locked. Cond.Wait returns it if its
-	// owner also holds in another process, or a branch or ancestor of it does.
+	// same reason a branch and its ancestor may not both hold one lock by the Lock of one handle. Cond.Wait
+	// returns it if its owner also holds in another process, or a branch or ancestor of it does.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or semaphore;
 	// or by clients of a release that stores locks in another layout. The call does not wait. The kind can change when the
@@ -132,7 +132,7 @@ type requestError struct {
 	silent time.Duration // how long Redis had not answered, if that is known
 }
 
-// Silence tells relockweb, which rests for as long as Redis has worked, and not for an outage.
+// Silence is for relockweb: while Redis did not answer, it did no work, from which it would have to rest.
 func (e *requestError) Silence() time.Duration { return e.silent }
 
 func (e *requestError) Error() string {

@@ -88,7 +88,7 @@ func (h *Hold) TrustedUntil() time.Time {
 // Token returns the fencing token. It is larger than those of all earlier grants of the name. Two cases
 // break that: Redis loses its data while its clock is behind, or two primaries grant during a failover. A
 // resource must remember the largest token that it has seen, and refuse smaller ones. Then a late holder
-// cannot do damage. Do not so compare holds for reading or of a semaphore: a smaller token may still be held.
+// cannot do damage. Do not compare tokens of read holds or of a semaphore: a smaller one may still be held.
 // Re-entries share the token. It stays after a loss or a release: only a Cond.Wait changes it, to a larger
 // one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis.
 // The last three are the owner's.

@@ -130,7 +130,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if bar != NoBar {
 		return bar, by
 	}
-	if !h.Read && h.Unlock && h.Handle.holds.first != nil && h.Handle.takesFor(h) {
+	if !h.Read && h.Unlock && h.Handle.holds.first != nil && h.Handle.mistakes(h) {
 		return OtherOwner, nil
 	}
 	h.Handle.add(h)
@@ -303,9 +303,9 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	return NoBar, nil
 }
 
-// takesFor reports whether Unlock could end, instead of the hold h, one of the same grant that another owner has: of a
-// branch, and of what it has entered.
-func (l *Handle) takesFor(h *Hold) bool {
+// mistakes reports whether Unlock could take a hold of another owner for h: they have one grant, which the one has entered
+// as a branch of the other.
+func (l *Handle) mistakes(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
 			return other.Token == h.Token && other.Session.Name != h.Session.Name

@@ -94,7 +94,7 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch locks by no handle of its flow", "internal/room Hold.Put",
-		"h.Handle.takesFor(h)", "false",
+		"h.Handle.mistakes(h)", "false",
 		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},
 	},
 	{
@@ -108,7 +108,7 @@ var branchRules = []Rule{
 		[]string{"TestBranchesWhoseRootHasUnlockedGetTheLockInTurn"},
 	},
 	{
-		"a flow locks by no handle of a branch that is inside", "internal/room Handle.takesFor",
+		"a flow locks by no handle of a branch that is inside", "internal/room Handle.mistakes",
 		"other.Session.Name != h.Session.Name", "Descends(h.Session.Name, other.Session.Name)",
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchIsInside"},
 	},
