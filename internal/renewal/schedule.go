@@ -14,22 +14,17 @@ import (
 // meanwhile is noticed at the latest one tick after the machine resumes.
 const tick = 50 * time.Millisecond
 
+// most is how many tasks are taken out at once. After a suspension all are due, and whoever sets one waits meanwhile.
+const most = 1000
+
 // A Task is due at one instant or is idle. Its zero value, with Of set, is idle.
 type Task struct {
 	Of any // what the task is about, for the schedule's run function
 
 	// Guarded by the schedule's mu:
 
-	at  *moment // when the task is due; nil: idle
-	pos int     // index in the moment's tasks
-}
-
-// A moment is all tasks that are due at one time. They share one entry in the heap, because many renewals often fall
-// together.
-type moment struct {
-	due   time.Duration // on the schedule's own clock
-	tasks []*Task
-	pos   int // index in the heap
+	due time.Duration // on the schedule's own clock
+	pos int           // index in the heap, plus one; 0: idle
 }
 
 // A Schedule passes tasks that are due to its run function. A task is idle after that, until it is set again. The
@@ -39,11 +34,8 @@ type Schedule struct {
 	run   func(due []*Task)
 	wg    sync.WaitGroup
 
-	mu      sync.Mutex // guards the following fields and every task's at and pos
-	moments moments
-	byDue   map[time.Duration]*moment
-	spare   []*moment     // for reuse
-	waiting int           // number of tasks
+	mu      sync.Mutex    // guards the following fields and every task's due and pos
+	tasks   tasks         // that wait for their time
 	base    clock.Instant // when advance was first called
 	slept   time.Duration // sum of the suspensions since base
 	elapsed time.Duration // the schedule's own clock, set by advance
@@ -57,7 +49,7 @@ type Schedule struct {
 // New returns a schedule without tasks. run is called on the schedule's goroutine, one call at a time. It
 // must not block, because tasks that become due in the meantime wait for it.
 func New(c *clock.Clock, run func(due []*Task)) *Schedule {
-	return &Schedule{clock: c, run: run, byDue: make(map[time.Duration]*moment), wakeup: make(chan struct{}, 1)}
+	return &Schedule{clock: c, run: run, wakeup: make(chan struct{}, 1)}
 }
 
 // Set makes t due at the given instant and at no other.
@@ -80,9 +72,10 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	if grain > 0 && at > 0 {
 		at -= at % grain
 	}
-	if t.at == nil || t.at.due != at {
-		s.remove(t)
-		s.insert(t, at)
+	if t.due = at; t.pos == 0 {
+		heap.Push(&s.tasks, t)
+	} else {
+		heap.Fix(&s.tasks, t.pos-1)
 	}
 	s.idle = false
 	if !s.running {
@@ -91,50 +84,6 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 		s.wg.Go(s.loop)
 	} else if at < s.wakeAt {
 		s.wake()
-	}
-}
-
-// insert makes t due at that time. It needs s.mu.
-func (s *Schedule) insert(t *Task, due time.Duration) {
-	m := s.byDue[due]
-	if m == nil {
-		if n := len(s.spare); n > 0 {
-			m, s.spare = s.spare[n-1], s.spare[:n-1]
-		} else {
-			m = &moment{}
-		}
-		m.due = due
-		s.byDue[due] = m
-		heap.Push(&s.moments, m)
-	}
-	t.at, t.pos = m, len(m.tasks)
-	m.tasks = append(m.tasks, t)
-	s.waiting++
-}
-
-// remove makes t idle. It needs s.mu.
-func (s *Schedule) remove(t *Task) {
-	m := t.at
-	if m == nil {
-		return
-	}
-	last := m.tasks[len(m.tasks)-1]
-	m.tasks[t.pos], last.pos = last, t.pos
-	m.tasks[len(m.tasks)-1] = nil
-	m.tasks = m.tasks[:len(m.tasks)-1]
-	t.at = nil
-	s.waiting--
-	if len(m.tasks) == 0 {
-		heap.Remove(&s.moments, m.pos)
-		s.recycle(m)
-	}
-}
-
-// recycle takes in a moment that has left the heap. It keeps a few small ones for reuse. It needs s.mu.
-func (s *Schedule) recycle(m *moment) {
-	delete(s.byDue, m.due)
-	if len(s.spare) < 16 && cap(m.tasks) <= 64 {
-		s.spare = append(s.spare, m)
 	}
 }
 
@@ -158,26 +107,26 @@ func (s *Schedule) advance() clock.Instant {
 func (s *Schedule) Drop(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(t)
+	if t.pos > 0 {
+		heap.Remove(&s.tasks, t.pos-1)
+	}
 }
 
 // Len returns how many tasks wait for their time.
 func (s *Schedule) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting
+	return len(s.tasks)
 }
 
 // Close drops every task and returns when the goroutine has ended. After it Set does nothing. run must not call it.
 func (s *Schedule) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for _, m := range s.moments {
-		for _, t := range m.tasks {
-			t.at = nil
-		}
+	for _, t := range s.tasks {
+		t.pos = 0
 	}
-	s.moments, s.byDue, s.waiting = nil, nil, 0
+	s.tasks = nil
 	s.wake()
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -211,26 +160,18 @@ func (s *Schedule) loop() {
 	}
 }
 
-// nextDue returns the tasks that are due, or how long to sleep. ok is false if the goroutine must end.
+// nextDue returns tasks that are due, or how long to sleep. ok is false if the goroutine must end.
 func (s *Schedule) nextDue() (due []*Task, sleep time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.advance()
-	for len(s.moments) > 0 && s.moments[0].due <= s.elapsed {
-		m := heap.Pop(&s.moments).(*moment)
-		for i, t := range m.tasks {
-			t.at = nil
-			due = append(due, t)
-			m.tasks[i] = nil
-		}
-		s.waiting -= len(m.tasks)
-		m.tasks = m.tasks[:0]
-		s.recycle(m)
+	for len(s.tasks) > 0 && s.tasks[0].due <= s.elapsed && len(due) < most {
+		due = append(due, heap.Pop(&s.tasks).(*Task))
 	}
 	if len(due) > 0 {
 		return due, 0, true
 	}
-	if len(s.moments) == 0 {
+	if len(s.tasks) == 0 {
 		if s.idle || s.closed {
 			// A later Set starts a new goroutine. It also holds s.mu, so no task is missed.
 			s.running = false
@@ -241,31 +182,32 @@ func (s *Schedule) nextDue() (due []*Task, sleep time.Duration, ok bool) {
 		s.wakeAt = s.elapsed + tick
 		return nil, tick, true
 	}
-	sleep = min(s.moments[0].due-s.elapsed, tick)
+	sleep = min(s.tasks[0].due-s.elapsed, tick)
 	s.wakeAt = s.elapsed + sleep
 	return nil, sleep, true
 }
 
-// moments is a heap with the earliest first.
-type moments []*moment
+// tasks is a heap with the earliest first.
+type tasks []*Task
 
-func (h moments) Len() int           { return len(h) }
-func (h moments) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h moments) Swap(i, j int) {
+func (h tasks) Len() int           { return len(h) }
+func (h tasks) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h tasks) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
+	h[i].pos, h[j].pos = i+1, j+1
 }
 
-func (h *moments) Push(x any) {
-	m := x.(*moment)
-	m.pos = len(*h)
-	*h = append(*h, m)
+func (h *tasks) Push(x any) {
+	t := x.(*Task)
+	*h = append(*h, t)
+	t.pos = len(*h)
 }
 
-func (h *moments) Pop() any {
+func (h *tasks) Pop() any {
 	old := *h
-	m := old[len(old)-1]
+	t := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	return m
+	t.pos = 0
+	return t
 }
