@@ -87,7 +87,7 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	if !k.is(s) {
 		return false
 	}
-	k.timer, s.ends = k.until, false
+	k.timer = k.until
 	if due, _, _ := s.due(at.Now); !at.Now.Reached(due) {
 		k.timer = clock.Min(k.until, due)
 	}

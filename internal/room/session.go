@@ -22,7 +22,6 @@ type Session struct {
 	// unproven: too few replicas have acknowledged it. No hold may be made of it, and it is not passed on.
 	unproven bool
 	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
-	ends     bool  // its timer is set to the end of its trust, not to a renewal
 	left     uint8 // tokens left of the block, for holds that are passed on within the process
 	fails    uint8 // renewals that failed since the last that worked
 	Used     int32 // holds that calls have had; counted only if the name rests after them
@@ -112,7 +111,7 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	}
 	h.start()
 	s.add(h)
-	if s.counted() || s.Terms != h.Terms || s.ends { // otherwise the timer is right for this hold already
+	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
 		s.schedule(at)
 	}
 }
@@ -231,10 +230,8 @@ func (s *Session) schedule(at *Step) {
 	}
 	end := s.firstEnd()
 	due, grain, renew := s.due(at.Now)
-	s.ends = !renew || s.busy || due.Until(end) <= 0
-	if s.ends {
-		at.timer(s.Acquisition, end, 0)
-		return
+	if !renew || s.busy || due.Until(end) <= 0 {
+		due, grain = end, 0
 	}
 	at.timer(s.Acquisition, due, grain)
 }
@@ -278,7 +275,6 @@ func (s *Session) pause(at *Step) time.Duration {
 
 // retryAt schedules another renewal after one that failed: then, or at the end of the first hold if that comes earlier.
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
-	s.ends = false
 	if end := s.firstEnd(); soon.Reached(end) {
 		soon = end
 	}

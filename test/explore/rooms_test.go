@@ -83,23 +83,6 @@ func exploreRooms(seed uint64, steps int, say func(format string, args ...any)) 
 	return h
 }
 
-// TestSessionOfHoldsOfTwoTermsIsRenewed: where the first of its holds has a fixed lease and the
-// next one is on the session's own terms. The exploration found it by this seed.
-func TestSessionOfHoldsOfTwoTermsIsRenewed(t *testing.T) {
-	if h := exploreRooms(156081, 0, nil); h.wrong != "" {
-		showRooms(t, 156081, h.setup.steps)
-	}
-}
-
-// TestRenewalThatIsOvertakenIsNotTrusted: a later statement of its session, which leaves the
-// lease as it is, arrives before it, and it changes nothing. The exploration found by this
-// seed that, where many are renewed by one command, it was trusted for a lease that Redis did not know of.
-func TestRenewalThatIsOvertakenIsNotTrusted(t *testing.T) {
-	if h := exploreRooms(15362, 0, nil); h.wrong != "" {
-		showRooms(t, 15362, h.setup.steps)
-	}
-}
-
 // TestExplorationOfRoomsFindsNothing runs a number of schedules, or as many as fit into
 // RELOCK_ROOMS_FOR. What it finds is shown whole: a schedule is its seed.
 func TestExplorationOfRoomsFindsNothing(t *testing.T) {
