@@ -101,6 +101,7 @@ func TestAWaitGivesUpNoOtherCallsHold(t *testing.T) {
 				soon()
 				next := second.Holds()
 				close(gate)
+				soon()
 				rig.Must(t, next.Err())
 				rig.WantIs(t, <-wait, relock.ErrNotHeld)
 				rig.Must(t, next.Release())
