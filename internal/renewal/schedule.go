@@ -14,7 +14,7 @@ import (
 // meanwhile is noticed at the latest one tick after the machine resumes.
 const tick = 50 * time.Millisecond
 
-// most is how many tasks are taken out at once. After a suspension all are due, and whoever sets one waits meanwhile.
+// most is how many tasks are taken out at once. After a suspension all are due, and a call that sets one waits meanwhile.
 const most = 1000
 
 // A Task is due at one instant or is idle. Its zero value, with Of set, is idle.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,9 +33,14 @@ func TestWayOfALockAndUnlock(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(counted, "*[0-9]"))
 	rig.Must(t, err)
 	var least way
+	some, every := map[string]bool{}, map[string]int{} // functions that any pair has run, and by how many
 	for i, folder := range folders { // others have what a timer of the client does as well
 		w := wayOf(t, folder)
 		t.Logf("pair %d: %d functions, %d mutexes", i, len(w.functions), w.mutexes)
+		for _, f := range w.functions {
+			some[nameOf(f)] = true
+			every[nameOf(f)]++
+		}
 		if i == 0 || cmp.Or(cmp.Compare(len(w.functions), len(least.functions)), cmp.Compare(w.mutexes, least.mutexes)) < 0 {
 			least = w
 		}
@@ -57,6 +63,54 @@ func TestWayOfALockAndUnlock(t *testing.T) {
 	report(t, held(ceilings, "files that a lock and an unlock run", len(byFile), nil))
 	report(t, held(ceilings, "frames from a lock to its write", least.frames, nil))
 	report(t, held(ceilings, "mutexes that a lock and an unlock take", least.mutexes, nil))
+	maps.DeleteFunc(every, func(_ string, pairs int) bool { return pairs < len(folders) })
+	record, err := os.ReadFile("docs/decisions/0039-what-a-pair-passes.md")
+	rig.Must(t, err)
+	report(t, unaccounted(string(record), some, every))
+}
+
+// nameOf is what the record calls a function of the list "internal/room/hold.go *Hold.end": room.Hold.end.
+func nameOf(function string) string {
+	file, name, _ := strings.Cut(function, " ")
+	name = strings.TrimPrefix(name, "*")
+	if folder := path.Dir(file); folder != "." {
+		return path.Base(folder) + "." + name
+	}
+	return name
+}
+
+// unaccounted says where the record of what each function buys differs from what pairs have run.
+func unaccounted(record string, some map[string]bool, every map[string]int) (wrong []string) {
+	_, list, _ := strings.Cut(record, "## The list")
+	list, _, _ = strings.Cut(list, "\n## ")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?:^|[ \n])`([A-Za-z.]+)`").FindAllStringSubmatch(list, -1) {
+		named[m[1]] = true
+	}
+	for name := range named {
+		if strings.Contains(name, ".") && !some[name] {
+			wrong = append(wrong, "the record of what a pair passes names "+name+", which no pair has run")
+		}
+	}
+	for name := range every {
+		if !named[name] {
+			wrong = append(wrong, "the record of what a pair passes does not say what "+name+" buys")
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+func TestRecordOfAPairHasEachFunctionThatRuns(t *testing.T) {
+	record := "`before`\n## The list\n**A** (2): `Hold.Wanted`.\n\n`room.Hold.end` `gone.f`\n\n## After\n`after.f`"
+	some := map[string]bool{"room.Hold.end": true, "Hold.Wanted": true, "once.f": true, "new.f": true}
+	wrong := unaccounted(record, some, map[string]int{"room.Hold.end": 5, "new.f": 5})
+	if len(wrong) != 2 || !strings.Contains(wrong[0], "new.f buys") || !strings.Contains(wrong[1], "gone.f, which") {
+		t.Error(wrong)
+	}
+	if name := nameOf("internal/room/hold.go *Hold.end"); name != "room.Hold.end" || nameOf("hold.go *Hold.end") != "Hold.end" {
+		t.Error(name)
+	}
 }
 
 // way is what a pair of Lock and Unlock went through.
