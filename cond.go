@@ -34,7 +34,8 @@ type Cond struct {
 }
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again. It then has the
-// same holds, under a larger token. A failover that loses the wait is an exception: see docs/guarantees.md.
+// same holds, under a larger token. If a failover loses the wait, Wait returns as after a signal, and the token may be
+// the old one.
 //
 // If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, without
 // ctx, and returns ctx's error or ErrClosed, holding: Hold.Err is nil. Only ErrLost means that the lock could not be
@@ -43,13 +44,13 @@ type Cond struct {
 // A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and ErrOwnerMismatch if the owner
 // also holds in another process, or a branch or an ancestor of it holds. It returns ErrUpgrade if the owner also reads.
 // It returns ErrClosed on a client that was already shutting down, and the error of a ctx that had ended. If Redis
-// refuses, or surely never got the request, Wait returns that error. In each case the owner keeps what it holds. Test
+// refuses, or cannot have got the request, Wait returns that error. In each case the owner keeps what it holds. Test
 // for ErrLost before ErrNotHeld: ErrLost matches both.
 //
-// During the wait the holds are not trusted (Hold.Err is ErrNotHeld), their contexts go on, and other owners may use
-// the handle. If another goroutine of the owner unlocks during the wait, by Release, by Unlock or at the end of a Do,
-// its call returns ErrNotHeld. That hold has ended, and Wait returns without it. If it was the last hold, Wait returns
-// ErrLost.
+// During the wait the holds are not trusted (Hold.Err is ErrNotHeld). Their contexts do not end, and other owners may
+// use the handle. If another goroutine of the owner unlocks a hold during the wait, its Unlock, Release or Do returns
+// ErrNotHeld. That hold has ended: Wait returns with the others only. If it was the last one, Wait returns ErrLost,
+// and nothing is left to unlock.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err

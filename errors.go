@@ -44,7 +44,7 @@ var (
 	// unless Redis refused or the client is closed. The lease ends a released hold at the latest.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
-	// lock get it too, but re-entries and calls like Info do not. Holds that Close ended return ErrLost and ErrClosed.
+	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
 	// descends from a live hold of the same lock in this client, under another owner or none. A read under a read hold

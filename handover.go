@@ -25,8 +25,8 @@ import (
 // "-" and "_", and may be stored or sent. A ticket is a secret: everybody who reads it can take the hold.
 type Ticket string
 
-// LogValue hides the ticket in a log of package slog where it is an attribute of its own: it returns "a ticket". A
-// struct or a text that contains a Ticket shows it, in a log too.
+// LogValue returns "a ticket", so that package slog hides a Ticket that is the value of an attribute. A Ticket inside
+// a struct or a text is not hidden.
 func (Ticket) LogValue() slog.Value { return slog.StringValue("a ticket") }
 
 // A detaching is a request that hands an acquisition's hold to a ticket.

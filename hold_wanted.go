@@ -2,18 +2,19 @@ package relock
 
 // Wanted returns a channel that is closed when another owner waits for the lock, so that a holder that can stop early
 // may give way. Nothing else happens: the hold stays as it is. A semaphore's hold is wanted when somebody waits for
-// permits, and a read hold when a writer waits. A TryLock with a wait of zero does not close the channel. Nor does a
-// branch (WithChildOwner) close those of its ancestors' holds.
+// permits, and a read hold when a writer waits. A TryLock with a wait of zero does not close the channel. A branch
+// (WithChildOwner) that waits does not close the channels of its ancestors' holds.
 //
 // Redis sends a message when the first waiter joins the queue, to 128 holders at most. A hold that no message reaches
 // learns of the waiter at its next renewal; with NoWatchdog it may never learn. If others wait already when a hold
-// begins, its channel is closed at once. But a client may have passed a Fair lock on between its own calls. Then the
-// hold may hear of another client's waiter only at its next renewal. While nobody waits, nothing is sent. With
-// ShardedPubSub the Redis channel of the lock stays subscribed from the first Wanted to the end of the hold.
+// begins, its channel is closed at once. There is an exception: a client can pass a Fair lock from one of its calls to
+// the next without asking Redis. Such a hold may hear of another client's waiter only at its next renewal. While
+// nobody waits, nothing is sent. With ShardedPubSub the lock's Redis channel stays subscribed from the first Wanted to
+// the end of the hold.
 //
-// The channel stays closed if the waiter leaves, and stays open if the hold ends before anybody waits. A crashed waiter
-// may still close it, for later holds of the same grant too, until Redis grants the lock again. So may a call of the
-// same named owner that waits in another client, until it has re-entered.
+// The channel stays closed if the waiter leaves, and stays open if the hold ends before anybody waits. A waiter that
+// has crashed may still close it, and those of later holds of the same grant, until Redis grants the lock again. While
+// a call of the same named owner waits in another client to re-enter, it may close the channel too.
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil

@@ -296,11 +296,12 @@ func TokenKeep(d time.Duration) Option {
 	})
 }
 
-// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits for itself. By default
-// nothing is logged. nil is ErrInvalidOption.
+// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits for itself. A loss is
+// logged as an error, or as a warning if MaxHold or NoWatchdog ended the hold. Everything else is a warning. By
+// default nothing is logged. nil is ErrInvalidOption.
 //
 // The library calls the logger's handler on a goroutine of its own, so a handler that is slow or hangs delays no lock.
-// The handler gets the records in order and one at a time, with the level and the context of the call. Up to 1,024
+// The handler gets the records in order and one at a time. Its context is always context.Background(). Up to 1,024
 // records wait for it. Later ones are dropped and counted in one warning. Records can come after the call that logged
 // them has returned. Close waits for them for 100 ms at most. It cannot end a goroutine that is stuck in a handler.
 func Logger(l *slog.Logger) Option {

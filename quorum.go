@@ -347,12 +347,13 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 	}
 }
 
-// A QuorumHold is one successful acquisition of a QuorumLock. It is held while a majority of the primaries hold it, for
-// as long as the best majority can be trusted. Without a majority it is lost. A primary that comes back is taken again,
-// unless Lock.ForceUnlock has ended the hold there. With NoWatchdog, and after MaxHold, none is; with AtLeast none before
-// its rest is over. Forcing a majority of the primaries ends the hold. If the message of a ForceUnlock is lost, its
-// primary may be taken again, and must then be forced again. The hold needs its Release, also after a loss. Its methods
-// may be called from any goroutine.
+// A QuorumHold is one successful acquisition of a QuorumLock. It is held while the holds on a majority of the
+// primaries can be trusted. Without a majority it is lost. It needs its Release, also after a loss. Its methods may be
+// called from any goroutine.
+//
+// A primary that comes back is taken again, except with NoWatchdog, after MaxHold, after a Lock.ForceUnlock there, and
+// while the name rests there (AtLeast). Forcing a majority of the primaries ends the hold. If the message of a
+// ForceUnlock is lost, the hold may take that primary again: force it once more.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority

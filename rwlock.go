@@ -34,7 +34,7 @@ type RWLock struct {
 var _ Locker = (*RWLock)(nil)
 
 // Lock waits until the caller holds the lock for writing, with no other owner reading or writing. ctx bounds the wait:
-// if it ends first, Lock returns its error. An owner that reads gets ErrUpgrade at once. Lock.Lock has the other
+// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. Lock.Lock has the other
 // errors.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
@@ -56,9 +56,9 @@ func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 // Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock for at most the given time. It returns (false, nil) if the lock was taken the whole time, by a
-// writer or by one that waits. It returns an error if ctx ended or Redis did not answer: the errors are Lock.TryLock's.
-// A wait of zero or less makes one attempt.
+// TryRLock is RLock for at most the given time. It returns (false, nil) if the lock was taken the whole time: a writer
+// held it or waited for it. It returns an error if ctx ended or Redis did not answer: the errors are Lock.TryLock's. A
+// wait of zero or less makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }

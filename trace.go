@@ -11,24 +11,24 @@ import (
 // Shutdown wait for hooks that run, so a hook must not call either. Hooks may be called from several goroutines at the
 // same time. Any hook may be nil.
 //
-// Renewed and RenewalFailed are called once for each lease, with the newest of the holds that share it. The others are
-// called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks, often on goroutines of
-// their own: a panic there may end the process.
+// Renewed and RenewalFailed are called once for each renewal, with the newest of the holds that share the lease. The
+// others are called once for each call or hold. A Multi and a Quorum call the hooks for each of their locks, often on
+// goroutines of their own. A panic there may end the process.
 //
 // A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold: what Redis granted is
 // given back. If Acquired was called for such a hold, Released is called too. A panic of GaveUp or Released continues on
 // the calling goroutine after all else is done: the hold has ended. A panic of Renewed, RenewalFailed or Lost ends the
 // process, as any panic of a goroutine does in Go.
 type Hooks struct {
-	// Waiting: the call has to wait, because others hold the lock or are before it. It is called once for a call, which
-	// may not stand in the queue yet. Acquired or GaveUp follows.
+	// Waiting: the call has to wait, because others hold the lock or are before it. It is called once for a call, perhaps
+	// before the call is in the queue. Acquired or GaveUp follows.
 	Waiting func(context.Context, Event)
 	// Acquired: the call has a hold, and returns it next. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
 	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason: the lock
 	// was taken all the time, its context has ended, or Redis could not be asked. That is the error the call returns,
-	// except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if a hook did not
-	// return, or the call was refused at once: for a name, an option, a deadlock or an ended context.
+	// except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if Waiting or
+	// Acquired did not return. Nor is it if the call was refused at once: for a name, an option, a deadlock, an ended ctx.
 	GaveUp func(context.Context, Event)
 	// Renewed: the hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)
@@ -39,10 +39,10 @@ type Hooks struct {
 	// it was held. Event.Err is the error of the release. It is ErrLost if Redis' answer to the release was the first to
 	// show the loss; then Lost is not called. Each hold ends with one call of Released or of Lost.
 	Released func(Event)
-	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. If
-	// Redis' answer to the release is what shows the loss, Released gets ErrLost and Lost is not called. A loss that
-	// Unlock sees by the clock calls Lost. After Lost, the Unlock or Release of that hold does not call Released.
-	// If Acquired is set, Lost is called only for holds that Acquired was called for, and after it.
+	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. Lost
+	// is also called if Unlock is the first to see, by the clock, that the lease has ended. After Lost, the Unlock or
+	// Release of that hold does not call Released. If Acquired is set, Lost is called only for holds that Acquired was
+	// called for, and after it.
 	Lost func(Event)
 }
 

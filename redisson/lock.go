@@ -124,8 +124,8 @@ func (l *Lock) Name() string {
 // Holds of Acquire and Do count too. It does no I/O.
 func (l *Lock) HoldCount() int { return l.judge() }
 
-// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost. It
-// returns 0 without one, and of a lock that is not Fenced. See Hold.Token.
+// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
+// Without such a hold, or if the lock is not Fenced, it returns 0. See Hold.Token.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token

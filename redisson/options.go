@@ -140,7 +140,8 @@ func WatchdogTimeout(d time.Duration) Option {
 // ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as Redisson decides: on, in a
 // Cluster whose servers know it (Redis 7). It is the shardedSubscriptionMode of Redisson's config, and must be the same
 // there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late. With true it
-// needs Redis 7.0 or later. If a decorator hides that the redis client is a Cluster client, the default is off.
+// needs Redis 7.0 or later. A decorator of a Cluster client must embed the *redis.ClusterClient. If it hides that, the
+// default is off, and with true some waiters hear no unlocks.
 func ShardedPubSub(on bool) Option {
 	return func(c *config) error {
 		c.sharded = &on

@@ -20,7 +20,7 @@ type RWLock struct{ w, r *Lock }
 var _ relock.Locker = (*RWLock)(nil)
 
 // Lock waits until the caller holds the lock for writing, with no other owner reading or writing. ctx bounds the wait:
-// if it ends first, Lock returns its error. An owner that reads gets ErrUpgrade at once. Lock.Lock has the other
+// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. Lock.Lock has the other
 // errors.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
@@ -54,8 +54,8 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 // returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock is
-// RLock, and its Unlock is RUnlock.
+// RLocker returns the reading side as a Lock, which also has Acquire, Do and Lost. It is the same Lock each time: its
+// Lock is RLock, and its Unlock is RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // its methods say what is wrong
@@ -63,8 +63,8 @@ func (rw *RWLock) RLocker() *Lock {
 	return rw.r
 }
 
-// WLocker returns the writing side as a Lock, with Acquire, Do and loss. It is the same Lock each time: its Lock and
-// Unlock are those of the RWLock.
+// WLocker returns the writing side as a Lock, which also has Acquire, Do and Lost. It is the same Lock each time: its
+// Lock and Unlock are those of the RWLock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
 		return nil // its methods say what is wrong

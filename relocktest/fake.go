@@ -112,8 +112,8 @@ func (f *Fake) Lose() bool {
 	return f.held
 }
 
-// Fail makes calls of Lock and TryLock return err from now on, as they do when Redis does not answer. nil makes them
-// work again. Calls that already wait are not changed, and neither is Unlock.
+// Fail makes calls of Lock and TryLock return err, as it is, from now on. For a Redis that does not answer, pass
+// relock.ErrUnavailable. nil makes them work again. Calls that already wait are not changed, and neither is Unlock.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

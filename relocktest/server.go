@@ -17,8 +17,9 @@ import (
 // dialsEnd is the longest time that go-redis' dials outlive its Close.
 const dialsEnd = 10 * time.Second
 
-// A Server is a Redis in the memory of one test, and the networks between it and the clients. Methods that cannot do
-// what they say fail the test, so call them from the test's goroutine.
+// A Server is a Redis in the memory of one test. Each client that Server.Client and Server.Redis return has a network
+// of its own, which Server.Partition and Server.Outage affect. Methods that cannot do what they say fail the test, so
+// call them from the test's goroutine.
 type Server struct {
 	t       testing.TB
 	redis   *redistest.Server
