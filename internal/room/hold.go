@@ -130,7 +130,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if bar != NoBar {
 		return bar, by
 	}
-	if !h.Read && h.Unlock && h.Handle.holds.first != nil && h.Handle.mistakes(h) {
+	if !h.Read && h.Unlock && (h.Handle.holds.first != nil || h.Handle.aside != nil) && h.Handle.mistakes(h) {
 		return OtherOwner, nil
 	}
 	h.Handle.add(h)
@@ -304,11 +304,18 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 }
 
 // mistakes reports whether Unlock could take a hold of another owner for h: they have one grant, which the one has entered
-// as a branch of the other.
+// as a branch of the other. A branch that waits on a condition can come back into h.
 func (l *Handle) mistakes(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
 			return other.Token == h.Token && other.Session.Name != h.Session.Name
+		}
+	}
+	if l.aside != nil {
+		for _, other := range l.away.all() {
+			if other.Unlock && Descends(other.Session.Name, h.Session.Name) {
+				return true
+			}
 		}
 	}
 	return false

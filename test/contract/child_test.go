@@ -642,6 +642,24 @@ func TestAFlowLocksByNoHandleByWhichItsBranchIsInside(t *testing.T) {
 	})
 }
 
+// The branch would come back beside the hold of its flow, as soon as that signals it. Fails when the flow's Unlock could
+// end the branch's hold.
+func TestAFlowLocksByNoHandleByWhichItsBranchWaitsOnACondition(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, flow := x.Client(), x.By("flow")
+		of, branch := c.NewLock("a"), relock.WithChildOwner(flow)
+		rig.Must(t, of.Lock(branch))
+		waits := rig.Beside(func() error { return of.NewCond("c").Wait(branch) })
+		rig.StillWaits(t, waits)
+		rig.WantIs(t, of.Lock(flow), relock.ErrOwnerMismatch)
+		outer := enters(t, c.NewLock("a"), flow)
+		rig.Must(t, of.NewCond("c").Signal(flow))
+		rig.Must(t, outer.Release())
+		rig.Must(t, rig.Returned(t, waits))
+		rig.Must(t, of.Unlock())
+	})
+}
+
 // A flow that holds nothing waits for its branch like for anybody, also by one handle.
 func TestAFlowWaitsForItsBranchByOneHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -113,6 +113,11 @@ var branchRules = []Rule{
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchIsInside"},
 	},
 	{
+		"a flow locks by no handle by which its branch waits on a condition", "internal/room Handle.mistakes",
+		"return true", "_ = true",
+		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchWaitsOnACondition"},
+	},
+	{
 		"a late copy ends no rest", "lua/acquire.lua",
 		" and request.op > state.rest_op then", " then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
