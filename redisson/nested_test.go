@@ -152,3 +152,26 @@ func TestAllCallsOfAnOwnerHearOfItsGrant(t *testing.T) {
 		}
 	})
 }
+
+// The release of a nested hold is not answered, and the owner keeps another one.
+// Fails when Redis is left with one hold too many until the owner acquires or releases again.
+func TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		l, me := c.NewLock("a"), x.By("me")
+		outer, err := l.Acquire(me)
+		rig.Must(t, err)
+		rig.Must(t, l.Lock(me))
+		heal := link.Hole()
+		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		heal()
+		time.Sleep(9 * time.Second)
+		info, err := client(t, x).NewLock("a").Info(t.Context())
+		rig.Must(t, err)
+		if len(info.Holders) != 1 || info.Holders[0].Holds != 1 {
+			t.Errorf("redis has %+v, want one hold", info.Holders)
+		}
+		rig.Must(t, outer.Release())
+		bare(t, x)
+	})
+}

@@ -99,6 +99,8 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
 	switch {
+	case left > 0 && err != nil:
+		s.c.spawn(limit, s.restate)
 	case left > 0:
 	case err != nil:
 		s.c.spawn(limit, func(ctx context.Context) {
@@ -109,6 +111,20 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.c.spawn(time.Minute, s.sweep)
 	}
 	return held, err
+}
+
+// restate tells Redis how many holds are left, after a release that was not answered. The end of the session does it too.
+func (s *session) restate(ctx context.Context) {
+	if s.takeTurn(ctx) != nil {
+		return
+	}
+	defer s.giveTurn()
+	s.c.mu.Lock()
+	left, top := len(s.holds), s.top
+	s.c.mu.Unlock()
+	if left > 0 {
+		_, _ = s.send(ctx, s.releaseCall(left, top))
+	}
 }
 
 // sendLess is less for a caller that has the turn, and gives it back.

@@ -263,6 +263,11 @@ var redissonRules = []Rule{
 		[]string{"TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle"},
 	},
 	{
+		"redisson: the release of a nested hold is sent until it is answered", "redisson session.less",
+		"s.c.spawn(limit, s.restate)", "",
+		[]string{"TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered"},
+	},
+	{
 		"redisson: a downgrade that finds no write hold reads nothing", "redisson Hold.handOver",
 		"_ = read.end()", "_ = read",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader", "TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader"},
