@@ -22,11 +22,11 @@ import (
 //		}
 //	}
 //
-// A wait may end without a signal, so it must be in a loop that checks. A signal is never lost: if its receiver dies,
-// or loses the lock before it has unlocked it, the next waiter gets it.
+// A wait may end without a signal, so it must be in a loop that checks. A signal is not lost with its receiver: if that
+// dies, or loses the lock before its Unlock, the next waiter gets it.
 //
-// Every call except Waiters needs the lock. The caller is the owner that the context or the Cond's handle names.
-// Without an owner it is the hold from which the context descends, or else the handle's newest hold.
+// Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's handle names. Without
+// one it acts for the hold from which the context descends, or else for the handle's newest.
 type Cond struct {
 	lock *Lock
 	name string
@@ -57,21 +57,21 @@ func (c *Cond) Wait(ctx context.Context) error {
 }
 
 // WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, also if d is zero or less.
-// After a signal it returns (true, nil), holding the lock again. When d has passed it waits for the lock without a
-// bound, so it may return long after d, with (false, nil), holding. Errors are those of Wait, ctx's among them: only
+// After a signal it returns (true, nil), holding the lock again. When d has passed or ctx has ended, it still waits for
+// the lock, without a bound. Then it returns (false, nil) or ctx's error, holding. Other errors are those of Wait. Only
 // ErrLost means that the lock could not be acquired again.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }
 
-// Signal wakes the waiter that has waited longest. That waiter gets the lock in its turn, after the caller has
-// unlocked. If nobody waits, Signal does nothing. The caller must hold the lock: otherwise Signal returns ErrNotHeld,
-// and after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given. Give ctx a deadline.
+// Signal wakes the waiter that has waited longest. It gets the lock in its turn, after the caller has unlocked. If
+// nobody waits, Signal does nothing. The caller (see Cond) must hold the lock: otherwise Signal returns ErrNotHeld, and
+// after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given. Give ctx a deadline.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
 // Broadcast wakes all that wait now. They get the lock one after the other, once the caller has unlocked. If nobody
-// waits, it does nothing. The caller must hold the lock: otherwise Broadcast returns ErrNotHeld, and after a loss
-// ErrLost. If ctx ends before Redis has answered, the signals may have been given.
+// waits, it does nothing. The caller (see Cond) must hold the lock: otherwise Broadcast returns ErrNotHeld, and after a
+// loss ErrLost. If ctx ends before Redis has answered, signals may have been given. Give ctx a deadline.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
 // Waiters reads from Redis the owners that wait on the condition for a signal, the longest waiter first. It needs no

@@ -46,11 +46,12 @@ func WithNewOwner(ctx context.Context) context.Context {
 // Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
 // token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you
 // unlock. An owner that holds re-enters at once, also while a branch is inside. A branch and its ancestor may not both
-// hold by the Lock of one handle (ErrOwnerMismatch): its Unlock could end the wrong hold. Acquire and Do may share it.
+// hold by Lock or TryLock of one handle (ErrOwnerMismatch): its Unlock could end the wrong hold. Acquire and Do may
+// share it, except on a reading side: there each branch needs a handle of its own.
 //
-// If ctx has no owner, every call under the returned context is ErrInvalidOption. So is one under a name that is longer
-// than 512 bytes: each level adds 13. To a QuorumLock and the locks of package redisson every child owner is
-// ErrInvalidOption.
+// If ctx has no owner, or the new name is longer than 512 bytes, every call under the returned context is
+// ErrInvalidOption. Each level adds 13 bytes. A QuorumLock and the locks of package redisson return ErrInvalidOption
+// for every child owner.
 func WithChildOwner(ctx context.Context) context.Context {
 	parent, named := OwnerFrom(ctx)
 	switch {

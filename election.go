@@ -42,7 +42,7 @@ type Term struct {
 }
 
 // Wanted returns a channel that is closed when another candidate waits to lead, as Hold.Wanted says. A leader that is
-// about to stop, as in a rolling deployment, can give up its term then: lead returns.
+// about to stop, as in a rolling deployment, can then give up its term by returning from lead.
 func (t Term) Wanted() <-chan struct{} {
 	return t.hold.Wanted()
 }
@@ -53,10 +53,10 @@ func (t Term) Wanted() <-chan struct{} {
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
 // joined with that of the release: nil if both are. That of the release may be ErrUnconfirmed, even if lead succeeded.
-// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all, for
-// example with ErrClosed or ErrKind. It goes on while Redis does not answer, of which only the Logger tells, or too few
-// Replicas acknowledge. Shutdown waits for the term to end, so end ctx first. A nil lead is ErrInvalidOption. A panic of
-// lead gives up the term.
+// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all,
+// for example with ErrClosed or ErrKind. It goes on while too few Replicas acknowledge, and while Redis does not
+// answer: only the Logger tells of that. Shutdown waits for the term to end, so end ctx first. A nil lead is
+// ErrInvalidOption. A panic of lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -144,9 +144,9 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 // term, or ErrNotHeld. With an error the Holder is zero. Observe blocks between changes, and asks Redis every second,
 // or every third of the TTL if that is shorter. It can miss a term that begins and ends between two questions.
 //
-// An error of Redis is yielded once for each outage, which may have begun 15 s before, and Observe goes on. After the
-// outage it yields the state again, even if unchanged. ctx's error, ErrClosed, ErrInvalidName and ErrInvalidOption are
-// yielded last and end it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
+// An error of Redis is yielded once for each outage, perhaps 15 s after it began, and Observe goes on. After the outage
+// it yields the state again, even if unchanged. ctx's error, ErrClosed, ErrInvalidName and ErrInvalidOption are yielded
+// last and end it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // values of told that are no token; 0: nobody leads

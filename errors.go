@@ -31,9 +31,9 @@ var (
 	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
 	// error is another one, such as ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So
-	// nobody knows whether the lock is taken. If ctx ended first, the error is also ctx's: it is ctx's alone
-	// if the lock was taken. A lasting refusal (no permission) or a closed redis client gives another error.
+	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So nobody knows
+	// whether the lock is taken. If ctx ended first, the error is also ctx's. It is ctx's alone if the lock was known to
+	// be taken. A lasting refusal (no permission) or a closed redis client gives another error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
@@ -46,35 +46,35 @@ var (
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
 	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
-	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
-	// descends from a live hold of the same lock in this client, under another owner or none. A read under a read hold
-	// gets it too, but not in package redisson: a writer may wait between them. A semaphore's call gets it if those holds
-	// leave too few permits. To re-enter the lock, take it both times under one WithOwner.
+	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context descends
+	// from a live hold of the same lock in this client, under another owner or none. A read under a read hold gets it too,
+	// because a writer may wait between them. Package redisson allows it. A semaphore's call gets it if those holds leave
+	// too few permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once,
 	// because it would wait for itself. The read hold is its owner's, or one from which its context descends.
 	// Of a branch's ancestors (WithChildOwner), the nearest that holds counts. The read hold stays: end it
-	// first, or lock for writing from the start. Cond.Wait returns it, holding, if its owner also reads.
+	// first, or lock for writing from the start. Cond.Wait returns it, and gives up nothing, if its owner also reads.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle
-	// for reading, or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could
-	// not tell them apart. (On a semaphore and in package redisson, those of Acquire and Do may differ.) For the
-	// same reason a branch and its ancestor may not both hold one lock by the Lock of one handle. Cond.Wait
-	// returns it if its owner also holds in another process, or a branch or ancestor of it does.
+	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle for reading,
+	// or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could not tell them apart. (On
+	// a semaphore and in package redisson, those of Acquire and Do may differ.) For the same reason a branch and its
+	// ancestor may not both hold by Lock or TryLock of one handle. Use a handle for each owner. Cond.Wait returns it if
+	// its owner also holds in another client, or if a branch or an ancestor of that owner holds anywhere.
 	ErrOwnerMismatch = errors.New("owner mismatch")
-	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or semaphore;
-	// or by clients of a release that stores locks in another layout. The call does not wait. The kind can change when the
-	// name has no holders and no waiters, also none on conditions, and does not rest (AtLeast, Once). In package redisson
-	// only a read/write lock and the other kinds refuse each other.
+	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
+	// semaphore. Or it is in use by clients of a release that stores locks in another layout. The call does not wait. The
+	// kind can change when the name has no holders and no waiters, also none on conditions, and does not rest (AtLeast,
+	// Once). Package redisson tells only read/write locks from other kinds.
 	ErrKind = errors.New("name in use as another kind of lock")
-	// ErrUnspent tells Once that a run does not count. If the error of Once's fn is ErrUnspent, or wraps it, the next
-	// caller in the interval runs fn again. Once returns that error, with ran true.
+	// ErrUnspent, if Once's fn returns it or wraps it, tells Once that the run does not count. Then the next caller in the
+	// interval runs fn again, unless the lock was lost. Once returns that error, with ran true.
 	ErrUnspent = errors.New("the interval is not spent")
 	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock (1000 in package redisson), and did not get another
 	// one. Detach returns it if the owner has other holds of the same grant in this client. The hold then stays as it was.
 	ErrTooManyHolds = errors.New("too many holds")
 	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
-	// characters. Every call on such a handle returns it. Its text says what is wrong.
+	// characters. Every call on such a handle returns it. Its text says what is wrong. In package redisson, see NewLock.
 	ErrInvalidName = errors.New("invalid name")
 	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock or
 	// redis client. New returns it, and every call on a handle with such an option. Methods of nil pointers and zero

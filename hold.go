@@ -19,7 +19,7 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire, TryAcquire and Resume return it. It ends with Release or
-// Detach, or is lost before that. A lost hold must be released too. Err tells by the clock when the lease has ended. A
+// Detach, or is lost before that. A lost hold must be released too. Err sees by the clock that the lease has ended. A
 // loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
 // any goroutine.
 type Hold struct {
@@ -85,13 +85,13 @@ func (h *Hold) TrustedUntil() time.Time {
 	return k.c.clock.Time(h.hold.Until())
 }
 
-// Token returns the fencing token. It is larger than those of all earlier grants of the name. Two cases
-// break that: Redis loses its data while its clock is behind, or two primaries grant during a failover. A
-// resource must remember the largest token that it has seen, and refuse smaller ones. Then a late holder
-// cannot do damage. Do not compare tokens of read holds or of a semaphore: a smaller one may still be held.
-// Re-entries share the token. It stays after a loss or a release: only a Cond.Wait changes it, to a larger
-// one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis.
-// The last three are the owner's.
+// Token returns the fencing token. It is larger than those of all earlier grants of the name, with two exceptions. One
+// is that Redis has lost the counter, or let it expire (TokenKeep), and its clock is behind. The other is that two
+// primaries grant during a failover. A resource must remember the largest token that it has seen, and refuse smaller
+// ones. Then a late holder cannot do damage. Do not compare tokens of read holds or of a semaphore: a smaller one may
+// still be held. Re-entries share the token. It stays after a loss or a release: only a Cond.Wait changes it, to a
+// larger one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis. The
+// last three digits come from the owner's name.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -108,8 +108,8 @@ func (h *Hold) Name() string {
 }
 
 // Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated name begins with "~"
-// and is for people: no call can re-enter such a hold. Anonymous holds of a process may have the same generated name:
-// it can pass one grant in Redis from call to call. They still exclude each other.
+// and is for people: no call can re-enter such a hold. Anonymous holds of a process may have the same generated name,
+// because a grant in Redis can pass from one call to the next. They still exclude each other.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -122,8 +122,8 @@ func (h *Hold) Owner() string {
 // checks the clock, as Hold.Err does, so it reports a loss even before Done is closed. It has the values of parent, and
 // names the same owner. The context of a hold that has ended has ended too.
 //
-// The hold keeps the context, some 400 bytes, until either has ended. If parent outlives the hold, make one context for
-// all of a long piece of work and not one for each step. Or give each step a parent that is cancelled after it.
+// The hold keeps the context, some 400 bytes, until either has ended. So do not make one for each step of a long hold,
+// unless each step has a parent that is cancelled after it.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
@@ -173,10 +173,10 @@ func (h *Hold) Release() error {
 // hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
-// be one of these contexts: then its deadline ends the request, or a TTL if it has none. A Do whose function detached
-// its hold returns nil for it. If Redis does not answer before ctx ends, or refuses, Detach returns ErrUnconfirmed,
-// perhaps with ctx's error: the hold has ended too, and the client releases it. For a lost hold Detach returns ErrLost
-// and ends it. After a Release it returns ErrNotHeld.
+// be one of these contexts: the request then ends at its deadline, or after a TTL if it has none. A Do whose function
+// detached its hold returns nil for it. If Redis does not answer before ctx ends, or refuses, Detach returns
+// ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client releases it. For a lost hold Detach
+// returns ErrLost and ends it. After a Release it returns ErrNotHeld.
 //
 // A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption), a ctx that
 // has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns ErrTooManyHolds if the hold shares

@@ -18,7 +18,7 @@ type Info struct {
 	// Name is the lock's name.
 	Name string
 	// Kind is "plain", "fair", "rw", "fair rw" or "semaphore": as which the name is in use, or was lately. It is "" if
-	// Redis has nothing of the name, as after a TokenKeep without use.
+	// Redis has nothing of the name, as after a TokenKeep without use. Package redisson has other kinds.
 	Kind string
 	// Holders has one entry for each owner that holds. It is empty if the lock is free or rests.
 	Holders []Holder
@@ -26,9 +26,9 @@ type Info struct {
 	Waiters int
 	// CondWaiters is how many sleep in Cond.Wait until somebody signals their condition. They are not among Waiters.
 	CondWaiters int
-	// Resting is for how long the name is still taken by nobody, after a hold with AtLeast or a run of Once; else 0.
+	// Resting is for how long nobody can take the name yet, although nobody holds it (AtLeast, Once); else 0.
 	Resting time.Duration
-	// Permits is how many permits of a semaphore its holders use together; 0 for other kinds.
+	// Permits is how many permits of a semaphore are in use; 0 for other kinds.
 	Permits int
 }
 
@@ -42,12 +42,12 @@ type Holder struct {
 	// Holds is how many holds of the lock the owner has, in all processes. It includes re-entries, except those that
 	// LocalReentry answered.
 	Holds int
-	// Token is the fencing token of the owner's grant. A hold that was passed on within a process may have a larger one.
+	// Token is the fencing token of the owner's grant. A call to which its process passed the grant on has a larger one.
 	Token int64
 	// TTL is how long the owner's lease still lasts if nobody renews it. Of several leases it is the longest.
 	TTL time.Duration
-	// Label is the label of the client that has the lease of TTL (see the option Label). It is "" if Redis does not know
-	// it: for a hold that was detached and not yet resumed, or if the label was lost and is not yet stored again.
+	// Label is the label of the client that has the lease of TTL (see the option Label). It is "" for a hold that was
+	// detached and not yet resumed. It is also "" if Redis does not know it, as after a loss of data.
 	Label string
 	// Held is how long the owner has held without a gap, since its grant, by the server's clock. Holds that a process
 	// has passed on among its own calls count from the first of them. After that clock has stepped back it may say less.

@@ -88,7 +88,7 @@ type Client struct {
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. New
-// does no I/O: whether Redis is there, Check tells. With nil, a Ring or a bad option it returns ErrInvalidOption. A
+// does no I/O: Check tells whether Redis is there. With nil, a Ring or a bad option it returns ErrInvalidOption. A
 // decorator must embed one of go-redis' clients (see docs/operations.md).
 //
 // rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is called.
@@ -207,7 +207,7 @@ func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, c.shared(specLock, s))
 }
 
-// NewRWLock returns a handle on the read/write lock of that name, whose options are for both sides. It does no I/O. A
+// NewRWLock returns a handle on the read/write lock of that name. The options are for both sides. It does no I/O. A
 // name has 1 to 512 bytes of UTF-8 without control characters. With a bad name or option, such as AtLeast or Weight,
 // every call on the handle returns ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
@@ -225,8 +225,8 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 // lease and token: the permits of a dead process come back when its lease ends. Permits are always granted in order of
 // request: neither a smaller request nor a TryLock overtakes a waiter.
 //
-// Handles may differ in permits, for example while a new number is rolled out. A call gets in when its own permits and
-// those in use are no more than its handle's number. While the name is in use, another kind of lock returns ErrKind.
+// Handles may differ in permits, as while a new number is rolled out. A call gets in when its own permits and those in
+// use together are no more than its handle's number. While the name is in use, another kind of lock returns ErrKind.
 //
 // The holds of one handle that Lock and TryLock take must all have one named owner, or all have none. Otherwise the
 // call returns ErrOwnerMismatch, because Unlock could not tell them apart. Of holds without an owner, Unlock ends a
@@ -293,21 +293,21 @@ func (c *Client) shared(at int, s spec) *spec {
 // whether this call ran fn. Once is for work that every process starts on a timer of its own. The intervals are counted
 // by the server's clock, and begin at multiples of every since 1970 in UTC: the processes' clocks may differ. every is
 // from 1 ms to 366 days, in whole milliseconds. All calls of one name must use the same interval: a shorter one can run
-// within a longer one.
+// within a longer one. The runs of two intervals may follow each other at once.
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
 // lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
 // An error with ran false says why fn did not run, such as ErrUnavailable. With ran true the error is fn's, joined with
 // that of the release, as Lock.Do returns it.
 //
-// An interval is spent even if fn returns an error, unless that error is ErrUnspent or wraps it: then the next caller
-// in the interval runs fn again. A call that fails before fn has begun spends nothing. If Redis cannot be reached at
-// that time, the client tells it later, until it is shut down or closed.
+// An interval is spent even if fn returns an error. But if that is ErrUnspent or wraps it, and the lock was not lost,
+// the next caller in the interval runs fn again. A call that fails before fn has begun spends nothing either. If Redis
+// cannot be told so at once, the client goes on trying until it is shut down or closed.
 //
-// A process that dies in fn has spent the interval, and keeps the name until its lease ends. A TTL shorter than every
-// keeps it from costing the next interval too. Once ignores the owner that ctx names, so no call re-enters. Owner,
-// AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in the
-// intervals that come again. ForceUnlock ends that wait.
+// A process that dies in fn has spent the interval, and keeps the name until its lease ends. With a TTL that is not
+// shorter than every, that may cost the next interval too. Once ignores the owner that ctx names, so no call re-enters.
+// Owner, AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in
+// the intervals that come again, unless ForceUnlock ends the rest.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -454,8 +454,8 @@ func (c *Client) check(ctx context.Context) error {
 // Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed. Re-entries and calls like Info
 // still succeed. When the last hold is released, and Redis has confirmed the releases or their leases have ended, the
 // client closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends first, Shutdown
-// returns ctx's error and says how many holds are left, and of which locks. The client then goes on waiting for them:
-// call Close to end it. Shutdown may be called again, and after Close it returns nil.
+// returns ctx's error and says how many holds are left, and of which locks. The client then stays open for them, and
+// does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

@@ -17,10 +17,10 @@ import (
 
 // A Multi is several locks that are held together, all or none. It is a Locker, and goroutines may share it.
 //
-// The locks are taken one after the other in the order of their keys, which is the same in every process. So Multis
-// never deadlock with each other, whatever locks they share. A caller that already holds one of the locks, or takes
-// single locks in another order, can deadlock with a Multi. While it waits for one lock, a Multi holds those before it.
-// The locks may be of several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own.
+// The locks are taken one by one in the order of their keys, which is the same everywhere. So callers that each take
+// one Multi never deadlock, whatever locks they share. A caller that already holds a lock or Multi, or takes single
+// locks in another order, can deadlock. While it waits for a lock, a Multi holds those before it. The locks may be of
+// several kinds, clients and servers. A branch (WithChildOwner) needs its own: Unlock could end an ancestor's hold.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -362,7 +362,7 @@ func (h *MultiHold) Context(parent context.Context) context.Context {
 }
 
 // Tokens returns the fencing token of each hold, by the name of its lock. Compare a token with those of the same name
-// only. The map is the caller's.
+// only. A Multi has each name once. The map is the caller's.
 func (h *MultiHold) Tokens() map[string]int64 {
 	if h.unmade() {
 		return nil

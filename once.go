@@ -10,15 +10,15 @@ import (
 // maxRest bounds how long a name may rest.
 const maxRest = 366 * 24 * time.Hour
 
-// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the hold ends sooner.
-// After the hold nobody holds the name: it rests. AtLeast is for a job that is shorter than the difference between the
-// clocks of the processes that start it. d is from 1 ms to 366 days, in whole milliseconds.
+// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the hold or its process
+// ends sooner. After the hold nobody holds the name: it rests. AtLeast is for a job that processes start by clocks that
+// differ by more than the job takes. d is from 1 ms to 366 days, in whole milliseconds.
 //
 // Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
 // for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
 // like everybody else. There is no rest if the call fails after Redis has granted the lock, for example because ctx
-// ended. There is none after ForceUnlock and ForceUnlockHolder, and ForceUnlock ends one that has begun. Such a lock is
-// not passed on within a process.
+// ended. There is none after ForceUnlock and ForceUnlockHolder, and ForceUnlock ends one that has begun. A process does
+// not pass such a lock from call to call: each grant comes from Redis.
 //
 // Client.NewLock, NewElection and Quorum.NewLock take AtLeast. RWLocks and semaphores return ErrInvalidOption, and so
 // does New with AtLeast in Defaults. If the server's clock steps back, the name rests longer by that step.

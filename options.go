@@ -15,8 +15,8 @@ import (
 )
 
 // LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
-// must be trusted for another third of the nested TTL, and of the same mode (read or write). Its TTL and its Replicas
-// must be at least the nested hold's. Neither may have NoWatchdog or MaxHold. Otherwise Redis is asked.
+// must be of the same mode (read or write), and trusted for at least a third of the nested TTL more. Its TTL and its
+// Replicas must be at least the nested hold's. Neither may have NoWatchdog or MaxHold. Otherwise Redis is asked.
 //
 // Set the option on the nested handle; the outer handle does not need it. A loss in Redis that is not yet known here is
 // not noticed by the nested call.
@@ -263,9 +263,9 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Give
-// no prefix that begins with another one and a colon. Then other prefixes are other locks, and access lists
-// for PREFIX:* keep tenants apart. It has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
+// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Two
+// prefixes keep locks apart, and access lists for PREFIX:* keep tenants apart, if neither begins with the
+// other one and a colon. It has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {
@@ -277,8 +277,8 @@ func KeyPrefix(prefix string) Option {
 }
 
 // ReleaseTimeout bounds how long an Unlock, a Release or the end of a Do waits for Redis before it returns
-// ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms and 1 h. The hold has ended for its caller then. The
-// client goes on telling Redis, until the lease ends.
+// ErrUnconfirmed. The default is 5 s, and the bounds are 1 ms and 1 h. With ErrUnconfirmed the hold has ended for its
+// caller, and the client goes on telling Redis until the lease ends. Detach and Downgrade are bounded by ctx alone.
 func ReleaseTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.releaseTimeout = d
@@ -287,8 +287,8 @@ func ReleaseTimeout(d time.Duration) Option {
 }
 
 // TokenKeep sets how long a lock's token counter stays in Redis after the last hold was released or its lease ended.
-// The default is 10 min, and the bounds are 1 min and 24 h. The counter keeps tokens growing if the server's clock
-// steps back by less than this. Each name that was used costs memory in Redis for that time.
+// The default is 10 min, and the bounds are 1 min and 24 h. Tokens come from the server's clock. The counter keeps them
+// growing if that clock steps back by less than this. Each name that was used costs memory in Redis for that time.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d
@@ -320,10 +320,10 @@ func Logger(l *slog.Logger) Option {
 // wake each other if all may PUBLISH and SPUBLISH. If not, waiters notice an unlock by heartbeat, up to 10 s
 // late.
 //
-// If all clients have the option, scripts publish only in the slot of their keys. Some hosted servers allow
-// no more than that: docs/servers.md lists them. It needs permissions that docs/operations.md lists. A hold
-// that ForceUnlock ends learns of it at its next renewal, unless its client waits for the same lock. New
-// returns ErrInvalidOption if a decorator hides the type of the redis client.
+// If all clients have the option, scripts publish only in the slot of their keys. Some hosted servers allow no more
+// than that: docs/servers.md lists them. The option needs no newer server than relock itself, but the permissions that
+// docs/operations.md lists. A client with the option notices a ForceUnlock at its hold's next renewal, or at once if it
+// waits for the same lock. New returns ErrInvalidOption if a decorator hides the type of the redis client.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true
@@ -341,10 +341,10 @@ func WhoHolds() Option {
 	})
 }
 
-// Label sets a text that tells people which client this is. Info, Waiters and the command show it for what the client
-// holds and waits for. It decides nothing, and two clients may have the same. By default it is the host's name and the
-// process' ID, such as "web-1:4711". It has 1 to 128 bytes of UTF-8 without control characters. Everybody who may read
-// the locks can read it.
+// Label sets a text that tells people which client this is. Info, Waiters and the relock command show it for what the
+// client holds and waits for. It decides nothing, and two clients may have the same. By default it is the host's name
+// and the process' ID, such as "web-1:4711". It has 1 to 128 bytes of UTF-8 without control characters. Everybody who
+// may read the locks can read it.
 //
 // The client stores its label in Redis with its first request for a lock, and again from time to time while it is used.
 // A lock does not cost more for it.

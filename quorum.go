@@ -17,9 +17,9 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A Quorum makes locks that are held on a majority of independent primaries, so that no lock is lost if a minority of
-// them fails. It does not protect from pauses, from clocks, and from primaries that come back without their data within
-// a TTL: see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
+// A Quorum makes locks that are held on a majority of independent primaries. No lock is lost if a minority of them
+// fails. A Quorum does not protect from pauses, clocks that go wrong, and primaries that come back without their data
+// within a TTL: see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which all contenders acquire them
 	leaving leaving.Book
@@ -197,8 +197,8 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
 // returns its error. While too few primaries answer, Lock goes on asking: if ctx ends then, the error is ErrUnavailable
-// too. Its errors are those of Acquire. As of Lock.Lock, a handle has the holds of one majority at a time: if another
-// is granted to the handle, the older hold is lost, and the call waits until that hold has been unlocked.
+// too. Acquire tells the other errors. As with Lock.Lock, a handle has the holds of one majority at a time. If another
+// is granted to it, the older hold is lost, and the call waits until that has been unlocked.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
@@ -254,9 +254,9 @@ func (l *QuorumLock) try(ctx context.Context, wait time.Duration, m manner) (*Qu
 }
 
 // Do acquires the lock, runs fn, and releases it. It waits as Lock does. If the lock cannot be acquired, fn does not
-// run, and Do returns that error. fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's
-// error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded.
-// A nil fn is ErrInvalidOption. A panic of fn releases the lock and goes on.
+// run, and Do returns that error. fn's context descends from ctx. It also ends when the hold is lost, with ErrLost as
+// its cause. Do returns fn's error joined with that of the release, which is ErrLost after a loss. It may be
+// ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. A panic of fn releases the lock and goes on.
 func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
@@ -431,7 +431,7 @@ func (h *QuorumHold) Name() string {
 }
 
 // Owner returns the owner's name, as Info of a primary shows it: the given one, or a generated one that begins with
-// "~". Of a generated one only the primary whose token the hold has shows the same name.
+// "~". A generated name differs on each primary: Owner returns that of the primary whose token the hold has.
 func (h *QuorumHold) Owner() string {
 	_, owner := h.elected()
 	return owner

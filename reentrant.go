@@ -37,10 +37,10 @@ type Lock struct {
 //
 // A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits until
 // that hold has been unlocked. A named owner that lost a hold does not wait: it gets ErrLost on every handle of the
-// lock in this client, until it has unlocked that hold. Redis may grant the lock again before the loss is known here.
-// Then the older hold is lost at that instant, and the new grant goes to the next waiter. So an Unlock never ends the
-// hold of a later grant. Other handles do not wait: goroutines that must not wait for each other's Unlock need a handle
-// each.
+// lock in this client, until it has unlocked that hold. If Redis grants the handle the lock again before a loss is
+// known here, the older hold is lost at that instant. The call gives the new grant back, and goes on as above. So an
+// Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must not wait for each
+// other's Unlock need a handle each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
@@ -54,7 +54,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
-// but never more than 2 s. With Replicas it may take their timeout and a twelfth of the TTL, if that is longer.
+// but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
 	return tryResult(err)
@@ -73,17 +73,16 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.try(ctx, wait, manner{})
 }
 
-// Unlock ends one hold of this handle that Lock or TryLock acquired. A lost hold goes first. Otherwise it is the
-// newest, or the oldest if holds of several grants are on the handle. That can be on a reading side or a semaphore.
-// Unlock ends a hold of Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a
-// loss.
+// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. If a reading
+// side or a semaphore has holds of several grants, it is the oldest instead of the newest. Unlock ends a hold of
+// Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis did not answer within
 // the ReleaseTimeout: the hold has ended here, and the client goes on telling Redis. ErrUnconfirmed also comes at once
 // if Redis refuses: the client then stops, and the lease ends the hold. If Close interrupts the release, the error is
-// ErrClosed too. If the handle has no hold but one whose owner waits on a condition, Unlock returns ErrNotHeld, and
-// that hold has ended: the wait returns without it.
+// ErrClosed too. If the handle has only holds whose owners wait on a condition, Unlock ends one of them and returns
+// ErrNotHeld: the wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -108,9 +107,9 @@ func (l *Lock) Unlock() error {
 var errNoHold = fmt.Errorf("%w by this handle", ErrNotHeld)
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
-// returns Lock's error. fn's context descends from ctx, ends with it, and names the same owner or none. It also ends
-// when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which is
-// always ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn
+// returns Lock's error. fn's context descends from ctx, ends with it, and names ctx's owner if there is one. It also
+// ends when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which
+// is always ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn
 // panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
@@ -164,20 +163,20 @@ func (l *Lock) Lost() <-chan struct{} {
 	return nil
 }
 
-// Info reads from Redis who holds the lock and how many wait, whatever kind of lock the name is. A free lock
-// has no Holders. A read is tried three times, for up to 5 s each. If none is answered, the error is
-// ErrUnavailable, and also ctx's error if that ended first. More than 250 holders are read in pages. Holders
-// that come or go meanwhile may be missing. The others are there once, but a renewal meanwhile may count a
-// hold twice in Holds. New labels are read last, and are "" if Redis does not answer within a second.
+// Info reads from Redis who holds the lock and how many wait, whatever kind of lock the name is. A free lock has no
+// Holders. A read is tried three times, for up to 5 s each. If none is answered, the error is ErrUnavailable, and also
+// ctx's error if that ended first. More than 250 holders are read in pages. Holders that come or go meanwhile may be
+// missing, and the others are there once. But Holds may be too large for an owner whose lease is renewed meanwhile.
+// Labels that this client reads for the first time are "" if Redis does not answer within a second.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := labelledInfo(ctx, l)
 	return info, err
 }
 
-// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Calls may share
-// an entry, or wait in their process without one: see Waiter. A queue longer than 500 is read in pages, between which
-// it may move on. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is
-// ErrUnavailable, and also ctx's error if that ended first.
+// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Several calls
+// may share an entry, and some have none: see Waiter. A queue longer than 500 is read in pages, between which it may
+// move on. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is ErrUnavailable,
+// and also ctx's error if that ended first.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
@@ -226,7 +225,7 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 }
 
 // NewCond returns the condition of that name on this lock. It does no I/O. With a name that is not 1 to 512 bytes of
-// UTF-8 without control characters each call returns ErrInvalidName. The reading side of a read/write lock and a
+// UTF-8 without control characters its calls return ErrInvalidName. The reading side of a read/write lock and a
 // semaphore have no conditions: each call on such a Cond returns ErrInvalidOption.
 func (l *Lock) NewCond(name string) *Cond {
 	c := &Cond{lock: l, name: name, err: l.bad()}
@@ -242,9 +241,9 @@ func (l *Lock) NewCond(name string) *Cond {
 
 // SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say.
 // So goroutines that share the Locker of an exclusive lock exclude each other. ctx bounds each wait. Lock panics if it
-// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. A Cond does not know
-// the holds of a SyncLocker: it needs a hold of the Lock itself. No context ends with such a hold: to learn of a loss,
-// use Acquire and Hold.Lost.
+// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. It serves a
+// sync.Cond, but a Cond of this package needs a hold of the Lock itself. No context ends with a hold of a SyncLocker:
+// to learn of a loss, use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 	if l.bad() != nil { // its calls return that
 		return &syncLocker{ctx: ctx, lock: l}

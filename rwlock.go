@@ -17,13 +17,13 @@ import (
 // Readers that are next to each other in the queue are let in together.
 //
 // Each hold has its own lease: a dead reader stops blocking writers when its lease ends. Locking both sides, as in a
-// downgrade by Lock, RLock, Unlock, needs a named owner. Anonymous holds exclude each other: such a call returns
-// ErrDeadlock or ErrUpgrade if its context shows the other hold, or waits.
+// downgrade by Lock, RLock, Unlock, needs a named owner. Without one, the second call waits for the first hold, or
+// returns ErrDeadlock or ErrUpgrade if its context shows it.
 //
 // Anonymous read holds of one handle are alike: RUnlock cannot tell which goroutine calls it. RUnlock ends a lost hold
 // first, else the oldest. So the first caller is told of a loss, and the goroutine that lost its hold may get nil.
-// Until all of them have called RUnlock, as many holds live as there are callers whose hold was not lost. A goroutine
-// that must know of its own loss should use RLocker().Acquire or Do, or a handle of its own.
+// Nobody reads unprotected by that. If a goroutine never calls RUnlock, a hold lives on in its place. A goroutine that
+// must know of its own loss should use RLocker().Acquire or Do, or a handle of its own.
 //
 // Write tokens and read tokens come from one counter. A fenced resource must advance its largest token on write tokens
 // only: readers overlap, and the token of one does not make that of another stale.
@@ -46,8 +46,8 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner still reads,
-// waiting readers are let in beside it.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner has no other and
+// still reads, waiting readers are let in beside it.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
@@ -70,7 +70,7 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its
-// Lock is RLock, and its Unlock is RUnlock.
+// methods Lock and Unlock are RLock and RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // the methods of a nil Lock return the error
@@ -78,8 +78,8 @@ func (rw *RWLock) RLocker() *Lock {
 	return rw.r
 }
 
-// WLocker returns the writing side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its
-// Lock and Unlock are those of the RWLock.
+// WLocker returns the writing side as a Lock, which also has Acquire, Do, Token and Lost. It is the same Lock each
+// time: its Lock and Unlock are those of the RWLock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
 		return nil
@@ -94,9 +94,10 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // It returns ErrNotHeld if there is no write hold, and ErrLost if the hold was lost: it still needs its Unlock. It
 // returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included: RUnlock could not tell
-// them apart. If ctx ends before the change, it returns ctx's error. In these cases nothing changes. ErrUnconfirmed,
-// which may come with ctx's error, means that Redis did not answer before ctx ended, or refused. The hold is a read
-// hold then, and the client goes on telling Redis, after a refusal with the next renewal.
+// them apart. If ctx ends before the change, it returns ctx's error. In these cases nothing changes. One loss is
+// different: if Redis' answer is the first to show it, the hold needs RUnlock, and Unlock returns ErrNotHeld.
+// ErrUnconfirmed, perhaps with ctx's error, means that Redis did not answer before ctx ended, or refused. The hold is a
+// read hold then, and the client goes on telling Redis: after a refusal, with the next renewal.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	w := rw.WLocker()
 	if err := cmp.Or(w.bad(), unusable(ctx)); err != nil {

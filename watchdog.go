@@ -54,9 +54,9 @@ func MaxHold(d time.Duration) LockOption {
 // the lock were held: only the token protects. A call of a named owner of the client, or with other options, gives the
 // grant back first, and so do Shutdown and Close. While the grant is kept, a call for another kind gets ErrKind.
 //
-// Holds of named owners and holds with MaxHold are not kept. Nor is the first grant of a name, nor one that Redis makes
-// less than 130 us after the last grant of the name. A grant is kept for 10,000 holds at most. For other processes,
-// Holder.Sticky says that the lock may be kept.
+// Holds of named owners and holds with MaxHold are not kept. Nor is the first grant of a name, nor one less than 130 us
+// after the grant before it. A grant is kept for 10,000 holds at most. For other processes, Holder.Sticky says that the
+// lock may be kept.
 //
 // idle is from 1 ms to a third of the TTL. Sticky is for locks of NewLock, Fair or not. With NoWatchdog or AtLeast, for
 // other kinds of lock, elections, quorums and Once, and in Defaults, it is ErrInvalidOption.

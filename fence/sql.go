@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A Dialect is the SQL of a database: PostgreSQL, MySQL or SQLite. With another value, such as zero, Check returns an
-// error, and Schema the statement of PostgreSQL and SQLite.
+// A Dialect says by which SQL Check compares tokens: that of PostgreSQL, MySQL or SQLite. With another value, such as
+// zero, Check returns an error, and Schema returns the statement of PostgreSQL and SQLite.
 type Dialect int
 
 // The dialects, whose methods are for a transaction of that database.
@@ -46,9 +46,9 @@ func (d Dialect) Schema() string {
 }
 
 // Check compares a token in the transaction tx. If the resource has seen a newer one, it returns an error that matches
-// ErrStale. Else it remembers the token for the resource and returns nil: an equal one passes. Roll the transaction
-// back if Check returns an error. A token of zero or less is refused with another error. resource is any name for what
-// is written: it need not be the lock's. tx must not be nil.
+// ErrStale. Else it remembers the token in the table of Schema and returns nil: an equal one passes. Roll the
+// transaction back if Check returns an error. A token of zero or less is refused with another error. resource is any
+// name for what is written: it need not be the lock's. tx must not be nil.
 //
 // Check must be the first statement of the transaction that writes. It locks the resource's row, so from there to the
 // end of the transaction no other holder is between its own Check and its commit. If the transaction is rolled back,

@@ -121,9 +121,9 @@ func WithName(tell func(lock string) string) Option {
 func KeepNames() Option { return WithName(func(lock string) string { return lock }) }
 
 // WithSpansFrom sets how long a wait or a hold must last to have a span. The default is a millisecond, and 0 means that
-// all have one. A call that failed, or found the lock taken, has one however short it was. But only calls whose context
-// has a recording span have spans. Two spans cost more than a tenth of an uncontended lock and unlock, and say nothing
-// that the span above does not. If d is below 0, New returns an error.
+// all have one. A call that gave up (relock.Hooks.GaveUp) has one however short it was, and so has a hold that was lost
+// or not released cleanly. But only calls whose context has a recording span have spans. The default leaves out most:
+// two spans cost more than a tenth of an uncontended lock and unlock. If d is below 0, New returns an error.
 func WithSpansFrom(d time.Duration) Option {
 	return func(c *config) error {
 		if c.from = d; d < 0 {

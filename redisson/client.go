@@ -322,10 +322,10 @@ func (c *Client) notify() {
 func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
-// getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and a brace only with a hash tag. With a bad name or
-// option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one kind of lock only. A
-// read/write lock and the other kinds refuse each other with ErrKind while the name is held. Plain, fair and fenced locks
-// of one name exclude each other without an error, but a plain or fenced one passes the fair queue.
+// getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and a brace only with a hash tag. With a bad name
+// or option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one kind of lock only.
+// A read/write lock and the other kinds refuse each other with ErrKind while the name is held. Plain, fair and fenced
+// locks of one name exclude each other without an error, but a plain or fenced one overtakes the fair queue.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
-// before that. A lost hold must be released too. Err tells by the clock when the lease has ended. A loss in Redis,
-// for example by ForceUnlock, is noticed at the next renewal. The methods may be called from any goroutine.
+// before that. A lost hold must be released too. Err sees by the clock that the lease has ended. A loss in Redis, for
+// example by ForceUnlock, is noticed at the next renewal. The methods may be called from any goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock
@@ -193,10 +193,10 @@ func (h *Hold) Owner() string {
 }
 
 // Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
-// Release returns ErrNotHeld: test for ErrLost first, which matches both. ErrUnconfirmed means that Redis did not
-// answer within the ReleaseTimeout. The hold has ended here then, and the client goes on telling Redis until the lease
-// ends. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release, the error is ErrClosed
-// too. In both cases the lease then ends the hold in Redis.
+// Release returns ErrNotHeld. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis
+// did not answer within the ReleaseTimeout. The hold has ended here then, and the client goes on telling Redis until
+// the lease ends. ErrUnconfirmed also comes at once if Redis refuses, and with ErrClosed if Close interrupts the
+// release. In these two cases the lease ends the hold in Redis.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

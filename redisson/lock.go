@@ -18,8 +18,8 @@ import (
 
 // A Lock is a handle on the lock of one name, or on one side of a read/write lock. Any number of handles, in Go and in
 // Java, stand for the same lock, and goroutines may share a handle. Without an owner, each acquisition excludes every
-// other. Named owners (relock.WithOwner, Owner) re-enter what they hold in this client, to at most 1000 holds at a
-// time: the next is refused with ErrTooManyHolds.
+// other, except that readers share. Named owners (relock.WithOwner, Owner) re-enter what they hold in this client. An
+// owner has at most 1000 holds at a time: the next is refused with ErrTooManyHolds.
 type Lock struct {
 	c     *Client
 	name  string
@@ -42,9 +42,9 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable.
 //
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
-// matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. If Redis grants the lock
-// again by this handle before the loss is known here, as after a ForceUnlock, the older hold is lost then. So no Unlock
-// ends a later grant's hold.
+// matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. After a ForceUnlock, Redis
+// may grant the lock again by this handle before the loss is known here. Then the older hold is lost at that instant,
+// and the call goes on as above. So no Unlock ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
@@ -185,9 +185,9 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 
 // ForceUnlock takes the lock from its holder, in Go or Java, with all its holds, and reports whether there was one. For
 // a read/write lock it does so only if the lock is held in the mode of this side. The reading side takes it from all
-// readers. Waiters are told. A holder in Go is told by its next renewal, at the latest a third of its TTL later. With
-// NoWatchdog, and in Java, it is told by its unlock. Until then it may work beside the next holder. The errors are
-// those of Info. After an error the holder may have lost the lock.
+// readers. Waiters are told. A holder in Go learns of it by its next renewal, at the latest a third of its TTL later.
+// With NoWatchdog it learns by its unlock or at the end of its TTL, and in Java by its unlock. Until then it may work
+// beside the next holder. The errors are those of Info. After an error the holder may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

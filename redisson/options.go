@@ -172,8 +172,8 @@ func Fenced() LockOption {
 
 // Owner names the owner of all holds of the handle. Calls through it re-enter what the same owner holds in this client,
 // but not what it holds in another one. Goroutines that share such a handle do not exclude each other: relock.WithOwner
-// is usually the better way. id has 1 to 512 bytes of UTF-8 without "~.". With any other id every call on the handle
-// returns ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
+// is usually the better way. id has 1 to 512 bytes of UTF-8, and "~." is not among them. With any other id every call
+// on the handle returns ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id
@@ -208,8 +208,8 @@ func TTL(d time.Duration) LockOption {
 }
 
 // NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime): nothing renews it, and it is
-// lost after its TTL unless it was released. That is so even if the owner has other holds. The lock then stays with the
-// owner, but this hold is lost. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
+// lost after its TTL unless it was released. If its owner has other holds, the lock then stays with the owner, but this
+// hold is lost all the same. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
 // ErrInvalidOption.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {

@@ -32,8 +32,8 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does. If its owner still reads, waiting readers can join it.
-// Each success needs exactly one Unlock, also after a loss. ErrLost matches ErrNotHeld too: test for ErrLost first.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner has no other and
+// still reads, waiting readers can join it. Each success needs exactly one Unlock, also after a loss.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
@@ -72,11 +72,12 @@ func (rw *RWLock) WLocker() *Lock {
 	return rw.w
 }
 
-// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. There is no gap, unless
-// somebody removes the write hold: the owner reads before it stops writing. Waiting readers may join if it was its last
-// write hold. It returns ErrNotHeld if there is no hold. It returns ErrLost if the hold was lost: the hold must still
-// be unlocked then, and there is no read hold. With another error, such as ctx's, the hold stays a write hold. That is
-// ErrOwnerMismatch if the handle has read holds of another owner.
+// Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. For a hold of Acquire or Do,
+// the Release or Do then returns ErrNotHeld. There is no gap, unless somebody removes the write hold: the owner reads
+// before it stops writing. Waiting readers may join if it was its last write hold. It returns ErrNotHeld if there is no
+// hold, and ErrLost if the hold was lost: then there is no read hold, and the lost one must still be unlocked. With
+// another error, such as ctx's, the hold stays a write hold. That error is ErrOwnerMismatch if the handle has read
+// holds of another owner.
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client

@@ -17,10 +17,10 @@ const (
 )
 
 // AssertFree fails the test, which goes on, unless nobody holds the name, and nobody waits for it or on a condition of
-// it. It finds a forgotten Unlock, but not that of a hold that was lost. In a bubble it looks when all other goroutines
-// are blocked. Outside of a bubble it waits for that for up to a second. A name that rests after a relock.AtLeast counts
-// as free. A lock that a client keeps (relock.Sticky) does not. AssertFree looks at the name under every
-// relock.KeyPrefix. It does not see locks of package redisson. If Redis cannot be read, the test ends.
+// it. Outside of a bubble it waits for that for up to a second. In a bubble it looks when all other goroutines are
+// blocked. It finds a forgotten Unlock, unless that hold was lost. A name that rests after a relock.AtLeast counts as
+// free. A lock that a client keeps (relock.Sticky) does not. AssertFree looks at the name under every relock.KeyPrefix.
+// It does not see locks of package redisson. If Redis cannot be read, the test ends.
 func (s *Server) AssertFree(name string) {
 	s.t.Helper()
 	info := s.look(name, func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 && i.CondWaiters == 0 })
@@ -31,8 +31,8 @@ func (s *Server) AssertFree(name string) {
 
 // AssertHeld fails the test, which goes on, unless somebody holds the name, in any client and under any
 // relock.KeyPrefix. A detached hold counts, and so does a lock that a client keeps (relock.Sticky). It does not see
-// locks of package redisson. In a bubble it looks when all other goroutines are blocked. Outside of a bubble it waits
-// for that for up to a second. If Redis cannot be read, the test ends.
+// locks of package redisson. In a bubble there must be a holder when all other goroutines are blocked. Outside of a
+// bubble it waits for that for up to a second. If Redis cannot be read, the test ends.
 func (s *Server) AssertHeld(name string) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return len(i.Holders) > 0 }); len(info.Holders) == 0 {
@@ -40,12 +40,12 @@ func (s *Server) AssertHeld(name string) {
 	}
 }
 
-// AssertWaiting fails the test, which goes on, unless n callers wait for the name in Redis, under all key prefixes
-// together. Calls of one client that have no owner and wait for one plain lock count as one. They may count as none
-// while a call of that client holds it: wait in another Client, or let Server.Hold hold it. Calls of one named owner in
-// one client count as one too. Goroutines that had a fair lock count until their client has passed it on to all whose
-// turn came next. Outside of a bubble it waits for that for up to a second: this is how a test knows that the code
-// under test waits. If Redis cannot be read, the test ends.
+// AssertWaiting fails the test, which goes on, unless exactly n callers wait for the name in Redis, under all key
+// prefixes together. Calls of one client that have no owner and wait for one plain lock count as one. They may count as
+// none while a call of that client holds it: wait in another Client, or let Server.Hold hold it. Calls of one named
+// owner in one client count as one too. A call that got a fair lock from another call of its client counts until Redis
+// hears of that. In a bubble there must be n when all other goroutines are blocked. Outside of a bubble it waits for
+// that for up to a second: so a test knows that the code under test waits. If Redis cannot be read, the test ends.
 func (s *Server) AssertWaiting(name string, n int) {
 	s.t.Helper()
 	if info := s.look(name, func(i relock.Info) bool { return i.Waiters == n }); info.Waiters != n {

@@ -49,10 +49,9 @@ func (f *Fake) Lock(ctx context.Context) error {
 	}
 }
 
-// TryLock waits for at most wait, and returns true if the caller holds the lock. If somebody else holds it for the
-// whole wait, TryLock returns (false, nil), or ErrLost if that hold is lost and not unlocked yet. With a wait of zero
-// or less it makes one attempt. If ctx ends first, it returns ctx's error. A call that begins after Fake.Fail returns
-// that error.
+// TryLock waits for at most wait, and returns true if the caller holds the lock. If another hold is there for the whole
+// wait, it returns (false, nil), or ErrLost if that hold is lost and not yet unlocked. With a wait of zero or less it
+// makes one attempt. If ctx ends first, it returns ctx's error. After Fake.Fail new calls return that error.
 func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	if err := f.enter(ctx); err != nil {
 		return false, err

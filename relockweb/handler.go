@@ -31,9 +31,9 @@ import (
 // status 500 that says so.
 type Option func(*site) error
 
-// AllowForce lets requests that may accepts end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does. may is
-// called for each such request, and must check who sends it. Others get status 403. Without the option nobody can end
-// anything. If may is nil, every answer is an error.
+// AllowForce lets a request end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, if may returns true for
+// it. may is called for each such request, and must check who sends it. Others get status 403. Without the option
+// nobody can end anything. If may is nil, every answer is an error.
 //
 // Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
 // grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
@@ -61,7 +61,7 @@ func Match(pattern string) Option {
 }
 
 // Refresh sets how old the data may be, and how often a page renews itself: 2 s by default, from 250 ms to an hour.
-// Slow reads make the data older. A page takes whole seconds. Out of these bounds every answer is an error.
+// Slow reads make the data older. Pages round every up to whole seconds. Out of bounds every answer is an error.
 func Refresh(every time.Duration) Option {
 	return func(s *site) error {
 		if every < minEvery || every > maxEvery {
@@ -100,7 +100,7 @@ type site struct {
 }
 
 // Handler returns the dashboard of the locks of c. It serves the root of an address: use [http.StripPrefix] to mount it
-// elsewhere. It does no I/O until it is asked, and needs no closing: reads end within ten seconds, and when c is
+// elsewhere. It does no I/O until it is asked, and needs no closing: a read ends within ten seconds, or when c is
 // closed. It has no authentication. With a nil client or a bad option every answer is that error, with status 500.
 //
 // The status is 400 for a bad name, 404 for a name that Match excludes, and 503 if nothing has been read yet. A list

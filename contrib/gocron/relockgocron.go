@@ -17,10 +17,10 @@ import (
 // ErrNotLeader is the error of an Elector in a process that does not lead: its scheduler runs no job.
 var ErrNotLeader = errors.New("this process does not lead")
 
-// Locker returns a gocron.Locker that runs a job of that interval at most once in it, over all schedulers, even if
-// their clocks differ. After a run the job's name stays taken until nine tenths of the interval have passed since the
-// run began. Without that rest, a job that is shorter than the clocks differ would run in every scheduler, because
-// gocron unlocks when the job ends.
+// Locker returns a gocron.Locker for jobs of the interval every. It runs each of them at most once in that time, over
+// all schedulers, even if their clocks differ. After a run the job's name stays taken until nine tenths of the interval
+// have passed since the run began. Without that rest, a job shorter than the difference of the clocks would run in
+// every scheduler, because gocron unlocks when the job ends.
 //
 // The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give it to
 // gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the scheduler have that interval.
@@ -30,7 +30,8 @@ var ErrNotLeader = errors.New("this process does not lead")
 //
 // The second scheduler does not wait. Its job does not run, and gocron calls AfterLockError with an error that is
 // relock.ErrNotAcquired. If Redis does not answer, the job does not run either, and that error is
-// relock.ErrUnavailable.
+// relock.ErrUnavailable. A job that takes longer than the interval keeps its name. If its lock is lost, the job goes
+// on: only the client's Logger and Hooks tell.
 func Locker(client *relock.Client, every time.Duration, opts ...relock.LockOption) gocron.Locker {
 	rest := (every / 10 * 9).Truncate(time.Millisecond) // AtLeast only accepts whole ms
 	return &locker{client: client, opts: append(slices.Clip(opts), relock.AtLeast(rest))}
@@ -55,9 +56,9 @@ type held struct{ *relock.Hold }
 // Unlock does not depend on ctx, which may have ended with the scheduler.
 func (h held) Unlock(context.Context) error { return h.Release() }
 
-// Elector returns a gocron.Elector that reports whether this process leads, by the clock and without asking Redis:
-// ctx's error if ctx has ended, else nil if it leads, else ErrNotLeader. The process must also campaign: run the
-// election with Lead beside the scheduler, until the process ends.
+// Elector returns a gocron.Elector that asks the clock and not Redis. Its IsLeader returns ctx's error if ctx has
+// ended, nil if this process leads, and else ErrNotLeader. The process must also campaign: call e.Run(ctx, Lead) on a
+// goroutine of its own, until the process ends.
 func Elector(e *relock.Election) gocron.Elector { return elector{e} }
 
 type elector struct{ election *relock.Election }

@@ -36,7 +36,7 @@ var figures = []figure{
 	},
 	{
 		what: "how many holds an owner has in Redisson's layout", file: "redisson/session.go", source: `mostHolds = (.+)`,
-		says: []string{`to at most # holds at a time`, `an owner has # at most of one lock`},
+		says: []string{`has at most # holds at a time`, `an owner has # at most of one lock`},
 	},
 	{
 		what: "the number of holds passed on", file: "internal/room/room.go", source: `maxPasses += (.+)`,
@@ -56,7 +56,7 @@ var figures = []figure{
 	},
 	{
 		what: "how many a run has besides the first", file: "internal/room/line.go", source: `maxRun = (.+)`,
-		says: []string{`to at most # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
+		says: []string{`for at most # calls in a row`, `up to #: .grant NONCE`, `of a run, # calls at most`, `writing, # at most: a .run`},
 	},
 	{
 		what: "how many of a run scripts name", file: "lua/shared_run.lua", source: `longest_run = (.+)`,
@@ -180,7 +180,7 @@ var figures = []figure{
 	},
 	{
 		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
-		says: []string{`keep tenants apart\. It has 1 to # bytes`},
+		says: []string{`and a colon\. It has 1 to # bytes`},
 	},
 	{
 		what: "the longest label", file: "internal/key/check.go", source: `maxLabel  = (.+)`,
