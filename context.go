@@ -18,9 +18,9 @@ const maxOwner = 512 // bytes
 type ownerKey struct{}
 
 // WithOwner names the owner of all locks that are taken under the returned context. Nested calls with that context
-// re-enter the locks that the owner holds, through any handle, goroutine or process. If the owner has lost an exclusive
-// hold in a client and has not unlocked it, they get ErrLost there, through any handle. An owner is one line of work,
-// such as a run of a workflow: goroutines that share an owner do not exclude each other.
+// re-enter what the owner holds, through any handle, goroutine or process (package redisson: in one client). If the
+// owner has lost an exclusive hold, its calls for that lock in that client get ErrLost until that hold is unlocked. An
+// owner is one line of work, such as a run of a workflow: goroutines that share one do not exclude each other.
 //
 // id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It must not contain
 // "~." either, unless OwnerFrom returned it under WithChildOwner. With any other id, calls that need the owner return
@@ -121,7 +121,7 @@ func areBranches(below string) bool {
 // FromContext returns the hold of that name, as given to NewLock, from which ctx descends. Do, Hold.Context, Once,
 // Election.Run and a Multi make such contexts; a QuorumLock and package redisson do not. Of several holds it returns
 // the innermost, of any client and kind. If there is none, it returns nil and false. It is for code under a lock that
-// needs the token, for example to write to a resource that compares tokens. The hold may have ended: ask its Err.
+// needs the token, as for package fence. The hold may have ended: ask its Err. Its acquirer releases it.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false

@@ -146,7 +146,7 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 //
 // An error of Redis is yielded once for each outage, perhaps 15 s after it began, and Observe goes on. After the outage
 // it yields the state again, even if unchanged. ctx's error, ErrClosed, ErrInvalidName and ErrInvalidOption are yielded
-// last and end it. ErrClosed comes after Close, and after a Shutdown that has returned nil.
+// last and end it. ErrClosed comes after Close, or once a Shutdown has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		const failing, untold = -1, -2 // values of told that are no token; 0: nobody leads

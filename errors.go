@@ -51,10 +51,10 @@ var (
 	// because a writer may wait between them. Package redisson allows it. A semaphore's call gets it if those holds leave
 	// too few permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once,
-	// because it would wait for itself. The read hold is its owner's, or one from which its context descends.
-	// Of a branch's ancestors (WithChildOwner), the nearest that holds counts. The read hold stays: end it
-	// first, or lock for writing from the start. Cond.Wait returns it, and gives up nothing, if its owner also reads.
+	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once, because it
+	// would wait for itself. The read hold is its owner's, or one from which its context descends. For a branch
+	// (WithChildOwner), the nearest ancestor that holds decides. The read hold stays: end it first, or lock for writing
+	// from the start. Cond.Wait returns it if its owner also reads, and then gives up nothing.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
 	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle for reading,
 	// or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could not tell them apart. (On

@@ -12,13 +12,13 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Info is what Redis knows of a lock at one instant, or for many readers as Lock.Info says. It may be out of date when
-// it is read, so it is for people and not for decisions.
+// Info is what Redis knows of a lock at one instant, or at several if it has very many holders: see Lock.Info. It may
+// be out of date when it is read, so it is for people and not for decisions.
 type Info struct {
 	// Name is the lock's name.
 	Name string
-	// Kind is "plain", "fair", "rw", "fair rw" or "semaphore": as which the name is in use, or was lately. It is "" if
-	// Redis has nothing of the name, as after a TokenKeep without use. Package redisson has other kinds.
+	// Kind is the kind of lock that has the name, or had it last: "plain", "fair", "rw", "fair rw" or "semaphore". It is
+	// "" if Redis has nothing of the name, as when nobody used it for a TokenKeep. Package redisson has other kinds.
 	Kind string
 	// Holders has one entry for each owner that holds. It is empty if the lock is free or rests.
 	Holders []Holder

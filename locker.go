@@ -89,9 +89,9 @@ type Client struct {
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. New
 // does no I/O: Check tells whether Redis is there. With nil, a Ring or a bad option it returns ErrInvalidOption. A
-// decorator must embed one of go-redis' clients (see docs/operations.md).
+// decorator should embed one of go-redis' clients (see docs/operations.md).
 //
-// rdb stays the caller's, who closes it after the Client. Hooks must be added to rdb before New is called.
+// rdb stays the caller's, who closes it after the Client. Its own hooks (AddHook) must be added before New is called.
 //
 // A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method apply". Pass it to
 // NewLock, or to all locks of the client by Defaults(TTL(d)).

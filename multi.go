@@ -181,9 +181,9 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 }
 
 // Do acquires all the locks, runs fn, and releases them. It waits as Lock does. If the locks cannot be acquired, fn
-// does not run, and Do returns that error. fn's context ends when the first of them is lost, with ErrLost as its cause.
-// Do returns fn's error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even
-// if fn succeeded. A nil fn is ErrInvalidOption. A panic of fn releases the locks and goes on.
+// does not run, and Do returns that error. fn's context ends when any of them is lost, with ErrLost as its cause. Do
+// returns fn's error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even if
+// fn succeeded. A nil fn is ErrInvalidOption. If fn panics, the locks are released and the panic goes on.
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, m.Acquire, fn)
 }

@@ -197,8 +197,8 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
 // returns its error. While too few primaries answer, Lock goes on asking: if ctx ends then, the error is ErrUnavailable
-// too. Acquire tells the other errors. As with Lock.Lock, a handle has the holds of one majority at a time. If another
-// is granted to it, the older hold is lost, and the call waits until that has been unlocked.
+// too. Acquire tells the other errors. A lost hold of the handle must be unlocked first: Lock waits for that. If the
+// primaries grant the lock again before a loss is known here, the older hold is lost: Lock gives the new one back.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
@@ -237,8 +237,8 @@ func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 
 // TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If a majority
 // answered and the lock was taken, the error is ErrNotAcquired. If too few primaries answered, it is another error,
-// such as ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle
-// must be released first. With a wait of zero or less it makes one attempt.
+// such as ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle must be
+// released first. Acquire tells the other errors. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryAcquire(ctx context.Context, wait time.Duration) (*QuorumHold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -445,9 +445,9 @@ func (h *QuorumHold) elected() (token int64, owner string) {
 	return h.majority.Token()
 }
 
-// Release ends the hold. It returns nil if it was held until now, ErrLost if it was lost earlier, and
-// ErrNotHeld if it was released before. Test for ErrLost first: it matches both. ErrUnconfirmed: it has ended
-// here, but too few primaries confirmed that within the ReleaseTimeout. The clients go on telling them.
+// Release ends the hold. It returns nil if it was held until now, ErrLost if it was lost earlier, and ErrNotHeld if it
+// was released before. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed: it has ended here, but
+// too few primaries confirmed that within the ReleaseTimeout. The clients go on telling them.
 func (h *QuorumHold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)

@@ -137,7 +137,7 @@ func (l *Lock) Name() string {
 }
 
 // HoldCount returns the number of holds of this handle in this process that are neither unlocked nor lost, judged by
-// the clock. Holds of Acquire and Do count too. Holds whose owner waits on a condition do not. It does no I/O.
+// the clock. Holds of Acquire and Do count too, but not those whose owner waits on a condition. It does no I/O.
 func (l *Lock) HoldCount() (live int) {
 	l.look(func() { live = l.holds.Live() })
 	return live

@@ -56,7 +56,7 @@ func Trace(h Hooks) Option {
 }
 
 // Join returns hooks that call h's and then those of the others, in that order. It leaves out nil hooks, and does not
-// change h. If one panics or ends its goroutine, the others are still called.
+// change h. If one panics or calls runtime.Goexit, the others are still called.
 func (h Hooks) Join(others ...Hooks) Hooks {
 	for _, o := range others {
 		h.Waiting, h.Acquired, h.GaveUp = bothOf(h.Waiting, o.Waiting), bothOf(h.Acquired, o.Acquired), bothOf(h.GaveUp, o.GaveUp)

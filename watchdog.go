@@ -18,8 +18,8 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// NoWatchdog leaves a hold the lease it was acquired with: nothing renews it, and it is lost after its TTL unless it
-// was released before. That is so even if its owner has other holds: they keep the lock, but this hold is lost.
+// NoWatchdog switches renewal off: a hold is lost after its TTL unless it was released before. That is so even if its
+// owner has other holds: they keep the lock, but this hold is lost.
 func NoWatchdog() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Fixed = true

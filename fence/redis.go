@@ -29,9 +29,9 @@ table.remove(KEYS, 1)
 table.remove(ARGV, 1)
 `
 
-// NewScript returns a script that compares a token before it runs the given Lua source. It does no I/O: an error in the
-// source is returned by Run. The source finds its own keys and arguments in KEYS and ARGV, without the fence and the
-// token. To set a value: NewScript("return redis.call('SET', KEYS[1], ARGV[1])").
+// NewScript returns a script that runs the given Lua source only for a token that is not stale: see Run. It does no
+// I/O: an error in the source is returned by Run. The source finds in KEYS and ARGV only the keys and args of Run, not
+// the fence and the token. To set a value: NewScript("return redis.call('SET', KEYS[1], ARGV[1])").
 func NewScript(source string) *Script { return &Script{redis.NewScript(compare + source)} }
 
 // Run compares the token with the largest that the key fence has seen. It refuses a smaller one with an error that

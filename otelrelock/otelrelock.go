@@ -133,9 +133,9 @@ func WithSpansFrom(d time.Duration) Option {
 	}
 }
 
-// New returns hooks that record metrics and spans, for relock.Trace. Hooks of your own are added with Hooks.Join. One
-// result may serve several clients. It returns an error if an option is bad, or if the meter provider refuses an
-// instrument. It does no I/O and needs no closing.
+// New returns hooks that record metrics and spans, for relock.Trace. Without options these go to OpenTelemetry's global
+// providers. Hooks of your own are added with Hooks.Join. One result may serve several clients. New returns an error if
+// an option is bad, or if the meter provider refuses an instrument. It does no I/O and needs no closing.
 func New(opts ...Option) (relock.Hooks, error) {
 	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: new(collapsed).tell, from: time.Millisecond}
 	for _, o := range opts {

@@ -146,7 +146,7 @@ func (l *Lock) Lost() <-chan struct{} {
 
 // Info reads from Redis the holders of the lock, in Go and in Java. A free lock has none. For a fair lock it also reads
 // how many wait: the other layouts have no queue. Its Kind is "lock", "fair lock", "fenced lock" or "read/write lock",
-// or "" if nobody holds or waits. That is the kind of the handle, which Info does not check in Redis. A Holder has its
+// or "" if nobody holds or waits. It is the kind of the handle: Info does not check it in Redis. A Holder has its
 // Owner, Read, Holds and TTL, and a Token if the lock is fenced. The other fields are zero. The holders of a read/write
 // lock all have the TTL of its hash.
 //
@@ -183,11 +183,11 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	return info, nil
 }
 
-// ForceUnlock takes the lock from its holder, in Go or Java, with all its holds, and reports whether there was one. For
-// a read/write lock it does so only if the lock is held in the mode of this side. The reading side takes it from all
+// ForceUnlock takes the lock from its holder, in Go or Java, with all its holds, and reports whether there was one. On
+// a read/write lock it acts only if the lock is held in the mode of this side. The reading side takes it from all
 // readers. Waiters are told. A holder in Go learns of it by its next renewal, at the latest a third of its TTL later.
-// With NoWatchdog it learns by its unlock or at the end of its TTL, and in Java by its unlock. Until then it may work
-// beside the next holder. The errors are those of Info. After an error the holder may have lost the lock.
+// With NoWatchdog it learns by its unlock or at the end of its TTL. A holder in Java learns by its unlock. Until then
+// it may work beside the next holder. The errors are those of Info. After an error the holder may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.bad(ctx); err != nil {
 		return false, l.wrap(err)

@@ -14,9 +14,9 @@ import (
 // fraction is refused.
 type Option func(*config) error
 
-// A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. With Defaults it is for all
-// locks of a client. Durations are whole milliseconds: a fraction is refused. If one is nil or out of its bounds, every
-// call on the handle returns relock.ErrInvalidOption. With Defaults, New returns it.
+// A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. In Defaults it is for all
+// locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out of its bounds,
+// every call on the handle returns relock.ErrInvalidOption. In Defaults it makes New return that.
 type LockOption func(*terms) error
 
 type config struct {
@@ -207,10 +207,9 @@ func TTL(d time.Duration) LockOption {
 	}
 }
 
-// NoWatchdog leaves a hold the lease it was acquired with, as Redisson's lock(leaseTime): nothing renews it, and it is
-// lost after its TTL unless it was released. If its owner has other holds, the lock then stays with the owner, but this
-// hold is lost all the same. On a read/write lock, a TTL above WatchdogTimeout makes every reading call return
-// ErrInvalidOption.
+// NoWatchdog switches renewal off, as Redisson's lock(leaseTime): a hold is lost after its TTL unless it was released
+// before. If its owner has other holds, the lock then stays with the owner, but this hold is lost all the same. On a
+// read/write lock, a TTL above WatchdogTimeout makes every reading call return ErrInvalidOption.
 func NoWatchdog() LockOption {
 	return func(t *terms) error {
 		t.fixed = true

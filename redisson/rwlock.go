@@ -36,10 +36,10 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 // still reads, waiting readers can join it. Each success needs exactly one Unlock, also after a loss.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
-// RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
-// overtakes one that waits. ctx bounds the wait: if it ends first, RLock returns its error. The read holds of one
-// handle that RUnlock ends must all have one named owner, or all have none. Otherwise RLock returns ErrOwnerMismatch.
-// The other errors are Lock.Lock's.
+// RLock waits until the caller holds the lock for reading, beside other readers. It waits while another owner writes,
+// and overtakes writers that wait. An owner that writes may read too. ctx bounds the wait: if it ends first, RLock
+// returns its error. The holds that one handle has by RLock and TryRLock must all have one named owner, or all have
+// none. Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
 // TryRLock is RLock for at most the given time. It returns (false, nil) if Redis has said that another owner writes,

@@ -10,9 +10,9 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A Fake is a relock.Locker without a Redis, for code that takes the interface. Its calls exclude each other and wait,
-// and a wait ends with its context, as with a relock.Lock without an owner: it is not reentrant. Its zero value is
-// free. In a bubble of synctest, make it in that bubble. Do not copy it. Its methods may be called from any goroutine.
+// A Fake is a relock.Locker without a Redis, for code that takes the interface. Like a relock.Lock without an owner it
+// is not reentrant: one caller holds it, and the others wait, at most until their context ends. Its zero value is free.
+// In a bubble of synctest, make it in that bubble. Do not copy it. Its methods may be called from any goroutine.
 type Fake struct {
 	once sync.Once
 	free chan struct{} // has one element while the lock is free
@@ -102,8 +102,8 @@ func (f *Fake) Hold() (release func()) {
 	return sync.OnceFunc(func() { f.place() <- struct{}{} })
 }
 
-// Lose takes the lock from the caller of Lock or TryLock that holds it, and reports whether there was one. That caller
-// learns of it from Unlock, which returns relock.ErrLost. Until then nobody else gets the lock.
+// Lose makes the hold of a Lock or TryLock a lost one, and reports whether there was such a hold. The holder learns of
+// it from Unlock, which returns relock.ErrLost. Until then Held is true, and nobody else gets the lock.
 func (f *Fake) Lose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
