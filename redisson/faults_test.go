@@ -286,3 +286,27 @@ func TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock(t *testing.T) {
 		rig.Must(t, rw.RUnlock())
 	})
 }
+
+// Both wait behind a writer, when the handle is empty.
+// Fails when a call looks at its handle before it asks and not again: an RUnlock could end the hold of the other owner.
+func TestOfTwoOwnersThatWaitToReadByOneHandleOneIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		writer, rw := clientOver(t, x.Redis).NewRWLock("job"), clientOver(t, x.Redis).NewRWLock("job")
+		rig.Must(t, writer.Lock(t.Context()))
+		var calls []rig.Going
+		for _, owner := range []string{"a", "b"} {
+			calls = append(calls, rig.Beside(func() error { return rw.RLock(x.By(owner)) }))
+			synctest.Wait()
+		}
+		rig.Must(t, writer.Unlock())
+		first, second := rig.Returned(t, calls[0]), rig.Returned(t, calls[1])
+		if first == nil {
+			first, second = second, first
+		}
+		rig.WantIs(t, first, relock.ErrOwnerMismatch)
+		rig.Must(t, second)
+		rig.Must(t, rw.RUnlock())
+		rig.WantIs(t, rw.RUnlock(), relock.ErrNotHeld)
+		bare(t, x)
+	})
+}

@@ -325,13 +325,13 @@ func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err e
 	l.judge()
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
+	if unlock && l.mixed(owner) {
+		return nil, fmt.Errorf("%w: the handle has read holds of another owner, and Unlock could not tell them apart; use a handle for each owner", relock.ErrOwnerMismatch)
+	}
 	for _, h := range l.holds {
-		same := h.s.named && h.s.owner.key.name == owner
 		switch {
-		case l.kind == reading && unlock && !same && (owner != "" || h.s.named) && h.unlock:
-			return nil, fmt.Errorf("%w: the handle has read holds of another owner, and Unlock could not tell them apart; use a handle for each owner", relock.ErrOwnerMismatch)
 		case l.kind == reading || h.lost == nil:
-		case same:
+		case h.s.named && h.s.owner.key.name == owner:
 			return nil, fmt.Errorf("%w; unlock that hold first", h.lost)
 		default:
 			if l.freed == nil {
@@ -341,6 +341,13 @@ func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err e
 		}
 	}
 	return nil, nil
+}
+
+// mixed reports whether a reading handle has holds of another owner that its Unlock ends. It needs the client's mu.
+func (l *Lock) mixed(owner string) bool {
+	return l.kind == reading && slices.ContainsFunc(l.holds, func(h *Hold) bool {
+		return h.unlock && (h.s.named || owner != "") && (!h.s.named || h.s.owner.key.name != owner)
+	})
 }
 
 // holders reads the fields and values of the lock's hash.

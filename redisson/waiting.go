@@ -320,7 +320,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	s.token = h.token
 	s.holds = append(s.holds, h)
-	w.occupied = w.lock.outdo(s, &w.todo)
+	w.occupied = w.lock.outdo(s, &w.todo) || w.mark && w.lock.mixed(w.owner) // another call may have been granted since gate
 	if !w.occupied {
 		w.lock.holds = append(w.lock.holds, h)
 	}

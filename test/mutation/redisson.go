@@ -13,8 +13,8 @@ var redissonRules = []Rule{
 		[]string{"TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind"},
 	},
 	{
-		"redisson: only what Unlock ends must be told apart", "redisson Lock.occupied",
-		"l.kind == reading && unlock && !same", "l.kind == reading && !same",
+		"redisson: only what Unlock ends must be told apart", "redisson Lock.mixed",
+		"h.unlock && (h.s.named", "(h.s.named",
 		[]string{"TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock"},
 	},
 	{
@@ -261,6 +261,11 @@ var redissonRules = []Rule{
 		"redisson: of several readers an RUnlock ends the oldest", "redisson Lock.next",
 		"order = slices.All(l.holds)", "order = slices.Backward(l.holds)",
 		[]string{"TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle"},
+	},
+	{
+		"redisson: a read hold is put on no handle of another owner", "redisson waiting.answered",
+		"|| w.mark && w.lock.mixed(w.owner)", "",
+		[]string{"TestOfTwoOwnersThatWaitToReadByOneHandleOneIsRefused"},
 	},
 	{
 		"redisson: the release of a nested hold is sent until it is answered", "redisson session.less",
