@@ -133,6 +133,8 @@ func (k *keeper) do(ctx context.Context, timeout time.Duration, need room.Replic
 // keys builds the key names on demand: a held lock rarely needs one.
 func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
 
+func (k *keeper) name() string { return key.Name(k.c.cfg.prefix, k.hash) }
+
 // serverNow estimates the clock of the lock's server in ms. It is only used for not-after times. A value too
 // low costs a round trip; a value too high keeps an ended nonce for longer. No trust depends on it. Each
 // server of a Cluster has its own clock, so the value of another server is only a first guess.

@@ -148,6 +148,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 // newJournal makes what remembers releases.
 func (c *Client) newJournal() {
 	c.registry.journal = replay.New(replay.Config{
+		Prefix:  c.cfg.prefix,
 		Mu:      &c.registry.mu,
 		Now:     func() instant { return c.clock.Now() },
 		Wake:    func(at instant) { c.watchdog.Set(&c.replayTask, at) },
@@ -727,7 +728,7 @@ func (c *Client) unconfirmed(err error) error {
 
 func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 	c.cfg.log.Warn("grants end before they can be used; a longer TTL is needed, or a quicker way to redis",
-		slog.String("lock", key.Name(c.cfg.prefix, k.hash)), slog.Duration("ttl", ttl))
+		slog.String("lock", k.name()), slog.Duration("ttl", ttl))
 }
 
 // putLabels replaces IDs of clients by their labels.

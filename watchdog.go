@@ -342,17 +342,25 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 // server that is too slow for one command would be sent one for each of them.
 func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()) {
 	var soon instant
+	told := false
 	for _, st := range batch {
 		k := keeperOf(st)
 		at := k.begin()
-		again := st.Unrenewed(nil, &soon, &at)
-		if k.end(&at); again {
+		fails := st.Unrenewed(nil, &soon, &at)
+		if k.end(&at); fails > 0 {
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
+			told = told || rare(fails)
 		}
 	}
-	w.c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+	if told {
+		w.c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+	}
 	return hooks
 }
+
+// rare reports whether a failure is logged that is the nth in a row: the first, and then ever fewer. A log that has a line
+// for each try of each lock says no more of an outage.
+func rare(n int) bool { return n > 0 && n&(n-1) == 0 }
 
 // unrenewed schedules another try for one session.
 func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
@@ -362,11 +370,13 @@ func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 		short = err
 	}
 	at := k.begin()
-	again := st.Unrenewed(short, new(instant), &at)
-	if k.end(&at); again {
-		log, owner := w.c.cfg.log, acquired(st.Session.Acquisition).owner()
+	fails := st.Unrenewed(short, new(instant), &at)
+	if k.end(&at); fails > 0 {
 		hooks = append(hooks, func() {
-			log.Warn("renewal failed, trying again", slog.String("lock", k.hash), slog.String("owner", owner), slog.Any("err", err))
+			if rare(fails) {
+				owner := acquired(st.Session.Acquisition).owner()
+				w.c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", k.name()), slog.String("owner", owner), slog.Any("err", err))
+			}
 		}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 	}
 	return hooks
@@ -412,9 +422,12 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 		reply, err = wire.DecodeAcquire(raw, len(waiters), block, waiters[0].Terms.TTL)
 	}
 	if err != nil {
-		c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.hash), slog.Int("waiters", len(waiters)), slog.Any("err", err))
+		told := false
 		for _, q := range waiters {
-			w.missed(k, q, err)
+			told = rare(w.missed(k, q, err)) || told
+		}
+		if told {
+			c.cfg.log.Warn("heartbeat of waiters failed, trying again", slog.String("lock", k.name()), slog.Int("waiters", len(waiters)), slog.Any("err", err))
 		}
 		return
 	}
@@ -436,10 +449,10 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 }
 
 // missed tells the room that the heartbeat of a waiter has failed.
-func (w *watchdog) missed(k *keeper, q room.Request, err error) {
+func (w *watchdog) missed(k *keeper, q room.Request, err error) (fails int) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
-	ended := q.Missed(failure(err), transport.Hopeless(err), &at)
+	ended, fails := q.Missed(failure(err), transport.Hopeless(err), &at)
 	var n replay.Release
 	if ended {
 		n = a.note() // its place stays in Redis: a grant that comes for it is handed back
@@ -448,6 +461,7 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) {
 	if ended {
 		w.c.registry.forget(a, &n, false)
 	}
+	return fails
 }
 
 // pollCall makes one call for the waiters. It has the shortest timeout of theirs. block is how many tokens the first of

@@ -244,7 +244,7 @@ func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 			_, _, more, err = wire.DecodeRelease(result.Reply)
 		}
 		if err != nil {
-			j.Log.Warn("releasing again failed", slog.String("lock", n.Keys.Hash), slog.Any("err", err))
+			j.Log.Warn("releasing again failed", slog.String("lock", key.Name(j.Prefix, n.Keys.Hash)), slog.Any("err", err))
 		}
 		if more {
 			j.Settle(n.Keys)
@@ -325,10 +325,11 @@ func (r *Release) Call(e *wire.Encoder) transport.Call {
 type Config struct {
 	// Mu is the owner's mutex. It guards the journal too, so that the owner can move a release from its list
 	// into the journal in one step. Mu is held while Wake and Busy are called.
-	Mu    sync.Locker
-	Now   func() clock.Instant
-	Wake  func(at clock.Instant)                 // schedules Due for that instant, and for no other
-	Spawn func(round func(context.Context)) bool // false: the client is closed
+	Mu     sync.Locker
+	Prefix string // of all keys
+	Now    func() clock.Instant
+	Wake   func(at clock.Instant)                 // schedules Due for that instant, and for no other
+	Spawn  func(round func(context.Context)) bool // false: the client is closed
 	// Busy reports whether a release of that nonce is still in progress. Its sender repeats it without the journal.
 	Busy    func(n wire.Nonce) bool
 	Servers Servers

@@ -405,8 +405,8 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 }
 
 // Missed records that a heartbeat failed. Another one follows: at once if the entry was kicked in the meantime, since
-// the link may be back. ended means that asking again is hopeless, and the entry has ended.
-func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
+// the link may be back. ended means that asking again is hopeless, and the entry has ended. fails counts its tries.
+func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails int) {
 	e := q.Entry
 	e.busy = false
 	e.settled(&f)
@@ -414,14 +414,14 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool) {
 	case !e.Waits(): // it was granted or given up while the heartbeat was in flight
 	case hopeless:
 		e.Fail(f.Err, at)
-		return true
+		ended = true
 	case e.again:
 		e.again = false
 		e.Kick(at)
 	default:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
 	}
-	return false
+	return ended, int(e.fails)
 }
 
 // BeatAnswered takes the answer to a heartbeat. If that is a grant that has ended already, wasted is how many such

@@ -120,12 +120,12 @@ func (st *Statement) Tried() {
 
 // Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
 // is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
-// it. again means that the session still holds.
-func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (again bool) {
+// it. fails counts the tries in a row, and is 0 if the session does not hold any more.
+func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fails int) {
 	st.Tried()
 	s := st.Session
 	if s.Over || st.stale() {
-		return false
+		return 0
 	}
 	if short != nil {
 		s.why = short
@@ -134,5 +134,5 @@ func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (agai
 		*soon = at.Now.Add(pause)
 	}
 	s.retryAt(*soon, at)
-	return true
+	return int(s.fails)
 }

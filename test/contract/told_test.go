@@ -183,3 +183,49 @@ func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
 		}
 	})
 }
+
+// Fails when each try of an outage has a line, or when a line names a key and not the lock.
+func TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName(t *testing.T) {
+	for fault, want := range map[string][]string{
+		"refused": {"renewal failed, trying again\" lock=alone ", "heartbeat of waiters failed, trying again\" lock=queued "},
+		"silent":  {"renewal failed, trying again\" locks=10 ", "heartbeat of waiters failed, trying again\" lock=queued "},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			var out lockedBuffer
+			c, link := x.Linked(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+			held := []*relock.Lock{c.NewRWLock("alone").RLocker()}
+			for i := range 10 {
+				held = append(held, c.NewLock(fmt.Sprint("lock", i)))
+			}
+			for _, l := range held {
+				rig.Must(t, l.Lock(t.Context()))
+			}
+			other := x.Lock("queued")
+			rig.Must(t, other.Lock(t.Context()))
+			waits := rig.Beside(func() error { return c.NewLock("queued").Lock(t.Context()) })
+			rig.StillWaits(t, waits)
+			time.Sleep(12 * time.Second)
+			begin := link.Cut
+			if fault == "silent" {
+				begin = link.Hole
+			}
+			end := begin()
+			time.Sleep(19 * time.Second)
+			end()
+			for _, line := range want {
+				if n := strings.Count(out.String(), line); n < 2 || n > 6 {
+					t.Errorf("%s: %q in %d lines of 19 s, want 2 to 6:\n%s", fault, line, n, out.String())
+				}
+			}
+			if strings.Contains(out.String(), "relock:h:") {
+				t.Errorf("%s: a line names a key:\n%s", fault, out.String())
+			}
+			time.Sleep(30 * time.Second)
+			rig.Must(t, other.Unlock())
+			rig.Must(t, <-waits)
+			for _, l := range held {
+				rig.Must(t, l.Unlock())
+			}
+		})
+	}
+}
