@@ -22,11 +22,11 @@ import (
 //		}
 //	}
 //
-// A wait may end without a signal, so it must be in a loop that checks. A signal is not lost with its receiver: if that
-// dies, or loses the lock before its Unlock, the next waiter gets it.
+// A wait may end without a signal, so it must be in a loop that checks. If the receiver of a signal dies, or loses the
+// lock before its Unlock, the next waiter gets that signal.
 //
-// Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's handle names. Without
-// one it acts for the hold from which the context descends, or else for the handle's newest.
+// Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's handle names. If
+// neither names one, it acts for the hold from which the context descends, or else for the handle's newest hold.
 type Cond struct {
 	lock *Lock
 	name string

@@ -39,9 +39,9 @@ func WithNewOwner(ctx context.Context) context.Context {
 // of an errgroup. A branch may take a lock if everybody who holds it is that branch or one of its ancestors. So it
 // enters the locks that the flow above it holds, and two branches exclude each other, at any depth and in any process.
 //
-// Readers and writers follow the same rule: a branch waits for readers of other branches if it wants to write, and for
-// writers of other branches in any case. If the nearest ancestor that holds only reads, a branch that wants to write
-// gets ErrUpgrade. Of a semaphore, a branch uses the permits of the nearest ancestor that holds, one branch at a time.
+// Readers and writers follow the same rule. A branch waits for readers of other branches if it wants to write, and for
+// writers of other branches in any case. A branch that wants to write gets ErrUpgrade if its nearest ancestor with a
+// hold only reads. Of a semaphore, a branch uses the permits of the nearest ancestor that holds, one branch at a time.
 //
 // Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
 // token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you

@@ -41,8 +41,8 @@ type Term struct {
 	hold *Hold
 }
 
-// Wanted returns a channel that is closed when another candidate waits to lead, as Hold.Wanted says. A leader that is
-// about to stop, as in a rolling deployment, can then give up its term by returning from lead.
+// Wanted returns a channel that is closed when another candidate waits to lead, as Hold.Wanted says. A leader that will
+// stop soon, as in a rolling deployment, can then return from lead: Run gives up the term and returns.
 func (t Term) Wanted() <-chan struct{} {
 	return t.hold.Wanted()
 }

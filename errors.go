@@ -39,17 +39,17 @@ var (
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
 	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not answer in time, or
-	// refused. A released or detached hold has ended in this process. After Detach there is no ticket, and the client
-	// releases the hold. A downgraded hold goes on as a read hold, and is renewed. The client goes on telling Redis,
-	// unless Redis refused or the client is closed. The lease ends a released hold at the latest.
+	// refused. In each case the client goes on telling Redis, unless Redis refused or the client is closed. A released or
+	// detached hold has ended in this process. In Redis a released one ends with its lease at the latest. After Detach
+	// there is no ticket, and the client releases the hold. A downgraded hold goes on as a read hold, and is renewed.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
 	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context descends
-	// from a live hold of the same lock in this client, under another owner or none. A read under a read hold gets it too,
-	// because a writer may wait between them. Package redisson allows it. A semaphore's call gets it if those holds leave
-	// too few permits. To re-enter the lock, take it both times under one WithOwner.
+	// from a live hold of the same lock in this client, and call and hold share no named owner. A read under a read hold
+	// gets it too, because a writer may wait between them. Package redisson allows that read. A semaphore's call gets it
+	// if those holds leave too few permits. To re-enter the lock, take it both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once, because it
 	// would wait for itself. The read hold is its owner's, or one from which its context descends. For a branch
@@ -77,8 +77,8 @@ var (
 	// characters. Every call on such a handle returns it. Its text says what is wrong. In package redisson, see NewLock.
 	ErrInvalidName = errors.New("invalid name")
 	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock or
-	// redis client. New returns it, and every call on a handle with such an option. Methods of nil pointers and zero
-	// values that return an error return it. The others return a zero result, a closed channel or an ended context. Its
+	// redis client. New returns it, and every call on a handle with such an option. On a nil pointer or a zero value, each
+	// method with an error result returns it. The others return a zero result, a closed channel or an ended context. Its
 	// text says what is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )

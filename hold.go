@@ -169,7 +169,7 @@ func (h *Hold) Release() error {
 }
 
 // Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of the ticket, in this
-// process or another, holds under the same token. Nobody can get the lock in between. Until then nobody renews the
+// process or another, holds under the same token. Nobody can get the lock in between. Until Resume nobody renews the
 // hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
@@ -178,9 +178,9 @@ func (h *Hold) Release() error {
 // ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client releases it. For a lost hold Detach
 // returns ErrLost and ends it. After a Release it returns ErrNotHeld.
 //
-// A call that is refused leaves the hold as it was. Detach refuses a keep out of range (ErrInvalidOption), a ctx that
-// has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns ErrTooManyHolds if the hold shares
-// its grant with others of its owner in this client.
+// A call that Detach itself refuses, without asking Redis, leaves the hold as it was. It refuses a keep out of range
+// (ErrInvalidOption), a ctx that has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns
+// ErrTooManyHolds if the hold shares its grant with others of its owner in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)

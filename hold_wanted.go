@@ -13,8 +13,8 @@ package relock
 // the end of the hold.
 //
 // The channel stays closed if the waiter leaves, and stays open if the hold ends before anybody waits. A waiter that
-// has crashed may still close it, and those of later holds of the same grant, until Redis grants the lock again. While
-// a call of the same named owner waits in another client to re-enter, it may close the channel too.
+// has crashed may still close it. It may also close the channels of later holds that share the grant. While a call of
+// the same named owner waits in another client to re-enter, it may close the channel too.
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil

@@ -42,7 +42,8 @@ type Holder struct {
 	// Holds is how many holds of the lock the owner has, in all processes. It includes re-entries, except those that
 	// LocalReentry answered.
 	Holds int
-	// Token is the fencing token of the owner's grant. A call to which its process passed the grant on has a larger one.
+	// Token is the fencing token of the owner's grant. If a process has passed the grant on to another of its calls, that
+	// call's token is larger.
 	Token int64
 	// TTL is how long the owner's lease still lasts if nobody renews it. Of several leases it is the longest.
 	TTL time.Duration

@@ -200,9 +200,9 @@ func isNil(rdb redis.UniversalClient) bool {
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 
-// NewLock returns a handle on the exclusive, reentrant lock of that name. It does no I/O and costs nothing. A name has
-// 1 to 512 bytes of UTF-8 without control characters. With a bad name or option every call on the handle returns
-// ErrInvalidName or ErrInvalidOption. The lock is a plain one, or with Fair a fair one.
+// NewLock returns a handle on the exclusive lock of that name, which named owners (WithOwner) re-enter. It does no I/O
+// and costs nothing. A name has 1 to 512 bytes of UTF-8 without control characters. With a bad name or option every
+// call on the handle returns ErrInvalidName or ErrInvalidOption. The lock is a plain one, or with Fair a fair one.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(specLock, s))

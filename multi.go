@@ -20,7 +20,8 @@ import (
 // The locks are taken one by one in the order of their keys, which is the same everywhere. So callers that each take
 // one Multi never deadlock, whatever locks they share. A caller that already holds a lock or Multi, or takes single
 // locks in another order, can deadlock. While it waits for a lock, a Multi holds those before it. The locks may be of
-// several kinds, clients and servers. A branch (WithChildOwner) needs its own: Unlock could end an ancestor's hold.
+// several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own: Unlock could end an
+// ancestor's hold.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -52,7 +53,7 @@ func (m *Multi) usable() error {
 }
 
 // Lock waits until the caller holds all the locks. ctx bounds the wait, not the holds: if it ends first, Lock returns
-// its error. If a lock is lost while the next one is waited for, it begins again. The other errors are those of
+// its error. If a lock is lost while the next one is waited for, Lock begins again. The other errors are those of
 // Lock.Lock. If Lock fails, the caller has only what it held before.
 func (m *Multi) Lock(ctx context.Context) error {
 	return m.noted(m.Acquire(ctx))
@@ -362,7 +363,7 @@ func (h *MultiHold) Context(parent context.Context) context.Context {
 }
 
 // Tokens returns the fencing token of each hold, by the name of its lock. Compare a token with those of the same name
-// only. A Multi has each name once. The map is the caller's.
+// only. NewMulti refuses two locks of one name. The map is the caller's.
 func (h *MultiHold) Tokens() map[string]int64 {
 	if h.unmade() {
 		return nil

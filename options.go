@@ -151,9 +151,9 @@ const (
 // refused.
 type Option interface{ apply(*config) error }
 
-// A LockOption sets up what one handle asks for, as an argument of NewLock and its like. In Defaults it is for all
-// locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out of its bounds,
-// every call on the handle returns ErrInvalidOption. In Defaults it makes New return that.
+// A LockOption sets up what one handle asks for, as an argument of NewLock and its like. In Defaults, an option of New,
+// it is for all locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out
+// of its bounds, every call on the handle returns ErrInvalidOption. In Defaults it makes New return that.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error

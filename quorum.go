@@ -387,8 +387,8 @@ func (h *QuorumHold) Err() error {
 	return lockError(h.lock.name, h.majority.Err())
 }
 
-// TrustedUntil returns the instant until which no other owner can get a majority of the primaries, unless somebody
-// removes the hold from some of them. It allows for clocks that run at different rates, by 1 % at most. Compare it with
+// TrustedUntil returns the instant until which no other owner can get a majority of the primaries, unless some lose the
+// hold (ForceUnlock, lost data). It allows for clocks that run at different rates, by 1 % at most. Compare it with
 // time.Now in this process. Renewals move it. It is the zero time once the hold is lost or released.
 func (h *QuorumHold) TrustedUntil() time.Time {
 	if h.unmade() {
@@ -415,8 +415,8 @@ func (h *QuorumHold) Wanted() <-chan struct{} {
 	return h.majority.Awaited()
 }
 
-// Token returns the fencing token, which is larger than that of every earlier grant of the name, whichever primaries
-// were in the majorities. Re-entries share it. It does not change.
+// Token returns the fencing token. While the primaries keep their data, it is larger than that of every earlier grant
+// of the name, whichever primaries granted that. Re-entries share it. It does not change.
 func (h *QuorumHold) Token() int64 {
 	token, _ := h.elected()
 	return token

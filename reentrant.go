@@ -67,8 +67,8 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 }
 
 // TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If the lock was
-// taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable, and if ctx
-// ended first, ctx's error. With a wait of zero or less it makes one attempt.
+// taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. If ctx ended
+// first, it is ctx's error, perhaps with ErrUnavailable. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -175,8 +175,8 @@ func (l *Lock) Info(ctx context.Context) (Info, error) {
 
 // Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Several calls
 // may share an entry, and some have none: see Waiter. A queue longer than 500 is read in pages, between which it may
-// move on. A read is tried three times, for up to 5 s each. If Redis answers none of them, the error is ErrUnavailable,
-// and also ctx's error if that ended first.
+// move on. A read is tried three times, for up to 5 s each. If no try is answered, the error is ErrUnavailable, and
+// also ctx's error if that ended first.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
@@ -197,11 +197,11 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 }
 
 // ForceUnlock reads who holds the lock, in any process, and ends these grants. A grant that begins meanwhile stays. If
-// nobody holds the lock, it ends the rest of its name (AtLeast, Once). It reports whether it ended a grant or a rest.
-// Its errors are those of Info; with one, some grants may have ended, and the result may be true. The handle may be of
-// another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their next
-// renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects. Use
-// it when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
+// nobody holds the lock but its name rests (AtLeast, Once), it ends that rest. It reports whether it ended a grant or a
+// rest. Its errors are those of Info; with one, some grants may have ended, and the result may be true. The handle may
+// be of another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their
+// next renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects.
+// Use it when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err

@@ -94,8 +94,8 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // It returns ErrNotHeld if there is no write hold, and ErrLost if the hold was lost: it still needs its Unlock. It
 // returns ErrOwnerMismatch if the handle has read holds of another owner, lost ones included: RUnlock could not tell
-// them apart. If ctx ends before the change, it returns ctx's error. In these cases nothing changes. One loss is
-// different: if Redis' answer is the first to show it, the hold needs RUnlock, and Unlock returns ErrNotHeld.
+// them apart. If ctx ends before the change, it returns ctx's error. In these cases nothing changes. One ErrLost is
+// different: if Redis' answer is the first to show the loss, the hold needs RUnlock, and Unlock returns ErrNotHeld.
 // ErrUnconfirmed, perhaps with ctx's error, means that Redis did not answer before ctx ended, or refused. The hold is a
 // read hold then, and the client goes on telling Redis: after a refusal, with the next renewal.
 func (rw *RWLock) Downgrade(ctx context.Context) error {

@@ -105,10 +105,10 @@ type Event struct {
 	// Waited is how long the call took until it had the hold, or gave up. Only Acquired and GaveUp have it.
 	Waited time.Duration
 	// Held is how long the hold lasted, from its acquisition. Only Released and Lost have it. For Lost it runs until the
-	// loss was noticed, so a pause counts. A Cond.Wait starts it again.
+	// loss was noticed, so a pause of the process counts. After a Cond.Wait it begins again at zero.
 	Held time.Duration
-	// Err is why the call gave up, the renewal failed, or the hold was lost. In Released it is what Unlock returns, so
-	// nil if all went well.
+	// Err is why the call gave up (GaveUp), the renewal failed (RenewalFailed), or the hold was lost (Lost). In Released
+	// it is what Unlock returns, so nil if all went well.
 	Err error
 	// Kind is the kind of the lock: "plain", "fair", "rw", "fair rw" or "semaphore".
 	Kind string

@@ -7,7 +7,7 @@ import (
 )
 
 // A Dialect says by which SQL Check compares tokens: that of PostgreSQL, MySQL or SQLite. With another value, such as
-// zero, Check returns an error, and Schema returns the statement of PostgreSQL and SQLite.
+// zero, Check returns an error, and Schema returns the one statement that PostgreSQL and SQLite share.
 type Dialect int
 
 // The dialects, whose methods are for a transaction of that database.

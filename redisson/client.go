@@ -393,7 +393,7 @@ func (c *Client) deliver(channel, message string) {
 }
 
 // NewRWLock returns a handle on the read/write lock of that name, Redisson's getReadWriteLock. It does no I/O. With a
-// bad name or option, such as Fair or Fenced, every call on the handle returns ErrInvalidName or ErrInvalidOption.
+// bad name or option, or with Fair or Fenced even in Defaults, its calls return ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
 }

@@ -123,8 +123,8 @@ func (h *Hold) state() error {
 	return err
 }
 
-// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after
-// its release. It is judged by the clock at the call, and does no I/O.
+// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its release. It is judged by
+// the clock at the call, and does no I/O. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

@@ -43,8 +43,8 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 //
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
 // matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. After a ForceUnlock, Redis
-// may grant the lock again by this handle before the loss is known here. Then the older hold is lost at that instant,
-// and the call goes on as above. So no Unlock ends a later grant's hold.
+// may grant this handle the lock again before the loss is known here. Then the older hold is lost at that instant. The
+// call gives the new grant back, and goes on as above. So no Unlock ends a later grant's hold.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err

@@ -14,9 +14,9 @@ import (
 // fraction is refused.
 type Option func(*config) error
 
-// A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. In Defaults it is for all
-// locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out of its bounds,
-// every call on the handle returns relock.ErrInvalidOption. In Defaults it makes New return that.
+// A LockOption sets up what one handle asks for, as an argument of NewLock or NewRWLock. In Defaults, an option of New,
+// it is for all locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out
+// of its bounds, every call on the handle returns relock.ErrInvalidOption. In Defaults it makes New return that.
 type LockOption func(*terms) error
 
 type config struct {
@@ -151,8 +151,8 @@ func ShardedPubSub(on bool) Option {
 
 // Fair makes the lock a fair one, Redisson's getFairLock, which is granted in order of arrival. A dead waiter at the
 // head of the queue holds up the others until its deadline, which FairWait sets. All handles of a name must be fair, in
-// Go and in Java: a plain or fenced one passes the queue, without an error. A fair lock has no tokens: Fair and Fenced
-// together are ErrInvalidOption, and so is Fair of a read/write lock.
+// Go and in Java: a plain or fenced one overtakes the queue, without an error. A fair lock has no tokens: Fair and
+// Fenced together are ErrInvalidOption, and so is Fair of a read/write lock.
 func Fair() LockOption {
 	return func(t *terms) error {
 		t.fair = true

@@ -54,8 +54,8 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 // returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side as a Lock, which also has Acquire, Do and Lost. It is the same Lock each time: its
-// Lock is RLock, and its Unlock is RUnlock.
+// RLocker returns the reading side as a Lock, which also has Acquire, Do and Lost. It is the same Lock each time. Its
+// methods Lock and Unlock are RLock and RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // its methods say what is wrong

@@ -119,16 +119,14 @@ func (f *Fake) Fail(err error) {
 	f.fails = err
 }
 
-// Held reports whether a hold of Lock or TryLock must still be unlocked, even if it is lost. A Fake.Hold does not
-// count.
+// Held reports whether a hold of Lock or TryLock is not yet unlocked. A lost one counts, and a Fake.Hold does not.
 func (f *Fake) Held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.held
 }
 
-// Locks returns the number of successful calls of Lock and TryLock since the Fake was made, those included that were
-// unlocked.
+// Locks returns how many calls of Lock and TryLock have succeeded since the Fake was made. Unlock does not lower it.
 func (f *Fake) Locks() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,9 +29,9 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 	})
 }
 
-// Lose takes the name from all its holders, as an operator does with ForceUnlock: their holds are lost, and the next
-// waiter gets the lock. In a bubble the holder knows when Lose returns. Otherwise it is told at about that time. Lose
-// fails the test and ends it if nobody holds the name and it does not rest (relock.AtLeast).
+// Lose takes the name from all its holders, as an operator does with ForceUnlock. Their holds are lost, and the next
+// waiter gets the lock. In a bubble the holder knows it before Lose returns. Otherwise it is told at about that time.
+// Lose fails the test and ends it if nobody holds the name and it does not rest (relock.AtLeast).
 func (s *Server) Lose(name string) {
 	s.t.Helper()
 	removed, err := s.other.NewLock(name).ForceUnlock(s.ctx())
@@ -46,18 +46,18 @@ func (s *Server) Lose(name string) {
 	}
 }
 
-// Partition drops everything that the given clients send and receive, until heal is called: their requests end by
-// timeouts only. Without arguments it affects all clients that Client and Redis return, now and later. Other clients,
-// such as that of Hold, go on. When its lease ends, they can get a lock that a client behind the partition holds. A
-// client that Server.Client did not return fails the test.
+// Partition drops everything that the given clients send and receive, until heal is called or the test ends. Their
+// requests end by timeouts only. Without arguments it affects all clients that Client and Redis return, now and later.
+// Other clients, such as that of Hold, go on. They can get a lock that a client behind the partition holds, once its
+// lease has ended. A client that Server.Client did not return fails the test.
 func (s *Server) Partition(clients ...*relock.Client) (heal func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Hole, clients)
 }
 
-// Outage closes all connections of the given clients, and refuses new ones, until end is called, as a restarting Redis
-// does. Without arguments it affects all clients that Client and Redis return, now and later. Redis keeps what is
-// stored, and leases run on. A client that Server.Client did not return fails the test.
+// Outage closes all connections of the given clients and refuses new ones, as a restarting Redis does. It lasts until
+// end is called or the test ends. Without arguments it affects all clients that Client and Redis return, now and later.
+// Redis keeps what is stored, and leases run on. A client that Server.Client did not return fails the test.
 func (s *Server) Outage(clients ...*relock.Client) (end func()) {
 	s.t.Helper()
 	return s.befall((*redistest.Link).Cut, clients)
