@@ -203,17 +203,19 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	h.lock.beside(primary, func() {
-		var hold Hold
-		var err error
+		hold, err := Hold(nil), errQuit
+		defer func() { h.adopt(primary, hold, err) }() // deferred, because a hook may end the goroutine
 		if lost {
-			err = h.look()
+			if why := h.look(); why != nil {
+				err = why
+				return
+			}
 		}
-		if err == nil {
-			hold, err = h.lock.Primaries[primary].Try(ctx, wait)
-		}
-		h.adopt(primary, hold, err)
+		hold, err = h.lock.Primaries[primary].Try(ctx, wait)
 	})
 }
+
+var errQuit = errors.New("a hook has ended the goroutine of the request")
 
 // look makes all primaries say whether they still have their holds. It returns why the Majority has ended, or nil.
 func (h *Majority) look() error {
@@ -240,13 +242,13 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	}
 	kept, token := h.note(primary, said, 0)
 	for token != 0 { // not recorded yet: the primary must know that token first
-		said.raised = h.raise(hold, said.token, token)
+		said.raised = h.lasts() && h.raise(hold, said.token, token)
 		kept, token = h.note(primary, said, token)
 	}
 	switch {
 	case err == nil && !kept:
+		defer h.settled(primary) // deferred, because a hook may end the goroutine
 		_ = hold.Forgo()
-		h.settled(primary)
 	case kept:
 		h.mu.Lock()
 		want := h.want
@@ -313,10 +315,10 @@ func (h *Majority) tell(primary int, of member, token int64) {
 		m.hold = nil
 	}
 	h.mu.Unlock()
+	defer signal(h.votes)
 	if !counts {
 		_ = of.hold.Forgo()
 	}
-	signal(h.votes)
 }
 
 // raise raises a primary's token counter to the majority's token. A later majority includes one of these
@@ -409,15 +411,24 @@ func (h *Majority) finish(why error) (ended error) {
 // Lose marks the Majority as lost, unless it has ended: another owner has a later majority.
 func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
 
-// trust returns until when the best majority can be trusted, but not beyond h.until. After that it returns zero.
-func (h *Majority) trust() time.Time {
+// lasts reports whether a majority is held, by primaries that do not know the token yet too. If not, another owner could
+// have held since that was so: a primary that is granted now comes too late.
+func (h *Majority) lasts() bool { return !h.best(func(member) bool { return true }).IsZero() }
+
+// best returns until when the best majority of the members that count is held.
+func (h *Majority) best(counts func(m member) bool) time.Time {
 	var untils []time.Time
 	for _, m := range h.snapshot() {
-		if m.hold != nil && m.raised {
+		if m.hold != nil && counts(m) {
 			untils = append(untils, m.hold.TrustedUntil())
 		}
 	}
-	until := Trust(h.lock.need(), untils)
+	return Trust(h.lock.need(), untils)
+}
+
+// trust returns until when the best majority can be trusted, but not beyond h.until. After that it returns zero.
+func (h *Majority) trust() time.Time {
+	until := h.best(func(m member) bool { return m.raised })
 	switch {
 	case h.until.IsZero() || until.Before(h.until):
 		return until
@@ -503,7 +514,10 @@ func (h *Majority) GiveBack(ctx context.Context) {
 	h.mu.Unlock()
 	for i, m := range h.snapshot() {
 		if m.hold != nil {
-			h.lock.beside(i, func() { _ = m.hold.Forgo(); h.settled(i) })
+			h.lock.beside(i, func() {
+				defer h.settled(i)
+				_ = m.hold.Forgo()
+			})
 		}
 	}
 	left, done := func() {}, make(chan struct{})

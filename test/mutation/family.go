@@ -139,7 +139,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that was lost is taken again after a look at the others", "internal/quorum Majority.seek",
-		"err = h.look()", "_ = h.look",
+		"why := h.look()", "why := error(nil)",
 		[]string{"TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost"},
 	},
 	{
@@ -166,6 +166,16 @@ var familyRules = []Rule{
 		"a quorum hears of the loss of a primary", "internal/quorum Majority.adopt",
 		"func() { signal(h.gone) }", "func() {}",
 		[]string{"TestQuorumIsLostWithItsMajority"},
+	},
+	{
+		"a primary that is granted after a loss does not make up for it", "internal/quorum Majority.adopt",
+		"h.lasts() && ", "",
+		[]string{"TestAPrimaryThatIsTakenAgainMakesUpForNoLoss", "TestQuorumOfASuspendedHolderIsLostThoughAPrimaryIsGrantedThen"},
+	},
+	{
+		"a primary whose hook ends its goroutine is asked again", "internal/quorum Majority.seek",
+		"defer func() { h.adopt(primary, hold, err) }()", "defer func() { if err != errQuit { h.adopt(primary, hold, err) } }()",
+		[]string{"TestAPrimaryWhoseHookEndsItsGoroutineIsAskedAgain", "TestAnAttemptWaitsForNoHookThatHasEndedItsGoroutine"},
 	},
 	{
 		"who does not have the first primary gives back what it has", "internal/quorum Lock.Attempt",
