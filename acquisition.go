@@ -109,7 +109,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 		defer k.end(&at)
 		switch admitted := s.Admit(x, reserved, err == nil, &at); {
 		case admitted:
-			h = w.lock.newHold(w.unlock)
+			h = w.lock.newHold(w.manner)
 			s.Hold(&h.hold, &at)
 		case err == nil:
 			err = errGone

@@ -332,6 +332,17 @@ func (h *Hold) use(n int32) {
 	}
 }
 
+// had says that a call has the hold, which is one of several that are taken together. rests: the name rests after it.
+func (h *Hold) had(rests bool) {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.hold.Part = false
+	if rests {
+		h.hold.Session.Used++
+	}
+}
+
 // once runs fn for Client.Once, and releases the hold. After ErrUnspent the name does not rest.
 func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {

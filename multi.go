@@ -93,7 +93,7 @@ func (m *Multi) Unlock() error {
 // Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
 // The caller must end them with Release, also after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
-	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.Acquire(ctx) })
+	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.acquire(ctx, manner{part: true}) })
 }
 
 // TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
@@ -106,6 +106,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 
 // try is TryAcquire. Each lock is tried for what is left of wait. A failed call may then take undoTime more.
 func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*MultiHold, error) {
+	how.part = true
 	wait = max(wait, 0) // negative waits could overflow in the subtraction below
 	began := time.Now()
 	bounded := ctx
@@ -147,7 +148,7 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 		err = over()
 		if err == nil && h.Err() == nil {
 			for _, hold := range h.holds {
-				hold.use(1)
+				hold.had(true)
 			}
 			return h, nil
 		}
@@ -174,7 +175,6 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 		if err != nil {
 			return nil, err
 		}
-		hold.use(-1) // until the call has them all: no name rests after a call that fails (AtLeast)
 		h.holds = append(h.holds, hold)
 	}
 	whole = true

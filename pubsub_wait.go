@@ -60,7 +60,7 @@ func (w *waiting) acquire() (*Hold, error) {
 	}
 	if w.owner != "" {
 		if s := k.room.HeldBy(want, &at); s != nil {
-			h := w.lock.join(s, w.unlock, &at)
+			h := w.lock.join(s, w.manner, &at)
 			k.end(&at)
 			if h != nil {
 				return h, nil
@@ -397,7 +397,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 		s.Close(lostFor(ErrClosed), at)
 		return nil, ErrClosed
 	}
-	h := w.lock.newHold(w.unlock)
+	h := w.lock.newHold(w.manner)
 	s.First(&h.hold, at)
 	return h, nil
 }

@@ -58,7 +58,7 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 		all, l.first = append(all, primary{of}), cmp.Or(l.first, of)
 	}
 	t := l.first.terms
-	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Errors: quorum.Errors{
+	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Rest: t.Rest.For, Errors: quorum.Errors{
 		Taken: ErrNotAcquired, Closed: ErrClosed, Silent: ErrUnavailable, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
 	}, Leaving: func() func() { return q.leaving.Begin(name) }}
 	return l
@@ -328,6 +328,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			l.outdo(h, owner)
 			var lost *QuorumHold
 			if lost, _, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
+				h.majority.Had()
 				return h, nil
 			}
 			if lost == h {
@@ -502,12 +503,12 @@ type primary struct{ *Lock }
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().try(ctx, wait, manner{inQuorum: true})
+	h, err := p.handle().try(ctx, wait, manner{inQuorum: true, part: true})
 	return part{h}, err
 }
 
 func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
-	h, err := p.handle().acquire(ctx, manner{inQuorum: true})
+	h, err := p.handle().acquire(ctx, manner{inQuorum: true, part: true})
 	return part{h}, err
 }
 
@@ -521,7 +522,7 @@ func (p primary) Spawn(fn func()) bool { return p.c.tracker.Go(func(context.Cont
 // A part is a hold on one primary.
 type part struct{ *Hold }
 
-func (p part) Forgo() error { return p.forgo() }
+func (p part) Had(rests bool) { p.had(rests) }
 
 func (p part) WhenWanted(f func()) { p.whenWanted(f) }
 

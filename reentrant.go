@@ -258,6 +258,7 @@ type manner struct {
 	once     bool // one attempt, no waiting
 	quiet    bool // that the lock was taken is no error to the caller, so the error need not say who holds it
 	inQuorum bool // the quorum makes the error, which names no holder
+	part     bool // the call takes several locks together, and says when it has them all: see Hold.had
 	unlock   bool // ended by the handle's Unlock, because the call returns no *Hold
 }
 
@@ -457,11 +458,14 @@ var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that 
 // putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If it fails it
 // gives the hold back, also if the hook panics or ends its goroutine: nobody would ever unlock the hold.
 func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
-	kept := false
-	h.use(1)
+	kept, uses := false, int32(1)
+	if w.part {
+		uses = 0
+	}
+	h.use(uses)
 	defer func() {
 		if !kept {
-			h.use(-1)
+			h.use(-uses)
 			h.giveBack()
 		}
 	}()
@@ -509,18 +513,18 @@ func (l *Lock) look(f func()) {
 }
 
 // newHold returns a new hold of the handle that does not belong to a session yet.
-func (l *Lock) newHold(unlock bool) *Hold {
+func (l *Lock) newHold(m manner) *Hold {
 	h := &Hold{lock: l}
-	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock = h, &l.holds, &l.terms.Terms, l.read, unlock
+	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock, h.hold.Part = h, &l.holds, &l.terms.Terms, l.read, m.unlock, m.part
 	return h
 }
 
 // join makes a hold without telling Redis (LocalReentry), or returns nil if Redis must know. It needs the keeper's mu.
-func (l *Lock) join(s *room.Session, unlock bool, at *room.Step) *Hold {
+func (l *Lock) join(s *room.Session, m manner, at *room.Step) *Hold {
 	if !s.CanJoin(&l.terms.Terms, l.read, at) {
 		return nil
 	}
-	h := l.newHold(unlock)
+	h := l.newHold(m)
 	s.Join(&h.hold, at)
 	return h
 }

@@ -282,7 +282,7 @@ func (h *fakeHold) Release() error {
 	return was
 }
 
-func (h *fakeHold) Forgo() error { return h.Release() }
+func (h *fakeHold) Had(bool) {}
 
 func (h *fakeHold) WhenWanted(f func()) {}
 

@@ -39,8 +39,9 @@ type Hold interface {
 	// Look asks the primary whether it still has the hold. If the primary answers that it does not, the hold is lost.
 	Look(ctx context.Context, within time.Duration)
 	WhenWanted(f func()) // calls f when others wait for its end
+	// Had says that a caller has it now. Without that the name does not rest after it, nor if rests is false.
+	Had(rests bool)
 	Release() error
-	Forgo() error // Release of a hold that nobody has used
 }
 
 // Errors are the error values of a lock. They classify the errors of its primaries, and the ends of a Majority.
@@ -65,6 +66,7 @@ type Lock struct {
 	TTL       time.Duration // of each primary's lease
 	Fixed     bool          // nothing is renewed, so no primary is acquired again
 	MaxHold   time.Duration // for how long primaries renew it; 0: without limit
+	Rest      time.Duration // how long the name stays taken after the grant; 0: it does not rest
 	Errors    Errors
 
 	// Check returns an error if primaries that an attempt has asked are one server. It gets what each primary has granted,
@@ -112,8 +114,9 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if l.MaxHold > 0 { // MaxHold starts at the grant; a primary that is acquired again does not start it again
-		h.until = time.Now().Add(l.MaxHold + l.TTL)
+	h.granted = time.Now() // MaxHold and Rest start here; a primary that is acquired again does not start them again
+	if l.MaxHold > 0 {
+		h.until = h.granted.Add(l.MaxHold + l.TTL)
 	}
 	go h.keep() // until the hold has ended
 	return h, nil

@@ -14,18 +14,20 @@ import (
 // A Majority is one acquisition of a Lock. It is held while a majority of the primaries is held, for as long
 // as the best majority can be trusted. Without one it is lost. Its methods may be called from any goroutine.
 type Majority struct {
-	lock  *Lock
-	until time.Time       // a TTL after MaxHold, when the last lease ends; zero: no limit. Set before a caller has it
-	end   context.Context // has the values of the call's context; ends with the hold, and its cause says why
-	stop  context.CancelCauseFunc
-	votes chan struct{} // a primary has answered, or a member has changed; capacity one
-	gone  chan struct{} // interrupts a pause: a primary was lost; capacity one
-	lost  chan struct{}
+	lock    *Lock
+	until   time.Time       // a TTL after MaxHold, when the last lease ends; zero: no limit. Set before a caller has it
+	granted time.Time       // set before a caller has it
+	end     context.Context // has the values of the call's context; ends with the hold, and its cause says why
+	stop    context.CancelCauseFunc
+	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
+	gone    chan struct{} // interrupts a pause: a primary was lost; capacity one
+	lost    chan struct{}
 
 	mu      sync.Mutex    // guards the following fields; nothing is called under it
 	token   int64         // 0 while it is acquired
 	owner   string        // the owner that the token belongs to
 	err     error         // why the Majority has ended
+	had     bool          // a caller has it
 	wanted  chan struct{} // closed by want; nil until the first call of Awaited
 	want    func()
 	members []member // by primary
@@ -248,13 +250,16 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	switch {
 	case err == nil && !kept:
 		defer h.settled(primary) // deferred, because a hook may end the goroutine
-		_ = hold.Forgo()
+		_ = hold.Release()
 	case kept:
 		h.mu.Lock()
-		want := h.want
+		want, had := h.want, h.had
 		h.mu.Unlock()
 		if want != nil {
 			hold.WhenWanted(want)
+		}
+		if had {
+			hold.Had(time.Since(h.granted) < h.lock.Rest)
 		}
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
@@ -317,7 +322,7 @@ func (h *Majority) tell(primary int, of member, token int64) {
 	h.mu.Unlock()
 	defer signal(h.votes)
 	if !counts {
-		_ = of.hold.Forgo()
+		_ = of.hold.Release()
 	}
 }
 
@@ -501,6 +506,18 @@ func (h *Majority) Release() error {
 	return found
 }
 
+// Had says that a caller has the Majority. After a call that fails the name does not rest.
+func (h *Majority) Had() {
+	h.mu.Lock()
+	h.had = true
+	h.mu.Unlock()
+	for _, m := range h.snapshot() { // adopt sees to those that come later
+		if m.hold != nil {
+			m.hold.Had(true)
+		}
+	}
+}
+
 // GiveBack ends what a failed call has acquired. It waits for that until ctx ends, and no longer than an attempt does,
 // because the call may be a single attempt. The rest goes on in the background.
 func (h *Majority) GiveBack(ctx context.Context) {
@@ -516,7 +533,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 		if m.hold != nil {
 			h.lock.beside(i, func() {
 				defer h.settled(i)
-				_ = m.hold.Forgo()
+				_ = m.hold.Release()
 			})
 		}
 	}

@@ -20,6 +20,7 @@ type Hold struct {
 	Of       any  // the driver's own record of it
 	Wanted   bool // others have waited for its end
 	Unlock   bool // ended by the handle's Unlock, not by a Release or the end of a Do
+	Part     bool // of several that one call takes together: it does not have them all yet
 	Read     bool // shared with other readers
 
 	// Released: its holder has ended it. Lost: it was lost before that; only Session.Check looks at the clock for it.

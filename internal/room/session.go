@@ -635,6 +635,18 @@ func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return
 	}
+	s.endLost(why, at)
+	if e := s.Entry; e != nil { // it leaves its place
+		at.do(Effect{Do: Release, Of: s.Acquisition})
+		e.finished(at)
+		return
+	}
+	// After Lose, by which the driver keeps the room in use.
+	at.do(Effect{Do: Forget, Of: s.Acquisition})
+}
+
+// endLost is Lose, but leaves it to the caller what becomes of the nonce.
+func (s *Session) endLost(why error, at *Step) {
 	r := s.Room
 	s.Over, s.why = true, why
 	at.timer(s.Acquisition, clock.Instant{}, 0)
@@ -645,13 +657,6 @@ func (s *Session) Lose(why error, at *Step) {
 	for _, h := range s.holds.all() {
 		h.lose(at)
 	}
-	if e := s.Entry; e != nil { // it leaves its place
-		at.do(Effect{Do: Release, Of: s.Acquisition})
-		e.finished(at)
-		return
-	}
-	// After Lose, by which the driver keeps the room in use.
-	at.do(Effect{Do: Forget, Of: s.Acquisition})
 }
 
 // LoseHeld is Lose for a session that Redis may still have. It is released there too.
@@ -674,16 +679,30 @@ func (s *Session) Gone(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// Close ends the session at the end of the client. If it has holds, it is lost, as by Lose. If it has none, as when
-// it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases its
-// own when it sees that the session has ended.
+// Close ends the session at the end of the client. If a call has a hold of it, it is lost, as by Lose. If none has, as
+// when it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases
+// its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
-	if s.Over || s.Away() || s.Entry != nil || s.holds.first != nil {
+	switch {
+	case s.Over || s.Away() || s.Entry != nil || s.had():
 		s.Lose(why, at)
 		return
+	case s.holds.first != nil:
+		s.endLost(why, at)
+	default:
+		s.end(at)
 	}
-	s.end(at)
 	at.do(Effect{Do: Release, Of: s.Acquisition})
+}
+
+// had reports whether a call has any of its holds.
+func (s *Session) had() bool {
+	for _, h := range s.holds.all() {
+		if !h.Part {
+			return true
+		}
+	}
+	return false
 }
 
 // finish decides what follows after a hold was dropped: the next call of this client gets the lock without a command,

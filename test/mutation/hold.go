@@ -259,7 +259,7 @@ var holdRules = []Rule{
 		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
 	},
 	{
-		"a loss hands on the claim", "internal/room Session.Lose",
+		"a loss hands on the claim", "internal/room Session.endLost",
 		"r.handClaim(s.Acquisition, PlaceNew, at)", "",
 		[]string{"TestLossLetsTheLineGoOn", "TestExplorationOfRoomsFindsNothing"},
 	},

@@ -9,11 +9,16 @@ var onceRules = []Rule{
 	},
 	{
 		"what no call has had is given back as the client closes", "internal/room Session.Close",
-		"if s.Over || s.Away() || s.Entry != nil || s.holds.first != nil {", "if true {",
+		"case s.Over || s.Away() || s.Entry != nil || s.had():", "case true:",
 		[]string{
 			"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack",
 			"TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose", "TestHoldThatACallWasAboutToJoinIsGivenBackByClose",
 		},
+	},
+	{
+		"what a call had of several is given back as the client closes", "internal/room Session.had",
+		"if !h.Part {", "if h != nil {",
+		[]string{"TestWhatAMultiHadAsItsClientClosesIsGivenBack", "TestWhatAQuorumHadAsItsClientsCloseIsGivenBack"},
 	},
 	{
 		"what is gone by the end of the client is not taken", ". waiting.restart",
@@ -92,23 +97,38 @@ var onceRules = []Rule{
 	},
 	{
 		"a hold that a call had is not in vain", ". Lock.putOnHandle",
-		"h.use(1)", "",
+		"h.use(uses)", "",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
 		"a hold that a call could not return is in vain", ". Lock.putOnHandle",
-		"h.use(-1)", "",
+		"h.use(-uses)", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{
-		"a hold of several that are not all to be had is in vain", ". Multi.attempt",
-		"hold.use(-1)", "",
-		[]string{"TestAMultiThatGivesUpLeavesNoRest", "TestAMultiWaitsForNoRestOfItsOwn"},
+		"a hold of several that are not all to be had is in vain", ". Multi.try",
+		"how.part = true", "",
+		[]string{"TestAMultiThatGivesUpLeavesNoRest", "TestAMultiWaitsForNoRestOfWhatItLostDuringAHook"},
 	},
 	{
 		"a hold of several that a call has had is not in vain", ". Multi.acquire",
-		"hold.use(1)", "_ = hold",
+		"hold.had(true)", "_ = hold",
 		[]string{"TestAMultiWaitsForNoRestOfItsOwn"},
+	},
+	{
+		"a majority that a call has had is not in vain", ". QuorumLock.acquire",
+		"h.majority.Had()", "",
+		[]string{"TestAQuorumIsAcquiredOnceThoughPrimariesAreTakenAgain"},
+	},
+	{
+		"a part of a majority that was not to be had is in vain", ". primary.Queue, primary.Try",
+		"part: true", "part: false",
+		[]string{"TestAQuorumThatLosesWhatItHadBeforeAMajorityLeavesNoRest"},
+	},
+	{
+		"a primary that is taken again begins no rest of its own", "internal/quorum Majority.adopt",
+		"hold.Had(time.Since(h.granted) < h.lock.Rest)", "hold.Had(true)",
+		[]string{"TestAQuorumIsAcquiredOnceThoughPrimariesAreTakenAgain"},
 	},
 	{
 		"an operator ends the rest with the hold", "lua/force.lua",

@@ -33,7 +33,7 @@ var runRules = []Rule{
 		[]string{"TestALateReleaseEndsWhatItsRunWasGrantedSince"},
 	},
 	{
-		"run: who was served leaves where the hold is lost", "internal/room Session.Lose",
+		"run: who was served leaves where the hold is lost", "internal/room Session.endLost",
 		"s.dismiss(at)", "",
 		[]string{"TestARunThatIsCutShortLeavesNobodyBehind"},
 	},
