@@ -21,7 +21,7 @@ import (
 // one Multi never deadlock, whatever locks they share. A caller that already holds a lock or Multi, or takes single
 // locks in another order, can deadlock. While it waits for a lock, a Multi holds those before it. The locks may be of
 // several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own: Unlock could end an
-// ancestor's hold.
+// ancestor's hold. So does each owner if all locks are semaphores: beside another's holds Lock returns ErrOwnerMismatch.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -56,7 +56,7 @@ func (m *Multi) usable() error {
 // its error. If a lock is lost while the next one is waited for, Lock begins again. The other errors are those of
 // Lock.Lock. If Lock fails, the caller has only what it held before.
 func (m *Multi) Lock(ctx context.Context) error {
-	return m.noted(m.Acquire(ctx))
+	return m.lock(ctx, func() (*MultiHold, error) { return m.Acquire(ctx) })
 }
 
 // TryLock is Lock for at most the given time, which is for all the locks together. It returns (false, nil) if one of
@@ -64,15 +64,50 @@ func (m *Multi) Lock(ctx context.Context) error {
 // Unless it returns true, the caller holds none. With a wait of zero or less it makes one attempt for each. To give
 // back what it has taken, it may need a tenth of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return tryResult(m.noted(m.try(ctx, wait, manner{quiet: true})))
+	return tryResult(m.lock(ctx, func() (*MultiHold, error) { return m.try(ctx, wait, manner{quiet: true}) }))
 }
 
-// noted lists a hold that only Unlock can end.
-func (m *Multi) noted(h *MultiHold, err error) error {
-	if err == nil {
-		m.register.Add(h, true)
+// lock acquires a hold that only Unlock can end. If several owners may hold at once, it takes the holds of one owner
+// only, as a semaphore's handle does: Unlock could end the hold of another one.
+func (m *Multi) lock(ctx context.Context, acquire func() (*MultiHold, error)) error {
+	if err := m.usable(); err != nil {
+		return err
 	}
-	return err
+	if owners, err := m.owners(ctx); err == nil && m.register.Shared && m.hasOthers(nil, owners) {
+		return errOthers
+	}
+	h, err := acquire()
+	if err != nil {
+		return err
+	}
+	if m.register.Add(h, true); m.register.Shared && m.hasOthers(h, h.owners()) && m.register.Remove(h) {
+		h.giveBack(ctx)
+		return errOthers
+	}
+	return nil
+}
+
+var errOthers = fmt.Errorf("relock: %w: the Multi has holds of another owner, and Unlock could not tell them apart; use a Multi for each owner", ErrOwnerMismatch)
+
+// owners returns for whom a call under ctx takes each of the locks. "" means an anonymous call.
+func (m *Multi) owners(ctx context.Context) ([]string, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	owners := make([]string, len(m.locks))
+	for i, l := range m.locks {
+		var err error
+		if owners[i], err = ownerFor(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return owners, nil
+}
+
+// hasOthers reports whether a hold that was noted before h, or with nil any hold, is of other owners.
+func (m *Multi) hasOthers(h *MultiHold, owners []string) bool {
+	first := m.register.Oldest()
+	return first != nil && first != h && !slices.Equal(first.owners(), owners)
 }
 
 // Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. Of several successes a lost one goes
@@ -242,6 +277,17 @@ func (h *MultiHold) endAll(end func(*Hold) error) error {
 	return quorum.EndAll(h.holds, end)
 }
 
+// owners returns who has each of the holds. "" means an anonymous one.
+func (h *MultiHold) owners() []string {
+	owners := make([]string, len(h.holds))
+	for i, hold := range h.holds {
+		if a := hold.acquisition(); a.Named() {
+			owners[i] = a.owner()
+		}
+	}
+	return owners
+}
+
 func (h *MultiHold) unmade() bool { return h == nil || len(h.holds) == 0 }
 
 // Release ends all the holds, and tells Redis of all of them at once. It returns nil if all were held until now.
@@ -259,6 +305,11 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	released := make([]chan struct{}, len(h.holds))
 	for i, hold := range h.holds {
 		released[i] = make(chan struct{})
+		if errors.Is(hold.judge(), ErrLost) { // at once: a lost hold is in the way of its owner's next call
+			_ = hold.leave()
+			close(released[i])
+			continue
+		}
 		left := hold.lock.c.leaving.Begin(hold.lock.hash)
 		spawned := hold.lock.c.tracker.Go(func(context.Context) {
 			defer close(released[i])

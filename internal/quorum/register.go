@@ -105,6 +105,14 @@ func (r *Register[H]) Others(h H) (live []H) {
 	return live
 }
 
+// Oldest returns the hold that was added first, or the zero hold.
+func (r *Register[H]) Oldest() (h H) {
+	if all := r.entries(); len(all) > 0 {
+		h = all[0].hold
+	}
+	return h
+}
+
 // Newest returns the hold that was added last, or the zero hold.
 func (r *Register[H]) Newest() (h H) {
 	if all := r.entries(); len(all) > 0 {

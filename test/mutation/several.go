@@ -23,6 +23,16 @@ var severalRules = []Rule{
 		[]string{"TestAnAttemptWaitsForRemainsNoLongerThanHalfItsTime"},
 	},
 	{
+		"a Multi of semaphores is of one owner", ". Multi.hasOthers",
+		"!slices.Equal(first.owners(), owners)", "false",
+		[]string{"TestAMultiOfSemaphoresIsOfOneOwner", "TestAMultiOfSemaphoresLetsInNoMoreThanThereArePermits"},
+	},
+	{
+		"what a Multi has lost is left at once", ". MultiHold.giveBack",
+		"errors.Is(hold.judge(), ErrLost)", "false",
+		[]string{"TestAMultiThatFailsOwesNoUnlock"},
+	},
+	{
 		"a Multi that comes too late is given back", ". Multi.try",
 		"if wait > 0 && time.Since(began) >= wait && ending.Passed(ctx) == nil {", "if false {",
 		[]string{"TestAMultiWhoseLastLockComesTooLateHoldsNone"},
