@@ -123,13 +123,15 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 
 // confirm sends a statement before a hold is made of a grant that shows too little: see Session.ToConfirm. It gives a
 // fixed lease its full TTL, and lets replicas acknowledge the grant. If it fails, the grant is passed on or released.
-func (a *acquisition) confirm(w *waiting) error {
-	err := a.prove(w.ctx, w.once)
-	if ending.Is(err, errTurn) {
+func (a *acquisition) confirm(w *waiting) (err error) {
+	err = errGone
+	defer func() {
+		if err != nil { // failed, or a hook of the redis client has panicked
+			a.giveUp()
+		}
+	}()
+	if err = a.prove(w.ctx, w.once); ending.Is(err, errTurn) {
 		err = w.orContextEnded(errTurn)
-	}
-	if err != nil {
-		a.giveUp()
 	}
 	return err
 }
@@ -141,10 +143,12 @@ func (a *acquisition) prove(ctx context.Context, once bool) error {
 	a.makeTurn()
 	a.Session.Ledger.Wish(x)
 	a.keeper.mu.Unlock()
+	defer func() { // deferred, because a hook of the redis client may panic or end the goroutine
+		a.keeper.mu.Lock()
+		defer a.keeper.mu.Unlock()
+		a.Session.Ledger.Withdraw(x)
+	}()
 	_, err := a.tell(ctx, x, once)
-	a.keeper.mu.Lock()
-	a.Session.Ledger.Withdraw(x)
-	a.keeper.mu.Unlock()
 	return err
 }
 
@@ -316,7 +320,14 @@ func (a *acquisition) lower() error {
 	by := time.Now().Add(c.cfg.releaseTimeout)
 	ctx, cancel := context.WithDeadline(c.ctx, by)
 	defer cancel()
+	returned := false
+	defer func() {
+		if !returned { // a hook of the redis client has panicked or ended the goroutine
+			a.tellLater()
+		}
+	}()
 	last, err := a.tell(ctx, nil, false)
+	returned = true
 	switch {
 	case last != nil:
 		return last.soon(by)
@@ -447,12 +458,20 @@ func (r *releasing) soon(by time.Time) error {
 	// The first try is bounded by its timeout alone, so nobody has to watch a context. A Close in the meantime does not
 	// interrupt it. A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that
 	// is left.
+	returned := false
+	defer func() {
+		if !returned { // a hook of the redis client has panicked or ended the goroutine
+			late := *r
+			late.later()
+		}
+	}()
 	done, err := r.try(context.Background(), max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()
 		err = r.run(ctx, err)
 	}
+	returned = true
 	result := r.result(err)
 	switch {
 	case err == nil:

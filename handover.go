@@ -42,6 +42,12 @@ type detaching struct {
 func (d *detaching) send(ctx context.Context) error {
 	c := d.a.keeper.c
 	var has, more bool
+	given := false
+	defer func() {
+		if !given { // failed, or a hook of the redis client has panicked
+			d.undo()
+		}
+	}()
 	err := transport.Try(ctx, c.ctx.Done(), func() (again bool, err error) {
 		raw, err := c.transport.Do(ctx, trust.Attempt(d.a.Terms.TTL), d.call)
 		if err != nil {
@@ -52,7 +58,7 @@ func (d *detaching) send(ctx context.Context) error {
 		d.a.keeper.sample(now)
 		return false, err
 	})
-	if err == nil {
+	if given = err == nil; given {
 		c.registry.forget(d.a, &d.note, true)
 		if more {
 			c.settle(d.note.Keys)
@@ -63,7 +69,6 @@ func (d *detaching) send(ctx context.Context) error {
 		d.settle(err)
 		return err
 	}
-	d.undo()
 	if ctx.Err() != nil {
 		err = ending.Join(ending.Of(ctx), err)
 	}

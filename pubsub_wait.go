@@ -676,8 +676,7 @@ func (e *hintError) Unwrap() error { return e.err }
 
 const (
 	hintHeld = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
-	hintLost = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; " +
-		"a nested call has to name the owner of the outer one, see relock.WithOwner"
+	hintLost = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; a nested call has to name the owner of the outer one, see relock.WithOwner"
 	hintBeside = "another handle of this client holds the lock: if that is an outer call of this one, both have to name one owner, see relock.WithOwner"
 )
 
@@ -755,8 +754,14 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 	k.mu.Lock()
 	a := k.newAcquisition(owner, w.lock, false)
 	k.mu.Unlock()
-	if err := w.request(a, room.PlaceNone, w.began); err != nil || w.said.Code != room.Held {
-		a.giveUp()
+	held := false
+	defer func() {
+		if !held { // failed, or a hook has panicked
+			a.giveUp()
+		}
+	}()
+	err := w.request(a, room.PlaceNone, w.began)
+	if held = err == nil && w.said.Code == room.Held; !held {
 		return nil, cmp.Or(err, w.deadTicket(errGone))
 	}
 	h, err := w.confirmed(a)

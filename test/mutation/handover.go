@@ -70,7 +70,7 @@ var handoverRules = []Rule{
 	{
 		"a resume that is given up is released", ". waiting.resume",
 		"a.giveUp()", "",
-		[]string{"TestResumeThatIsCutShortReleases"},
+		[]string{"TestResumeThatIsCutShortReleases", "TestAResumptionWhoseRedisHookDoesNotReturnLeavesNothing"},
 	},
 	{
 		"a changed ticket is seen", ". Ticket.read",
