@@ -15,13 +15,14 @@ var errLeft = errors.New("nobody is subscribed over this connection any more")
 //
 // When the connection breaks, all its feeds end. It is not used again, even if go-redis reconnects it.
 type sharedConn struct {
-	s      *Shards
-	name   string
-	node   Node
-	ps     *redis.PubSub
-	ctx    context.Context
-	cancel context.CancelFunc
-	work   chan struct{} // capacity one: there is something to send
+	s       *Shards
+	name    string
+	node    Node
+	ps      *redis.PubSub
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    chan struct{} // capacity one: there is something to send
+	dialled chan struct{} // closed when the first command has been sent
 
 	mu                sync.Mutex // guards the following fields
 	err               error      // why the connection has ended
@@ -111,6 +112,7 @@ func (c *sharedConn) write() {
 		}
 		if !reading {
 			reading = true
+			close(c.dialled)
 			c.s.wg.Go(c.read)
 		}
 	}

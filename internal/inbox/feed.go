@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-var errNodeClosed = errors.New("the redis client of the node has been closed")
+var (
+	errNodeClosed = errors.New("the redis client of the node has been closed")
+	errElsewhere  = errors.New("another server has the channel than the one that is being dialled")
+)
 
 // A channelFeed is the part of a sharedConn that belongs to one channel. It is the feed of one link.
 type channelFeed struct {
@@ -16,16 +20,41 @@ type channelFeed struct {
 	box     *box
 	channel string
 	wakeup  chan struct{} // capacity one: frames or err have been set
-	conn    *sharedConn   // set by Subscribe
+	conn    *sharedConn   // set by join
 
 	mu     sync.Mutex // guards the following fields
 	frames []any
 	err    error // why no more frames come
 }
 
-// Subscribe finds the channel's server and subscribes there. It blocks only as long as Node does. link ends with the link
-// that has asked.
+// Subscribe finds the channel's server, subscribes there, and waits until the connection is dialled. A dial may take long,
+// as with a slow provider of credentials. So it goes on, unless another server has the channel by now. link ends with the
+// link that has asked.
 func (f *channelFeed) Subscribe(link context.Context, _ ...string) error {
+	if err := f.join(link); err != nil {
+		return err
+	}
+	look := time.NewTicker(ackTimeout)
+	defer look.Stop()
+	for c := f.conn; ; {
+		select {
+		case <-c.dialled:
+			return nil
+		case <-c.ctx.Done():
+			return nil // Receive says why
+		case <-link.Done():
+			return link.Err()
+		case <-look.C:
+		}
+		f.s.cfg.Moved()
+		if name, node, err := f.s.cfg.Node(link, f.channel); err == nil && (name != c.name || node != c.node) {
+			return errElsewhere
+		}
+	}
+}
+
+// join adds the feed to the connection to the channel's server. It blocks only as long as Node does.
+func (f *channelFeed) join(link context.Context) error {
 	s := f.s
 	suspected := s.suspectedConn(f.box)
 	if suspected != nil {

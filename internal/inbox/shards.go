@@ -180,7 +180,8 @@ func (s *Shards) suspectedConn(b *box) *sharedConn {
 
 // newConn makes a connection to the node. It needs s.mu.
 func (s *Shards) newConn(name string, node Node) *sharedConn {
-	c := &sharedConn{s: s, name: name, node: node, work: make(chan struct{}, 1), feeds: make(map[string]*channelFeed)}
+	c := &sharedConn{s: s, name: name, node: node, feeds: make(map[string]*channelFeed)}
+	c.work, c.dialled = make(chan struct{}, 1), make(chan struct{})
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.ps = node.SSubscribe(c.ctx) // without a channel: no I/O yet
 	s.wg.Go(c.write)

@@ -127,6 +127,23 @@ func TestCredentialsMayTakeLongerThanATry(t *testing.T) {
 	}
 }
 
+// Fails when a call with ShardedPubSub never hears anything, because each subscription begins the connection again.
+func TestWaitersHearByShardsThoughCredentialsTakeLong(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		x.Server.Shard()
+		c := x.ClientOver(far(x, 10*time.Millisecond, slowCredentials(3*time.Second)), relock.ShardedPubSub())
+		held := x.Take(x.Client(relock.ShardedPubSub()).NewLock("a", relock.Fair()))
+		waiter := rig.Beside(func() error { return c.NewLock("a", relock.Fair()).Lock(t.Context()) })
+		time.Sleep(15 * time.Second)
+		if n := x.Info(x.Lock("a")).Waiters; n != 1 {
+			t.Errorf("%d wait in the queue, want 1", n)
+		}
+		rig.Must(t, held.Release())
+		time.Sleep(20 * time.Millisecond)
+		rig.Must(t, rig.Returned(t, waiter))
+	})
+}
+
 // Fails when a renewal needs a connection of the client's, while that of the library is idle.
 func TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare(t *testing.T) {
 	for _, locks := range []int{1, 3, 20} {

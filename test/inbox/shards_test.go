@@ -1,8 +1,10 @@
 package inbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,5 +283,60 @@ func TestShardOutlivesTheClientOfItsNode(t *testing.T) {
 		x.ready(c)
 		x.publish("a", "m1")
 		x.saw("a", "first", "again", "m1")
+	})
+}
+
+// slowly makes each connection of the subscriber's to a node take so long.
+func (x *cluster) slowly(n *shardNode, takes time.Duration) {
+	x.t.Helper()
+	n.rdb.Store(n.net.srv.Client(x.t, func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case <-time.After(takes):
+				return n.net.dial(ctx, network, addr)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}))
+}
+
+// Fails when a dial has to be over in the time of an acknowledgement: the next one begins anew, and nothing is ever heard.
+func TestShardIsHeardThoughItsConnectionTakesLong(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.slowly(x.nodes[0], 4*time.Second)
+		a, b := x.Channel("a"), x.Channel("b")
+		defer a.Join()()
+		time.Sleep(3 * time.Second)
+		defer b.Join()()
+		time.Sleep(1100 * time.Millisecond)
+		if !a.Up() || !b.Up() {
+			t.Fatalf("after the 4 s of the dial: Up = %v and %v", a.Up(), b.Up())
+		}
+		x.publish("a", "m1")
+		x.saw("a", "first", "m1")
+		if n := x.nodes[0].net.dials.Load(); n != 1 {
+			t.Errorf("%d dials, want 1", n)
+		}
+	})
+}
+
+// Fails when a dial that hangs is waited for although another server has the channel by now.
+func TestShardLeavesADialThatHangsWhenItsSlotMoves(t *testing.T) {
+	sharded(t, func(t *testing.T, x *cluster) {
+		x.nodes[0].net.hang.Store(true)
+		c := x.Channel("a")
+		defer c.Join()()
+		time.Sleep(time.Second)
+		x.move("a", 1)
+		time.Sleep(1100 * time.Millisecond)
+		if !c.Up() {
+			t.Fatal("not subscribed 1.1 s after the slot has moved")
+		}
+		if n := x.nodes[0].net.hanging.Load(); n > 0 {
+			t.Errorf("%d dials hang still", n)
+		}
+		x.publish("a", "m1")
+		x.saw("a", "first", "m1")
 	})
 }
