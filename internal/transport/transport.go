@@ -224,13 +224,8 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 		}
 		return results
 	}
-	if len(calls) == 1 || t.source.poolBusy() {
-		var wg sync.WaitGroup
-		for i := range calls[1:] {
-			wg.Go(func() { results[i+1].Reply, results[i+1].Err = t.Do(ctx, timeout, calls[i+1]) })
-		}
+	if len(calls) == 1 {
 		results[0].Reply, results[0].Err = t.Do(ctx, timeout, calls[0])
-		wg.Wait()
 		return results
 	}
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
@@ -240,23 +235,31 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	}
 	var wg sync.WaitGroup
 	for _, part := range parts {
+		o := t.source
+		if t.shards != nil {
+			o = t.sourceFor(&calls[part[0]])
+		}
+		if o.poolBusy() {
+			for _, i := range part {
+				wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i]) })
+			}
+			continue
+		}
 		own := make([]Call, len(part))
 		for n, i := range part {
 			own[n] = calls[i]
 		}
 		wg.Go(func() {
 			for n, r := range t.pipeline(ctx, timeout, own) {
+				if r.Err == nil {
+					t.succeeded(t.source)
+				}
+				r.Err = t.failed(&own[n], r.Err)
 				results[part[n]] = r
 			}
 		})
 	}
 	wg.Wait()
-	for i, r := range results {
-		if r.Err == nil {
-			t.succeeded(t.source)
-		}
-		results[i].Err = t.failed(&calls[i], r.Err)
-	}
 	return results
 }
 

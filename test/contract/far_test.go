@@ -146,10 +146,37 @@ func TestWaitersHearByShardsThoughCredentialsTakeLong(t *testing.T) {
 
 // Fails when a renewal needs a connection of the client's, while that of the library is idle.
 func TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare(t *testing.T) {
+	holdWithoutConnections(t, smallPool, func(*rig.Lab, *relock.Client) {})
+}
+
+// The same in a Cluster.
+func TestHoldsAreRenewedThoughTheClusterClientHasNoConnectionToSpare(t *testing.T) {
+	holdWithoutConnections(t, func(x *rig.Lab) redis.UniversalClient {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{
+			PoolSize:         3,
+			PipelinePoolSize: -1,
+			Dialer:           x.Server.Dial,
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}, nil
+			},
+		})
+		x.T.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}, func(*rig.Lab, *relock.Client) {})
+}
+
+// smallPool returns a client of three connections.
+func smallPool(x *rig.Lab) redis.UniversalClient {
+	return x.Server.Client(x.T, func(o *redis.Options) { o.PoolSize = 3 })
+}
+
+// holdWithoutConnections holds locks while commands of the user block in all three connections of the client, and then
+// something happens.
+func holdWithoutConnections(t *testing.T, client func(x *rig.Lab) redis.UniversalClient, happens func(x *rig.Lab, c *relock.Client)) {
 	for _, locks := range []int{1, 3, 20} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
-				rdb := x.Server.Client(t, func(o *redis.Options) { o.PoolSize = 3 })
+				rdb := client(x)
 				c := x.ClientOver(rdb)
 				holds := make([]*relock.Hold, locks)
 				for i := range holds {
@@ -161,6 +188,8 @@ func TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare(t *testing.T) {
 				for range 3 {
 					go func() { _ = rdb.BLPop(ctx, 10*time.Second, "nothing").Err() }()
 				}
+				time.Sleep(10 * time.Millisecond)
+				happens(x, c)
 				time.Sleep(9 * time.Second)
 				for _, h := range holds {
 					if err := h.Release(); err != nil {

@@ -316,7 +316,12 @@ var usualRules = []Rule{
 	},
 	{
 		"holds are renewed though the client has no connection to spare", "internal/transport Transport.DoAll",
-		"if len(calls) == 1 || t.source.poolBusy() {", "if false {",
+		"if o.poolBusy() {", "if false && o.poolBusy() {",
+		[]string{"TestHoldsAreRenewedThoughTheClusterClientHasNoConnectionToSpare"},
+	},
+	{
+		"a call that is alone needs no connection of the client's", "internal/transport Transport.DoAll",
+		"if len(calls) == 1 {", "if false {",
 		[]string{"TestHoldsAreRenewedThoughTheClientHasNoConnectionToSpare", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
