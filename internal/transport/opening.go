@@ -157,7 +157,7 @@ func (o *streamSource) opened(p *opening) {
 	if use {
 		newStream(o, p.conn.Conn, p.poolLost)
 	}
-	if failed {
+	if failed || o.slow.Load() {
 		o.noDialBefore = time.Now().Add(dialPause)
 	}
 	o.opening = slices.DeleteFunc(slices.Clone(o.opening), func(q *opening) bool { return q == p })

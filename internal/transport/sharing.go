@@ -90,6 +90,9 @@ func (t *Transport) runShared(ctx context.Context, w *sharing, c *Call) Result {
 		began = time.Now()
 	}
 	r := t.run(ctx, w, c)
+	if o := w.s.source; r.Err == nil && o.slow.Load() {
+		o.slow.Store(false)
+	}
 	switch {
 	case r.Err == nil && !began.IsZero():
 		t.noteRTT(time.Since(began))

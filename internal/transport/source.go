@@ -21,7 +21,8 @@ type streamSource struct {
 	opt    *redis.Options
 	limit  time.Duration // the client's ReadTimeout; 0: none
 	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
-	// until one of them has succeeded. Otherwise every call to a slow server would dial it.
+	// until one of them has succeeded. Otherwise every call to a slow server would dial it. If the pool is full, they use
+	// a stream, which is dialled once in dialPause.
 	slow     atomic.Bool
 	stream   atomic.Pointer[stream]
 	hooks    hooks
@@ -91,7 +92,7 @@ const dialPause = time.Second
 // join returns a sharing of the stream for a call, or nil if the call must use the client's pool. If there is no stream,
 // it starts a dial and waits for that. An error says that the dial took too long. It goes on for the next call.
 func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *sharing, waited time.Duration, err error) {
-	if o == nil || o.slow.Load() {
+	if o == nil || o.slow.Load() && !o.poolFull() {
 		return nil, 0, nil
 	}
 	if c := o.tryJoin(timeout); c != nil {
@@ -131,14 +132,27 @@ func (o *streamSource) switched(s *stream) bool {
 	return true
 }
 
-// poolBusy reports whether the client's pool has no idle connection while there is a stream. The client's owner may use
-// all connections for a long time, and dialling a new one may take longer than a lease lasts.
+// poolBusy reports whether the client's pool has no idle connection while there is a stream, or can have none. The
+// client's owner may use all connections for a long time, and dialling a new one may take longer than a lease lasts.
 func (o *streamSource) poolBusy() bool {
-	if o == nil || o.slow.Load() || o.stream.Load() == nil {
+	if o == nil {
 		return false
+	}
+	if o.slow.Load() || o.stream.Load() == nil {
+		return o.poolFull()
 	}
 	stats := o.rdb.PoolStats()
 	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
+}
+
+// poolFull reports whether all connections of the client's pool are in use, and it makes no more.
+func (o *streamSource) poolFull() bool {
+	stats, opt := o.rdb.PoolStats(), o.rdb.Options()
+	most := opt.PoolSize
+	if opt.MaxActiveConns > 0 {
+		most = min(most, opt.MaxActiveConns)
+	}
+	return stats.IdleConns == 0 && int(stats.TotalConns) >= most
 }
 
 // tryJoin returns a sharing of the present stream, or nil if there is none that may be used.

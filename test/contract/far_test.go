@@ -165,6 +165,18 @@ func TestHoldsAreRenewedThoughTheClusterClientHasNoConnectionToSpare(t *testing.
 	}, func(*rig.Lab, *relock.Client) {})
 }
 
+// Fails when a call that is cut short has all others use the client's connections, of which none is free.
+func TestHoldsAreRenewedThoughACallIsCutShortAndTheClientHasNoConnectionToSpare(t *testing.T) {
+	holdWithoutConnections(t, smallPool, func(x *rig.Lab, c *relock.Client) {
+		resume := x.Server.Stall()
+		defer resume()
+		ctx, cancel := context.WithTimeout(x.T.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := c.NewLock("cut").Acquire(ctx)
+		rig.WantIs(x.T, err, context.DeadlineExceeded)
+	})
+}
+
 // smallPool returns a client of three connections.
 func smallPool(x *rig.Lab) redis.UniversalClient {
 	return x.Server.Client(x.T, func(o *redis.Options) { o.PoolSize = 3 })
