@@ -456,8 +456,8 @@ func (r *releasing) prepare(a *acquisition) {
 func (r *releasing) soon(by time.Time) error {
 	a, c := r.a, r.a.keeper.c
 	// The first try is bounded by its timeout alone, so nobody has to watch a context. A Close in the meantime does not
-	// interrupt it. A try may take two thirds longer if a connection must be made first, so it gets 3/5 of the time that
-	// is left.
+	// interrupt it. A try may take two thirds longer if a connection must be made first, and again if the server does not
+	// know the script. So it gets 3/7 of the time that is left.
 	returned := false
 	defer func() {
 		if !returned { // a hook of the redis client has panicked or ended the goroutine
@@ -465,7 +465,7 @@ func (r *releasing) soon(by time.Time) error {
 			late.later()
 		}
 	}()
-	done, err := r.try(context.Background(), max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/5), 1))
+	done, err := r.try(context.Background(), max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/7), 1))
 	if !done {
 		ctx, cancel := context.WithDeadline(c.ctx, by)
 		defer cancel()

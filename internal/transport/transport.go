@@ -91,7 +91,7 @@ func New(rdb redis.UniversalClient) *Transport {
 // the reply wins. A command on the wire cannot be recalled: Classify tells whether the script may have run. The error
 // matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed. If Do had to wait for a connection
 // first, at least two thirds of the timeout remain for a stream, because a dial may take much longer than an answer. The
-// client's pool gets what is left.
+// client's pool gets what is left. On a stream, the text of a script that the server does not know gets that time again.
 //
 // Hooks of the redis client see the values of ctx. A pipeline has one context: that of its first call.
 func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]any, error) {

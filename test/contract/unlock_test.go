@@ -119,6 +119,37 @@ func TestUnlockGivesUpAfterTheReleaseTimeout(t *testing.T) {
 	}
 }
 
+// Fails when the script's text is given a time of its own: the server has lost it, says so late, and then says no more.
+func TestUnlockWhoseScriptIsNotKnownReturnsWithinTheReleaseTimeout(t *testing.T) {
+	for late := 300 * time.Millisecond; late < time.Second; late += 25 * time.Millisecond {
+		rig.Play(t, func(t *testing.T, x *rig.Lab) {
+			c, link := x.Linked(relock.ReleaseTimeout(time.Second))
+			rig.End(t, x.Take(c.NewLock("before")))
+			l := c.NewLock("a")
+			rig.Must(t, l.Lock(t.Context()))
+			x.Server.FlushScripts()
+			said := make(chan struct{})
+			time.AfterFunc(late, func() { close(said) })
+			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+				switch {
+				case cmd.Is("evalsha"):
+					return redistest.Hold(said)
+				case cmd.Is("eval"):
+					return redistest.Lose
+				}
+				return redistest.Pass
+			})
+			began := time.Now()
+			rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("the script is said to be unknown after %v: Unlock took %v, want 1s", late, took)
+			}
+			link.OnCommand(nil)
+			time.Sleep(10 * time.Second)
+		})
+	}
+}
+
 func TestUnlockOfAReentryGivesUpAfterTheReleaseTimeout(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
