@@ -197,6 +197,8 @@ func (b *Book) read(ctx context.Context, ids []string, found map[string]string, 
 		}
 		pages, calls = append(pages, some), append(calls, b.cfg.Wire.Labels(keys))
 	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin) // a call may take longer, if the server does not know the script
+	defer cancel()
 	for i, result := range b.cfg.Transport.DoAll(ctx, readWithin, calls) {
 		texts, err := wire.DecodeLabels(result.Reply, len(pages[i]))
 		if result.Err != nil || err != nil {

@@ -98,6 +98,37 @@ func TestBadLabelIsRefused(t *testing.T) {
 	}
 }
 
+// Fails when the script's text is given a time of its own: the server does not know it, says so late, and then says no more.
+func TestLabelsWhoseScriptIsNotKnownHoldUpNoInfo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		held := x.Take(x.Lock("a"))
+		c, link := labelled(x)
+		for range 3 { // by then it has a connection of its own
+			x.Info(c.NewLock("free"))
+		}
+		said := make(chan struct{})
+		time.AfterFunc(900*time.Millisecond, func() { close(said) })
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch {
+			case !rig.Runs(cmd, "labels"):
+				return redistest.Pass
+			case cmd.Is("evalsha"):
+				return redistest.Hold(said)
+			}
+			return redistest.Lose
+		})
+		began := time.Now()
+		if n := len(x.Info(c.NewLock("a")).Holders); n != 1 {
+			t.Errorf("%d holders, want 1", n)
+		}
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("Info took %v, want no more than 1s", took)
+		}
+		rig.Must(t, held.Release())
+		time.Sleep(10 * time.Second)
+	})
+}
+
 // Two clients of one label exclude each other, and neither enters what the other holds.
 func TestLabelsDecideNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
