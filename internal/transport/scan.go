@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,7 +15,7 @@ import (
 // A Primary is a server that has keys: the only one, or a primary of a Cluster.
 type Primary struct {
 	Addr string
-	rdb  redis.Cmdable
+	rdb  redis.UniversalClient
 }
 
 // Primaries returns all primaries, as the client knows them now.
@@ -40,7 +41,7 @@ func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Pri
 		err = of.err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("layout of the cluster: %w", forCaller(err))
+		return nil, fmt.Errorf("layout of the cluster: %w", t.barred(forCaller(err)))
 	}
 	slices.SortFunc(of.all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
 	return of.all, nil
@@ -62,7 +63,12 @@ func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary,
 		err = p.err
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, forCaller(err))
+		err = t.barred(forCaller(err))
+		if node, known := at.rdb.(server); known && ctx.Err() == nil && errors.Is(err, ErrNoReply) {
+			t.probeServer(at.Addr, node, pattern) // the next try must not use a dead connection too
+		}
+		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, err)
 	}
+	t.everSucceeded.Store(true) // so Redis accepts the credentials
 	return p.keys, p.next, nil
 }

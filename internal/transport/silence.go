@@ -29,10 +29,13 @@ type probing struct {
 // does nothing if the server is being probed. If no connection is idle, the client makes one: the call that gave up may
 // have ended before its connection was ready. probe does not wait.
 func (t *Transport) probe(key string) {
-	name, at, ok := t.nodeOf(key)
-	if !ok {
-		return
+	if name, at, ok := t.nodeOf(key); ok {
+		t.probeServer(name, at, key)
 	}
+}
+
+// probeServer is probe for a server. If another one of its Cluster has the key, the answer is MOVED, which will do.
+func (t *Transport) probeServer(name string, at server, key string) {
 	stats := at.PoolStats()
 	alone, piped := int(stats.IdleConns), 0
 	if stats.PipelineStats != nil {

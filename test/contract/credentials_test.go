@@ -111,3 +111,24 @@ func TestAWrongPasswordIsToldAtOnceByTheFirstCall(t *testing.T) {
 		rig.WantNot(t, err, relock.ErrUnavailable)
 	})
 }
+
+// Fails when Locks takes a rotation for a refusal that lasts, and asks for a permission.
+func TestLocksTellsOfARotationAsOfAnOutage(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		r := rig.NewRotation(x)
+		c := x.ClientOver(r.Redis())
+		wantListed(t, c, "") // the only thing that it has asked
+		r.Begin()
+		n := 0
+		for _, err := range c.Locks(t.Context(), "") {
+			n++
+			rig.WantIs(t, err, relock.ErrUnavailable)
+			if err == nil || strings.Contains(err.Error(), "needed: scan") || !strings.Contains(err.Error(), "WRONGPASS") {
+				t.Errorf("Locks: %v, want what redis refused", err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d values, want one error", n)
+		}
+	})
+}

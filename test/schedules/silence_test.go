@@ -87,6 +87,26 @@ func TestF18DeadConnectionsAreUsedUpAtOnce(t *testing.T) {
 	}
 }
 
+// Fails when the tries of Client.Locks use up one dead connection after the other.
+func TestF18LocksAreListedThoughConnectionsAreDead(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a := newPooled(s, 40)
+		held := s.Take(s.Client().NewLock("l"))
+		s.Until(2 * time.Minute) // it asks nothing by itself any more
+		a.fall(s, 20)
+		n := 0
+		for info, err := range a.Client.Locks(t.Context(), "") {
+			if n++; err != nil || info.Name != "l" {
+				t.Errorf("Locks: %+v, %v, want the lock", info, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d locks, want 1", n)
+		}
+		rig.End(t, held)
+	})
+}
+
 // Fails as the test before.
 func TestF18WaiterWithDeadConnectionsIsServed(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
