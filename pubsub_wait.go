@@ -192,10 +192,10 @@ func (w *waiting) permit() error {
 	return nil
 }
 
-// attempt sends one request that does not queue. For a semaphore it sends another one while Redis says that it could
-// not forget all dead holders in one call: their permits still count as used, and are free.
+// attempt sends one request that does not queue. It sends another one while Redis says that it could not forget all the
+// dead in one call. Until then their permits, and their places in the queue, are in the way.
 func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
-	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More && a.Terms.Permits.Of > 0 {
+	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More {
 		err = w.request(a, room.PlaceNone, asked)
 		asked = w.keeper.c.clock.Now()
 	}

@@ -79,8 +79,8 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"an attempt asks until the dead are forgotten", ". waiting.attempt",
-		"w.said.More && a.Terms.Permits.Of > 0", "false",
-		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce"},
+		"&& w.said.Code == room.Busy && w.said.More {", "&& false {",
+		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce", "TestAnAttemptFindsFreeWhatOnlyTheDeadWaitFor"},
 	},
 	{
 		"a weight is no more than the permits", ". permitsFor",
