@@ -3,6 +3,8 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +65,49 @@ func TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack(t *testing.T) {
 		close(held)
 		rig.WantIs(t, rig.Returned(t, next), relock.ErrClosed)
 	})
+}
+
+// An askedContext is a context that says when it is asked whether it has ended.
+type askedContext struct {
+	context.Context
+	by func()
+}
+
+func (a askedContext) Err() error { a.by(); return a.Context.Err() }
+
+// The client is closed between the answer that makes the hold and the end of the call: where the call asks its context,
+// here the nth time since it has asked Redis.
+// Fails when Close loses the hold as if the call had it: the lock was taken until its lease ended, and the name rested.
+func TestHoldThatItsCallDoesNotHaveYetIsGivenBackByClose(t *testing.T) {
+	for n := range 2 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := x.Linked()
+				rig.Must(t, c.NewLock("other").Do(t.Context(), func(context.Context) error { return nil }))
+				var sent, times atomic.Int32
+				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if rig.Runs(cmd, "acquire") {
+						sent.Store(1)
+					}
+					return redistest.Pass
+				})
+				closed := make(chan error, 1)
+				ctx := askedContext{t.Context(), func() {
+					if sent.Load() == 1 && times.Add(1) == int32(n)+1 {
+						go func() { closed <- c.Close() }()
+						time.Sleep(time.Millisecond)
+					}
+				}}
+				err := c.NewLock("a", relock.AtLeast(time.Hour)).Lock(ctx)
+				if times.Load() <= int32(n) {
+					t.Fatalf("the call has asked its context %d times since it asked Redis", times.Load())
+				}
+				rig.Must(t, <-closed)
+				rig.WantIs(t, err, relock.ErrClosed)
+				x.Frees("a")
+			})
+		})
+	}
 }
 
 // Waiters that were granted the lock, and have not run yet when their client is closed.

@@ -17,8 +17,13 @@ var onceRules = []Rule{
 	},
 	{
 		"what a call had of several is given back as the client closes", "internal/room Session.had",
-		"if !h.Part {", "if h != nil {",
+		"!h.Part && h.place", "h.place",
 		[]string{"TestWhatAMultiHadAsItsClientClosesIsGivenBack", "TestWhatAQuorumHadAsItsClientsCloseIsGivenBack"},
+	},
+	{
+		"a hold that its call does not have yet is given back as the client closes", "internal/room Session.had",
+		"h.place != unplaced", "h.place >= unplaced",
+		[]string{"TestHoldThatItsCallDoesNotHaveYetIsGivenBackByClose"},
 	},
 	{
 		"what is gone by the end of the client is not taken", ". waiting.restart",
