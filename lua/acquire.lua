@@ -55,7 +55,7 @@ local keep, echo, inbox = string.match(ARGV[3], '^(%d+) (%d) (.*)$')
 local not_after = tonumber(ARGV[2])
 keep, echo, inbox_prefix = tonumber(keep), tonumber(echo), inbox
 
--- The second usual case: an anonymous request for writing queues behind a session that holds alone and writes.
+-- The second usual case: an anonymous request for writing queues behind another's session that holds alone and writes.
 local queued = KEYS[2] and tonumber(fields[2] or 0)
 if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and not ARGV[10] and ARGV[9] == '0' and echo == 0
   and not_after > micros and not_after <= micros + 60000000 then
@@ -65,7 +65,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   local own = redis.call('HMGET', KEYS[1], 'w:' .. nonce, 'o:' .. holders, 'until')
   local _, held, _, lease = counts_parts(own[2] or '0 0 0 0 1')
   local ends = deadline_alone(own[3], fields[3] or 0, lease)
-  if ends > now and held ~= '0' and writes == '1' and not is_named(owner) and not own[1] then
+  if ends > now and held ~= '0' and writes == '1' and owner ~= holders and not is_named(owner) and not own[1] then
     local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     local place, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
     -- Numbers are passed as text. Lua would write them, and Redis read them, in floating point, which takes several

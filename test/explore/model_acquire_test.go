@@ -93,6 +93,9 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 	if _, g, i := m.find(client, r.nonce, r.owner); i >= 0 && g.sessions[i].expiry > m.now {
 		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, m.wanted(), nil}
 	}
+	if g := m.grantOf(r.owner); !r.named && g != nil && len(g.sessions) > 0 {
+		return modelAnswer{code: -4} // a late copy: what it got was handed over
+	}
 	if g := m.grantOf(r.owner); r.named && m.lacks != "a named owner re-enters" && g != nil && len(g.sessions) > 0 {
 		if !queue {
 			return modelAnswer{code: -5}

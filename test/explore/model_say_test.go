@@ -49,23 +49,13 @@ func (r *modelRun) say(n draws) (said string, got, modelled []any) {
 	return r.sayForce(a, n)
 }
 
-// handed says that what an anonymous actor held is its ticket's: a client asks under a
-// name that it has made once.
-func (r *modelRun) handed(actor int) bool {
-	_, _, i := r.model.find("-", ticketOf(actor), "")
-	return i >= 0 && strings.HasPrefix(r.actor(actor).owner, "~")
-}
-
 func (r *modelRun) sayAcquire(a speaker, n draws) (said string, got, modelled []any) {
-	if r.handed(a.number) {
-		return r.sayHold(a, n)
-	}
 	if n(24) == 0 {
 		a.kind = []string{"plain", "rw"}[n(2)]
 	}
 	echo := []int{0, 1, 0, 1, 2}[n(5)]
 	requests := []modelRequest{r.place(a.modelRequest, n)}
-	if other := (a.number + 3) % 8; n(4) == 0 && modelClient(other) == a.client && !r.handed(other) {
+	if other := (a.number + 3) % 8; n(4) == 0 && modelClient(other) == a.client {
 		requests = append(requests, r.place(r.actor(other), n))
 	}
 	notAfter := r.micros + 1000*[]int64{10_000, 60_000, 10_000, 10_000, 10_000, 10_000, 0, 60_001}[n(8)]

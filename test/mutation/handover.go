@@ -103,6 +103,11 @@ var handoverRules = []Rule{
 		[]string{"TestACopyOfAnAnsweredAcquireIsNoPartOfWhatATicketHas"},
 	},
 	{
+		"a copy of an answered acquire does not queue behind its ticket", "lua/acquire.lua",
+		"owner ~= holders and ", "",
+		[]string{"TestACopyOfAnAnsweredAcquireDoesNotQueueBehindItsTicket"},
+	},
+	{
 		"what is handed over is the grant of its token", "lua/detach.lua",
 		"not session or token >= session.low and token <= session.high", "true",
 		[]string{"TestAHoldThatWasLostBeforeItIsHandedOverIsLost"},
