@@ -253,6 +253,10 @@ for i, request in ipairs(requests) do
     answer = conclude(request, answer)
   end
   waits = waits or answer[1] == 2 or answer[1] == 4
+  if answer[1] == 3 and state.several then
+    -- The hash lives for this request, too. Only the queue leads to the records of holders that have died by then.
+    redis.call('PEXPIRE', KEYS[2], life(request.ttl, keep), 'GT')
+  end
   for _, value in ipairs(answer) do
     reply[#reply + 1] = value
   end

@@ -68,3 +68,22 @@ func TestPermitsOfASessionThatComesBackAreCountedOnce(t *testing.T) {
 		rig.End(t, acquire(x.Client(), "next", 500, time.Second))
 	})
 }
+
+// The dead hold together, and the queue's key expires before the hash, as after a call that was refused and had a
+// longer lease in mind.
+// Fails when their records stay in the hash, where nothing leads to them, for as long as the lock is used.
+func TestTheDeadWhoHeldTogetherLeaveNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		dead, link := x.Linked(relock.TokenKeep(time.Minute))
+		for range 20 {
+			x.Take(dead.NewSemaphore("gpu", 20, relock.TTL(2*time.Second)))
+		}
+		c := x.Client(relock.TokenKeep(time.Minute))
+		_, err := c.NewSemaphore("gpu", 20, relock.TTL(5*time.Minute)).TryAcquire(t.Context(), 0)
+		rig.WantIs(t, err, relock.ErrNotAcquired)
+		link.Cut()
+		time.Sleep(64 * time.Second)
+		rig.End(t, x.Take(c.NewSemaphore("gpu", 20)))
+		rig.WantBare(t, x.Redis, "gpu")
+	})
+}

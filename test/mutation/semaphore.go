@@ -83,6 +83,11 @@ var semaphoreRules = []Rule{
 		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce", "TestAnAttemptFindsFreeWhatOnlyTheDeadWaitFor"},
 	},
 	{
+		"a call that is refused lets the queue live as long as the hash", "lua/acquire.lua",
+		"redis.call('PEXPIRE', KEYS[2], life(request.ttl, keep), 'GT')", "local _ = request",
+		[]string{"TestTheDeadWhoHeldTogetherLeaveNothing"},
+	},
+	{
 		"a weight is no more than the permits", ". permitsFor",
 		"case weight > permits:", "case false:",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
