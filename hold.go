@@ -323,13 +323,12 @@ func (h *Hold) leave() error {
 	return err
 }
 
-// use adds n to the holds of the session that calls have had. The name rests after them only if there was one.
-func (h *Hold) use(n int32) {
-	if a := h.acquisition(); a.Terms.Rest.For > 0 {
-		a.keeper.mu.Lock()
-		defer a.keeper.mu.Unlock()
-		a.Session.Used += n
-	}
+// unhave takes back that a call has had the hold. The name rests after a session only if a call has had a hold of it.
+func (h *Hold) unhave() {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.hold.Session.Used--
 }
 
 // had says that a call has the hold, which is one of several that are taken together. rests: the name rests after it.
@@ -357,7 +356,7 @@ func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (er
 
 // forgo is leave for a hold that was not used: the name does not rest after it.
 func (h *Hold) forgo() error {
-	h.use(-1)
+	h.unhave()
 	return h.leave()
 }
 

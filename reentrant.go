@@ -458,14 +458,12 @@ var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that 
 // putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If it fails it
 // gives the hold back, also if the hook panics or ends its goroutine: nobody would ever unlock the hold.
 func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
-	kept, uses := false, int32(1)
-	if w.part {
-		uses = 0
-	}
-	h.use(uses)
+	kept, used := false, false
 	defer func() {
+		if used && !kept {
+			h.unhave()
+		}
 		if !kept {
-			h.use(-uses)
 			h.giveBack()
 		}
 	}()
@@ -480,6 +478,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	if bar != room.NoBar {
 		return l.barred(bar, by)
 	}
+	used = !w.part
 	if l.c.cfg.hooks.Acquired != nil {
 		h.acquiredHook(w.ctx, w.began)
 	}

@@ -134,7 +134,9 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if !h.Read && h.Unlock && (h.Handle.holds.first != nil || h.Handle.aside != nil) && h.Handle.mistakes(h) {
 		return OtherOwner, nil
 	}
-	h.Handle.add(h)
+	if h.Handle.add(h); !h.Part {
+		h.Session.Used++ // in this step: a release that is prepared after it says so
+	}
 	return NoBar, nil
 }
 

@@ -24,7 +24,7 @@ type Session struct {
 	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
 	left     uint8 // tokens left of the block, for holds that are passed on within the process
 	fails    uint8 // renewals that failed since the last that worked
-	Used     int32 // holds that calls have had; counted only if the name rests after them
+	Used     int32 // holds that calls have had: the name rests only if there is one
 	longest  int32 // longest lease that was asked for, in ms: Redis may keep it so long
 
 	trust   clock.Instant // until when nobody else can hold

@@ -13,23 +13,6 @@ type shards struct {
 	of    sync.Map // from *redis.Client to *streamSource
 }
 
-// sourceFor returns the source of the stream to the primary that has the call's key, and makes it if needed. With nil the
-// call uses the client's pool: the Cluster client has hooks or may have some, the primary is not known yet, its client
-// cannot have a stream, or the Transport closes. It does no I/O.
-func (t *Transport) sourceFor(c *Call) *streamSource {
-	if !t.shards.hooks.none.Load() {
-		return nil
-	}
-	_, at, known := t.nodeOf(c.Keys[0])
-	if !known {
-		return nil
-	}
-	if o, ok := t.shards.of.Load(at); ok {
-		return o.(*streamSource)
-	}
-	return t.newShard(at.(*redis.Client))
-}
-
 // newShard makes the source for a primary. It closes those of servers that have left: the Cluster client has closed their
 // clients, whose pools are empty now.
 func (t *Transport) newShard(node *redis.Client) *streamSource {

@@ -59,11 +59,31 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 // mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// doShared runs a call on a stream. If the stream broke before the call was sent, or another server of the Cluster has
-// the key, the client's pool is used: the client itself follows a server's word where to go.
+// doShared runs a call on a stream. It puts back the stream's own error if a hook has changed that. If the stream broke
+// before the call was sent, or another server of the Cluster has the key, the client's pool is used: the client itself
+// follows a server's word where to go.
 func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
-	r := t.runShared(ctx, w, c)
-	s, until := w.s, w.until
+	s := w.s
+	defer s.end()
+	var began time.Time
+	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // for a near server, reading the clock would cost too much
+		began = time.Now()
+	}
+	r := t.run(ctx, w, c)
+	switch {
+	case r.Err == nil:
+		if !began.IsZero() {
+			t.noteRTT(time.Since(began))
+		}
+		if s.source.slow.Load() {
+			s.source.slow.Store(false)
+		}
+	case w.failure != nil: // the hooks may have changed the error
+		r.Err = inScript(c, w.why(ctx))
+	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended
+		r.Err = inScript(c, ending.Of(ctx))
+	}
+	until := w.until
 	s.shared.Put(w) // no hook can use it any more: its passages have ended
 	if r.Err == nil {
 		return r
@@ -81,29 +101,6 @@ func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 
 // elsewhere reports whether a server of a Cluster did not run a call because another one has its key.
 func elsewhere(err error) bool { return hasCode(err, "MOVED") || hasCode(err, "ASK") || ReadOnly(err) }
-
-// runShared is doShared without the pool. It puts back the stream's own error if a hook has changed that.
-func (t *Transport) runShared(ctx context.Context, w *sharing, c *Call) Result {
-	defer w.s.end()
-	var began time.Time
-	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // for a near server, reading the clock would cost too much
-		began = time.Now()
-	}
-	r := t.run(ctx, w, c)
-	if o := w.s.source; r.Err == nil && o.slow.Load() {
-		o.slow.Store(false)
-	}
-	switch {
-	case r.Err == nil && !began.IsZero():
-		t.noteRTT(time.Since(began))
-	case r.Err == nil:
-	case w.failure != nil: // the hooks may have changed the error
-		r.Err = inScript(c, w.why(ctx))
-	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended
-		r.Err = inScript(c, ending.Of(ctx))
-	}
-	return r
-}
 
 // why returns the error for the caller of a call without a reply. ctx is the caller's context. A hook may have sent the
 // command with another context, whose end must not look like the end of ctx.

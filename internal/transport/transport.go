@@ -98,10 +98,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	if ctx.Err() != nil {
 		return nil, inScript(&c, notSent(ctx))
 	}
-	o := t.source
-	if t.shards != nil {
-		o = t.sourceFor(&c)
-	}
+	o := t.sourceFor(&c)
 	var w *sharing
 	var waited time.Duration
 	var err error
@@ -118,6 +115,26 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
 	}
 	return r.Reply, t.failed(&c, r.Err)
+}
+
+// sourceFor returns the source of the stream to the server that has the call's key, and makes it if needed. With nil the
+// call uses the client's pool: the Cluster client has hooks or may have some, the primary is not known yet, the client
+// cannot have a stream, or the Transport closes. It does no I/O.
+func (t *Transport) sourceFor(c *Call) *streamSource {
+	switch {
+	case t.shards == nil:
+		return t.source
+	case !t.shards.hooks.none.Load():
+		return nil
+	}
+	_, at, known := t.nodeOf(c.Keys[0])
+	if !known {
+		return nil
+	}
+	if o, ok := t.shards.of.Load(at); ok {
+		return o.(*streamSource)
+	}
+	return t.newShard(at.(*redis.Client))
 }
 
 // Database returns the database that the redis client selects.
@@ -215,19 +232,6 @@ func (t *Transport) noteRTT(took time.Duration) {
 // has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	results := make([]Result, len(calls))
-	if len(calls) == 0 {
-		return results
-	}
-	if ctx.Err() != nil {
-		for i, c := range calls {
-			results[i].Err = inScript(&c, notSent(ctx))
-		}
-		return results
-	}
-	if len(calls) == 1 {
-		results[0].Reply, results[0].Err = t.Do(ctx, timeout, calls[0])
-		return results
-	}
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
 	for i := range calls {
 		server, _, _ := t.nodeOf(calls[i].Keys[0])
@@ -235,11 +239,7 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	}
 	var wg sync.WaitGroup
 	for _, part := range parts {
-		o := t.source
-		if t.shards != nil {
-			o = t.sourceFor(&calls[part[0]])
-		}
-		if o.poolBusy() {
+		if len(part) == 1 || t.sourceFor(&calls[part[0]]).poolBusy() {
 			for _, i := range part {
 				wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i]) })
 			}

@@ -16,9 +16,9 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {216, 2},
+	"functions that a lock and an unlock run": {215, 2},
 	"files that a lock and an unlock run":     {34, 1},
-	"frames from a lock to its write":         {18, 0},
+	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {19936, 200},
 	"lines of Lua":                            {2664, 25},

@@ -139,7 +139,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a renewal of many that failed is told of", ". watchdog.notRenewed",
-		"hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = again",
+		"hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = st",
 		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
 	},
 	{

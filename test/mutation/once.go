@@ -101,13 +101,13 @@ var onceRules = []Rule{
 		[]string{"TestARestStaysForWhoJoinedTheGrantOfACallThatFailed", "TestScriptsDoWhatTheModelSays"},
 	},
 	{
-		"a hold that a call had is not in vain", ". Lock.putOnHandle",
-		"h.use(uses)", "",
+		"a hold that a call had is not in vain", "internal/room Hold.Put",
+		"h.Session.Used++", "",
 		[]string{"TestANameRestsUntilSoLongAfterItWasAcquired"},
 	},
 	{
 		"a hold that a call could not return is in vain", ". Lock.putOnHandle",
-		"h.use(-uses)", "",
+		"h.unhave()", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{

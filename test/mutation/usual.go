@@ -160,7 +160,7 @@ var usualRules = []Rule{
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
-		"what may have run is told whatever a hook makes of it", "internal/transport Transport.runShared",
+		"what may have run is told whatever a hook makes of it", "internal/transport Transport.doShared",
 		"r.Err = inScript(c, w.why(ctx))", "_ = w.why(ctx)",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
