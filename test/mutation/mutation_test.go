@@ -136,7 +136,7 @@ func (c *mutated) without(t *testing.T, m mutation.Rule) {
 		}
 		if out, err := c.run(t, binaries[folder], folder, test); err == nil {
 			t.Errorf("%s passes without the rule", test)
-		} else if !strings.Contains(out, "--- FAIL: "+test) && !strings.Contains(out, "panic: ") {
+		} else if !strings.Contains(out, "--- FAIL: "+test) && !strings.Contains(out, "panic: ") && !strings.Contains(out, "fatal error: ") {
 			t.Errorf("%s did not fail by itself: %v\n%s", test, err, out)
 		}
 	}
