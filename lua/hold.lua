@@ -91,6 +91,7 @@ if not session then
 end
 if op > session.op and (writer() == session.owner or session.writes > 0 or writes == 0) then
   change(session, op, writes, reads, now + ttl)
+  note_branches()
 end
 local reply = { now, session.deadline - now }
 add_waiting(reply, text(wanting(session.owner)))

@@ -83,6 +83,10 @@ end
 local function enter_queue(waiter, place)
   waiter.place, waiter.told = place, 0
   insert_waiter(waiter, true)
+  local names = waiter.named and lineage(waiter.owner) or {}
+  for i = 2, #names do
+    state.stirred[names[i]] = true -- one of them may hold
+  end
 end
 
 -- Removes a waiter that has gone, from the queue or from its condition. In the queue it may owe a signal.

@@ -99,6 +99,7 @@ local function drop_waiter(nonce, waiter)
     local names = lineage(waiter.owner)
     for i = 2, #names do
       drop_from('u:' .. names[i], branch_entry(waiter))
+      state.stirred[names[i]] = state.branches and true or nil -- those behind it may be let in
     end
   end
 end

@@ -26,7 +26,7 @@
 --                the grant's first token; the length of the name of the ancestor through whose hold it entered (0: it
 --                began the grant); its sessions, and how many of them write; the sessions that entered through its
 --                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
---   nests        there is a b: field
+--   nests        there is a b: field: '1', or '2' while those who entered through an ended hold are still to be told
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
 --   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind a newline
 --   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then.

@@ -145,8 +145,11 @@ local function nearest_hold(owner)
       local part = packed and read_part(packed, name)
       if part and (not grant or part.low == grant.low) then
         grant = part.sessions > 0 and unless_over(grant_at(name, part.low))
-        if grant and not is_orphan({ owner = name, low = part.low, writes = 0 }) then
-          return { owner = name, low = grant.low, high = grant.high, mode = part.writing > 0 and 'w' or 'r', below = part.below, writers = part.writers }
+        local s = { owner = name, low = part.low, writes = part.writing }
+        local mode = grant and s.writes > 0 and not is_orphan(s) and 'w'
+        s.writes = 0 -- what writes may have ended because the ancestor only reads, and what reads goes on
+        if mode or grant and not is_orphan(s) then
+          return { owner = name, low = grant.low, high = grant.high, mode = mode or 'r', below = part.below, writers = part.writers }
         end
       elseif grant then
         return { owner = name, low = grant.low, high = grant.high, mode = state.exclusive == name and 'w' or 'r', below = 0, writers = 0 }
@@ -245,19 +248,43 @@ end
 -- entered has ended, and in stirred where waiting branches may be let in.
 local function count(owner, low, sessions, writing)
   local parts = parts_of(owner, low)
+  for _, name in ipairs(parts[1] and state.branches and lineage(owner) or {}) do
+    state.stirred[name] = true -- who waited at this hold may enter one of a further ancestor, even in another grant
+  end
   for i, part in ipairs(parts) do
     if i == 1 then
       part.sessions, part.writing = math.max(part.sessions + sessions, 0), math.max(part.writing + writing, 0)
       state.ousts = state.ousts or part.below > 0 and part.sessions == 0 or part.writers > 0 and part.writing == 0
     else
       part.below, part.writers = math.max(part.below + sessions, 0), math.max(part.writers + writing, 0)
-      state.stirred[part.owner] = state.branches and true or nil
     end
     if part.below == 0 and (part.parent == 0 or part.sessions == 0) then
       redis.call('HDEL', KEYS[1], 'b:' .. part.owner)
     else
       redis.call('HSET', KEYS[1], 'b:' .. part.owner, write_part(part))
     end
+  end
+end
+
+-- Writes down what settle has to do for branches: if this script does not do it, the next one that settles does.
+local function note_branches()
+  local nests = state.nests and (state.ousts and '2' or '1')
+  if nests and nests ~= state.nests then
+    state.nests = nests
+    redis.call('HSET', KEYS[1], 'nests', nests)
+  end
+  if state.branches then
+    local branches = '1'
+    for owner in pairs(state.stirred) do
+      branches = branches .. '\n' .. owner
+    end
+    branches = state.queued > 0 and branches or nil
+    if not branches then
+      redis.call('HDEL', KEYS[1], 'branches')
+    elseif branches ~= state.branches then
+      redis.call('HSET', KEYS[1], 'branches', branches)
+    end
+    state.branches = branches
   end
 end
 
@@ -268,7 +295,7 @@ local function nest(s, by, grant)
   end
   state.nests = state.nests or '1'
   if not parts_of(s.owner, s.low)[1] then
-    redis.call('HSET', KEYS[1], 'nests', '1', 'b:' .. s.owner, write_part({ low = s.low, parent = #by, sessions = 0, writing = 0, below = 0, writers = 0 }))
+    redis.call('HSET', KEYS[1], 'nests', state.nests, 'b:' .. s.owner, write_part({ low = s.low, parent = #by, sessions = 0, writing = 0, below = 0, writers = 0 }))
   end
 end
 
@@ -488,4 +515,5 @@ local function sweep_sessions()
     exclude(nil)
   end
   settle_several()
+  note_branches() -- not every script that drops the dead settles
 end

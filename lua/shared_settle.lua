@@ -9,10 +9,21 @@ local function above(request)
   return request.named and string.find(request.owner, '~.', 1, true) and nearest_hold(request.owner)
 end
 
+-- Returns whether something of an earlier hold of an owner is still in the way: a session that has ended, or one that had
+-- entered through it. Until that is gone, the owner can begin nothing: it would be in two grants, with one record b:.
+local function remains(owner)
+  local packed = state.nests and redis.call('HGET', KEYS[1], 'b:' .. owner)
+  local part = packed and read_part(packed, owner)
+  return part and unless_over(grant_at(owner, part.low)) and (part.sessions == 0 or is_orphan({ owner = owner, low = part.low, writes = 0 }))
+end
+
 -- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask that.
 -- A branch may if everybody who holds is its ancestor, or reads as it does; so may an owner that holds. A holder that is
 -- no ancestor must have entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
 local function fits(request)
+  if request.named and remains(request.owner) then
+    return false
+  end
   local by = above(request)
   if by then
     local joins = by.owner == request.owner or by.below == 0
@@ -127,8 +138,11 @@ local function admit_stirred()
   local owner = next(state.stirred)
   while owner and budget > 0 do
     state.stirred[owner] = nil
-    local waits, moved = admit_branches(owner)
-    state.stirred[owner] = waits and moved and budget <= 0 or nil
+    local by = nearest_hold(owner)
+    if by and by.owner == owner then
+      local waits, moved = admit_branches(owner)
+      state.stirred[owner] = waits and moved and budget <= 0 or nil
+    end
     owner = next(state.stirred)
   end
 end
@@ -234,19 +248,7 @@ local function close(settles, ended)
     forget_ended()
   end
   settle_several()
-  if state.branches then
-    local branches = '1'
-    for owner in pairs(state.stirred) do
-      branches = branches .. '\n' .. owner
-    end
-    branches = state.queued > 0 and branches or nil
-    if not branches then
-      redis.call('HDEL', KEYS[1], 'branches')
-    elseif branches ~= state.branches then
-      redis.call('HSET', KEYS[1], 'branches', branches)
-    end
-    state.branches = branches
-  end
+  note_branches()
   if state.rester and state.rests == 0 then
     redis.call('HDEL', KEYS[1], 'rests')
     state.rester = nil

@@ -24,7 +24,7 @@ if fields[2] and string.find(fields[2], '+', 1, true) then
   state.several, state.ended, state.looks = rest[1], rest[2], rest[3] or ''
   state.rests, state.rester, state.rest_op = read_rests(rest[4])
   state.conds = rest[5] and read_conds(rest[5])
-  state.nests, state.branches = rest[6], rest[7]
+  state.nests, state.branches, state.ousts = rest[6], rest[7], rest[6] == '2'
   for owner in string.gmatch(rest[7] or '', '\n([^\n]+)') do
     state.stirred[owner] = true
   end

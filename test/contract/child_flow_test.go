@@ -327,3 +327,46 @@ func TestBranchesWhoseRootHasUnlockedGetTheLockInTurn(t *testing.T) {
 		}
 	})
 }
+
+// TestBranchesOfABranchAreLetInThoughTheRootHolds: hundreds wait for what the branch holds, and the root's hold has
+// nothing for them. Fails when the scripts look there first, over and over.
+func TestBranchesOfABranchAreLetInThoughTheRootHolds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		const branches = 300
+		c := x.Client()
+		flow := x.By("flow")
+		outer := enters(t, c.NewLock("a"), flow)
+		below := relock.WithChildOwner(flow)
+		middle := enters(t, c.NewLock("a"), below)
+		inner := enters(t, c.NewLock("a"), relock.WithChildOwner(below))
+		ctx, cancel := context.WithCancel(below)
+		holds := make(chan *relock.Hold, branches)
+		var calls sync.WaitGroup
+		for range branches {
+			calls.Go(func() {
+				if h, err := c.NewLock("a").Acquire(relock.WithChildOwner(ctx)); err == nil {
+					holds <- h
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		rig.Must(t, inner.Release())
+		for i := range 5 {
+			synctest.Wait()
+			select {
+			case h := <-holds:
+				rig.Must(t, h.Release())
+			default:
+				t.Fatalf("nobody holds after %d holds", i)
+			}
+		}
+		cancel()
+		calls.Wait()
+		for len(holds) > 0 {
+			rig.Must(t, (<-holds).Release())
+		}
+		rig.Must(t, middle.Release())
+		rig.Must(t, outer.Release())
+	})
+}

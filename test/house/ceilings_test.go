@@ -21,7 +21,7 @@ var ceilings = map[string]ceiling{
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {19936, 200},
-	"lines of Lua":                            {2664, 25},
+	"lines of Lua":                            {2700, 25},
 	"lines of internal/transport":             {2983, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {2, 0},

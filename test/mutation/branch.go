@@ -29,8 +29,8 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch that leaves lets the next one in", "lua/shared_sessions.lua",
-		"state.stirred[part.owner] = state.branches and true or nil", "",
-		[]string{"TestBranchesWaitInOrderOfArrivalAheadOfStrangers"},
+		"parts[1] and state.branches and lineage(owner) or {}", "{}",
+		[]string{"TestBranchesWaitInOrderOfArrivalAheadOfStrangers", "TestScriptsDoWhatTheModelSays", "TestABranchThatWaitsHearsThatItsAncestorOnlyReads"},
 	},
 	{
 		"a branch that waits enters once its ancestor holds", "lua/shared_sessions.lua",
@@ -83,14 +83,44 @@ var branchRules = []Rule{
 		[]string{"TestManyBranchesThatReadAreLetInTogether"},
 	},
 	{
-		"which branches are left to the next script is noted", "lua/shared_settle.lua",
+		"which branches are left to the next script is noted", "lua/shared_sessions.lua",
 		"elseif branches ~= state.branches then", "elseif false then",
 		[]string{"TestManyBranchesThatReadAreLetInTogether"},
 	},
 	{
 		"a ticket of a branch ends with its ancestor", "lua/shared_settle.lua",
 		"if session.client == '-' then", "if false then",
-		[]string{"TestATicketOfABranchEndsWithItsAncestor"},
+		[]string{"TestATicketOfABranchEndsWithItsAncestor", "TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"the sessions inside a hold are counted", "lua/shared_sessions.lua",
+		"math.max(part.below + sessions, 0)", "math.max(part.below + sessions, 0) + 1",
+		[]string{"TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"an owner waits for what is left of its ended hold", "lua/shared_settle.lua",
+		"if request.named and remains(request.owner) then", "if false then",
+		[]string{"TestAnOwnerWaitsForWhatIsLeftOfItsEndedHold", "TestScriptsDoWhatTheModelSays"},
+	},
+	{
+		"who is to hear of an ended hold is noted for the next script", "lua/shared_sessions.lua",
+		"state.ousts and '2' or '1'", "'1'",
+		[]string{"TestABranchIsToldThoughAStatementFindsItsAncestorDead", "TestATicketOfABranchGoesThoughAStatementFindsItsAncestorDead"},
+	},
+	{
+		"a branch behind one that leaves the queue is let in", "lua/shared_queue.lua",
+		"      state.stirred[names[i]] = state.branches and true or nil -- those behind it may be let in\n", "",
+		[]string{"TestABranchBehindOneThatLeavesTheQueueIsLetIn"},
+	},
+	{
+		"a branch whose write has ended is refused to write again", "lua/shared_sessions.lua",
+		"s.writes > 0 and not is_orphan(s) and 'w'", "s.writes > 0 and 'w'",
+		[]string{"TestABranchWhoseWriteHasEndedIsRefusedToWriteAgain"},
+	},
+	{
+		"a branch that is signalled enters at once", "lua/signal.lua",
+		"close(branches_changed())", "close()",
+		[]string{"TestABranchThatItsAncestorSignalsEntersAtOnce"},
 	},
 	{
 		"a branch locks by no handle of its flow", "internal/room Hold.Put",
@@ -105,7 +135,7 @@ var branchRules = []Rule{
 	{
 		"a list of which nothing could be taken is left", "lua/shared_settle.lua",
 		"waits and moved and budget <= 0 or nil", "waits and budget <= 0 or nil",
-		[]string{"TestBranchesWhoseRootHasUnlockedGetTheLockInTurn"},
+		[]string{"TestBranchesOfABranchAreLetInThoughTheRootHolds"},
 	},
 	{
 		"a flow locks by no handle of a branch that is inside", "internal/room Handle.mistakes",
