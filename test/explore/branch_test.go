@@ -70,6 +70,19 @@ func grantAt(hash map[string]string, owner string, low int64) (record []string, 
 	return nil, ""
 }
 
+// entered are the owners through whose holds an owner entered, nearest first.
+func entered(hash map[string]string, owner string, low int64) (via []string) {
+	for {
+		var of, parent int64
+		_, _ = fmt.Sscan(hash["b:"+owner], &of, &parent)
+		if of != low || parent <= 0 || parent > int64(len(owner)) {
+			return via
+		}
+		owner = owner[:parent]
+		via = append(via, owner)
+	}
+}
+
 // A part is what an owner has of a grant that branches have entered.
 type part struct{ parent, sessions, writing, below, writers int64 }
 

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/room"
 )
 
 type modelAnswer struct {
@@ -35,7 +36,7 @@ func (m *modelLock) acquire(kind, client string, notAfter int64, echo int, queue
 	if echo > 0 && queue {
 		m.sweep()
 	}
-	if m.holder == "" && len(m.queue) > 0 {
+	if (m.holder == "" || m.changed()) && m.unsettled() {
 		m.settle()
 	}
 	reply, waits := []any{m.now, int64(0)}, false
@@ -91,21 +92,27 @@ func (m *modelLock) ask(kind, client string, queue bool, r modelRequest) modelAn
 		}
 	}
 	if _, g, i := m.find(client, r.nonce, r.owner); i >= 0 && g.sessions[i].expiry > m.now {
-		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, m.wanted(), nil}
+		if m.over(g, g.sessions[i].writes > 0) {
+			return modelAnswer{code: -4}
+		}
+		return modelAnswer{1, g.low, g.high, g.sessions[i].expiry - m.now, m.wanted(r.owner), nil}
 	}
 	if g := m.grantOf(r.owner); !r.named && g != nil && len(g.sessions) > 0 {
 		return modelAnswer{code: -4} // a late copy: what it got was handed over
 	}
-	if g := m.grantOf(r.owner); r.named && m.lacks != "a named owner re-enters" && g != nil && len(g.sessions) > 0 {
+	if by := m.nearest(r.owner); r.named && m.lacks != "a named owner re-enters" && by != nil {
+		if by.owner != r.owner {
+			return m.enter(kind, client, queue, r, by, waiting)
+		}
 		if !queue {
 			return modelAnswer{code: -5}
 		}
-		return m.join(client, r, g)
+		return m.join(client, r, by)
 	}
 	if r.rest != "" && m.rester == r.nonce && r.op > m.restOp {
 		m.rests = 0 // its call has not had the hold of that grant
 	}
-	if (len(m.queue) == 0 || m.lacks == "a newcomer stands behind the queue") && m.fits(r.mode, r.weight, r.permits) {
+	if (len(m.queue) == 0 || m.lacks == "a newcomer stands behind the queue") && m.fits(r) {
 		return m.take(kind, client, queue, r)
 	}
 	if r.place < 0 {
@@ -130,14 +137,14 @@ func (m *modelLock) take(kind, client string, queue bool, r modelRequest) modelA
 	m.kind = kind
 	m.rest(r.nonce, r.op, r.rest)
 	m.put(r.owner, &storedGrant{mode: r.mode, low: low, high: high, weight: r.weight, sessions: []storedSession{s}})
-	return modelAnswer{1, low, high, r.ttl, m.wanted(), nil}
+	return modelAnswer{1, low, high, r.ttl, m.wanted(r.owner), nil}
 }
 
 // wait puts a request into the queue, where it may have waited already.
 func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWaiter) modelAnswer {
 	q := &storedWaiter{
 		nonce: r.nonce, client: client, owner: r.owner, named: r.named, mode: r.mode, op: r.op,
-		place: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.opens(r.mode), rest: r.rest,
+		place: max(r.place, 0), expiry: m.now + r.ttl, block: r.block, told: m.opens(r), rest: r.rest,
 		weight: r.weight, permits: r.permits,
 	}
 	if waiting != nil {
@@ -155,19 +162,21 @@ func (m *modelLock) wait(kind, client string, r modelRequest, waiting *storedWai
 	return modelAnswer{2, q.place, q.told, first, "", q}
 }
 
-func (m *modelLock) join(client string, r modelRequest, g *storedGrant) modelAnswer {
+// join lets a request enter what its owner holds, or an ancestor.
+func (m *modelLock) join(client string, r modelRequest, by *entrance) modelAnswer {
 	m.drop(r.nonce)
-	if g.mode == "r" && r.mode == "w" {
+	if by.mode == "r" && r.mode == "w" {
 		return modelAnswer{code: -6}
 	}
 	s := storedSession{client: client, nonce: r.nonce, op: r.op, writes: 1, expiry: m.now + r.ttl}
 	if r.mode != "w" {
 		s.writes, s.reads = 0, 1
 	}
+	g := by.entering(r.owner)
 	g.put(s)
 	m.put(r.owner, g)
 	m.joined()
-	return modelAnswer{1, g.low, g.high, r.ttl, m.wanted(), nil}
+	return modelAnswer{1, g.low, g.high, r.ttl, m.wanted(r.owner), nil}
 }
 
 func (m *modelLock) insert(q *storedWaiter) {
@@ -177,8 +186,10 @@ func (m *modelLock) insert(q *storedWaiter) {
 			q.place = max(q.place, m.queue[n-1].place+1)
 		}
 	}
-	stood := m.waiter(q.nonce) != nil
-	m.drop(q.nonce)
+	before := m.waiter(q.nonce)
+	if before != nil {
+		m.takeOut(before)
+	}
 	m.queue = append(m.queue, q)
 	sort.SliceStable(m.queue, func(i, j int) bool {
 		a, b := m.queue[i], m.queue[j]
@@ -187,16 +198,17 @@ func (m *modelLock) insert(q *storedWaiter) {
 	if q.named {
 		m.byName[q.owner] = append(m.byName[q.owner], q.nonce)
 	}
-	if !stood && len(m.queue) == 1 {
-		m.want()
+	m.branches = m.branches || q.named && len(room.Lineage(q.owner)) > 1
+	if before == nil && (len(m.queue) == 1 || m.branches) {
+		m.want(q)
 	}
 }
 
 func (m *modelLock) conclude(client string, r modelRequest, a modelAnswer) modelAnswer {
 	if got := m.asking[r.nonce]; got != nil && got[0] != 0 {
-		return modelAnswer{1, got[0], got[1], got[2] - m.now, m.wanted(), nil}
+		return modelAnswer{1, got[0], got[1], got[2] - m.now, m.wanted(r.owner), nil}
 	}
-	until := m.opens(r.mode)
+	until := m.opens(r)
 	if until == 0 {
 		until = m.now
 	}
@@ -214,8 +226,8 @@ func (m *modelLock) conclude(client string, r modelRequest, a modelAnswer) model
 	a.y = until - m.now
 	if _, own := m.alone(); own != nil && own.client == client {
 		a.ghost = own.nonce
-	} else if m.holder != "" && m.longest().client == client {
-		a.ghost = m.longest().nonce
+	} else if all := m.sessions(); m.holder != "" && len(all) > 0 && all[0].client == client {
+		a.ghost = all[0].nonce
 	}
 	a.waiter = nil
 	return a

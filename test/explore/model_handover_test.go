@@ -8,7 +8,7 @@ import (
 // live is the session of the nonce, where its lease runs.
 func (m *modelLock) live(client, nonce, owner string) (of string, g *storedGrant, i int) {
 	of, g, i = m.find(client, nonce, owner)
-	if i >= 0 && g.sessions[i].expiry <= m.now {
+	if i >= 0 && (g.sessions[i].expiry <= m.now || m.over(g, g.sessions[i].writes > 0)) {
 		return "", nil, -1
 	}
 	return of, g, i
@@ -21,7 +21,7 @@ func (m *modelLock) move(of string, g *storedGrant, i int, to storedSession) {
 	c := *g
 	c.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
 	c.put(to)
-	m.grants[of] = &c
+	m.set(of, &c)
 }
 
 func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, ttl, until int64) []any {
@@ -30,8 +30,7 @@ func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, tt
 	has := int64(1)
 	if i >= 0 && (token < g.low || token > g.high) {
 		has = 0
-		g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
-		m.set(of, g)
+		m.remove(of, client, nonce)
 	} else if i >= 0 {
 		if !m.several {
 			g.low = token
@@ -50,7 +49,7 @@ func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, tt
 
 // handedOver ends a script that has moved a session.
 func (m *modelLock) handedOver(reply ...any) []any {
-	if len(m.queue) > 0 {
+	if m.unsettled() {
 		m.settle()
 	}
 	m.end()
@@ -73,13 +72,13 @@ func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64
 	if own {
 		left := g.sessions[i].expiry - m.now
 		m.purge()
-		return []any{m.now, int64(0), int64(1), g.low, g.high, left, m.wanted()}
+		return []any{m.now, int64(0), int64(1), g.low, g.high, left, m.wanted(r.owner)}
 	}
 	m.purge()
 	of, g, i := m.live("-", ticket, "")
 	m.move(of, g, i, storedSession{client: client, nonce: r.nonce, op: r.op, expiry: m.now + r.ttl})
 	reply := m.handedOver(int64(0), int64(1), g.low, g.high, r.ttl)
-	return append(reply, m.wanted())
+	return append(reply, m.wanted(r.owner))
 }
 
 // ticketOf is the ticket of an actor.

@@ -1,11 +1,24 @@
 package explore_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/relock-go/relock/internal/room"
 )
+
+// newModelLock is a free lock. Nobody sees that those clients hear who are named.
+func newModelLock(deaf ...string) modelLock {
+	m := modelLock{
+		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{},
+		modelBranches: modelBranches{stirred: map[string]bool{}, counts: map[string][2]int{}, census: map[string]int{}},
+	}
+	for _, client := range deaf {
+		m.deaf[client] = true
+	}
+	return m
+}
 
 // A modelLock is what the scripts do to one lock, in plain Go and plain
 // structures. It is compared with them step by step in model_test.go.
@@ -30,6 +43,7 @@ type modelLock struct {
 	rester string // of that nonce; "": it is not
 	restOp int64  // by that request of it
 	due    int64  // when the first of them may be forgotten, as noted; 0: there is none
+	modelBranches
 
 	granted []modelGranted       // by the running script, and not told yet
 	several bool                 // sessions hold together, or have: none is alone in its record
@@ -37,7 +51,7 @@ type modelLock struct {
 }
 
 type modelGranted struct {
-	client, nonce, text, run string
+	client, nonce, owner, text, run string
 }
 
 type modelEnded struct {
@@ -59,9 +73,6 @@ func (m *modelLock) begin(micros int64) {
 	m.micros, m.now = micros, micros/1000
 	m.sent, m.granted, m.asking = nil, nil, map[string]*[3]int64{}
 }
-
-// longest is the session of the exclusive grant with the longest lease.
-func (m *modelLock) longest() storedSession { return m.grants[m.holder].sessions[0] }
 
 // grantOf returns a copy of an owner's grant without dead sessions.
 func (m *modelLock) grantOf(owner string) *storedGrant {
@@ -93,21 +104,49 @@ func (m *modelLock) held() bool { return len(m.grants) > 0 }
 
 // put stores a session that begins, of a grant that has it already.
 func (m *modelLock) put(owner string, g *storedGrant) {
-	m.several = m.held() && (m.several || m.grants[owner] == nil || len(m.grants[owner].sessions) < len(g.sessions) || len(m.grants) > 1)
+	m.several = (m.held() || m.lingers) && (m.several || m.grants[owner] == nil || len(m.grants[owner].sessions) < len(g.sessions) || len(m.grants) > 1)
+	g.judgeMode()
 	m.grants[owner] = g
 	if g.mode == "w" {
-		m.holder = owner
+		m.holder = g.root(owner)
+	}
+	m.count(owner, g.via)
+	m.stir(owner)
+	if len(g.via) > 0 {
+		m.census["entrances"]++
+	}
+}
+
+// judgeMode notes whether any of a grant's sessions writes.
+func (g *storedGrant) judgeMode() {
+	switch {
+	case g.writes() > 0:
+		g.mode = "w"
+	case g.mode == "w" || g.mode == "":
+		g.mode = "r"
+		if g.weight > 0 {
+			g.mode = "s"
+		}
 	}
 }
 
 // set stores what is left of a grant, or what has changed in it.
 func (m *modelLock) set(owner string, g *storedGrant) {
+	via := g.via
+	if before := m.grants[owner]; before != nil {
+		via = before.via
+	}
+	g.judgeMode()
 	if m.grants[owner] = g; len(g.sessions) == 0 {
 		delete(m.grants, owner)
 	}
-	if m.holder == owner && g.writes() == 0 {
-		g.mode, m.holder = "r", ""
+	m.count(owner, via)
+	for name, g := range m.grants {
+		if g.writes() > 0 && g.root(name) == m.holder {
+			return
+		}
 	}
+	m.holder = ""
 }
 
 // alone is the session that holds alone, and its owner.
@@ -132,8 +171,10 @@ func (m *modelLock) purge() {
 	if !m.several {
 		return
 	}
-	for owner := range m.grants {
-		m.set(owner, m.grantOf(owner))
+	for _, s := range m.sessions() {
+		if s.expiry <= m.now {
+			m.remove(s.owner, s.client, s.nonce)
+		}
 	}
 }
 
@@ -197,11 +238,17 @@ func (m *modelLock) waiter(nonce string) *storedWaiter {
 	return nil
 }
 
+// drop ends the wait of a nonce. Those behind it may be let in where it waited.
 func (m *modelLock) drop(nonce string) {
 	if q := m.waiter(nonce); q != nil {
-		m.queue = slices.DeleteFunc(m.queue, func(o *storedWaiter) bool { return o == q })
-		m.byName[q.owner] = slices.DeleteFunc(m.byName[q.owner], func(n string) bool { return n == nonce })
+		m.takeOut(q)
+		m.stir(room.Lineage(q.owner)[1:]...)
 	}
+}
+
+func (m *modelLock) takeOut(q *storedWaiter) {
+	m.queue = slices.DeleteFunc(m.queue, func(o *storedWaiter) bool { return o == q })
+	m.byName[q.owner] = slices.DeleteFunc(m.byName[q.owner], func(n string) bool { return n == q.nonce })
 }
 
 // forget drops ended nonces whose time has passed, from the oldest on.
@@ -220,27 +267,18 @@ func (m *modelLock) forget() {
 }
 
 // want tells those who hold that somebody waits. Who is granted the lock by the same script hears it with that.
-func (m *modelLock) want() {
-	var holds []storedSession
-	for _, g := range m.grants {
-		for _, s := range g.sessions {
-			granted := slices.ContainsFunc(m.granted, func(g modelGranted) bool { return g.nonce == s.nonce })
-			if s.client != "-" && s.expiry > m.now && !granted {
-				holds = append(holds, s)
-			}
+func (m *modelLock) want(q *storedWaiter) {
+	for _, s := range m.sessions() {
+		granted := slices.ContainsFunc(m.granted, func(g modelGranted) bool { return g.nonce == s.nonce })
+		if s.client != "-" && s.expiry > m.now && !granted && m.wanting(s.owner) == 1 && !room.Descends(q.owner, s.owner) {
+			m.tell(s.client, "wanted "+s.nonce)
 		}
-	}
-	slices.SortFunc(holds, func(a, b storedSession) int {
-		return cmp.Or(cmp.Compare(b.expiry, a.expiry), strings.Compare(a.nonce, b.nonce))
-	})
-	for _, s := range holds {
-		m.tell(s.client, "wanted "+s.nonce)
 	}
 }
 
 // wanted is how an answer that grants says that others wait.
-func (m *modelLock) wanted() string {
-	if len(m.queue) > 0 {
+func (m *modelLock) wanted(owner string) string {
+	if m.wanting(owner) > 0 {
 		return "+"
 	}
 	return ""
@@ -250,7 +288,7 @@ func (m *modelLock) wanted() string {
 func (m *modelLock) end() {
 	for _, g := range m.granted {
 		wanted := ""
-		if len(m.queue) > strings.Count(g.run, " ") {
+		if m.wanting(g.owner) > strings.Count(g.run, " ") {
 			wanted = " +"
 		}
 		m.tell(g.client, g.text+wanted+g.run)
@@ -258,9 +296,13 @@ func (m *modelLock) end() {
 	if m.due > 0 && m.due <= m.now {
 		m.forget()
 	}
-	m.several = m.several && m.held()
+	m.several, m.lingers = m.several && m.held(), false
 	if m.rests == 0 {
 		m.rester, m.restOp = "", 0
+	}
+	m.branches = m.branches && len(m.queue) > 0
+	if !m.branches {
+		clear(m.stirred)
 	}
 	if !m.crowd() {
 		m.unseen = 0
@@ -294,7 +336,9 @@ func (m *modelLock) sweep() {
 func (m *modelLock) crowd() bool { return len(m.queue) > 0 || m.unusual() }
 
 // unusual reports whether there is any of what a statement of one session knows nothing of.
-func (m *modelLock) unusual() bool { return m.several || len(m.ended) > 0 || m.rester != "" }
+func (m *modelLock) unusual() bool {
+	return m.several || len(m.ended) > 0 || m.rester != "" || m.branches
+}
 
 func (g *storedGrant) writes() (n int64) {
 	for _, s := range g.sessions {
@@ -308,7 +352,7 @@ func (s stored) text(now int64) string {
 	var parts []string
 	for owner, g := range s.live(now) {
 		sorted := slices.SortedFunc(slices.Values(g.sessions), func(a, b storedSession) int { return strings.Compare(a.nonce, b.nonce) })
-		parts = append(parts, fmt.Sprintf("%s: %s %d-%d %v weighs %d", owner, g.mode, g.low, g.high, sorted, g.weight))
+		parts = append(parts, fmt.Sprintf("%s: %s %d-%d %v weighs %d by %v", owner, g.mode, g.low, g.high, sorted, g.weight, g.via))
 	}
 	slices.Sort(parts)
 	for _, q := range s.queue {
@@ -329,7 +373,9 @@ func (s stored) text(now int64) string {
 func (m *modelLock) text() string {
 	s := stored{kind: m.kind, token: m.token, holder: m.holder, grants: map[string]storedGrant{}, rests: m.rests, rester: m.rester, restOp: m.restOp, unseen: m.unseen}
 	for owner, g := range m.grants {
-		s.grants[owner] = *g
+		c := *g
+		c.by = g.root(owner)
+		s.grants[owner] = c
 	}
 	for _, q := range m.queue {
 		s.queue = append(s.queue, *q)

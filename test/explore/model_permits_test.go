@@ -1,6 +1,11 @@
 package explore_test
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/relock-go/relock/internal/room"
+)
 
 // kind is that of the lock in a run.
 func (r *modelRun) kind() string {
@@ -11,8 +16,12 @@ func (r *modelRun) kind() string {
 // those of a fair lock none has a name, so that there are runs.
 func (r *modelRun) actor(i int) modelRequest {
 	a := modelActors[i]
+	if r.branches() {
+		a.owner = r.family(i)
+		a.named = !strings.HasPrefix(a.owner, "~")
+	}
 	switch {
-	case r.kind() == "fair" && r.steps[0]/5%2 == 0:
+	case r.kind() == "fair" && r.steps[0]/5%2 == 0 && !r.branches():
 		a.named, a.owner = false, fmt.Sprintf("~anonymous:%d", i)
 	case r.kind() == "semaphore":
 		a.mode, a.weight, a.permits, a.block = "s", int64(1+i%3), int64(3+i%2), 1
@@ -30,10 +39,18 @@ func (r *modelRun) as(a modelRequest, of string) modelRequest {
 }
 
 // fits says whether a request may hold beside those who do.
-func (m *modelLock) fits(mode string, weight, permits int64) bool {
-	switch mode {
+func (m *modelLock) fits(r modelRequest) bool {
+	by := m.nearest(r.owner)
+	if (by == nil || by.owner != r.owner) && r.named && m.remains(r.owner) {
+		m.census["refused for what is left"]++
+		return false
+	}
+	if r.named && by != nil && len(room.Lineage(r.owner)) > 1 {
+		return by.allows(r.owner, r.mode, m.lacks != "branches of one flow exclude each other")
+	}
+	switch r.mode {
 	case "s":
-		return m.used()+weight <= permits
+		return m.used()+r.weight <= r.permits
 	case "r":
 		return m.holder == ""
 	}
@@ -45,8 +62,10 @@ func (m *modelLock) fits(mode string, weight, permits int64) bool {
 
 // used is how many permits the grants that live use.
 func (m *modelLock) used() (sum int64) {
+	of := map[string]bool{}
 	for owner, g := range m.grants {
-		if len(m.grantOf(owner).sessions) > 0 {
+		if root := g.root(owner); len(m.grantOf(owner).sessions) > 0 && !of[root] {
+			of[root] = true
 			sum += g.weight
 		}
 	}
@@ -54,8 +73,9 @@ func (m *modelLock) used() (sum int64) {
 }
 
 // opens is when a request may hold that does not now because a lease ends, or 0.
-func (m *modelLock) opens(mode string) (first int64) {
-	if mode != "s" || m.leased() == 0 {
+func (m *modelLock) opens(r modelRequest) (first int64) {
+	enters := r.named && len(room.Lineage(r.owner)) > 1 && m.nearest(r.owner) != nil
+	if r.mode != "s" && !enters || m.leased() == 0 {
 		return m.blocked()
 	}
 	for _, g := range m.grants {
@@ -74,8 +94,10 @@ func (s stored) miscounted() string {
 		return ""
 	}
 	sum := int64(0)
+	of := map[string]bool{}
 	for _, g := range s.grants {
-		if g.low >= s.since {
+		if g.low >= s.since && !of[g.by] {
+			of[g.by] = true
 			sum += g.weight
 		}
 	}

@@ -1,6 +1,7 @@
 package explore_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,9 +102,7 @@ func newModelRun(t *testing.T, rdb *redis.Client, sub *redis.PubSub) *modelRun {
 		t: t, rdb: rdb, sub: sub, keys: key.For("relock", "model"), micros: 1_700_000_000_000_000, seen: map[string]int{},
 		known: map[string]modelRequest{},
 	}
-	r.model = modelLock{
-		grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{"client-000000000000002": true, "-": true},
-	}
+	r.model = newModelLock("client-000000000000002", "-")
 	return r
 }
 
@@ -163,7 +162,7 @@ func (r *modelRun) step(number uint32) (differ string) {
 		number /= below
 		return x
 	})
-	if late := n(8); late < 6 {
+	if late := n(8); late < 6 && (!r.branches() || late < 4 || n(4) == 0) { // more branches meet where leases last
 		r.micros += []int64{1, 0, 977, 10_000, modelTTL * 400, modelTTL * 1001}[late]
 	}
 	now := r.micros / 1000
@@ -180,6 +179,10 @@ func (r *modelRun) step(number uint32) (differ string) {
 	r.seen["runs"] += runs(sent)
 	r.seen["unseen"] += r.model.spared
 	r.model.spared = 0
+	for what, n := range r.model.census {
+		r.seen[what] += n
+	}
+	clear(r.model.census)
 	state := r.state()
 	switch {
 	case fmt.Sprint(got) != fmt.Sprint(modelled):
@@ -189,8 +192,8 @@ func (r *modelRun) step(number uint32) (differ string) {
 	case state.text(now) != r.model.text():
 		return fmt.Sprintf("redis has\n%s\nthe model\n%s", state.text(now), r.model.text())
 	}
-	if used := state.miscounted(); used != "" {
-		return used
+	if wrong := cmp.Or(state.miscounted(), state.wrong); wrong != "" {
+		return wrong
 	}
 	return r.inspect(now)
 }
@@ -227,6 +230,7 @@ func (r *modelRun) state() stored {
 // told is what messages tell, in whatever order: who is granted the lock by the same
 // script needs no look, and a script may know that before it sends one.
 func told(messages []string) []string {
+	messages = slices.Compact(slices.Sorted(slices.Values(messages)))
 	needed := func(m string) bool {
 		client, look, _ := strings.Cut(m, " look ")
 		return look == "" || !slices.ContainsFunc(messages, func(g string) bool { return strings.HasPrefix(g, client+" grant "+look+" ") })

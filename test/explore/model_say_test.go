@@ -146,11 +146,17 @@ func keysOf(n draws) int { return 2 - int(n(5)/4) }
 // place makes a a request under some number, with or without a ticket.
 func (r *modelRun) place(a modelRequest, n draws) modelRequest {
 	a.op, a.ttl = int64(1+n(8)), int64(1+n(2))*modelTTL
+	if q := r.model.waiter(a.nonce); r.branches() && q != nil {
+		a.mode = q.mode // no client changes that, and one that read would be let in late
+	}
 	switch n(5) {
 	case 0:
 		a.place = -1
 	case 1, 2:
 		a.place = r.micros - int64(n(3))*1000 // one that it may have had
+		for r.branches() && slices.ContainsFunc(r.model.queue, func(q *storedWaiter) bool { return q.place == a.place }) {
+			a.place-- // the lists of branches have equal places in another order, and no two waiters have
+		}
 		if q := r.model.waiter(a.nonce); q != nil {
 			a.place = q.place
 		}
@@ -193,7 +199,7 @@ func (r *modelRun) inspect(now int64) string {
 	return ""
 }
 
-// holders are those who live, as info tells them, sorted.
+// holders are those who live, as info tells them, sorted. Whose hold has ended is named while it is in the way.
 func (m *modelLock) holders() (all []string) {
 	for owner := range m.grants {
 		if g := m.grantOf(owner); len(g.sessions) > 0 {
@@ -201,7 +207,13 @@ func (m *modelLock) holders() (all []string) {
 			for _, s := range g.sessions {
 				holds, until = holds+s.writes+s.reads, max(until, s.expiry)
 			}
-			all = append(all, fmt.Sprint(owner, g.mode, holds, g.low, g.high, until-m.now))
+			mode := g.mode
+			if entered := len(g.via) > 0; mode == "w" && entered && g.sessions[0].writes == 0 {
+				mode = "r"
+			} else if !entered && owner == m.holder {
+				mode = "w"
+			}
+			all = append(all, fmt.Sprint(owner, mode, holds, g.low, g.high, until-m.now))
 		}
 	}
 	slices.Sort(all)

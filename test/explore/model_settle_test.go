@@ -5,20 +5,13 @@ import "fmt"
 func (m *modelLock) settle() {
 	m.dropExpired()
 	m.purge()
-	for m.holder == "" && len(m.queue) > 0 {
-		switch head := m.queue[0]; {
-		case head.expiry <= m.now && m.lacks != "a dead entry is passed over":
-			m.sweep()
-			continue
-		case !m.fits(head.mode, head.weight, head.permits):
-		default:
-			m.grant(head)
-			continue
-		}
-		break
+	for again := true; again; {
+		m.admitBranches()
+		m.serveQueue()
+		again = m.tellEnded() || len(m.stirred) > 0
 	}
 	if len(m.queue) > 0 && m.asking[m.queue[0].nonce] == nil {
-		if head, until := m.queue[0], m.opens(m.queue[0].mode); until > 0 && until < head.told {
+		if head, until := m.queue[0], m.opens(m.queue[0].request()); until > 0 && until < head.told {
 			head.told = until
 			m.tell(head.client, "look "+head.nonce)
 		}
@@ -29,6 +22,25 @@ func (m *modelLock) settle() {
 		}
 	}
 	m.looks = nil
+}
+
+// serveQueue grants the lock to those at the front as long as they fit.
+func (m *modelLock) serveQueue() {
+	for m.holder == "" && len(m.queue) > 0 {
+		switch head := m.queue[0]; {
+		case head.expiry <= m.now && m.lacks != "a dead entry is passed over":
+			m.sweep()
+		case !m.fits(head.request()):
+			return
+		default:
+			m.grant(head)
+		}
+	}
+}
+
+// request is what a waiter asks for.
+func (q *storedWaiter) request() modelRequest {
+	return modelRequest{nonce: q.nonce, owner: q.owner, mode: q.mode, named: q.named, weight: q.weight, permits: q.permits}
 }
 
 // run is who of the same client stands right behind one that is granted a fair lock.
@@ -50,23 +62,26 @@ func (m *modelLock) grant(q *storedWaiter) {
 		}
 		m.spared++
 	}
-	var g *storedGrant
+	var by *entrance
 	if q.named {
-		g = m.grantOf(q.owner)
+		by = m.nearest(q.owner)
 	}
-	begins := g == nil || len(g.sessions) == 0
-	if begins {
+	var g *storedGrant
+	if by == nil {
 		low, high := m.issue(q.block)
 		g = &storedGrant{mode: q.mode, low: low, high: high, weight: q.weight}
 		m.rest(q.nonce, q.op, q.rest)
 	} else {
+		if g = by.entering(q.owner); by.owner != q.owner {
+			m.census["entrances of those who waited"]++
+		}
 		m.joined()
 	}
 	if answer := m.asking[q.nonce]; answer != nil {
 		*answer = [3]int64{g.low, g.high, q.expiry}
 	} else {
 		text := fmt.Sprintf("grant %s %d %d %d", q.nonce, q.op, g.low, g.high)
-		m.granted = append(m.granted, modelGranted{q.client, q.nonce, text, m.run(q, g.low, g.high)})
+		m.granted = append(m.granted, modelGranted{q.client, q.nonce, q.owner, text, m.run(q, g.low, g.high)})
 	}
 	s := storedSession{client: q.client, nonce: q.nonce, op: q.op, writes: 1, expiry: q.expiry}
 	if q.mode != "w" {
@@ -74,7 +89,7 @@ func (m *modelLock) grant(q *storedWaiter) {
 	}
 	g.put(s)
 	m.put(q.owner, g)
-	if q.named && begins {
+	if q.named && (by == nil || by.owner != q.owner) {
 		m.looks = append(m.looks, m.byName[q.owner]...)
 	}
 }

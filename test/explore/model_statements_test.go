@@ -1,6 +1,10 @@
 package explore_test
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/relock-go/relock/internal/room"
+)
 
 // hold names the queue or does not. A statement that leaves the lease as it is reads no
 // clock.
@@ -9,7 +13,7 @@ func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int
 	if !m.several && i >= 0 {
 		left := m.holdAlone(of, g, &g.sessions[i], op, writes, reads, ttl)
 		if ttl > 0 && left > 0 {
-			return m.counted(m.said(ttl, left))
+			return m.counted(m.said(ttl, left), len(m.queue))
 		}
 		return m.said(ttl, left)
 	}
@@ -20,21 +24,24 @@ func (m *modelLock) hold(client, nonce, owner string, op, writes, reads, ttl int
 		return m.said(ttl, -5)
 	}
 	m.purge()
-	if of, g, i = m.find(client, nonce, owner); i < 0 || m.several && g.sessions[i].expiry <= m.now || !m.several {
+	if of, g, i = m.find(client, nonce, owner); i < 0 || g.sessions[i].expiry <= m.now || !m.several || m.over(g, g.sessions[i].writes > 0) {
 		return []any{m.now, int64(0)}
 	}
 	s := g.sessions[i]
-	if op > s.op && (m.holder == of || writes == 0) {
+	if op > s.op && (m.holder == of || s.writes > 0 || writes == 0) {
 		s.op, s.writes, s.reads, s.expiry = op, writes, reads, max(s.expiry, m.now+ttl)
 		g.put(s)
 		m.set(of, g)
+		if g.writes() > 0 {
+			m.holder = g.root(of)
+		}
 	}
-	return m.counted([]any{m.now, s.expiry - m.now})
+	return m.counted([]any{m.now, s.expiry - m.now}, m.wanting(of))
 }
 
 // counted adds to a reply how many wait, if anybody does.
-func (m *modelLock) counted(reply []any) []any {
-	if n := len(m.queue); n > 0 {
+func (m *modelLock) counted(reply []any, n int) []any {
+	if n > 0 {
 		return append(reply, int64(n))
 	}
 	return reply
@@ -65,19 +72,19 @@ func (m *modelLock) holdAlone(of string, g *storedGrant, s *storedSession, op, w
 }
 
 func (m *modelLock) downgrade(client, nonce, owner string, op, reads, ttl int64) []any {
-	of, g, i := m.find(client, nonce, owner)
-	if i < 0 || g.sessions[i].expiry <= m.now {
+	of, _, i := m.live(client, nonce, owner)
+	if i < 0 {
 		return []any{m.now, int64(0), int64(0)}
 	}
 	m.purge()
-	g = m.grantOf(of)
+	g := m.grantOf(of)
 	s := g.sessions[findIn(g, client, nonce)]
 	if op > s.op {
 		s.op, s.writes, s.reads, s.expiry = op, 0, reads, max(s.expiry, m.now+ttl)
 		g.put(s)
 		m.set(of, g)
 	}
-	if len(m.queue) > 0 {
+	if m.unsettled() {
 		m.settle()
 	}
 	m.end()
@@ -91,14 +98,15 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	was := int64(0)
 	of, g, i := m.find(client, nonce, owner)
 	if i >= 0 && (!m.several || g.sessions[i].expiry > m.now) {
-		was = 2
-		g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
-		m.set(of, g)
+		if was = 2; m.over(g, g.sessions[i].writes > 0) {
+			was = 0
+		}
+		m.remove(of, client, nonce)
 	} else {
 		m.dropExpired()
 	}
 	if m.waiter(nonce) != nil {
-		was = 1
+		was = max(was, 1)
 		m.drop(nonce)
 	}
 	m.serve(client, served)
@@ -112,7 +120,7 @@ func (m *modelLock) release(client, nonce, owner string, until int64, queue, und
 	if owner == "" {
 		m.sweep()
 	}
-	if len(m.queue) > 0 && m.lacks != "a release serves the queue" {
+	if m.unsettled() && m.lacks != "a release serves the queue" {
 		m.settle()
 	}
 	m.end()
@@ -134,34 +142,40 @@ func (m *modelLock) dropRun(client string) {
 // serve ends those who have had the lock under a grant that is released.
 func (m *modelLock) serve(client string, served []string) {
 	for _, other := range served {
-		if of, g, i := m.find(client, other, ""); i >= 0 {
-			g.sessions = slices.Delete(slices.Clone(g.sessions), i, i+1)
-			m.set(of, g)
+		if of, _, i := m.find(client, other, ""); i >= 0 {
+			m.remove(of, client, other)
 		} else if m.waiter(other) != nil {
 			m.drop(other)
 		}
 	}
 }
 
+// force ends what an owner has of the grant with that token, and what entered through it.
 func (m *modelLock) force(owner string, token int64) []any {
 	removed := int64(0)
 	m.purge()
-	if g := m.grantOf(owner); g != nil && len(g.sessions) > 0 && g.low == token {
-		removed = 1
-		for _, s := range g.sessions {
-			m.tell(s.client, "lost "+s.nonce)
+	ends := func(s owned) bool { return s.low == token && (s.owner == owner || room.Descends(s.owner, owner)) }
+	within := func(s owned) bool {
+		return s.low == token && s.expiry > m.now && (s.owner == owner || slices.Contains(s.grant.via, owner))
+	}
+	_, alone := m.alone()
+	if all := m.sessions(); slices.ContainsFunc(all, within) {
+		gone := slices.DeleteFunc(all, func(s owned) bool { return !ends(s) })
+		if removed = 1; gone[0].grant.root(gone[0].owner) == owner {
+			m.rests = 0
 		}
-		if _, alone := m.alone(); alone != nil && m.kind == "fair" && g.low < g.high {
+		low, high := gone[0].grant.low, gone[0].grant.high
+		for _, s := range gone {
+			m.tell(s.client, "lost "+s.nonce)
+			m.remove(s.owner, s.client, s.nonce)
+		}
+		if alone != nil && m.kind == "fair" && low < high {
 			m.dropRun(alone.client)
 		}
-		m.set(owner, &storedGrant{})
 	} else if owner == "" && token == m.rests && m.rests > m.now {
-		removed = 1
+		removed, m.rests = 1, 0
 	}
-	if removed == 1 {
-		m.rests = 0
-	}
-	if len(m.queue) > 0 {
+	if m.unsettled() {
 		m.settle()
 	}
 	m.end()

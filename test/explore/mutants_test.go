@@ -58,6 +58,31 @@ var foundByExploration = map[string]found{
 	"what an ended branch had is in the way until its client knows": {0, 100},
 }
 
+// foundByTheModel are rules of branches that the model must miss in the scripts when they are gone.
+var foundByTheModel = map[string]found{
+	"branches of one flow exclude each other":                       {0, 6000},
+	"a branch has nothing when the hold that it entered has ended":  {0, 6000},
+	"what an ended branch had is in the way until its client knows": {0, 6000},
+	"a branch that leaves lets the next one in":                     {0, 6000},
+	"a ticket of a branch ends with its ancestor":                   {0, 6000},
+	"the sessions inside a hold are counted":                        {0, 6000},
+	"an owner waits for what is left of its ended hold":             {0, 6000},
+}
+
+// TestModelFindsWhatIsBroken takes rules out of the scripts one at a time, and compares them with the model that has them.
+func TestModelFindsWhatIsBroken(t *testing.T) {
+	for m, at := range rules(t, foundByTheModel) {
+		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
+			defer rig.SwapScripts(broken(t, m))()
+			differ, steps, _ := compare(t, modelServer(t), "nothing", func(steps int) bool { return uint64(steps) > at.within })
+			if differ == "" {
+				t.Fatalf("%d steps do not miss the rule", steps)
+			}
+			t.Logf("missed after %d steps", steps)
+		})
+	}
+}
+
 // TestExplorerFindsWhatIsBroken takes rules out of the scripts one at a time.
 func TestExplorerFindsWhatIsBroken(t *testing.T) {
 	table := foundByExploration
@@ -101,7 +126,7 @@ func rules(t *testing.T, table map[string]found) iter.Seq2[mutation.Rule, found]
 
 // TestEveryRuleThatExplorersFindBreaksAScript takes no schedule, so it can run with every change.
 func TestEveryRuleThatExplorersFindBreaksAScript(t *testing.T) {
-	for _, table := range []map[string]found{foundByExploration, foundByConditions} {
+	for _, table := range []map[string]found{foundByExploration, foundByTheModel, foundByConditions} {
 		for m := range rules(t, table) {
 			broken(t, m)
 		}

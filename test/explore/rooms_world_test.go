@@ -78,7 +78,7 @@ func newHall(seed uint64, steps int) *hall {
 	if steps > 0 {
 		h.setup.steps = steps
 	}
-	h.lock = modelLock{grants: map[string]*storedGrant{}, byName: map[string][]string{}, deaf: map[string]bool{}}
+	h.lock = newModelLock()
 	for i := range h.setup.members {
 		m := &member{hall: h, id: fmt.Sprintf("client-%d", i), skew: 1_700_000_000_000}
 		m.room.Plain, m.room.Runs, m.room.Shared = h.setup.kind == "plain", h.setup.kind == "fair", h.setup.kind == "rw"

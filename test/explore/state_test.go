@@ -40,7 +40,8 @@ type storedGrant struct {
 	low, high int64
 	weight    int64
 	sessions  []storedSession
-	by        string // the owner whose record it is: a branch enters the grant of an ancestor
+	by        string   // the owner whose record it is: a branch enters the grant of an ancestor
+	via       []string // the owners through whose holds it entered, nearest first
 }
 
 type storedSession struct {
@@ -179,6 +180,10 @@ func (s *stored) decodeSeveral(hash map[string]string) {
 			continue
 		}
 		g := s.grants[owner]
+		if len(g.sessions) > 0 && g.low != low {
+			s.wrong = cmp.Or(s.wrong, owner+" has sessions of two grants")
+		}
+		g.via = entered(hash, owner, low)
 		if g.by = by; g.mode != "w" {
 			g.mode = id.mode("0")
 		}
