@@ -247,10 +247,11 @@ func (e *Entry) Fail(why error, at *Step) {
 }
 
 // refuse is Fail because of Redis' answer. A late copy of an earlier request could take the lock with no caller left.
-// So Redis is told to end its nonce.
+// So Redis is told to end its nonce. Nor has a branch heard in time that it was granted what has ended since: Redis keeps
+// that in the way of others until it hears that the branch knows.
 func (e *Entry) refuse(said Answer, at *Step) {
 	e.Fail(&Refusal{said}, at)
-	if e.Session == nil && e.doubt != 0 {
+	if e.Session == nil && (e.doubt != 0 || said.Code == Ended && Root(e.Name) != e.Name) {
 		at.do(Effect{Do: Release, Of: e.Acquisition})
 	}
 }

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/relock-go/relock/internal/ledger"
@@ -43,7 +44,7 @@ func (c *roomCall) put(x *roomHold) {
 	}
 	if c.putting = false; bar == room.NoBar {
 		for _, o := range m.hall.holds {
-			if o.owes && o.Lost && !o.Read && o.c.m == m && c.want.Owner != "" && o.c.want.Owner == c.want.Owner {
+			if o.owes && o.Lost && !o.Read && o.c.m == m && c.want.Owner != "" && slices.Contains(room.Lineage(c.want.Owner), o.c.want.Owner) {
 				m.hall.violate("%s enters with token %d, and has not unlocked token %d, which it has lost", c.want.Owner, x.Token, o.Token)
 			}
 		}
@@ -115,6 +116,8 @@ func (x *roomHold) unlock() {
 	case y == x:
 	case !y.Unlock:
 		m.hall.violate("an Unlock ends a hold that is to be released, token %d", y.Token)
+	case !y.Lost && !y.Read && y.c.want.Owner != x.c.want.Owner:
+		m.hall.violate("an Unlock of %q ends a hold of %q", x.c.want.Owner, y.c.want.Owner)
 	case !y.Lost && !y.Read && y.Token != x.Token: // holds of one owner's grant are alike, and so are reads
 		m.hall.violate("an Unlock of the holder of token %d ends that of token %d", x.Token, y.Token)
 	default:

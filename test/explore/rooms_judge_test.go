@@ -10,7 +10,7 @@ import (
 func (h *hall) loses(m *member, e *room.Effect) {
 	h.seen["losses"]++
 	h.tell("%s has lost token %d: %v", m.id, e.Hold.Token, e.Of.Why())
-	if !h.setup.risky && !e.Hold.Terms.Fixed && !m.closing {
+	if !h.setup.risky && !e.Hold.Terms.Fixed && !m.closing && !h.ancestorLeft(e.Hold) {
 		h.violate("%s has lost a hold without any fault: %v", m.id, e.Of.Why())
 	}
 }
@@ -22,7 +22,7 @@ func (h *hall) took(x *roomHold) {
 		h.seen["re-entries"]++
 	}
 	own := slices.ContainsFunc(h.holds, func(o *roomHold) bool {
-		return o.Token == x.Token && x.c.want.Owner != "" && o.c.want.Owner == x.c.want.Owner
+		return o.Token == x.Token && x.c.want.Owner != "" && room.Root(o.c.want.Owner) == room.Root(x.c.want.Owner) // branches have the token of the hold that they entered
 	})
 	if !own && x.Token <= h.top {
 		h.violate("token %d of %s is not larger than %d before", x.Token, x.c.m.id, h.top)
@@ -64,9 +64,11 @@ func (h *hall) judge() {
 		}
 	}
 	for i, x := range all {
+		h.judgeEnded(x)
 		for _, y := range all[:i] {
 			same := x.c.want.Owner != "" && x.c.want.Owner == y.c.want.Owner
-			if !same && (!x.Read || !y.Read) {
+			family := related(x.c.want.Owner, y.c.want.Owner) && x.Token == y.Token // within one grant
+			if !same && !family && (!x.Read || !y.Read) {
 				h.violate("two trusted holds: %s by %s, token %d, and %s by %s, token %d",
 					x.c.m.id, x.acq().nonce, x.Token, y.c.m.id, y.acq().nonce, y.Token)
 			}

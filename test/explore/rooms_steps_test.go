@@ -64,9 +64,15 @@ func (h *hall) call(m *member) {
 			c.want.Terms = &localTerms
 		}
 	}
+	h.drawOwner(&c.want)
 	c.want.Read, c.want.Unlock = h.setup.kind == "rw" && h.dice.IntN(2) == 0, h.dice.IntN(4) > 0
 	if c.handle = &m.handles[h.dice.IntN(2)]; c.want.Read {
 		c.handle = &m.handles[2+h.dice.IntN(2)]
+	}
+	if i := slices.Index(familyOfRooms, c.want.Owner); h.setup.family && i >= 0 && h.dice.IntN(8) > 0 {
+		if c.handle = &m.handles[4+2*i]; c.want.Read {
+			c.handle = &m.handles[5+2*i]
+		}
 	}
 	m.calls = append(m.calls, c)
 	h.tell("%s calls: %+v", m.id, c.want)

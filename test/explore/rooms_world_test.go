@@ -31,7 +31,8 @@ type hall struct {
 	wrong   string
 	say     func(format string, args ...any) // nil: nobody listens
 	seen    map[string]int
-	copied  map[string]bool // nonces by which somebody else than their client has asked
+	copied  map[string]bool          // nonces by which somebody else than their client has asked
+	over    map[string]time.Duration // since when a nonce has nothing, because its ancestor's hold has ended
 }
 
 // A hallSetup is what a seed decides before anything happens.
@@ -42,11 +43,13 @@ type hallSetup struct {
 	risky   bool    // messages are lost, late and repeated, clients stand still and die
 	rate    float64 // of the server's clock
 	sticky  bool    // most calls ask for a grant that their client may keep
+	family  bool    // most calls are of a flow and its branches
 	steps   int
 }
 
 func (s hallSetup) String() string {
-	return fmt.Sprintf("%s lock, %d clients, TTL %v, risky %v, server's clock at %.3f, sticky %v, %d steps", s.kind, s.members, s.ttl, s.risky, s.rate, s.sticky, s.steps)
+	return fmt.Sprintf("%s lock, %d clients, TTL %v, risky %v, server's clock at %.3f, sticky %v, family %v, %d steps",
+		s.kind, s.members, s.ttl, s.risky, s.rate, s.sticky, s.family, s.steps)
 }
 
 // A roomFlight is something under way to the server, or from it to a client.
@@ -68,13 +71,13 @@ type date struct {
 var hallStart = new(clock.Clock).Now()
 
 func newHall(seed uint64, steps int) *hall {
-	h := &hall{urged: map[*room.Hold]bool{}, dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}, copied: map[string]bool{}} //nolint:gosec // the same every time
+	h := &hall{urged: map[*room.Hold]bool{}, dice: rand.New(rand.NewPCG(seed, 0x5eed)), start: hallStart, seen: map[string]int{}, copied: map[string]bool{}, over: map[string]time.Duration{}} //nolint:gosec // the same every time
 	kinds := []string{"plain", "plain", "plain", "fair", "rw"}
 	h.setup = hallSetup{
 		kind: kinds[h.dice.IntN(len(kinds))], members: 2 + h.dice.IntN(2), ttl: time.Second, risky: h.dice.IntN(4) > 0,
 		rate: []float64{0.992, 1, 1.008}[h.dice.IntN(3)], steps: 16 + h.dice.IntN(50),
 	}
-	h.setup.sticky = seed%4 == 0 && h.setup.kind != "rw"
+	h.setup.sticky, h.setup.family = seed%4 == 0 && h.setup.kind != "rw", seed%4 == 3
 	if steps > 0 {
 		h.setup.steps = steps
 	}
@@ -133,6 +136,7 @@ func (h *hall) serve(script func() []any) []any {
 	h.lock.begin(h.server())
 	reply := script()
 	h.judgeGrants()
+	h.noteEnded()
 	for _, text := range h.lock.sent {
 		client, message, _ := strings.Cut(text, " ")
 		for _, m := range h.members {
@@ -202,9 +206,9 @@ type member struct {
 	released []releasedAcq
 	calls    []*roomCall
 	owners   int
-	handles  [4]room.Handle // two for writing, and two for reading
-	owed     int            // lost holds that are to be unlocked
-	still    time.Duration  // it stands still until then
+	handles  [handlesOfRooms]room.Handle // two for writing, and two for reading; and the same of each owner of a family
+	owed     int                         // lost holds that are to be unlocked
+	still    time.Duration               // it stands still until then
 	closing  bool
 	dead     bool
 	skew     int64 // of the server's clock, in ms, as last seen
@@ -253,7 +257,7 @@ func (m *member) done(at *room.Step) {
 			a.due = e.At.Sub(m.hall.start) - e.Grain
 		case room.Forget:
 			a := e.Of.Of.(*roomAcq)
-			if m.forget(a); a.Session == nil { // Redis cannot know it
+			if m.forget(a); a.Session == nil && !releases(at, i, e.Of) { // Redis cannot know it
 				m.released = append(m.released, releasedAcq{a.nonce, a.owner, 0, true})
 			}
 		case room.Lose:
@@ -280,6 +284,16 @@ func (m *member) done(at *room.Step) {
 		m.kept()
 	}
 	m.hall.judge()
+}
+
+// releases reports whether a later effect of a step releases an acquisition.
+func releases(at *room.Step, i int, a *room.Acquisition) bool {
+	for ; at.Effect(i) != nil; i++ {
+		if e := at.Effect(i); e.Do == room.Release && e.Of == a {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *member) find(nonce string) *roomAcq {
@@ -319,6 +333,9 @@ func (m *member) hear(text string) {
 			run = run[1:]
 		}
 		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), wanted, m.behind(run), at)
+	case verb == "ended" && a.Held():
+		m.hall.seen["ends of an ancestor's hold that were heard"]++
+		a.Session.LoseHeld(errEnded, at)
 	case verb == "wanted":
 		m.hall.seen["wanted by message"]++
 		a.Urged(at)

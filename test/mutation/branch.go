@@ -123,6 +123,11 @@ var branchRules = []Rule{
 		[]string{"TestABranchThatItsAncestorSignalsEntersAtOnce"},
 	},
 	{
+		"a branch that hears of a grant too late says that it leaves", "internal/room Entry.refuse",
+		"said.Code == Ended && Root(e.Name) != e.Name", "false",
+		[]string{"TestABranchThatHearsOfItsGrantTooLateSaysThatItLeaves"},
+	},
+	{
 		"a branch locks by no handle of its flow", "internal/room Hold.Put",
 		"h.Handle.mistakes(h)", "false",
 		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},

@@ -220,7 +220,7 @@ var holdRules = []Rule{
 	},
 	{
 		"who is refused has the copies of its requests ended", "internal/room Entry.refuse",
-		"if e.Session == nil && e.doubt != 0 {", "if false {",
+		"e.doubt != 0 || said.Code == Ended", "said.Code == Ended",
 		[]string{"TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing"},
 	},
 	{
