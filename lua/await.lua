@@ -49,6 +49,7 @@ if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   return { now, close(true), 0 }
 end
 
+head() -- a queue that is somebody else's key must be found before the session is dropped
 touch(ttl, tonumber(ARGV[6]))
 sweep_sessions()
 local why = refusal()
@@ -63,8 +64,7 @@ forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
 add_awaiting(waiter, ARGV[5])
-if ARGV[9] then
-  -- Before close, which removes the note if nobody waits after all.
+if ARGV[9] then -- before close, which removes the note if nobody waits after all
   echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
 return { now, close(true), 1 }

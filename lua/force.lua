@@ -59,7 +59,7 @@ if alone and alone.owner == owner and alone.low == token and alone.deadline > no
   removed, state.rests = 1, 0
   drop(alone)
   tell(alone.client, 'lost ' .. alone.nonce)
-  if state.kind == fair and alone.block > 1 then
+  if state.kind == fair and alone.block > 1 and state.queued > 0 then
     drop_run(alone.client)
   end
 elseif grant and grant.low == token then

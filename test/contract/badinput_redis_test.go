@@ -69,6 +69,26 @@ func TestQueueOfAnotherTypeIsToldAndLeftAlone(t *testing.T) {
 	})
 }
 
+// TestAWaitFindsAQueueOfAnotherType: the wait on a condition is told, and its caller holds on.
+func TestAWaitFindsAQueueOfAnotherType(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		foreign := key.For("relock", "a").Queue
+		l := x.Lock("a")
+		h := acquire(t, l, t.Context())
+		rig.Must(t, x.Redis.Set(t.Context(), foreign, "mine", time.Hour).Err())
+		err := l.NewCond("c").Wait(t.Context())
+		if short(t, err); !mentions(err, "WRONGTYPE") {
+			t.Errorf("Wait = %v, want one that says WRONGTYPE", err)
+		}
+		time.Sleep(time.Minute)
+		rig.Must(t, h.Err())
+		x.Server.Direct().Del(foreign)
+		x.Refuses(x.Lock("a"))
+		rig.Must(t, h.Release())
+		x.Frees("a")
+	})
+}
+
 // mentions looks into the text: the virtual server says more than the code
 // where a script met the error.
 func mentions(err error, code string) bool {

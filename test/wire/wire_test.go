@@ -54,7 +54,9 @@ func parleyWith(t *testing.T) *parley {
 		_, err := w.inboxes.Receive(w.ctx)
 		w.must(err)
 	}
-	for _, name := range []string{"acquire", "hold", "release", "downgrade", "force", "info"} {
+	for _, name := range []string{
+		"acquire", "hold", "release", "downgrade", "force", "info", "await", "signal", "abandon", "detach", "resume", "raise", "usual",
+	} {
 		sha, err := w.root.ScriptLoad(w.ctx, script.MustLoad(lua.FS, name).Source).Result()
 		w.must(err)
 		w.shas[name] = sha
