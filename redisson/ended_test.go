@@ -3,6 +3,7 @@ package redisson_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
@@ -79,6 +81,136 @@ func TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft(t *testing.T) {
 		rig.Must(t, <-attempt)
 		rig.Must(t, waits.Unlock())
 	})
+}
+
+// gated returns a client, and what holds back its next script until it is told to let go.
+func gated(t *testing.T, x *rig.Lab) (c *redisson.Client, hold func() (letGo func())) {
+	t.Helper()
+	link := redistest.NewLink(t, x.Server.Dial)
+	rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+	return clientOver(t, struct{ *redis.Client }{rdb}), func() func() {
+		gate := make(chan struct{})
+		var first atomic.Bool
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("eval", "evalsha") && first.CompareAndSwap(false, true) {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		return func() { close(gate) }
+	}
+}
+
+// TestInfoOfRedissonShowsNoCallThatHasEnded delays what removes the place of a call that has ended.
+func TestInfoOfRedissonShowsNoCallThatHasEnded(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, hold := gated(t, x)
+		holds, waits := clientOver(t, x.Redis).NewLock("job", redisson.Fair()), c.NewLock("job", redisson.Fair())
+		rig.Must(t, holds.Lock(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		call := rig.Beside(func() error { return waits.Lock(ctx) })
+		call.Pending(t, "the call")
+		letGo := hold()
+		cancel()
+		rig.WantIs(t, <-call, context.Canceled)
+		synctest.Wait()
+		look := rig.Beside(func() error {
+			info, err := waits.Info(t.Context())
+			if err == nil && info.Waiters != 0 {
+				err = errors.New("a call that has returned is shown as a waiter")
+			}
+			return err
+		})
+		look.Pending(t, "the look")
+		letGo()
+		rig.Must(t, <-look)
+		rig.Must(t, holds.Unlock())
+	})
+}
+
+// TestAnAttemptFindsFreeWhatAnOccupiedHandleOfRedissonGaveBack has Redis grant the lock again to a handle that has a
+// hold of the grant before, and delays what gives the new one back.
+func TestAnAttemptFindsFreeWhatAnOccupiedHandleOfRedissonGaveBack(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		c := clientOver(t, struct{ *redis.Client }{rdb})
+		l := c.NewLock("job")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, x.Redis.FlushDB(t.Context()).Err())
+		gate := make(chan struct{})
+		var scripts atomic.Int32
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha") && scripts.Add(1) == 2 { // the first one is the request
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		_, err := l.TryLock(t.Context(), 0)
+		rig.WantIs(t, err, relock.ErrLost)
+		synctest.Wait()
+		attempt := rig.Beside(func() error { return triedFree(t.Context(), c.NewLock("job")) })
+		attempt.Pending(t, "the attempt")
+		close(gate)
+		rig.Must(t, <-attempt)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+	})
+}
+
+// TestAnAttemptFindsFreeWhatAnUnlockOfRedissonHasLost unlocks a hold that was lost by the clock, whose lease in Redis
+// has not ended yet, and delays the release.
+func TestAnAttemptFindsFreeWhatAnUnlockOfRedissonHasLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, hold := gated(t, x)
+		l := c.NewLock("job", redisson.NoWatchdog(), redisson.TTL(10*time.Second))
+		rig.Must(t, l.Lock(t.Context()))
+		<-l.Lost()
+		letGo := hold()
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		synctest.Wait()
+		attempt := rig.Beside(func() error { return triedFree(t.Context(), c.NewLock("job")) })
+		attempt.Pending(t, "the attempt")
+		letGo()
+		rig.Must(t, <-attempt)
+	})
+}
+
+// TestAnAttemptFindsFreeWhatAnUnlockOfRedissonCouldNotConfirm holds back all releases until after the Unlock.
+func TestAnAttemptFindsFreeWhatAnUnlockOfRedissonCouldNotConfirm(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		c, gate := clientOver(t, struct{ *redis.Client }{rdb}), make(chan struct{})
+		l := c.NewLock("job")
+		rig.Must(t, l.Lock(t.Context()))
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if slices.Contains(cmd.Args, "redisson_lock__channel:{job}") {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		began := time.Now()
+		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("Unlock took %v, want the ReleaseTimeout of 5 s", took)
+		}
+		attempt := rig.Beside(func() error { return triedFree(t.Context(), c.NewLock("job")) })
+		attempt.Pending(t, "the attempt")
+		close(gate)
+		rig.Must(t, <-attempt)
+	})
+}
+
+// triedFree makes one attempt at a lock that is free, and unlocks it.
+func triedFree(ctx context.Context, l *redisson.Lock) error {
+	got, err := l.TryLock(ctx, 0)
+	switch {
+	case err != nil:
+		return err
+	case !got:
+		return errors.New("a free lock was refused")
+	}
+	return l.Unlock()
 }
 
 // TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon has Redis read a request 50 ms after all that was to undo it, as

@@ -276,22 +276,12 @@ func (h *Hold) giveBack() {
 			return
 		}
 	}
-	s := h.s
 	c.mu.Lock()
 	h.released, h.told = true, true
 	todo := h.cancel(relock.ErrNotHeld)
-	limit := s.patience()
 	c.mu.Unlock()
 	run(todo)
-	left := c.leaving.Begin(s.names.key)
-	spawned := c.spawn(limit, func(ctx context.Context) {
-		defer left()
-		_, _ = s.less(ctx, h)
-	})
-	if !spawned {
-		left()
-		s.forget(h)
-	}
+	h.s.lessBeside(h)
 }
 
 // handOver ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted

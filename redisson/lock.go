@@ -433,6 +433,7 @@ func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswe
 	if err != nil {
 		return nil, false, l.wrap(err)
 	}
+	l.c.leaving.Await(ctx, l.names.key, time.Second) // what ended calls leave would still be shown
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
 		raw, err = l.c.transport.Do(ctx, 5*time.Second, call)
 		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown

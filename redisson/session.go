@@ -103,8 +103,9 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.c.spawn(limit, s.restate)
 	case left > 0:
 	case err != nil:
-		s.c.spawn(limit, func(ctx context.Context) {
+		s.beside(limit, func(ctx context.Context, left func()) {
 			s.clear(ctx, call)
+			left()
 			s.sweep(ctx)
 		})
 	case doubt:
@@ -148,9 +149,23 @@ func (s *session) lessBeside(h *Hold) {
 	s.c.mu.Lock()
 	limit := s.patience()
 	s.c.mu.Unlock()
-	if !s.c.spawn(limit, func(ctx context.Context) { _, _ = s.less(ctx, h) }) {
+	if !s.beside(limit, func(ctx context.Context, _ func()) { _, _ = s.less(ctx, h) }) {
 		s.forget(h)
 	}
+}
+
+// beside spawns what removes something of the session from Redis. Attempts of the client wait until it returns, or
+// calls left.
+func (s *session) beside(limit time.Duration, fn func(ctx context.Context, left func())) (spawned bool) {
+	left := s.c.leaving.Begin(s.names.key)
+	spawned = s.c.spawn(limit, func(ctx context.Context) {
+		defer left()
+		fn(ctx, left)
+	})
+	if !spawned {
+		left()
+	}
+	return spawned
 }
 
 // send sends a release until it is answered. If a second try finds nothing, the first one may have released
@@ -213,9 +228,7 @@ func (s *session) undo() {
 	s.c.mu.Lock()
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
-	left := s.c.leaving.Begin(s.names.key)
-	spawned := s.c.spawn(limit, func(ctx context.Context) {
-		defer left()
+	s.beside(limit, func(ctx context.Context, left func()) {
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
 			// Redis may have read an acquire that was on another connection after this release. If that was written
@@ -227,9 +240,6 @@ func (s *session) undo() {
 			s.sweep(ctx)
 		}
 	})
-	if !spawned {
-		left()
-	}
 }
 
 // end makes the session take no more calls. It needs the client's mu.

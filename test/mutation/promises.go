@@ -160,7 +160,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"what redisson was refused to release is not renewed", "redisson session.less",
-		"s.c.spawn(limit, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx) })",
+		"s.beside(limit, func(ctx context.Context, left func()) { s.clear(ctx, call); left(); s.sweep(ctx) })",
 		"_ = limit; s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for ending.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
 		[]string{"TestAnUnlockThatRedisRefusesIsEndedByTheLease"},
 	},
