@@ -42,8 +42,7 @@ func (f *Fake) Lock(ctx context.Context) error {
 	}
 	select {
 	case <-f.place():
-		f.note()
-		return nil
+		return f.take(ctx)
 	case <-ctx.Done():
 		return ending.Of(ctx)
 	}
@@ -58,8 +57,8 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 	select {
 	case <-f.place():
-		f.note()
-		return true, nil
+		err := f.take(ctx)
+		return err == nil, err
 	default:
 	}
 	if wait <= 0 {
@@ -69,8 +68,8 @@ func (f *Fake) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	defer over.Stop()
 	select {
 	case <-f.place():
-		f.note()
-		return true, nil
+		err := f.take(ctx)
+		return err == nil, err
 	case <-over.C:
 		return false, f.inTheWay()
 	case <-ctx.Done():
@@ -157,10 +156,15 @@ func (f *Fake) inTheWay() error {
 	return nil
 }
 
-// note records that a caller has got the lock.
-func (f *Fake) note() {
+// take records that a caller has got the lock, or frees it if ctx has ended by now.
+func (f *Fake) take(ctx context.Context) error {
+	if err := ending.Passed(ctx); err != nil {
+		f.place() <- struct{}{}
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held = true
 	f.locks++
+	return nil
 }

@@ -138,3 +138,37 @@ func TestAFakeRefusesNoContext(t *testing.T) {
 		t.Error("it is held")
 	}
 }
+
+// TestACallOfAFakeThatHasEndedNeverHolds has the lock come free after the context of a call has ended, and
+// before the call has noticed.
+func TestACallOfAFakeThatHasEndedNeverHolds(t *testing.T) {
+	calls := map[string]func(ctx context.Context, f *relocktest.Fake) (bool, error){
+		"Lock": func(ctx context.Context, f *relocktest.Fake) (bool, error) {
+			err := f.Lock(ctx)
+			return err == nil, err
+		},
+		"TryLock": func(ctx context.Context, f *relocktest.Fake) (bool, error) { return f.TryLock(ctx, time.Hour) },
+	}
+	for name, lock := range calls {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var f relocktest.Fake
+				release, ctx := f.Hold(), rig.NewEndedContext(t.Context())
+				call := rig.Beside(func() error {
+					got, err := lock(ctx, &f)
+					if got {
+						err = errors.New("it holds")
+					}
+					return err
+				})
+				call.Pending(t, "the call")
+				ctx.End()
+				release()
+				rig.WantIs(t, <-call, context.Canceled)
+				if got, err := f.TryLock(t.Context(), 0); !got || err != nil || f.Locks() != 1 {
+					t.Errorf("a later attempt got %v, %v after %d locks", got, err, f.Locks())
+				}
+			})
+		})
+	}
+}
