@@ -125,7 +125,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a renewal of many is trusted from its sending", "internal/room Statement.Renewed",
-		"trust.Until(st.Sent, st.Lease)", "trust.Until(at.Now, st.Lease)",
+		"s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)", "s.extend(at.Now, trust.Until(at.Now, st.Lease), 0)",
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{
