@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
 )
@@ -47,6 +48,34 @@ func TestCloseLosesHoldsAndShutdownWaitsForThem(t *testing.T) {
 		link.Latency(100 * time.Millisecond)
 		rig.Must(t, l.Unlock())
 		rig.Must(t, <-done)
+		time.Sleep(30 * time.Second)
+		bare(t, x)
+	})
+}
+
+// TestACallOfRedissonInFlightAtCloseGetsNoHold is answered after Close has gone on.
+func TestACallOfRedissonInFlightAtCloseGetsNoHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		l, gate := c.NewLock("a"), make(chan struct{})
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("evalsha") {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		call := rig.Beside(func() error { return l.Lock(t.Context()) })
+		call.Pending(t, "the call")
+		closing := rig.Beside(c.Close)
+		time.Sleep(time.Second)
+		close(gate)
+		rig.Must(t, <-closing)
+		rig.WantIs(t, <-call, relock.ErrClosed)
+		if l.HoldCount() != 0 {
+			t.Error("held after Close")
+		}
 		time.Sleep(30 * time.Second)
 		bare(t, x)
 	})

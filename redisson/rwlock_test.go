@@ -63,6 +63,18 @@ func TestAWriterReadsAndDowngradesWithoutAGap(t *testing.T) {
 	})
 }
 
+// TestAWriterUnderItsOwnReadHoldOfRedissonIsTold by its context, though it names no owner: it would wait for itself.
+func TestAWriterUnderItsOwnReadHoldOfRedissonIsTold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw := client(t, x).NewRWLock("a")
+		rig.Must(t, rw.RLocker().Do(t.Context(), func(ctx context.Context) error {
+			rig.WantIs(t, rw.Lock(ctx), relock.ErrUpgrade)
+			return ctx.Err()
+		}))
+		bare(t, x)
+	})
+}
+
 // downgrades has a's writer go on as a reader, beside one of b's.
 func downgrades(me context.Context, t *testing.T, a, b *redisson.RWLock) {
 	t.Helper()

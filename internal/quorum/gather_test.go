@@ -283,3 +283,34 @@ func TestAnAttemptEndsWithItsContextAndLeavesNothing(t *testing.T) {
 		wantHeld(t, all)
 	})
 }
+
+// unsure is a primary that does not say for long whether it knows the token.
+type unsure struct{ *fakePrimary }
+
+func (p unsure) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
+	h, err := p.fakePrimary.Try(ctx, wait)
+	return unsureHold{h}, err
+}
+
+type unsureHold struct{ quorum.Hold }
+
+func (unsureHold) Raise(context.Context, time.Duration, int64) bool {
+	time.Sleep(time.Minute)
+	return false
+}
+
+// TestAHoldNeedsAMajorityThatKnowsItsToken: all primaries have granted it, and only one knows the
+// largest token.
+func TestAHoldNeedsAMajorityThatKnowsItsToken(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(7, 0, 3)
+		l := lockOn(all)
+		for i, p := range all {
+			l.Primaries[i] = unsure{p}
+		}
+		_, err := l.Attempt(t.Context(), false)
+		wantIs(t, err, quorum.ErrFewAnswer)
+		time.Sleep(time.Hour)
+		wantHeld(t, all)
+	})
+}

@@ -40,3 +40,25 @@ func TestAWaitUnderItsHoldsContextIsCancelled(t *testing.T) {
 	rig.Must(t, h.Err())
 	rig.Must(t, h.Release())
 }
+
+// Fails when a wait on a condition leaves the lock to whoever asks next, and not to the first in the queue.
+func TestAWaitHandsTheLockOverAtOnce(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := a.NewLock("l")
+		held := s.Take(l)
+		next := s.Begin(b.NewLock("l"))
+		next.Waits()
+		at := s.Now()
+		wait := rig.Beside(func() error { return l.NewCond("c").Wait(held.Context(t.Context())) })
+		wait.Pending(t, "the wait")
+		other := next.Holds()
+		if took := next.At - at; took > 100*time.Millisecond {
+			t.Errorf("the next holds after %v", took)
+		}
+		rig.Must(t, b.NewLock("l").NewCond("c").Signal(other.Context(t.Context())))
+		rig.End(t, other)
+		rig.Must(t, <-wait)
+		rig.End(t, held)
+	})
+}

@@ -37,6 +37,37 @@ func TestF06KindOutlivesADeadHolderWhileSomebodyWaits(t *testing.T) {
 	})
 }
 
+// Fails when who waits on a condition of a free lock does not keep its name's kind.
+func TestWhoWaitsOnAConditionKeepsTheKind(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, r := s.Actor(), s.Actor()
+		l := a.NewLock("l")
+		held := s.Take(l)
+		waiter := rig.Beside(func() error { return l.NewCond("c").Wait(held.Context(s.T.Context())) })
+		waiter.Pending(t, "the wait")
+		refused(s, rig.OfKind(r.NewLock("l"), "rw"))
+		other := s.Take(r.NewLock("l"))
+		rig.Must(t, r.NewLock("l").NewCond("c").Signal(other.Context(s.T.Context())))
+		rig.End(t, other)
+		rig.Must(t, <-waiter)
+		rig.End(t, held)
+		rig.End(t, s.Take(rig.OfKind(r.NewLock("l"), "rw")))
+	})
+}
+
+// Fails when who queues behind a session that holds alone is not asked for its kind.
+func TestWhoWouldQueueBehindAnotherKindIsRefused(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, r := s.Actor(), s.Actor()
+		s.WaitOnce(r) // its requests ask for no echo any more
+		held := s.Take(a.NewLock("l"))
+		call := s.Begin(r.NewLock("l", relock.Fair()))
+		<-call.Done
+		rig.WantIs(t, call.Err, relock.ErrKind)
+		rig.End(t, held)
+	})
+}
+
 // Fails when a holder does not keep its name's kind.
 func TestF06NameChangesItsKindOnlyWhenNobodyHolds(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {

@@ -14,11 +14,17 @@ import (
 // TestRenewalsOfManyAreTrustedFromTheirSending: as for one, trust is the time of
 // sending + the lease − (1 % + 2 ms), though the answer takes a second. Fails when
 // many locks that are renewed together are held to less.
-func TestRenewalsOfManyAreTrustedFromTheirSending(t *testing.T) {
+func TestRenewalsOfManyAreTrustedFromTheirSending(t *testing.T) { trustedFromTheirSending(t, 20) }
+
+// TestRenewalsAreTrustedFromTheirSending: so is a renewal that is a statement of its own.
+func TestRenewalsAreTrustedFromTheirSending(t *testing.T) { trustedFromTheirSending(t, 1) }
+
+func trustedFromTheirSending(t *testing.T, locks int) {
+	t.Helper()
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		const ttl = 30 * time.Second
 		a := s.Actor()
-		holds := takeMany(s, a, 20)
+		holds := takeMany(s, a, locks)
 		s.Until(5 * time.Second)
 		var sent time.Time
 		a.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {

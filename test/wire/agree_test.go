@@ -108,6 +108,7 @@ func (f found) grantsAgree(d *disagreement) {
 		grant, ends := split(f.fields["g:"+owner], 4)
 		counted := strings.Join(grant[2:], " ")
 		d.want(counted == fmt.Sprint(n, " ", writing[owner]), "g:%s counts %s, and there are %d, of whom %d write", owner, counted, n, writing[owner])
+		d.want(whole(grant[1]) <= whole(f.fields["token"]), "the grant of %s has token %s, the counter %s", owner, grant[1], f.fields["token"])
 		d.want(whole(ends) >= until[owner], "the grant of %s ends at %s, a session of it at %d", owner, ends, until[owner])
 		d.want((writing[owner] > 0) == (f.excludes() == owner), "%d of %s write, and %q excludes others", writing[owner], owner, f.excludes())
 	}

@@ -274,11 +274,29 @@ func TestWhoWaitsIsToldOfAShorterHoldAfterAResume(t *testing.T) {
 		}
 		d := f.do(w, func(p redis.Pipeliner, args []any, speak func([]any) *redis.Cmd) *redis.Cmd {
 			args[4] = time.Second.Milliseconds()
+			p.Publish(w.ctx, key.Inbox("relock", wireClient("a")), "told")
 			defer p.Publish(w.ctx, key.Inbox("relock", wireClient("a")), "told")
 			return speak(args)
 		})
+		w.told() // what the ticket has told
 		if told := w.told(); d.answer.Err() != nil || !slices.Contains(told, wireClient("b")+": look "+wireNonce("b")) {
 			d.errorf(t, "%v, told %q, want that b looks", d.answer, told)
+		}
+	}
+}
+
+// Fails when a session whose lease has ended is found by a statement, and signals or holds on.
+func TestNoStatementFindsALeaseThatHasEnded(t *testing.T) {
+	w := parleyWith(t)
+	dead := wireState{name: "dead", kind: "rw", passed: true, said: []say{{script: "acquire", who: "a", ttl: gone}}}
+	for script, args := range map[string][]any{
+		"signal":    {wireIdentity("a"), 7, "c", 1, wireKeep.Milliseconds(), key.Inbox("relock", "")},
+		"downgrade": {wireIdentity("a"), 7, 1, wireShort.Milliseconds(), wireKeep.Milliseconds(), key.Inbox("relock", "")},
+	} {
+		w.reach(dead, func(int) time.Duration { return wireLong })
+		got, err := w.root.EvalSha(w.ctx, w.shas[script], []string{wireFirst.Hash, wireFirst.Queue}, args...).Slice()
+		if err != nil || got[1] != int64(0) || got[2] != int64(0) {
+			t.Errorf("%s: %v, %v, want that it does not hold", script, got, err)
 		}
 	}
 }
