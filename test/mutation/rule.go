@@ -40,7 +40,7 @@ var All = slices.Concat(
 	handleRules,
 	recordRules, severalRules, usualRules, unseenRules,
 	familyRules, conditionRules, onceRules, handoverRules, semaphoreRules, roomRules, redissonRules, labelRules, dashboardRules, commandRules, operatorRules, promiseRules,
-	adapterRules,
+	adapterRules, placeRules,
 )
 
 // Without returns the files that change when the rule is taken out, by name, or an error
