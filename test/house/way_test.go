@@ -34,7 +34,7 @@ func TestWayOfALockAndUnlock(t *testing.T) {
 	rig.Must(t, err)
 	var least way
 	some, every := map[string]bool{}, map[string]int{} // functions that any pair has run, and by how many
-	for i, folder := range folders { // others have what a timer of the client does as well
+	for i, folder := range folders {                   // others have what a timer of the client does as well
 		w := wayOf(t, folder)
 		t.Logf("pair %d: %d functions, %d mutexes", i, len(w.functions), w.mutexes)
 		for _, f := range w.functions {

@@ -255,11 +255,6 @@ var Liveness = []Rule{
 		[]string{"TestF18LocksAreListedThoughConnectionsAreDead"},
 	},
 	{
-		"a SCAN tells of credentials as a script does", "internal/transport Transport.Scan",
-		"t.barred(forCaller(err))", "forCaller(err)",
-		[]string{"TestLocksTellsOfARotationAsOfAnOutage"},
-	},
-	{
 		"silence on one connection is asked of all", "internal/transport Transport.failed",
 		"t.probe(c.Keys[0])", "_ = 0",
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},

@@ -316,7 +316,7 @@ var placeRules = []Rule{
 	},
 	{
 		"a primary counts once it has the token", "internal/quorum Majority.trust",
-		"m.hold != nil && m.raised", "m.hold != nil",
+		"return m.raised", "return true",
 		[]string{"TestAHoldNeedsAMajorityThatKnowsItsToken"},
 	},
 	{
@@ -352,7 +352,7 @@ var placeRules = []Rule{
 	// A password that is rotated.
 	{
 		"a list of locks waits out refused credentials", "internal/transport Transport.Scan",
-		"forCaller(t.barred(err))", "forCaller(err)",
-		[]string{"TestWhoLooksDuringARotationIsToldAnOutage"},
+		"t.barred(forCaller(err))", "forCaller(err)",
+		[]string{"TestLocksTellsOfARotationAsOfAnOutage"},
 	},
 }
