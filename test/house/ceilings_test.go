@@ -12,7 +12,8 @@ import (
 // the figure may be below the ceiling before a test asks for that: lines change every day. Only a feature raises one:
 // the lines of Go by 190 for Client.Check and package fence, by 60 for the layout, as those of Lua by 22,
 // by 100 for Sticky, by 10 for waiters on conditions,
-// by 40 for the look at the other primaries of a quorum.
+// by 40 for the look at the other primaries of a quorum. Twenty-five faults that were found at once raised them by 164,
+// those of Lua by 40 and those of the transport by 9.
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
@@ -20,9 +21,9 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {19936, 200},
+	"lines of production Go":                  {20100, 200},
 	"lines of Lua":                            {2700, 25},
-	"lines of internal/transport":             {2983, 40},
+	"lines of internal/transport":             {2992, 40},
 	"words in docs/words.md":                  {48, 0},
 	"hops to another file":                    {2, 0},
 	"hops to another package":                 {23, 0},
