@@ -276,7 +276,7 @@ local function note_branches()
   if state.branches then
     local branches = '1'
     for owner in pairs(state.stirred) do
-      branches = branches .. '\n' .. owner
+      branches = branches .. '\255' .. owner
     end
     branches = state.queued > 0 and branches or nil
     if not branches then

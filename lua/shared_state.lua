@@ -25,7 +25,7 @@ if fields[2] and string.find(fields[2], '+', 1, true) then
   state.rests, state.rester, state.rest_op = read_rests(rest[4])
   state.conds = rest[5] and read_conds(rest[5])
   state.nests, state.branches, state.ousts = rest[6], rest[7], rest[6] == '2'
-  for owner in string.gmatch(rest[7] or '', '\n([^\n]+)') do
+  for owner in string.gmatch(rest[7] or '', '\255([^\255]+)') do
     state.stirred[owner] = true
   end
   if rest[1] then

@@ -153,6 +153,11 @@ var branchRules = []Rule{
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchWaitsOnACondition"},
 	},
 	{
+		"owners of several lines are kept apart", "lua/shared_sessions.lua",
+		"branches .. '\\255' .. owner", "branches .. '\\n' .. owner",
+		[]string{"TestManyBranchesThatReadAreLetInTogether"},
+	},
+	{
 		"a late copy ends no rest", "lua/acquire.lua",
 		" and request.op > state.rest_op then", " then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
