@@ -654,9 +654,9 @@ func TestAFlowLocksByNoHandleByWhichItsBranchWaitsOnACondition(t *testing.T) {
 		rig.WantIs(t, of.Lock(flow), relock.ErrOwnerMismatch)
 		outer := enters(t, c.NewLock("a"), flow)
 		rig.Must(t, of.NewCond("c").Signal(flow))
-		rig.Must(t, outer.Release())
 		rig.Must(t, rig.Returned(t, waits))
 		rig.Must(t, of.Unlock())
+		rig.Must(t, outer.Release())
 	})
 }
 
