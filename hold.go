@@ -185,7 +185,7 @@ func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	t, err := h.handOver(ctx, keep)
+	t, err := h.detach(ctx, keep)
 	return t, lockError(h.lock.Name(), err)
 }
 
@@ -317,7 +317,7 @@ func (h *Hold) giveBack() {
 // leave is the release at the end of a Do or Once. There is nothing to release after a Detach.
 func (h *Hold) leave() error {
 	err := h.Release()
-	if errors.Is(err, ErrNotHeld) && h.handedOver() {
+	if errors.Is(err, ErrNotHeld) && h.wasDetached() {
 		return nil
 	}
 	return err
@@ -539,17 +539,15 @@ func (h *Hold) lostHook(why error, now clock.Instant) {
 	}
 }
 
-// handOver is Detach, but its errors do not name the lock.
-func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error) {
-	if err := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx)); err != nil {
-		return "", err
-	}
+// detach is Detach, but its errors do not name the lock.
+func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
+	refused := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx))
 	k := h.keeper()
 	t := h.ticket()
 	at := k.begin()
 	now := at.Now
 	h.hold.Session.Check(&at)
-	err := h.state()
+	err := cmp.Or(h.state(), refused) // a loss first: the context may be one of h, which has ended with it
 	if err == nil && !h.hold.Detach(&at) {
 		err = fmt.Errorf("%w: the owner has others in this client, which would be handed over too; unlock them first", ErrTooManyHolds)
 	}
@@ -585,8 +583,8 @@ func (h *Hold) handOver(ctx context.Context, keep time.Duration) (Ticket, error)
 	return t.text(), nil
 }
 
-// handedOver reports whether Detach has handed the hold over, so that Do has nothing to release.
-func (h *Hold) handedOver() bool {
+// wasDetached reports whether Detach has handed the hold over, so that Do has nothing to release.
+func (h *Hold) wasDetached() bool {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -284,9 +284,9 @@ func (h *Hold) giveBack() {
 	h.s.lessBeside(h)
 }
 
-// handOver ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted
+// endBeside ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted
 // on a free lock, so it is given back.
-func (h *Hold) handOver(read *Hold) error {
+func (h *Hold) endBeside(read *Hold) error {
 	err := h.end()
 	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
 		return err

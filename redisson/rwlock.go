@@ -107,7 +107,7 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 		err = fmt.Errorf("%w: another owner holds it now", relock.ErrLost)
 		h.missed(err, false)
 	case err == nil:
-		err = h.handOver(w.hold)
+		err = h.endBeside(w.hold)
 	}
 	if err != nil {
 		return rw.w.wrap(err)

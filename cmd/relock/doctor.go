@@ -152,7 +152,7 @@ func (d *doctor) report() (status int) {
 func (d *doctor) locks(ctx context.Context) {
 	f := finding{Check: "locks", Result: fine}
 	defer func() { d.add(f) }()
-	took, err := d.handOver(ctx)
+	took, err := d.handOff(ctx)
 	switch {
 	case errors.Is(err, context.Canceled):
 		f.Result, f.Found = unknown, err.Error()
@@ -166,8 +166,8 @@ func (d *doctor) locks(ctx context.Context) {
 	}
 }
 
-// handOver returns how long after the release a second client, which waited, held the lock.
-func (d *doctor) handOver(ctx context.Context) (took time.Duration, err error) {
+// handOff returns how long after the release a second client, which waited, held the lock.
+func (d *doctor) handOff(ctx context.Context) (took time.Duration, err error) {
 	const most = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -59,20 +59,20 @@ func (r *run) waiting() (n int) {
 
 // A Follower is a call that stands in line.
 type Follower struct {
-	Who   any      // woken when Given is set
-	Given Handover // what it got when it left the line
+	Who   any   // woken when Given is set
+	Given Given // what it got when it left the line
 
 	of    Flow
 	terms *Terms
 	spot  *list.Element // nil: it has left
 }
 
-// A Handover is what the first call of a line gets. It is one of:
+// A Given is what the first call of a line gets. It is one of:
 //   - an acquisition that holds: the lock, passed on within the process
 //   - an acquisition that holds, and Joined: one more hold beside those of its owner
 //   - an acquisition that waits: the place in Redis' queue
 //   - no acquisition: the claim, with the place to ask for
-type Handover struct {
+type Given struct {
 	Acquisition *Acquisition
 	Joined      bool
 	Place       int64

@@ -4,7 +4,7 @@
 // done, as [Effect]s, and its driver does it.
 //
 //	        Want ──► Follower (stands in line)
-//	         │         │ gets a Handover
+//	         │         │ gets a Given
 //	         ▼         ▼
 //	Entry: asked ──► queued ──► Session: held ──► over
 //	         │          │         │ ▲
@@ -233,7 +233,7 @@ func (r *Room) next(of Flow) *Follower {
 }
 
 // give takes a call out of the line and gives it what it waited for.
-func (r *Room) give(p *Follower, what Handover, at *Step) {
+func (r *Room) give(p *Follower, what Given, at *Step) {
 	r.lineOf(p.of).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
@@ -246,7 +246,7 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 	if front == nil || *front.terms != *e.Terms {
 		return false
 	}
-	r.give(front, Handover{Acquisition: e.Acquisition}, at)
+	r.give(front, Given{Acquisition: e.Acquisition}, at)
 	return true
 }
 
@@ -264,7 +264,7 @@ func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	switch front := r.next(of); {
 	case front != nil:
-		r.give(front, Handover{Place: place}, at)
+		r.give(front, Given{Place: place}, at)
 	case of == Flow{}:
 		r.claimed = false
 		r.noWord(of)
@@ -285,7 +285,7 @@ func (r *Room) passToLine(s *Session, at *Step) bool {
 	s.token++
 	s.left--
 	s.reserve()
-	r.give(front, Handover{Acquisition: s.Acquisition}, at)
+	r.give(front, Given{Acquisition: s.Acquisition}, at)
 	return true
 }
 
@@ -309,7 +309,7 @@ func (r *Room) admit(s *Session, at *Step) {
 	of := s.flow()
 	for line := r.flows[of]; line.Len() > 0; {
 		s.reserve()
-		r.give(line.Front().Value.(*Follower), Handover{Acquisition: s.Acquisition, Joined: true}, at)
+		r.give(line.Front().Value.(*Follower), Given{Acquisition: s.Acquisition, Joined: true}, at)
 	}
 	delete(r.flows, of)
 	s.front = false

@@ -205,7 +205,7 @@ func (s *stream) leaveReply() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.interrupted {
-		s.handOver()
+		s.endAlone()
 		return true
 	}
 	return false
@@ -223,8 +223,8 @@ func (s *stream) interrupt(f *flight) {
 	}
 }
 
-// handOver ends the part of the caller that is alone. If replies are owed, the reader goes on. It needs s.mu.
-func (s *stream) handOver() {
+// endAlone ends the part of the caller that is alone. If replies are owed, the reader goes on. It needs s.mu.
+func (s *stream) endAlone() {
 	s.alone = nil
 	if s.interrupted {
 		s.interrupted = s.conn.SetReadDeadline(time.Time{}) != nil
@@ -378,7 +378,7 @@ func (s *stream) take(r reply) (more bool, err error) {
 	}
 	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // to stop and to be woken again costs a crowd much
 	if s.alone != nil {
-		s.handOver()
+		s.endAlone()
 	}
 	return s.reading, err
 }

@@ -113,6 +113,26 @@ func TestDetachOfWhatIsLostSaysSo(t *testing.T) {
 	})
 }
 
+// Its own context has ended with the hold, and says that it was lost.
+// Fails when Detach looks at the context first: the hold is not ended then, and its owner is told to unlock it.
+func TestDetachUnderTheContextOfALostHoldEndsIt(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, me := x.Lock("l"), x.By("me")
+		h, err := l.Acquire(me)
+		rig.Must(t, err)
+		ctx := h.Context(me)
+		_, err = x.Eye.NewLock("l").ForceUnlock(t.Context())
+		rig.Must(t, err)
+		<-h.Lost()
+		_, err = h.Detach(ctx, time.Minute)
+		rig.WantIs(t, err, relock.ErrLost)
+		if ok, err := l.TryLock(me, 0); !ok || err != nil {
+			t.Fatalf("the owner's next call: %v, %v", ok, err)
+		}
+		rig.Must(t, l.Unlock())
+	})
+}
+
 func TestResumeThatCannotBeIsRefused(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		ticket := detach(t, x.Take(x.Lock("l")), time.Minute)

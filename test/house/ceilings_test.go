@@ -24,7 +24,7 @@ var ceilings = map[string]ceiling{
 	"lines of production Go":                  {20100, 200},
 	"lines of Lua":                            {2700, 25},
 	"lines of internal/transport":             {2992, 40},
-	"words in docs/words.md":                  {48, 0},
+	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
 	"hops to another package":                 {23, 0},
 	"method names of more than four types":    {9, 0},

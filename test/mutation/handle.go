@@ -215,7 +215,7 @@ var handleRules = []Rule{
 		[]string{"TestDoOfNoFunctionIsRefusedAndLeavesNothing"},
 	},
 	{
-		"a hand-over under a context of its own hold is not ended by it", ". Hold.handOver",
+		"a hand-over under a context of its own hold is not ended by it", ". Hold.detach",
 		"request, release := h.outlasting(ctx)", "request, release := ctx, func() {}",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},
@@ -226,11 +226,11 @@ var handleRules = []Rule{
 	},
 	{
 		"a Do whose hold was handed over has nothing to release", ". Hold.leave",
-		"errors.Is(err, ErrNotHeld) && h.handedOver()", "errors.Is(err, ErrLost) && h.handedOver()",
+		"errors.Is(err, ErrNotHeld) && h.wasDetached()", "errors.Is(err, ErrLost) && h.wasDetached()",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},
 	{
-		"a lost hold that is to be handed over leaves its handle", ". Hold.handOver",
+		"a lost hold that is to be handed over leaves its handle", ". Hold.detach",
 		"if !h.hold.Released && h.hold.Lost {", "if false {",
 		[]string{"TestDetachOfALostHoldFreesItsHandle"},
 	},

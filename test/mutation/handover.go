@@ -143,7 +143,7 @@ var handoverRules = []Rule{
 		[]string{"TestGaveUpHookIsToldOfAResumeWithoutItsHold"},
 	},
 	{
-		"a ticket of a call whose hook panics is released", ". Hold.handOver",
+		"a ticket of a call whose hook panics is released", ". Hold.detach",
 		"if !given {", "if !given && err != nil {",
 		[]string{"TestADetachWhoseHookPanicsLeavesNoTicket"},
 	},

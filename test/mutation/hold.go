@@ -214,7 +214,7 @@ var holdRules = []Rule{
 		[]string{"TestSuspensionShortensTheTimeThatIsTold"},
 	},
 	{
-		"a ticket says what the hold is when it is handed over", ". Hold.handOver",
+		"a ticket says what the hold is when it is handed over", ". Hold.detach",
 		"t.Read = h.hold.Read", "t.Read = false",
 		[]string{"TestWhoResumesHoldsUnderTheSameToken", "TestATicketOfADowngradedHoldReads"},
 	},

@@ -33,7 +33,12 @@ var promiseRules = []Rule{
 		[]string{"TestWaitersUnderAnyPrefixAreWokenByMessage"},
 	},
 	{
-		"Detach asks the clock", ". Hold.handOver",
+		"Detach tells a loss before the end of a context", ". Hold.detach",
+		"cmp.Or(h.state(), refused)", "cmp.Or(refused, h.state())",
+		[]string{"TestDetachUnderTheContextOfALostHoldEndsIt"},
+	},
+	{
+		"Detach asks the clock", ". Hold.detach",
 		"h.hold.Session.Check(&at)", "",
 		[]string{"TestDetachRightAfterASuspensionIsLost"},
 	},
@@ -114,7 +119,7 @@ var promiseRules = []Rule{
 		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
 	},
 	{
-		"a ticket's time is of a millisecond at least", ". Hold.handOver",
+		"a ticket's time is of a millisecond at least", ". Hold.detach",
 		`between("a ticket's time", keep, time.Millisecond, maxTTL)`, `between("a ticket's time", keep, time.Second, maxTTL)`,
 		[]string{"TestDurationsHaveTheBoundsThatAreDocumented"},
 	},

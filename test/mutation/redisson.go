@@ -273,17 +273,17 @@ var redissonRules = []Rule{
 		[]string{"TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered"},
 	},
 	{
-		"redisson: a downgrade that finds no write hold reads nothing", "redisson Hold.handOver",
+		"redisson: a downgrade that finds no write hold reads nothing", "redisson Hold.endBeside",
 		"_ = read.end()", "_ = read",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader", "TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader"},
 	},
 	{
-		"redisson: a downgrade that is not answered reads", "redisson Hold.handOver",
+		"redisson: a downgrade that is not answered reads", "redisson Hold.endBeside",
 		"err == nil || errors.Is(err, relock.ErrUnconfirmed)", "err == nil",
 		[]string{"TestADowngradeThatRedisDoesNotAnswerReads"},
 	},
 	{
-		"redisson: a write hold that a downgrade finds lost is yet to be unlocked", "redisson Hold.handOver",
+		"redisson: a write hold that a downgrade finds lost is yet to be unlocked", "redisson Hold.endBeside",
 		"h.missed(err, true)", "",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader"},
 	},

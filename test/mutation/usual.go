@@ -170,7 +170,7 @@ var usualRules = []Rule{
 		[]string{"TestCallBehindOneThatIsCutOffAsItWritesIsAnswered"},
 	},
 	{
-		"who is alone leaves its reply to the reader", "internal/transport stream.handOver",
+		"who is alone leaves its reply to the reader", "internal/transport stream.endAlone",
 		"if s.reading { wake(s.toRead) }", "",
 		[]string{"TestACallerThatIsAloneLeavesItsReplyToTheReader", "TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt"},
 	},
@@ -250,7 +250,7 @@ var usualRules = []Rule{
 		[]string{"TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt"},
 	},
 	{
-		"an interruption that comes too late interrupts nobody", "internal/transport stream.handOver",
+		"an interruption that comes too late interrupts nobody", "internal/transport stream.endAlone",
 		"s.interrupted = s.conn.SetReadDeadline(time.Time{}) != nil", "s.interrupted = false",
 		[]string{"TestAnInterruptionThatComesTooLateInterruptsNobody"},
 	},
