@@ -336,7 +336,7 @@ func (h *Hold) had(rests bool) {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h.hold.Part = false
+	h.hold.Pending = false
 	if rests {
 		h.hold.Session.Used++
 	}

@@ -128,7 +128,7 @@ func (m *Multi) Unlock() error {
 // Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
 // The caller must end them with Release, also after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
-	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.acquire(ctx, manner{part: true}) })
+	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.acquire(ctx, manner{pending: true}) })
 }
 
 // TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
@@ -141,7 +141,7 @@ func (m *Multi) TryAcquire(ctx context.Context, wait time.Duration) (*MultiHold,
 
 // try is TryAcquire. Each lock is tried for what is left of wait. A failed call may then take undoTime more.
 func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*MultiHold, error) {
-	how.part = true
+	how.pending = true
 	wait = max(wait, 0) // negative waits could overflow in the subtraction below
 	began := time.Now()
 	bounded := ctx

@@ -503,12 +503,12 @@ type primary struct{ *Lock }
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().try(ctx, wait, manner{inQuorum: true, part: true})
+	h, err := p.handle().try(ctx, wait, manner{inQuorum: true, pending: true})
 	return part{h}, err
 }
 
 func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
-	h, err := p.handle().acquire(ctx, manner{inQuorum: true, part: true})
+	h, err := p.handle().acquire(ctx, manner{inQuorum: true, pending: true})
 	return part{h}, err
 }
 

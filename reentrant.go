@@ -258,7 +258,7 @@ type manner struct {
 	once     bool // one attempt, no waiting
 	quiet    bool // that the lock was taken is no error to the caller, so the error need not say who holds it
 	inQuorum bool // the quorum makes the error, which names no holder
-	part     bool // the call takes several locks together, and says when it has them all: see Hold.had
+	pending  bool // the call takes several locks together, and says when it has them all: see Hold.had
 	unlock   bool // ended by the handle's Unlock, because the call returns no *Hold
 }
 
@@ -478,7 +478,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	if bar != room.NoBar {
 		return l.barred(bar, by)
 	}
-	used = !w.part
+	used = !w.pending
 	if l.c.cfg.hooks.Acquired != nil {
 		h.acquiredHook(w.ctx, w.began)
 	}
@@ -514,7 +514,7 @@ func (l *Lock) look(f func()) {
 // newHold returns a new hold of the handle that does not belong to a session yet.
 func (l *Lock) newHold(m manner) *Hold {
 	h := &Hold{lock: l}
-	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock, h.hold.Part = h, &l.holds, &l.terms.Terms, l.read, m.unlock, m.part
+	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock, h.hold.Pending = h, &l.holds, &l.terms.Terms, l.read, m.unlock, m.pending
 	return h
 }
 

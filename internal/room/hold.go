@@ -20,7 +20,7 @@ type Hold struct {
 	Of       any  // the driver's own record of it
 	Wanted   bool // others have waited for its end
 	Unlock   bool // ended by the handle's Unlock, not by a Release or the end of a Do
-	Part     bool // of several that one call takes together: it does not have them all yet
+	Pending  bool // of several that one call takes together: it does not have them all yet
 	Read     bool // shared with other readers
 
 	// Released: its holder has ended it. Lost: it was lost before that; only Session.Check looks at the clock for it.
@@ -134,7 +134,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if !h.Read && h.Unlock && (h.Handle.holds.first != nil || h.Handle.aside != nil) && h.Handle.mistakes(h) {
 		return OtherOwner, nil
 	}
-	if h.Handle.add(h); !h.Part {
+	if h.Handle.add(h); !h.Pending {
 		h.Session.Used++ // in this step: a release that is prepared after it says so
 	}
 	return NoBar, nil

@@ -698,7 +698,7 @@ func (s *Session) Close(why error, at *Step) {
 // had reports whether a call has any of its holds.
 func (s *Session) had() bool {
 	for _, h := range s.holds.all() {
-		if !h.Part && h.place != unplaced {
+		if !h.Pending && h.place != unplaced {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ var onceRules = []Rule{
 	},
 	{
 		"what a call had of several is given back as the client closes", "internal/room Session.had",
-		"!h.Part && h.place", "h.place",
+		"!h.Pending && h.place", "h.place",
 		[]string{"TestWhatAMultiHadAsItsClientClosesIsGivenBack", "TestWhatAQuorumHadAsItsClientsCloseIsGivenBack"},
 	},
 	{
@@ -112,7 +112,7 @@ var onceRules = []Rule{
 	},
 	{
 		"a hold of several that are not all to be had is in vain", ". Multi.try",
-		"how.part = true", "",
+		"how.pending = true", "",
 		[]string{"TestAMultiThatGivesUpLeavesNoRest", "TestAMultiWaitsForNoRestOfWhatItLostDuringAHook"},
 	},
 	{
@@ -127,7 +127,7 @@ var onceRules = []Rule{
 	},
 	{
 		"a part of a majority that was not to be had is in vain", ". primary.Queue, primary.Try",
-		"part: true", "part: false",
+		"pending: true", "pending: false",
 		[]string{"TestAQuorumThatLosesWhatItHadBeforeAMajorityLeavesNoRest"},
 	},
 	{
