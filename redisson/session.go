@@ -116,16 +116,19 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 
 // restate tells Redis how many holds are left, after a release that was not answered. The end of the session does it too.
 func (s *session) restate(ctx context.Context) {
-	if s.takeTurn(ctx) != nil {
-		return
-	}
-	defer s.giveTurn()
-	s.c.mu.Lock()
-	left, top := len(s.holds), s.top
-	s.c.mu.Unlock()
-	if left > 0 {
-		_, _ = s.send(ctx, s.releaseCall(left, top))
-	}
+	_ = transport.Try(ctx, s.c.ctx.Done(), func() (again bool, err error) {
+		if err = s.takeTurn(ctx); err != nil {
+			return false, err
+		}
+		defer s.giveTurn() // between two tries the owner's other calls go on
+		s.c.mu.Lock()
+		left, top := len(s.holds), s.top
+		s.c.mu.Unlock()
+		if left > 0 {
+			_, err = s.c.transport.Do(ctx, 2*time.Second, s.releaseCall(left, top))
+		}
+		return err != nil, err
+	})
 }
 
 // sendLess is less for a caller that has the turn, and gives it back.
