@@ -84,6 +84,10 @@ func TestWaitEndsWhenTheLockIsFree(t *testing.T) {
 func TestWaitEndsThoughRedisFallsSilentMeanwhile(t *testing.T) {
 	w, m := newWorldOf(t)
 	h := w.hold("x")
+	w = worldAt(t, "redis://"+m.Addr()+"/?read_timeout=20s") // for what is waited for at the end
+	was := farewell
+	farewell = 20 * time.Second
+	defer func() { farewell = was }()
 	var scripts, answered atomic.Int64
 	answered.Store(math.MaxInt64)
 	m.Server().SetPreHook(func(_ *miniserver.Peer, cmd string, _ ...string) bool {

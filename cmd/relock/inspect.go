@@ -235,7 +235,6 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 			return t.failUnlessStopped(ctx, err)
 		}
 		defer l.close()
-		l.lost = true // it holds nothing, so unanswered requests are not waited for
 		if err := fn(ctx, l.locks.NewLock(words[0])); err != nil {
 			return t.fail(err)
 		}

@@ -228,11 +228,6 @@ var commandRules = []Rule{
 		[]string{"TestWaitEndsThoughRedisFallsSilentMeanwhile"},
 	},
 	{
-		"who holds nothing waits for no last answer", "cmd/relock tool.inspectWithin",
-		"l.lost = true", "l.lost = false",
-		[]string{"TestWaitEndsThoughRedisFallsSilentMeanwhile"},
-	},
-	{
 		"a verb that a signal ends as it connects ends as ever", "cmd/relock tool.failUnlessStopped",
 		"case ctx.Err() != nil: return 0", "",
 		[]string{"TestSignalBeforeTheFirstAnswerIsNoFailure"},
