@@ -28,7 +28,7 @@
 --                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
 --   nests        there is a b: field: '1', or '2' while those who entered through an ended hold are still to be told
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
---   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind a newline
+--   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind the byte 255
 --   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then.
 --                NONCE is '-' once another call has joined the grant
 --   looks        nonces of an owner that holds now, which must still be told to ask again

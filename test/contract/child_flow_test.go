@@ -247,11 +247,18 @@ func wantNothingLeft(t *testing.T, x *rig.Lab, key string) {
 
 // A writing branch leaves, and hundreds of reading branches of its flow wait. One script does not let in all of them.
 func TestManyBranchesThatReadAreLetInTogether(t *testing.T) {
+	for _, name := range []string{"flow", "flow\nof two lines"} {
+		t.Run(name, func(t *testing.T) { manyBranchesRead(t, name) })
+	}
+}
+
+func manyBranchesRead(t *testing.T, name string) {
+	t.Helper()
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		const branches = 300
 		c := x.Client()
 		lock := func() *relock.RWLock { return c.NewRWLock("a") }
-		flow := x.By("flow")
+		flow := x.By(name)
 		outer := enters(t, lock().WLocker(), flow)
 		writes := enters(t, lock().WLocker(), relock.WithChildOwner(flow))
 		var inside atomic.Int32
