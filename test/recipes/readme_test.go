@@ -44,7 +44,7 @@ func request(ctx context.Context, client *relock.Client, id string, edit job) (s
 }
 
 func handOver(ctx context.Context, client *relock.Client, send func(relock.Ticket)) error {
-	hold, err := client.NewLock("orders/4711").TryAcquire(ctx, time.Second) // hold.Release()
+	hold, err := client.NewLock("orders/4711").TryAcquire(ctx, time.Second) // ended by hold.Release()
 	if err != nil {
 		return err
 	}
