@@ -46,12 +46,18 @@ func (a address) refused(err error) error {
 	return a.wrong(unreadable)
 }
 
+// hostAndPort is an address without a scheme. There is no room for a password in it.
+var hostAndPort = regexp.MustCompile(`^([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+$`)
+
 const unreadable = "it cannot be read"
 
 // parseAddress reads redis://, rediss:// and unix:// as go-redis does. With +cluster or +sentinel after the
-// scheme it reads several hosts, separated by commas. Its errors never show the URL, which may hold a
+// scheme it reads several hosts, separated by commas. It reads host:port as redis://host:port. Its errors never show the URL, which may hold a
 // password.
 func parseAddress(raw string) (a address, err error) {
+	if hostAndPort.MatchString(raw) {
+		raw = "redis://" + raw
+	}
 	scheme, rest, is := strings.Cut(raw, "://")
 	scheme, kind, _ := strings.Cut(scheme, "+")
 	if !is || forms[kind] == "" {

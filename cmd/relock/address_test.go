@@ -15,6 +15,8 @@ import (
 func TestAddressesAreReadAsGoRedisReadsThem(t *testing.T) {
 	for raw, want := range map[string]string{
 		"redis://u:p@h:1/2": "redis://u:p@h:1/2",
+		"h:6379":            "redis://h:6379",
+		"[::1]:6379":        "redis://[::1]:6379",
 		"redis+cluster://h": "redis://h:6379/?",
 		"rediss+cluster://u:p,@a:1,b,[::1]?read_timeout=1": "rediss://u:p,@a:1/?addr=b%3A6379&addr=%5B%3A%3A1%5D%3A6379&read_timeout=1",
 		"redis+sentinel://u:p@a,b:1/main/3":                "redis://u:p@a:26379/3?addr=b%3A1&master_name=main",
@@ -97,7 +99,7 @@ func TestPasswordWithMarksOfAURLIsReadAsTheErrorsSay(t *testing.T) {
 func TestErrorSaysWhatOfTheURLIsWrong(t *testing.T) {
 	for raw, want := range map[string]string{
 		"redis://h/x": "invalid database number", "redis://h?x=1": "unexpected option", "redis://h?read_timeout=x": "invalid read_timeout duration",
-		"http://h": "invalid URL scheme", "h:6379": "it begins with none of", "redis+sentinel://h": "the name of the master", "redis://h:x": unreadable,
+		"http://h": "invalid URL scheme", "h": "it begins with none of", "u:p@h:6379": "it begins with none of", "redis+sentinel://h": "the name of the master", "redis://h:x": unreadable,
 	} {
 		_, err := (&server{url: raw}).dial()
 		if err == nil || !strings.HasPrefix(err.Error(), "the URL of Redis: "+want) {

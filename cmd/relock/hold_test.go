@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"time"
 
 	miniserver "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock"
 )
 
 func TestHoldHoldsUntilASignal(t *testing.T) {
@@ -127,5 +131,27 @@ func TestAHoldWhoseReleaseIsNotConfirmedDoesNotSayReleased(t *testing.T) {
 	srv.SetError("")
 	if complaint := p.complain.String(); len(rest) > 0 || !strings.HasPrefix(complaint, "relock: ") || !strings.Contains(complaint, "its lease ends it") {
 		t.Errorf("it says %q, complaint %q", rest, complaint)
+	}
+}
+
+// Redis falls silent before the release, and the program ends.
+// Fails when it says that anybody goes on trying.
+func TestAProgramThatEndsDoesNotSayThatItGoesOnTrying(t *testing.T) {
+	w, m := newWorldOf(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	defer rdb.Close()
+	locks, err := relock.New(rdb, relock.ReleaseTimeout(10*time.Millisecond))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer locks.Close()
+	hold, err := locks.NewLock("x").Acquire(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	fallSilent(t, m)()
+	err = hold.Release()
+	if got := trimName(unreleased{err}); !errors.Is(err, relock.ErrUnconfirmed) || strings.Contains(got, "trying") || !strings.HasSuffix(got, "; its lease ends it") {
+		t.Errorf("%q of %v, want what is so once the program has ended", got, err)
 	}
 }

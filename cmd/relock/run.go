@@ -170,12 +170,23 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	l.close()
 	switch {
 	case errors.Is(released, relock.ErrClosed), released != nil && !l.lost: // interrupted by a signal, or Redis is silent
-		j.unsure = fmt.Errorf("%w; its lease ends it", released)
+		j.unsure = unreleased{released}
 	case l.lost:
 		return 0, released
 	}
 	return status, err
 }
+
+// An unreleased is the error of a release that Redis has not confirmed. The library says that the client goes on trying,
+// but this program is about to end.
+type unreleased struct{ error }
+
+func (e unreleased) Error() string {
+	const untrue = "; the client goes on trying, and the lease ends it at the latest"
+	return strings.Replace(e.error.Error(), untrue, "", 1) + "; its lease ends it"
+}
+
+func (e unreleased) Unwrap() error { return e.error }
 
 func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	lock := j.lock(l)
@@ -184,7 +195,8 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
-		hold, err := lock.TryAcquire(ctx, max(j.wait-time.Since(j.began), 0)) // connecting was a part of the wait
+		left := max(j.wait-time.Since(j.began), 0).Round(time.Millisecond) // connecting was a part of the wait
+		hold, err := lock.TryAcquire(ctx, left)
 		return hold, j.taken(ctx, lock, err)
 	}
 	return lock.Acquire(ctx)

@@ -86,7 +86,8 @@ func (v *view) open(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	at, err := config.Listen(ctx, "tcp", v.listen)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
-		return nil, err // no usage error: the same arguments may work later
+		// No usage error: the same arguments may work later.
+		return nil, fmt.Errorf("%w; -listen gives the page another address", err)
 	}
 	if err != nil {
 		return nil, usageError{err}

@@ -65,6 +65,10 @@ func TestServeShowsTheLocksUntilItIsTerminated(t *testing.T) {
 	if status, _ := w.get(address+"force?name=x", ""); status != 404 {
 		t.Errorf("force is offered: status %d", status)
 	}
+	taken := strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
+	if status, _, complaint := w.relock("serve", "-listen", taken); status != exitUnavailable || !strings.Contains(complaint, "-listen") {
+		t.Errorf("a second one at %s: status %d, complaint %q, want what to do", taken, status, complaint)
+	}
 	// A name that another site had lead here.
 	if status, page := w.get(address, "evil.example"); status != 421 || strings.Contains(page, "nightly") {
 		t.Errorf("another host: status %d, %s", status, page)
