@@ -65,8 +65,8 @@ func (a *acquisition) session(several bool) wire.Session {
 	return s
 }
 
-// waitable returns a channel that is closed when the acquisition stops waiting.
-func (a *acquisition) waitable() <-chan struct{} {
+// waitOver returns a channel that is closed when the acquisition stops waiting, or is closed already if it does not wait.
+func (a *acquisition) waitOver() <-chan struct{} {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	if !a.Waits() {
@@ -159,8 +159,7 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until no other call is sending a statement. It returns errTurn if ctx ends first, and ErrClosed if the
-// client does.
+// takeTurn waits until no other call sends a statement: errTurn if ctx ends first, and ErrClosed if the client does.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
@@ -439,7 +438,8 @@ type releasing struct {
 	end *outcome
 }
 
-// prepare fills r, which the caller allocates: most Unlocks have it on their stack. It needs the keeper's mu.
+// prepare makes the command that releases a, and its note for the journal. Acquisitions that a's grant also served go
+// with it. The caller allocates r: most Unlocks have it on their stack. It needs the keeper's mu.
 func (r *releasing) prepare(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string

@@ -40,7 +40,7 @@ func (w *awaiting) rejoin() error {
 		case late:
 			s.LoseHeld(errOccupied, &at)
 		default:
-			freed = occupied.Freed(make(chan struct{})).(chan struct{})
+			freed = occupied.WhenFreed(make(chan struct{})).(chan struct{})
 		}
 		k.end(&at)
 		switch {
@@ -152,7 +152,8 @@ func (w *awaiting) refused(why room.Parting) error {
 	return w.a.markGone()
 }
 
-// outlast returns a context that ends a TTL after ctx. By then Redis has answered, or all leases have ended.
+// outlast returns a context for a request whose outcome must be known though ctx ends: Redis may have executed it. It
+// ends a TTL after ctx, or with the client. By then Redis has answered, or the lease has ended.
 func (w *awaiting) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	patient, cancel := context.WithCancel(w.a.keeper.c.ctx)
 	stop := context.AfterFunc(ctx, func() {
@@ -164,7 +165,7 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 
 // sleep waits for a signal and then for the lock.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
-	c, woken := w.a.keeper.c, w.a.waitable()
+	c, woken := w.a.keeper.c, w.a.waitOver()
 	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // a failover of a Cluster may have lost a signal
 	defer look.Stop()
 	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
@@ -195,7 +196,7 @@ func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan 
 			moved = c.transport.Server(w.a.keeper.hash) != w.server
 		case <-ctx.Done():
 			return w.abandon(ctx)
-		case <-c.closing:
+		case <-c.draining:
 			return w.abandon(c.open)
 		}
 		if moved {

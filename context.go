@@ -146,8 +146,7 @@ func holdIn(ctx context.Context, l *Lock) *Hold {
 
 type holdKey struct{}
 
-// A holdContext asks the clock before it answers: after a pause of the process, the timers that would end it may not
-// have run yet.
+// A holdContext asks the clock before it answers: after a pause of the process, the timer that ends it may be late.
 type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -165,8 +164,7 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// judge ends the inner context if its hold has ended. Another goroutine may have found the loss and not ended the
-// context yet.
+// judge ends the inner context if its hold has ended. The goroutine that found the loss may not have done so yet.
 func (c *holdContext) judge() {
 	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		c.cancel(c.hold.cause(err))

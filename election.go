@@ -76,7 +76,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			try = 0
 		case !ending.Is(err, ErrReplicas):
 			return err
-		case ending.Pause(ctx, l.c.closing, transport.Backoff(try)):
+		case ending.Pause(ctx, l.c.draining, transport.Backoff(try)):
 		case ctx.Err() != nil:
 			return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))
 		default:

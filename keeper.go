@@ -104,9 +104,9 @@ func (k *keeper) lose(e *room.Effect, now instant) (cancel func(), tell []func()
 	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
 }
 
-// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. If first is
-// set, the entry carries the claim of its flow.
-func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition {
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. carries:
+// it carries the claim of its flow.
+func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
@@ -116,7 +116,7 @@ func (k *keeper) newAcquisition(owner string, l *Lock, first bool) *acquisition 
 		a.makeTurn()
 	}
 	a.task.Of = a
-	k.room.Enter(&a.Acquisition, first)
+	k.room.Enter(&a.Acquisition, carries)
 	return a
 }
 

@@ -54,9 +54,9 @@ type Locker interface {
 var _ Locker = (*Lock)(nil)
 
 // A Client makes locks in one Redis. A process needs one for each Redis, made by New and ended by Shutdown or Close.
-// For all its locks it has one subscription and one watchdog goroutine, which start on first use. With ShardedPubSub it
-// has one subscription for each hash tag that it waits for. Its methods may be called from any goroutine. A nil or zero
-// Client makes handles whose calls return ErrInvalidOption.
+// For all its locks it has one subscription and, between renewals, five goroutines, which start on first use. With
+// ShardedPubSub it has one subscription for each hash tag that it waits for. Its methods may be called from any
+// goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
 	id          string        // 128 random bits: names the inbox, and with a nonce each acquisition in Redis
 	name        string        // random as well, for the names of anonymous owners: it does not give the inbox away
@@ -81,10 +81,10 @@ type Client struct {
 	ending      atomic.Bool     // Close was called: grants are refused
 	ended       chan struct{}   // closed at the end of Close
 
-	tracker *shutdown.Tracker // goroutines, and the stages of the end
-	ctx     context.Context   // ends with Close; for what goes on without a caller
-	open    context.Context   // ends with Shutdown or Close; for waiters
-	closing <-chan struct{}   // open's Done
+	tracker  *shutdown.Tracker // goroutines, and the stages of the end
+	ctx      context.Context   // ends with Close; for what goes on without a caller
+	open     context.Context   // ends with Shutdown or Close; for waiters
+	draining <-chan struct{}   // open's Done: Shutdown or Close has begun
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. New
@@ -137,7 +137,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
 	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) })
 	c.registry.tracker = c.tracker
-	c.ctx, c.open, c.closing = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
+	c.ctx, c.open, c.draining = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog.start(c)
 	c.newListeners(rdb)
 	c.newJournal()
@@ -431,7 +431,7 @@ func (c *Client) check(ctx context.Context) error {
 	hash, ttl, began, tries := key.Hash(c.cfg.prefix, checkName), c.cfg.terms.TTL, c.clock.Now(), 0
 	listener := c.listeners.Of(hash)
 	defer listener.Join()()
-	err := transport.Try(within, c.closing, func() (again bool, err error) {
+	err := transport.Try(within, c.draining, func() (again bool, err error) {
 		tries++
 		err = c.access.Probe(within, trust.Attempt(ttl), hash, listener)
 		if err == nil && c.cfg.terms.Replicas.N > 0 {

@@ -324,7 +324,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		select {
 		case <-released[i]:
 		case <-ctx.Done():
-		case <-hold.lock.c.closing: // a closed client starts nothing and has lost the hold
+		case <-hold.lock.c.draining: // a closed client starts nothing and has lost the hold
 		}
 	}
 }

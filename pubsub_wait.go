@@ -29,7 +29,7 @@ type waiting struct {
 	goneGrants     int         // grants that ended before the call could use them
 	said           room.Answer // Redis' answer to the latest request
 	hold           *Hold       // made in the step that took the answer; nil: not made yet
-	wasTaken       bool        // the call knows that the lock was taken, from Redis or from a hold of this client
+	wasTaken       bool        // the call knows that the lock was taken, from Redis (also by its own grant) or from a hold of this client
 	handleOccupied bool        // ctx ended while a lost hold was in the handle's way
 	ticket         string      // of a hold that was handed over; "": the call wants the lock itself
 	stopListening  func()      // undoes listen; nil: not listening
@@ -91,7 +91,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		given := make(chan struct{})
 		p.Who = given
 		k.end(&at)
-		if err = w.stand(p, given); err != nil {
+		if err = w.standInLine(p, given); err != nil {
 			return nil, err
 		}
 		switch got := p.Given; {
@@ -163,7 +163,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 		if deaf && err != nil && w.ctx.Err() != nil {
 			return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
 		}
-		if err != nil || w.said.Code != room.Busy {
+		if err != nil || w.said.Code != room.Taken {
 			return err
 		}
 		w.waitingHook()
@@ -195,7 +195,7 @@ func (w *waiting) permit() error {
 // attempt sends one request that does not queue. It sends another one while Redis says that it could not forget all the
 // dead in one call. Until then their permits, and their places in the queue, are in the way.
 func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
-	for again := true; again; again = err == nil && w.said.Code == room.Busy && w.said.More {
+	for again := true; again; again = err == nil && w.said.Code == room.Taken && w.said.More {
 		err = w.request(a, room.PlaceNone, asked)
 		asked = w.keeper.c.clock.Now()
 	}
@@ -231,7 +231,7 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	waits := false    // counted in unheard
 	var trouble error // why Redis did not answer, as long as the context had not ended
 	// Nothing ends a pause early when Redis comes back, so pauses are short.
-	err := transport.TryEvery(w.ctx, w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func() (bool, error) {
+	err := transport.TryEvery(w.ctx, w.keeper.c.draining, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
 		err := w.sendOnce(a, place)
 		useless := err == nil && (w.said.Code == room.Late || w.said.Code == room.QueueKey)
@@ -333,7 +333,7 @@ func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transp
 	if place >= room.PlaceNew {
 		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
-	q = a.Entry.Send(&at)
+	q = a.Entry.NextRequest(&at)
 	asks := wireRequest(q, place)
 	if w.ticket != "" {
 		return q, c.wire.Resume(k.keys(), w.ticket, asks, q.NotAfter), asks.Block, echo, nil
@@ -416,8 +416,8 @@ func (w *waiting) inTime(h *Hold) error {
 	return w.orContextEnded(nil)
 }
 
-// stand waits in line until the room hands something over to p, and closes given.
-func (w *waiting) stand(p *room.Follower, given <-chan struct{}) error {
+// standInLine waits behind a call of this client that asks Redis, until given is closed: the room has given p something.
+func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 	inLine := true
 	defer func() {
 		if inLine { // the wait has ended, or a hook has panicked
@@ -443,7 +443,7 @@ func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
 	}()
 	w.listen() // the entry may come from another call, whose messages are this call's now
 	w.waitingHook()
-	if err = w.sleep(a.waitable(), &a.Acquisition); err != nil {
+	if err = w.sleep(a.waitOver(), &a.Acquisition); err != nil {
 		return nil, err
 	}
 	return w.outcome(a)
@@ -462,7 +462,7 @@ func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
 			w.noteSelf(hint)
 		case <-w.ctx.Done():
 			return w.contextEnded(a)
-		case <-w.keeper.c.closing:
+		case <-w.keeper.c.draining:
 			return ErrClosed
 		}
 	}
@@ -527,7 +527,7 @@ func (w *waiting) restart(err error) (again bool, final error) {
 		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
 	}
 	switch {
-	case ending.Pause(w.ctx, w.keeper.c.closing, transport.Backoff(w.goneGrants)):
+	case ending.Pause(w.ctx, w.keeper.c.draining, transport.Backoff(w.goneGrants)):
 		return true, nil
 	case w.ctx.Err() != nil:
 		return false, ending.Of(w.ctx)
@@ -551,7 +551,7 @@ func (w *waiting) noteWasted(a *acquisition) {
 // again, under a new nonce.
 func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	switch said.Code {
-	case room.Busy:
+	case room.Taken:
 		return ErrNotAcquired
 	case room.OfKind:
 		if kind, layout := wire.StoredKind(said.Kind); layout == wire.Layout {

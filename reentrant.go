@@ -418,7 +418,7 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 			k.end(&at)
 			return l.barred(bar, by)
 		}
-		freed := l.holds.Freed(make(chan struct{})).(chan struct{})
+		freed := l.holds.WhenFreed(make(chan struct{})).(chan struct{})
 		k.end(&at)
 		select {
 		case <-freed:
@@ -427,7 +427,7 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 		case <-w.ctx.Done():
 			w.handleOccupied = true
 			return ending.Of(w.ctx)
-		case <-k.c.closing:
+		case <-k.c.draining:
 			return ErrClosed
 		}
 	}

@@ -400,8 +400,8 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 	}
 }
 
-// poll sends the heartbeats of the waiters of one lock. That extends the leases of their entries, and each hears
-// whether it holds, or until when the holder's lease lasts.
+// poll sends the heartbeats of the waiters of one lock. That extends the leases of their entries. Each hears whether it
+// holds, or until when the holder's lease lasts, unless it waits on a condition.
 func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 	k.mu.Lock()
 	// In the order of their places: if Redis has lost its data, the first that asks gets the lock.

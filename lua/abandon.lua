@@ -1,5 +1,5 @@
--- Ends a wait on a condition because its context or its time has ended: the waiter goes to the queue of the lock,
--- unless it was signalled before. Either the signal or this comes first, and the reply says which.
+-- Ends a wait on a condition, because its context, its time or its client has ended or its signal may be lost: the
+-- waiter goes to the queue of the lock, unless it was signalled before. The reply says which came first.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the waiter
@@ -22,4 +22,4 @@ waiter.deadline = math.max(waiter.deadline, now + waiter.ttl)
 touch(waiter.ttl, tonumber(ARGV[2]))
 leave_condition(who.nonce)
 enter_queue(waiter, 0)
-return { now, close(true), 1 }
+return { now, finish(true), 1 }

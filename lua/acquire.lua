@@ -26,7 +26,8 @@
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 
--- The usual case: one request for a lock that is free and has no queue.
+-- The usual case: one request for a lock that is free and has no queue. The field crowd is there too while ended nonces
+-- are kept, so a late copy of one of them goes on below.
 if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or fields[4] == ARGV[1]) then
   local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
   local left = ARGV[2] - token
@@ -68,8 +69,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   if ends > now and held ~= '0' and writes == '1' and owner ~= holders and not is_named(owner) and not own[1] then
     local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     local place, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
-    -- Numbers are passed as text. Lua would write them, and Redis read them, in floating point, which takes several
-    -- times as long.
+    -- Numbers are passed as text. Lua would write them in floating point, which takes several times as long to read.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
     redis.call('ZADD', KEYS[2], text(place), nonce, '-' .. deadline, '-' .. nonce)
     if redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT') == 0 then
@@ -109,8 +109,7 @@ local function let_in(request, grant)
     drop_waiter(request.nonce, read_waiter(request.waiter))
   end
   if grant and grant.mode == 'r' and request.mode == 'w' then
-    -- Its client stops waiting, so nothing of it may stay in the queue, and a signal that it was given goes to another
-    -- waiter.
+    -- Its client stops waiting: nothing of it may stay in the queue, and a signal that it was given goes to another.
     owe(request.nonce)
     return { -6, 0, 0, 0, '' }
   end
@@ -164,6 +163,7 @@ local function ask(request)
       return { 2, 0, 0, 0, '' }
     end
   end
+  -- An earlier copy of this request may have been granted. It gets the same grant, for the rest of its lease.
   local session = find(request.nonce, request.client, request.owner)
   local dead = session and session.deadline <= now
   if dead and KEYS[2] then
@@ -261,7 +261,7 @@ for i, request in ipairs(requests) do
     reply[#reply + 1] = value
   end
 end
-close()
+finish()
 if echo > 0 and waits then
   echo_to(requests[1].client, echo == 2 and now + longest_ttl)
 end

@@ -1,5 +1,4 @@
--- Makes a session wait on a condition: it gives up all its holds and waits, in one step. The lock goes to the first in
--- the queue.
+-- Makes a session wait on a condition: it gives up all its holds and waits, in one step. The lock goes to the next.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it
@@ -46,7 +45,7 @@ if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   -- wait may have come in between.
   touch(0, tonumber(ARGV[6]))
   drop(session)
-  return { now, close(true), 0 }
+  return { now, finish(true), 0 }
 end
 
 head() -- a queue that is somebody else's key must be found before the session is dropped
@@ -57,7 +56,7 @@ if why then
   -- The client goes on holding. So a copy that arrives when the reason has gone must not be carried out: the next
   -- number says that this statement was refused.
   change(session, op + 1, session.writes, session.reads, 0)
-  return { now, close(unsettled()), why }
+  return { now, finish(unsettled()), why }
 end
 -- It has used its earlier signal, and waits once more.
 forget_condition(waiter.nonce)
@@ -67,4 +66,4 @@ add_awaiting(waiter, ARGV[5])
 if ARGV[9] then -- before close, which removes the note if nobody waits after all
   echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
-return { now, close(true), 1 }
+return { now, finish(true), 1 }

@@ -36,4 +36,4 @@ end
 if until_ms > now then
   keep_ended(stated.nonce, until_ms)
 end
-return { now, has and 1 or 0, close(unsettled()) }
+return { now, has and 1 or 0, finish(unsettled()) }

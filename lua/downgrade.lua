@@ -20,4 +20,4 @@ sweep_sessions()
 if op > session.op then
   change(session, op, 0, tonumber(ARGV[3]), now + ttl)
 end
-return { now, session.deadline - now, close(unsettled()) }
+return { now, session.deadline - now, finish(unsettled()) }

@@ -76,5 +76,5 @@ if state.several and (removed == 1 or from ~= '0') then
   after = drop_sessions()
   more = after ~= 0 and 1 or 0
 end
-more = math.max(close(unsettled(), 0), more)
+more = math.max(finish(unsettled(), 0), more)
 return { removed, now, more, after }

@@ -47,12 +47,12 @@ end
 if front[1] then
   local head, following = front[1], front[2]
   local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head), 'token', 'kind')
-  local ends, _, _, counts, identity = waiter_parts(entries[1] or '')
+  local deadline, _, _, counts, identity = waiter_parts(entries[1] or '')
   local _, told = waiter_parts(following and entries[2] or '')
   local op, writes, _, ttl, block = counts_parts(counts or '')
   local _, client, owner = identity_parts(identity or '')
-  local heard = writes == '1' and not is_named(owner) and tonumber(ends) > now and not (told and tonumber(ends) < tonumber(told))
-    and redis.pcall('PUBSUB', 'NUMSUB', inbox .. client)
+  local usual = writes == '1' and not is_named(owner) and tonumber(deadline) > now and not (told and tonumber(deadline) < tonumber(told))
+  local heard = usual and redis.pcall('PUBSUB', 'NUMSUB', inbox .. client)
   if heard and not heard.err and heard[2] > 0 then
     local low, high = issue(tonumber(entries[3] or 0), tonumber(block))
     local first, last = text(low), text(high)
@@ -68,7 +68,7 @@ if front[1] then
     local run = entries[4] == fair and high > low and following and run_of(client, entries[2]) or ''
     local wanted = queued > select(2, string.gsub(run, ' ', '')) and ' +' or ''
     redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. wanted .. run)
-    redis.call('HSET', KEYS[1], 'holder', identity, 'until', ends, 'o:' .. owner, write_counts(op, '1', '0', ttl, text(high - low + 1)),
+    redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. owner, write_counts(op, '1', '0', ttl, text(high - low + 1)),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and text(queued) or last)
     return { 2, now, 0 }
   end
@@ -127,4 +127,4 @@ if ended.owner == '' and KEYS[2] then
   -- The client goes on where a heartbeat ran out of budget, so remove the dead behind the first as well.
   sweep()
 end
-return { was, now, close(unsettled() or budget <= 0 or state.looks ~= '', until_ms - now) }
+return { was, now, finish(unsettled() or budget <= 0 or state.looks ~= '', until_ms - now) }

@@ -26,6 +26,6 @@ sweep_sessions()
 local more = 0
 if session.nonce == ARGV[1] then
   move(session, ARGV[2], tonumber(ARGV[3]), now + ttl)
-  more = close(unsettled())
+  more = finish(unsettled())
 end
 return { now, more, 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }

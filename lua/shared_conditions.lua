@@ -89,7 +89,8 @@ local function enter_queue(waiter, place)
   end
 end
 
--- Removes a waiter that has gone, from the queue or from its condition. In the queue it may owe a signal.
+-- Removes a waiter that has gone, from the queue or from its condition. In the queue it may owe a signal: owe stands in
+-- shared_sessions.lua, as a session may owe one too.
 local function drop_gone(nonce, waiter)
   if waiter.place == 0 then
     leave_condition(nonce)

@@ -115,9 +115,10 @@ local granted = {}
 -- At most so many holders get a message. The others hear with their next renewal.
 local most_wanted = 128
 
--- Tells each holder that a waiter has come, if no other waits for its end. A holder's own branches do not wait for it.
--- Later holders hear that with their grant. Each holder costs a step.
-local function want(waiter)
+-- Tells each holder that a waiter has come, if no other waits for its end: the one who waits is the new one, which is
+-- counted already. A holder's own branches do not wait for it. Later holders hear that with their grant. Each holder
+-- costs a step of the budget.
+local function tell_holders(waiter)
   if state.queued > 1 and not state.branches then
     return
   end
@@ -162,7 +163,7 @@ local function insert_waiter(waiter, known)
     add_branch(waiter)
   end
   if added > 0 then
-    want(waiter)
+    tell_holders(waiter)
   end
 end
 

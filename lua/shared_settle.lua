@@ -237,7 +237,7 @@ end
 -- Ends each script that may change who holds. Settles if settles is true, sends the grants, forgets what is over, and
 -- writes down whether anything unusual is left. With ended, if nobody holds or waits and the name does not rest, the
 -- hash lives for the keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
-local function close(settles, ended)
+local function finish(settles, ended)
   local left = settles and settle() or 0
   for _, g in ipairs(granted) do
     -- A plus says that others than the named run still wait.

@@ -51,8 +51,7 @@ end
 -- Sets the expiry of the hash. This is the first write of a script, for two reasons. Redis allows PEXPIRE when it is
 -- out of memory, and then allows the script's other writes. And a user who may not set an expiry fails here, before a
 -- key without one exists. GT: the expiry only collects garbage after the last deadline, so it never moves earlier.
--- Returns whether there is no hash: then its expiry must be set right after the first write, as a later command may be
--- refused.
+-- Returns whether there is no hash: then its expiry is set right after the first write, as a later one may be refused.
 local function touch(ttl, keep)
   state.keep = keep
   return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)

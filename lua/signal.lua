@@ -30,5 +30,5 @@ if moved > 0 and last ~= nil then
   state.conds.signaller, state.conds.number = by.nonce, number
   save_conds()
 end
-close(branches_changed()) -- a branch that was moved enters at once what its ancestor holds
+finish(branches_changed()) -- a branch that was moved enters at once what its ancestor holds
 return { now, last == nil and 1 or 0, 1 }

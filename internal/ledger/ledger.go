@@ -173,8 +173,7 @@ type Statement struct {
 	Opens bool
 }
 
-// State returns a statement of everything that Redis must know. op must be larger than those of all earlier
-// statements.
+// State returns a statement of everything that Redis must know. op must be larger than that of any earlier one.
 func (l *Ledger) State(op int64) Statement {
 	st := Statement{Op: op, Counts: l.Needs(), Kept: true}
 	for _, w := range l.wishes {

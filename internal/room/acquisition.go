@@ -26,7 +26,7 @@ type Acquisition struct {
 	Of    any    // the driver's own record of it
 	Read  bool   // in shared mode
 
-	front      bool  // it asks Redis for its flow: it carries the flow's claim
+	carries    bool  // the claim of its flow: it asks Redis for all calls of the flow in line
 	Over       bool  // released, lost, or given up; only the room writes it
 	keepsDoubt bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
 	wanted     bool  // others wait in Redis for what it holds
@@ -36,8 +36,7 @@ type Acquisition struct {
 	op         int64 // of its latest request or statement
 	Entry      *Entry
 	Session    *Session
-	// why it is over; nil: it was unlocked. While it holds: why the latest renewal extended nothing though Redis still
-	// has it.
+	// why it is over (nil: unlocked). While it holds: why the latest renewal extended nothing though Redis has it.
 	why error
 }
 
@@ -73,7 +72,7 @@ func (a *Acquisition) LongestLease() time.Duration {
 // trusted returns until when a lease can be trusted, from the time at which the request was sent and the remaining
 // lease in its answer. No lease is longer than the longest that was asked for. It only looks longer if the server's
 // clock has been set back, and it ends at once when that clock is set right.
-func (a *Acquisition) trusted(sent clock.Instant, remaining time.Duration) clock.Instant {
+func (a *Acquisition) trustedUntil(sent clock.Instant, remaining time.Duration) clock.Instant {
 	remaining = min(remaining, a.LongestLease())
 	return trust.Until(sent, remaining)
 }
@@ -121,8 +120,7 @@ func (a *Acquisition) settled(f *Failure) {
 	}
 }
 
-// Urged takes a message: others wait for what it holds. The message may come before the answer that grants it the
-// lock.
+// Urged takes a message: others wait for what it holds. It may come before the answer that grants the lock.
 func (a *Acquisition) Urged(at *Step) {
 	a.wanted, a.news = true, true
 	if a.Held() {
@@ -133,7 +131,7 @@ func (a *Acquisition) Urged(at *Step) {
 // isWanted reports whether others wait for the end of what it holds: in Redis, in its run, or in its line.
 func (a *Acquisition) isWanted() bool {
 	run := a.Session.run
-	return a.wanted || run != nil && run.waiting() > 0 || a.front && !a.Named() && a.Room.next(Flow{}) != nil
+	return a.wanted || run != nil && run.waiting() > 0 || a.carries && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
 // urge marks its holds as wanted, each once. A grant that is kept is given back.
@@ -181,7 +179,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 		a.Session.unreserve()
 		a.Session.finishApart(at)
 		return
-	case e.queued && a.front && a.Room.inherit(e, at):
+	case e.queued && a.carries && a.Room.inherit(e, at):
 		return
 	case !e.queued && a.doubt == 0: // Redis has nothing of the nonce
 		a.end(at)
@@ -226,7 +224,7 @@ func (a *Acquisition) idle() bool {
 
 // line returns the line behind the acquisition, or nil.
 func (a *Acquisition) line() *line {
-	if !a.front {
+	if !a.carries {
 		return nil
 	}
 	return a.Room.lineOf(a.flow())

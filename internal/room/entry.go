@@ -62,7 +62,7 @@ func (e *Entry) Block() int {
 		return 1
 	case e.Terms.Sticky > 0:
 		return stickyTokens
-	case e.front:
+	case e.carries:
 		return 1 + maxPasses
 	case e.Room.Runs:
 		return 1 + maxRun
@@ -70,8 +70,8 @@ func (e *Entry) Block() int {
 	return 1
 }
 
-// Send makes the next request: it numbers it and records when it is sent.
-func (e *Entry) Send(at *Step) Request {
+// NextRequest makes the next request, which the caller sends at once: it numbers it and notes when it was sent.
+func (e *Entry) NextRequest(at *Step) Request {
 	e.op++
 	e.news = false
 	e.sent = append(e.sent, stamp{e.op, at.Now})
@@ -147,7 +147,7 @@ func (e *Entry) Beat(at *Step) (q Request, due bool) {
 		return q, false
 	}
 	e.busy, e.again = true, false
-	return e.Send(at), true
+	return e.NextRequest(at), true
 }
 
 // Kick makes a waiter ask Redis now, because what it knows may be out of date.
@@ -192,7 +192,7 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 // grant turns the entry into a session. sent is when the granted request was sent, and acks is how many replicas have
 // acknowledged it. grant returns false if the lease has run out already, for example during a pause of the process.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
-	until := e.trusted(sent, remaining)
+	until := e.trustedUntil(sent, remaining)
 	if !e.Waits() || at.Now.Reached(until) {
 		return false
 	}
@@ -216,9 +216,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	e.Room.word(e.Acquisition, at.Now)
 	e.noteSilence(nil)
 	switch {
-	case e.front && e.Named():
+	case e.carries && e.Named():
 		e.Room.admit(s, at)
-	case e.front:
+	case e.carries:
 		e.Room.passes, e.Room.since = 0, at.Now
 	}
 	e.finished(at)
@@ -288,7 +288,8 @@ const (
 	Parted                            // it waits, or has waited in the meantime
 )
 
-// Parted records that the session waits in Redis. doubted: a copy went unanswered, so ask at once what it has come to.
+// Parted records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line. doubted: a
+// copy went unanswered, so it may only wait, and asks at once.
 func (e *Entry) Parted(doubted bool, at *Step) {
 	if !e.Waits() {
 		return // it holds again
@@ -333,7 +334,7 @@ func (e *Entry) Shake(at *Step) {
 const (
 	Held     = 1
 	Queued   = 2
-	Busy     = 3
+	Taken    = 3  // it is taken, and the request does not queue
 	Late     = -2 // its not-after has passed, or is too far in the future
 	OfKind   = -3 // the name is in use as another kind of lock
 	Awaits   = 4  // it waits on a condition
@@ -387,7 +388,7 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	case a.Entry != nil && a.Entry != e:
 		// It has held since it asked, and waits on a condition now.
 	case said.Code == Held && a.Held():
-		a.Session.extend(q.Sent, a.trusted(q.Sent, said.Remaining), acks)
+		a.Session.extend(q.Sent, a.trustedUntil(q.Sent, said.Remaining), acks)
 		a.waited(said.Wanted, at)
 	case said.Code == Held:
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
@@ -396,7 +397,7 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 		}
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.noteWaiting(q.Op, said, at)
-	case said.Code == Busy:
+	case said.Code == Taken:
 		a.Room.needCrowd()
 		a.Room.word(a, at.Now)
 	}

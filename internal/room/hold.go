@@ -224,7 +224,7 @@ func (h *Hold) want() Want {
 }
 
 // Until returns until when the hold is trusted, as things stand.
-func (h *Hold) Until() clock.Instant { return h.Session.until(h.Terms.TTL, h.last) }
+func (h *Hold) Until() clock.Instant { return h.Session.trustEnds(h.Terms.TTL, h.last) }
 
 // start sets which renewals count for the hold.
 func (h *Hold) start() {
@@ -261,7 +261,7 @@ type Handle struct {
 type aside struct {
 	away  lone[Hold] // their owner waits on a condition: they are in nobody's way
 	lost  int        // how many of the holds are lost
-	freed any        // woken when the handle changes: see Freed; nil: no call waits for that
+	freed any        // woken when the handle changes: see WhenFreed; nil: no call waits for that
 }
 
 // A Bar is what keeps a call's hold from a handle.
@@ -412,9 +412,9 @@ func (l *Handle) HeldSince() clock.Instant {
 	return l.holds.first.Acquired
 }
 
-// Freed returns what is woken when the handle changes next: who, or what an earlier call has given. The handle changes
-// when a hold leaves it, and when one that is away ends or is lost.
-func (l *Handle) Freed(who any) any {
+// WhenFreed returns what is woken when the handle changes next. All calls that wait for that share one: who of the first.
+// The handle changes when a hold leaves it, and when one ends or is lost whose owner waits on a condition.
+func (l *Handle) WhenFreed(who any) any {
 	x := l.more()
 	if x.freed == nil {
 		x.freed = who

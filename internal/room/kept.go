@@ -33,7 +33,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	if !mine || s.several || s.unproven || s.fails > 0 || at.Closing || s.isWanted() {
 		return false
 	}
-	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.until(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
+	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
 	if at.Now.Reached(until) {
 		return false
 	}
@@ -48,8 +48,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	return true
 }
 
-// take returns the kept session for a call that may have it. For any other call the grant is given back: the call asks
-// Redis.
+// take returns the kept session for a call that may have it. For any other the grant is given back: it asks Redis.
 func (k *kept) take(w Want, at *Step) *Session {
 	if k == nil || !k.is(k.of) {
 		return nil

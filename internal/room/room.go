@@ -53,7 +53,7 @@ type crowd struct {
 
 // Enter makes the entry of a new acquisition. carries: it carries the claim of its flow.
 func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
-	a.Room, a.front = r, carries
+	a.Room, a.carries = r, carries
 	e := &Entry{Acquisition: a}
 	e.sent = e.one[:0]
 	a.Entry = e
@@ -147,7 +147,8 @@ func (r *Room) Empty() bool {
 // GiveBackKept releases the grant that is kept after its last hold (Terms.Sticky), if there is one.
 func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
-// Want decides how a call for the lock goes on. Behind comes with a Follower, and Join and Retake with a Session.
+// Want decides how a call for the lock goes on, and notes that: it takes the claim, stands in line or reserves a hold.
+// Behind comes with a Follower, and Join and Retake with a Session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if r.kept != nil {
 		if s := r.kept.take(w, at); s != nil {
@@ -168,7 +169,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	r.needCrowd()
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
-		if s.front && !s.Named() {
+		if s.carries && !s.Named() {
 			s.urge(at) // its holder hears that a call waits
 		}
 	}
@@ -253,8 +254,8 @@ func (r *Room) inherit(e *Entry, at *Step) bool {
 // handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a
 // condition. place is the place in the queue that the next call asks for.
 func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
-	if a.front {
-		a.front = false
+	if a.carries {
+		a.carries = false
 		r.passClaim(a.flow(), place, at)
 	}
 }
@@ -277,7 +278,7 @@ func (r *Room) passClaim(of Flow, place int64, at *Step) {
 // whether it did. Number and time of these passes are bounded for each grant, so that Redis' queue gets its turn.
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
-	if front == nil || !s.front || *front.terms != *s.Terms || !s.passes(at) ||
+	if front == nil || !s.carries || *front.terms != *s.Terms || !s.passes(at) ||
 		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxPassTime {
 		return false
 	}
@@ -312,7 +313,7 @@ func (r *Room) admit(s *Session, at *Step) {
 		r.give(line.Front().Value.(*Follower), Given{Acquisition: s.Acquisition, Joined: true}, at)
 	}
 	delete(r.flows, of)
-	s.front = false
+	s.carries = false
 }
 
 // passToRun gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
@@ -356,7 +357,7 @@ func (r *Room) noWord(of Flow) {
 // the lock is taken if a hold of the flow shows it, or if Redis said so to the call in front: after began, or before
 // that and without owing an answer now. For any other call taken is false: only its own answers tell it.
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
-	if a != nil && !a.front {
+	if a != nil && !a.carries {
 		if a.Entry != nil {
 			t = a.Entry.silence.trouble(now)
 		}
@@ -367,7 +368,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		of = Flow{w.Owner, w.Read}
 	}
 	for _, s := range r.sessions.all() {
-		if s.front && s.flow() == of && !s.Over && !s.ended(now) {
+		if s.carries && s.flow() == of && !s.Over && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}
@@ -384,7 +385,7 @@ type Step struct {
 	Now     clock.Instant
 	Server  int64 // estimate of the server's clock in ms; set if a request may be made
 	Closing bool  // the client is shutting down: the lock is not passed on
-	// Pause returns how long to wait after so many failures, at most most.
+	// Pause returns how long to wait after so many failures, at most most: transport.BackoffUpTo.
 	Pause func(fails int, most time.Duration) time.Duration
 
 	n    int       // how many of some are set
@@ -395,8 +396,8 @@ type Step struct {
 // A Deed says what an effect wants done.
 type Deed uint8
 
-// The deeds. The driver does Timer, Forget, Lose, Urge and Paid in order, before the next event in the room: done late,
-// a timer would undo a newer one. It does the others after that, in any order.
+// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, Urge and Paid in order, before the next event in the
+// room: done late, a timer would undo a newer one. It does the others after that, in any order.
 const (
 	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
 	Forget                  // forget Of's nonce

@@ -75,8 +75,7 @@ func (s *Session) Confirmation() *ledger.Wish {
 	return x
 }
 
-// Need returns how many replicas must acknowledge a statement before it extends trust: as many as the strictest hold
-// asks for.
+// Need returns how many replicas must acknowledge a statement before it extends trust: what the strictest hold asks.
 func (s *Session) Need() Replicas {
 	need := s.Terms.Replicas
 	n, timeout := s.Ledger.Strictest()
@@ -166,8 +165,7 @@ func (s *Session) reserve() { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.O
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
 
 // extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back,
-// because an older answer may arrive later. If too few replicas have acknowledged the request, extend changes
-// nothing.
+// because an older answer may arrive later. If too few replicas have acknowledged the request, nothing changes.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	if s.Over || s.Away() || acks < s.Need().N {
 		return false
@@ -332,11 +330,11 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// until is the only place that says until when a hold with this TTL is trusted: as long as its session (see
-// Acquisition.trusted, and Statement.Renewed, which asks trust.Until itself), but no longer than a TTL from the
+// trustEnds returns until when a hold with this TTL is trusted: as long as its session, but no longer than a TTL from the
 // latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there is
-// no watchdog) do not count, unless last is zero.
-func (s *Session) until(ttl time.Duration, last clock.Instant) clock.Instant {
+// no watchdog) do not count, unless last is zero. A session is trusted until s.trust, which Entry.grant and extend set:
+// see Acquisition.trustedUntil, and Statement.Renewed for answers that are short.
+func (s *Session) trustEnds(ttl time.Duration, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
 		from = clock.Min(from, last)
@@ -347,7 +345,7 @@ func (s *Session) until(ttl time.Duration, last clock.Instant) clock.Instant {
 // fresh reports whether renewals work: at least a third of a lease of ttl is left. Then a change that rests on the lease
 // need not be told to Redis at once.
 func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
-	return now.Until(s.until(ttl, clock.Instant{})) >= ttl/3
+	return now.Until(s.trustEnds(ttl, clock.Instant{})) >= ttl/3
 }
 
 // ended reports whether no hold of the session is trusted any more: the last of them has ended by now. While a call is
@@ -358,7 +356,7 @@ func (s *Session) ended(now clock.Instant) bool {
 	}
 	var end clock.Instant
 	s.parts(func(p part) {
-		if until := s.until(p.terms.TTL, p.newest); end.IsZero() || end.Until(until) > 0 {
+		if until := s.trustEnds(p.terms.TTL, p.newest); end.IsZero() || end.Until(until) > 0 {
 			end = until
 		}
 	})
@@ -425,7 +423,7 @@ func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Durati
 		if !p.renews(now) {
 			return
 		}
-		if due := trust.Due(s.until(p.terms.TTL, p.newest), p.terms.TTL); !renew || due.Until(first) > 0 {
+		if due := trust.Due(s.trustEnds(p.terms.TTL, p.newest), p.terms.TTL); !renew || due.Until(first) > 0 {
 			first, grain, renew = due, trust.Grain(p.terms.TTL), true
 		}
 	})
@@ -438,7 +436,7 @@ func (s *Session) firstEnd() (end clock.Instant) {
 		return s.trust
 	}
 	s.parts(func(p part) {
-		if until := s.until(p.terms.TTL, p.oldest); end.IsZero() || until.Until(end) > 0 {
+		if until := s.trustEnds(p.terms.TTL, p.oldest); end.IsZero() || until.Until(end) > 0 {
 			end = until
 		}
 	})
@@ -611,7 +609,8 @@ func (s *Session) passes(at *Step) bool {
 	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
-// serve ends the wait of an acquisition in the queue: its call gets the session's next hold.
+// serve adds an acquisition that waits in the queue to the run: without a command its call gets the session's next hold.
+// Its place leaves the queue with the session's release.
 func (s *Session) serve(a *Acquisition, at *Step) {
 	s.token++
 	s.left--
@@ -630,7 +629,9 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost.
+// Lose ends a session that is lost, by the clock or because somebody said so. What Redis is told of it differs: nothing
+// by Lose itself, a release by LoseHeld (Redis may still have it) and, where a late copy could come, by Gone (Redis says
+// that it has it no more). endLost is what they share.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return

@@ -78,7 +78,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	switch {
 	case reply.Now == 0: // the lease was left as it was
 		s.fails = 0
-	case s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks):
+	case s.extend(st.Sent, s.trustedUntil(st.Sent, reply.Remaining), acks):
 		s.fails = 0
 		s.schedule(at)
 	default:

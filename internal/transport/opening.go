@@ -221,8 +221,7 @@ func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// dialWait is how long calls wait for a dial before they use the client's pool, whose connections may work while this
-// dial hangs.
+// dialWait is how long calls wait for a dial before they use the client's pool, which may work while this dial hangs.
 func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration {
 	rtt := time.Duration(o.rtt.Load())
 	switch {

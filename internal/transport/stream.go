@@ -395,7 +395,7 @@ func (f *flight) finish(r reply) {
 	wake(f.done) // which is full if the flight has expired and its caller has not looked yet
 }
 
-// armAlarm sets the alarm, which wakes callers whose time is over, to until or earlier. It needs s.mu.
+// armAlarm has the alarm, which wakes callers whose time is over, go off at until or before. Zero is never. It needs s.mu.
 func (s *stream) armAlarm(until time.Time) {
 	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return

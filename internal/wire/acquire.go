@@ -140,7 +140,7 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		a.Low, a.High = tokens(cur)
 		a.Remaining = lease(cur)
 		a.Wanted = wanted(cur)
-	case room.Queued, room.Busy, room.Awaits, room.Ended, room.Upgrade:
+	case room.Queued, room.Taken, room.Awaits, room.Ended, room.Upgrade:
 		a.Place = cur.Within("place", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
 		a.First = yes(cur, "first")

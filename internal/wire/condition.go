@@ -40,7 +40,7 @@ func DecodeSignal(raw []any) (held, more bool, now int64, err error) {
 	return held, more, now, cur.End()
 }
 
-// Abandon takes a waiter off its condition and into the queue of the lock, unless it was signalled.
+// Abandon makes the call that takes a waiter off its condition and into the queue of the lock, unless it was signalled.
 func (e *Encoder) Abandon(keys key.Keys, s Session) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return call(scriptAbandon, keys, whole, e.keep.Milliseconds(), e.inbox)

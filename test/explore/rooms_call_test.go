@@ -124,7 +124,7 @@ func (c *roomCall) sendOnce() {
 	if m.find(a.nonce) == nil {
 		m.known = append(m.known, a)
 	}
-	c.request = a.Entry.Send(at)
+	c.request = a.Entry.NextRequest(at)
 	block := a.Entry.Block()
 	script := a.acquire(c.request, c.place, false)
 	m.done(at)

@@ -82,7 +82,7 @@ func (c *roomCall) barred(bar room.Bar) {
 		return
 	}
 	c.blocked = true
-	if other := c.handle.Freed(c); other != any(c) { // one wakes for all
+	if other := c.handle.WhenFreed(c); other != any(c) { // one wakes for all
 		c.m.hall.later(c.m, 20*time.Millisecond, func() {
 			if c.blocked && !c.ended && !c.gone {
 				c.awake()

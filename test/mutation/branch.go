@@ -119,7 +119,7 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch that is signalled enters at once", "lua/signal.lua",
-		"close(branches_changed())", "close()",
+		"finish(branches_changed())", "finish()",
 		[]string{"TestABranchThatItsAncestorSignalsEntersAtOnce"},
 	},
 	{

@@ -304,7 +304,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: an occupied handle does not keep the lock", ". awaiting.rejoin",
-		"case <-limit.C:", "case <-w.a.keeper.c.closing:",
+		"case <-limit.C:", "case <-w.a.keeper.c.draining:",
 		[]string{"TestWaitGivesUpALockThatItsHandleCannotHave"},
 	},
 	{

@@ -63,7 +63,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a grant for an occupied handle is given back", ". Lock.putOnHandle",
-		"if bar != room.NoBar {", "for bar == room.Occupied { at = k.look(); freed := l.holds.Freed(make(chan struct{})).(chan struct{}); bar, by = h.hold.Put(want, &at); k.end(&at); if bar == room.Occupied { <-freed } }; if bar != room.NoBar {",
+		"if bar != room.NoBar {", "for bar == room.Occupied { at = k.look(); freed := l.holds.WhenFreed(make(chan struct{})).(chan struct{}); bar, by = h.hold.Put(want, &at); k.end(&at); if bar == room.Occupied { <-freed } }; if bar != room.NoBar {",
 		[]string{"TestGrantForAnOccupiedHandleGoesToTheNext"},
 	},
 	{

@@ -14,7 +14,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"who waits is told that a ticket ends sooner", "lua/detach.lua",
-		"close(unsettled())", "close(false)",
+		"finish(unsettled())", "finish(false)",
 		[]string{"TestATicketThatNobodyResumesEnds"},
 	},
 	{

@@ -224,7 +224,7 @@ var holdRules = []Rule{
 		[]string{"TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing"},
 	},
 	{
-		"a hold is trusted for no longer than its own TTL after a renewal", "internal/room Session.until",
+		"a hold is trusted for no longer than its own TTL after a renewal", "internal/room Session.trustEnds",
 		"clock.Min(s.trust, trust.Until(from, ttl))", "s.trust",
 		[]string{"TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour", "TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed", "TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne"},
 	},

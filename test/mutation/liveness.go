@@ -41,7 +41,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a place goes to the next in line", "internal/room Acquisition.GiveUp",
-		"case e.queued && a.front && a.Room.inherit(e, at):", "case false && a.Room.inherit(e, at):",
+		"case e.queued && a.carries && a.Room.inherit(e, at):", "case false && a.Room.inherit(e, at):",
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
@@ -56,12 +56,12 @@ var Liveness = []Rule{
 	},
 	{
 		"force settles", "lua/force.lua",
-		"close(unsettled()", "close(false",
+		"finish(unsettled()", "finish(false",
 		[]string{"TestF14WaiterIsToldOfAShorterLeaseAfterAForceUnlock"},
 	},
 	{
 		"a release that leaves the lock held settles", "lua/release.lua",
-		"close(unsettled() or", "close(unsettled() and not writer() or",
+		"finish(unsettled() or", "finish(unsettled() and not writer() or",
 		[]string{"TestF14WaiterIsToldWhenTheLongerSessionOfAnOwnerEnds"},
 	},
 	{
@@ -215,7 +215,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"who stands in line is subscribed", ". waiting.stand, waiting.waitInQueue",
+		"who stands in line is subscribed", ". waiting.standInLine, waiting.waitInQueue",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedChannelIsSubscribedWhileSomebodyWaits"},
 	},

@@ -20,7 +20,7 @@ var outageRules = []Rule{
 	},
 	{
 		"a first request that fails is repeated as often as a waiter asks", ". waiting.request",
-		"w.keeper.c.closing, trust.Attempt(a.Terms.TTL), func", "w.keeper.c.closing, max(trust.Attempt(a.Terms.TTL), time.Hour), func",
+		"w.keeper.c.draining, trust.Attempt(a.Terms.TTL), func", "w.keeper.c.draining, max(trust.Attempt(a.Terms.TTL), time.Hour), func",
 		[]string{"TestAWaiterThatIsNotAnsweredAsksAsOftenAsOneThatIs"},
 	},
 	{

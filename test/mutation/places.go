@@ -16,7 +16,7 @@ var placeRules = []Rule{
 	},
 	{
 		"a renewal is trusted from its sending", "internal/room Statement.Stated",
-		"s.extend(st.Sent, s.trusted(st.Sent, reply.Remaining), acks)", "s.extend(at.Now, s.trusted(at.Now, reply.Remaining), acks)",
+		"s.extend(st.Sent, s.trustedUntil(st.Sent, reply.Remaining), acks)", "s.extend(at.Now, s.trustedUntil(at.Now, reply.Remaining), acks)",
 		[]string{"TestRenewalsAreTrustedFromTheirSending"},
 	},
 	{
@@ -275,12 +275,12 @@ var placeRules = []Rule{
 	// Hand-offs and news of waiters.
 	{
 		"condition: a wait hands the lock over", "lua/await.lua",
-		"return { now, close(true), 1 }", "return { now, close(false), 1 }",
+		"return { now, finish(true), 1 }", "return { now, finish(false), 1 }",
 		[]string{"TestAWaitHandsTheLockOverAtOnce"},
 	},
 	{
 		"who waits is told that a resumed hold ends sooner", "lua/resume.lua",
-		"more = close(unsettled())", "more = close(false)",
+		"more = finish(unsettled())", "more = finish(false)",
 		[]string{"TestWhoWaitsIsToldOfAShorterHoldAfterAResume"},
 	},
 	{

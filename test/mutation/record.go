@@ -125,7 +125,7 @@ var recordRules = []Rule{
 	},
 	{
 		"a usual hand-off is to one that writes", "lua/release.lua",
-		"heard = writes == '1' and not is_named", "heard = not is_named",
+		"usual = writes == '1' and not is_named", "usual = not is_named",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{
@@ -140,7 +140,7 @@ var recordRules = []Rule{
 	},
 	{
 		"a usual hand-off gives the rest of the entry's lease", "lua/release.lua",
-		"'until', ends,", "'until', now + 30000,",
+		"'until', deadline,", "'until', now + 30000,",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
 	{

@@ -19,7 +19,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"a downgrade settles", "lua/downgrade.lua",
-		"close(unsettled())", "close(false)",
+		"finish(unsettled())", "finish(false)",
 		[]string{"TestDowngradeLetsReadersJoinAndNoWriterBetween"},
 	},
 	{

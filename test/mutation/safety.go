@@ -99,7 +99,7 @@ var Safety = []Rule{
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trusted",
+		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trustedUntil",
 		"remaining = min(remaining, a.LongestLease())", "_ = a",
 		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},

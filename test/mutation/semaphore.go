@@ -79,7 +79,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"an attempt asks until the dead are forgotten", ". waiting.attempt",
-		"&& w.said.Code == room.Busy && w.said.More {", "&& false {",
+		"&& w.said.Code == room.Taken && w.said.More {", "&& false {",
 		[]string{"TestPermitsOfManyDeadHoldersAreToBeHadAtOnce", "TestAnAttemptFindsFreeWhatOnlyTheDeadWaitFor"},
 	},
 	{

@@ -74,7 +74,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a third of the lease is left at the end of a kept grant", "internal/room kept.keep",
-		"s.until(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL / 3)", "s.until(s.Terms.TTL, clock.Instant{})",
+		"s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL / 3)", "s.trustEnds(s.Terms.TTL, clock.Instant{})",
 		[]string{"TestAKeptGrantLeavesAThirdOfItsLease"},
 	},
 	{

@@ -9,7 +9,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"the first waiter that is not the usual one has the holders told", "lua/shared_queue.lua",
-		"    want(waiter)\n", "",
+		"    tell_holders(waiter)\n", "",
 		[]string{"TestHolderIsWantedAsSoonAsAnotherOwnerWaits", "TestReadersAreWantedOnlyByAWriter", "TestASignalledWaiterWantsTheLock"},
 	},
 	{
@@ -44,7 +44,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"a call of the same client wants the lock", "internal/room Room.Want",
-		"if s.front && !s.Named() {", "if false {",
+		"if s.carries && !s.Named() {", "if false {",
 		[]string{"TestHolderIsWantedByAnotherCallOfItsOwnClient"},
 	},
 	{

@@ -135,7 +135,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the keep time begins when a grant is forced to end", "lua/force.lua",
-		"close(unsettled(), 0)", "close(unsettled())",
+		"finish(unsettled(), 0)", "finish(unsettled())",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
@@ -165,7 +165,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the usual release passes nothing to the dead", "lua/release.lua",
-		" and tonumber(ends) > now and not (told", " and not (told",
+		" and tonumber(deadline) > now and not (told", " and not (told",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
@@ -180,7 +180,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the usual release tells of a shorter lease", "lua/release.lua",
-		" and not (told and tonumber(ends) < tonumber(told))", "",
+		" and not (told and tonumber(deadline) < tonumber(told))", "",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{

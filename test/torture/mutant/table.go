@@ -157,7 +157,7 @@ var All = []Mutant{
 		Name: "a hold waits behind a lost one of its handle",
 		Edits: []Edit{{
 			"reentrant.go", "	if bar != room.NoBar {\n		return l.barred(bar, by)\n	}\n	used = !w.pending\n",
-			"	for bar == room.Occupied {\n		at = k.look()\n		freed := l.holds.Freed(make(chan struct{})).(chan struct{})\n		bar, by = h.hold.Put(want, &at)\n		k.end(&at)\n		if bar == room.Occupied {\n			<-freed\n		}\n	}\n	if bar != room.NoBar {\n		return l.barred(bar, by)\n	}\n	used = !w.pending\n",
+			"	for bar == room.Occupied {\n		at = k.look()\n		freed := l.holds.WhenFreed(make(chan struct{})).(chan struct{})\n		bar, by = h.hold.Put(want, &at)\n		k.end(&at)\n		if bar == room.Occupied {\n			<-freed\n		}\n	}\n	if bar != room.NoBar {\n		return l.barred(bar, by)\n	}\n	used = !w.pending\n",
 		}},
 		Loads: map[string]int{"shared": 4}, Want: []check.Name{check.KeptForNobody, check.ReturnedLost},
 	},
