@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
 	"github.com/relock-go/relock/internal/replay"
@@ -304,13 +303,11 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 				continue
 			}
 		}
-		switch {
-		case err == nil:
-			hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
-		case ending.Is(err, errGone): // there is nothing to renew any more, or it has a later grant since
-		default:
+		if err != nil {
 			hooks = append(hooks, w.unrenewed(st, err)...)
+			continue
 		}
+		hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 	}
 	if again := rest.statements[renewal]; len(again) > 0 {
 		hooks = append(hooks, w.renewEach(ctx, renewal, again)...)
@@ -362,7 +359,7 @@ func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()
 // for each try of each lock says no more of an outage.
 func rare(n int) bool { return n > 0 && n&(n-1) == 0 }
 
-// unrenewed schedules another try for one session.
+// unrenewed schedules another try for one session, unless it does not hold any more.
 func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
 	k := keeperOf(st)
 	var short error

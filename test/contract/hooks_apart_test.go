@@ -93,7 +93,7 @@ func TestALostHookMayTakeTheLockForTheOwnerOfADowngrade(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		var rw *relock.RWLock
 		took := make(chan error, 10)
-		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) {
+		c, link := x.Linked(relock.Trace(relock.Hooks{Lost: func(relock.Event) {
 			ctx, cancel := context.WithTimeout(x.By("me"), 10*time.Second)
 			defer cancel()
 			took <- rw.RLock(ctx)
@@ -101,8 +101,18 @@ func TestALostHookMayTakeTheLockForTheOwnerOfADowngrade(t *testing.T) {
 		rw = c.NewRWLock("a", relock.TTL(time.Minute))
 		rig.Must(t, rw.Lock(x.By("me")))
 		short := acquire(t, c.NewRWLock("a", relock.TTL(3*time.Second), relock.NoWatchdog()).RLocker(), x.By("me"))
+		gate := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.ScriptSent(cmd.Args) == "downgrade" {
+				return redistest.Hold(gate)
+			}
+			return redistest.Pass
+		})
+		downgrade := rig.Beside(func() error { return rw.Downgrade(x.By("me")) })
+		synctest.Wait()
 		x.Suspend(4 * time.Second)
-		rig.Must(t, rw.Downgrade(x.By("me")))
+		close(gate)
+		rig.Must(t, <-downgrade)
 		rig.Must(t, <-took)
 		rig.WantIs(t, short.Release(), relock.ErrLost)
 		rig.Must(t, rw.RUnlock())

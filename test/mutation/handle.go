@@ -37,8 +37,8 @@ var handleRules = []Rule{
 		[]string{"TestAQuorumCallEndsWithItsContextThoughTheFirstClientIsClosed"},
 	},
 	{
-		"an answer to a renewal of what is gone is no failure", ". watchdog.renewEach",
-		"case ending.Is(err, errGone):", "case ending.Is(err, ErrClosed):",
+		"an answer to a renewal of what is gone is no failure", "internal/room Statement.Unrenewed",
+		"s.Over || st.stale()", "s.Over",
 		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
 	},
 	{
@@ -117,8 +117,8 @@ var handleRules = []Rule{
 		[]string{"TestNameThatRelockMadeIsEnteredByNobody"},
 	},
 	{
-		"nobody joins an anonymous grant", "lua/acquire.lua",
-		"local grant = request.named and nearest_hold(request.owner)", "local grant = nearest_hold(request.owner)",
+		"nobody joins an anonymous grant", "lua/shared_sessions.lua",
+		"return not request.named and (alone and alone.owner", "return false and (alone and alone.owner",
 		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
 	},
 	{
