@@ -166,6 +166,7 @@ type registry struct {
 	keepers      map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
 	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
 	heard        map[*keeper]func()            // what ends the sharded subscription that Sticky needs
+	undone       int                           // tickets of a Detach that failed, which are being given back
 
 	journal *replay.Journal   // what was released lately
 	tracker *shutdown.Tracker // waits at the end of the client until no acquisition is left
@@ -270,6 +271,14 @@ func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 		done.Answered = now
 	}
 	r.journal.Add(done, now)
+}
+
+// undo counts tickets that are given back: one more, or one less.
+func (r *registry) undo(more int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.undone += more
+	r.tracker.Ended()
 }
 
 // lookup returns the acquisition that a message names, or nil.

@@ -79,7 +79,9 @@ type Client struct {
 	oneKeyEach  atomic.Bool     // the server refuses a command that names several locks
 	leaving     leaving.Book    // calls that have ended, and whose traces in Redis are being removed
 	ending      atomic.Bool     // Close was called: grants are refused
-	ended       chan struct{}   // closed at the end of Close
+	closing     context.Context // ends as Close begins
+	close       context.CancelFunc
+	ended       chan struct{} // closed at the end of Close
 
 	tracker  *shutdown.Tracker // goroutines, and the stages of the end
 	ctx      context.Context   // ends with Close; for what goes on without a caller
@@ -135,8 +137,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) })
+	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) + c.registry.undone })
 	c.registry.tracker = c.tracker
+	c.closing, c.close = context.WithCancel(context.Background())
 	c.ctx, c.open, c.draining = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog.start(c)
 	c.newListeners(rdb)
@@ -530,6 +533,7 @@ func (c *Client) Close() error {
 		<-c.ended // who calls at once waits, and cuts nothing short
 		return nil
 	}
+	c.close()
 	defer close(c.ended)
 	c.tellApart(c.loseAll()...)
 	c.tracker.Empty(closeGrace) // an entry that nobody waits for holds up others for up to a lease

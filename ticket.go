@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
@@ -38,9 +39,16 @@ type detaching struct {
 }
 
 // send sends the request until Redis has answered or ctx ends. If it fails, the session is released first, so
-// that no late copy can hand it over any more. Then the ticket's hold is released, if there is one.
+// that no late copy can hand it over any more. Then the ticket's hold is released, if there is one. A Close leaves the
+// first half of its grace for the answer, and the second for those releases.
 func (d *detaching) send(ctx context.Context) error {
 	c := d.a.keeper.c
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.closing, func() {
+		ending.Pause(within, nil, closeGrace/2)
+		cancel()
+	})()
 	var has, more bool
 	given := false
 	defer func() {
@@ -48,8 +56,8 @@ func (d *detaching) send(ctx context.Context) error {
 			d.undo()
 		}
 	}()
-	err := transport.Try(ctx, c.ctx.Done(), func() (again bool, err error) {
-		raw, err := c.transport.Do(ctx, trust.Attempt(d.a.Terms.TTL), d.call)
+	err := transport.Try(within, c.ctx.Done(), func() (again bool, err error) {
+		raw, err := c.transport.Do(within, trust.Attempt(d.a.Terms.TTL), d.call)
 		if err != nil {
 			return true, err
 		}
@@ -69,8 +77,11 @@ func (d *detaching) send(ctx context.Context) error {
 		d.settle(err)
 		return err
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = ending.Join(ending.Of(ctx), err)
+	case c.ending.Load():
+		return fmt.Errorf("%w: %w before redis answered; the hold has ended without a ticket", ErrUnconfirmed, ErrClosed)
 	}
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
@@ -97,7 +108,9 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 			return err != nil, err
 		})
 	}
-	left := c.leaving.Begin(d.a.keeper.hash)
+	leave := c.leaving.Begin(d.a.keeper.hash)
+	left := sync.OnceFunc(func() { leave(); c.registry.undo(-1) })
+	c.registry.undo(1)
 	spawned := c.background(d.a.patience(), func(ctx context.Context) {
 		defer left()
 		first(ctx)

@@ -3,6 +3,16 @@ package mutation
 // handoverRules are those of holds that go by a ticket to whoever resumes it.
 var handoverRules = []Rule{
 	{
+		"Close leaves time to give back what a Detach may have made", ". detaching.send",
+		"closeGrace/2", "closeGrace",
+		[]string{"TestADetachThatCloseInterruptsLeavesNoTicket"},
+	},
+	{
+		"Close waits for a ticket that is given back", ". New",
+		"len(c.registry.acquisitions) + c.registry.undone", "len(c.registry.acquisitions)",
+		[]string{"TestADetachThatCloseInterruptsLeavesNoTicket"},
+	},
+	{
 		"a ticket has what the session held", "lua/detach.lua",
 		"  move(session, ARGV[2] .. ' - ' .. string.match(session.identity, '^%S+ %S+ (.*)$'), 0, now + ttl)\n", "  drop(session)\n",
 		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
