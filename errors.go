@@ -15,8 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Errors that callers can tell apart with errors.Is. What a call returns says more: the lock's name, what happened, and
-// what to do.
+// Errors that callers can tell apart with errors.Is. What a call returns adds the lock's name and what to do.
 var (
 	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there
 	// never was one. A hold whose owner waits on a condition returns it too: Unlock and Release end that hold. From

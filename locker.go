@@ -408,8 +408,7 @@ const checkName = "relock-check"
 // Check takes no lock and stores nothing. The first success costs two scripts and a subscription, and every
 // later one a script. So a probe may call it every second. With ShardedPubSub the subscription ends after
 // 5 s: a later probe costs as much as the first. What fails is tried up to three times. In a Cluster, Check
-// asks one of the primaries. Of replicas it asks only whether the user may run WAIT, if Defaults has
-// Replicas.
+// asks one of the primaries. Of replicas it asks only whether the user may run WAIT, if Defaults has Replicas.
 func (c *Client) Check(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

@@ -32,8 +32,7 @@ type Multi struct {
 var _ Locker = (*Multi)(nil)
 
 // NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil, or with one name twice, every call
-// returns ErrInvalidOption. With a bad handle every call returns that handle's error. The order of the arguments does
-// not matter.
+// returns ErrInvalidOption. With a bad handle every call returns that handle's error. Their order does not matter.
 func NewMulti(locks ...*Lock) *Multi {
 	if err := together(locks); err != nil {
 		return &Multi{err: err}

@@ -407,8 +407,7 @@ func (h *QuorumHold) Lost() <-chan struct{} {
 	return h.majority.Lost()
 }
 
-// Wanted returns a channel that is closed when another owner waits for the lock on any of the primaries: see
-// Hold.Wanted.
+// Wanted returns a channel that is closed when another owner waits for the lock on any primary: see Hold.Wanted.
 func (h *QuorumHold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil

@@ -34,8 +34,7 @@ type RWLock struct {
 var _ Locker = (*RWLock)(nil)
 
 // Lock waits until the caller holds the lock for writing, with no other owner reading or writing. ctx bounds the wait:
-// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. Lock.Lock has the other
-// errors.
+// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. See also Lock.Lock.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
 // TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if the lock was

@@ -15,8 +15,7 @@ type over struct{ err, cause error }
 func (o *over) Error() string   { return o.err.Error() + ": " + o.cause.Error() }
 func (o *over) Unwrap() []error { return []error{o.err, o.cause} }
 
-// Of returns the error of a context that is done: ctx.Err(), with the cause if that says more. It returns nil if ctx is
-// not done.
+// Of returns the error of a context that is done, with the cause if that says more. It returns nil if ctx is not done.
 func Of(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || cause == nil || errors.Is(err, cause) {

@@ -178,8 +178,7 @@ func (b *Inbox) Suspect() {
 	}
 }
 
-// Close ends the subscription and returns when all its goroutines have ended. A dial ends within the timeouts of the
-// redis client.
+// Close ends the subscription and returns when its goroutines have ended. A dial ends by the redis client's timeouts.
 func (b *Inbox) Close() {
 	b.mu.Lock()
 	if !b.closed {
@@ -237,8 +236,7 @@ func (b *Inbox) isRefusal(err error) bool {
 	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
 }
 
-// link makes a link and waits until it has ended. It returns why it ended, never nil, and whether it was ever
-// acknowledged.
+// link makes a link and waits until it has ended. It returns why, never nil, and whether it was ever acknowledged.
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	select {
 	case b.links <- struct{}{}:

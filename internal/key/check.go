@@ -31,8 +31,7 @@ func CheckPrefix(prefix string) error {
 		`a key prefix is 1 to 128 bytes of UTF-8 without control characters and without { } * ? [ ] \`)
 }
 
-// CheckLabel returns an error unless label is valid. A label is 1 to 128 bytes of valid UTF-8 without control
-// characters.
+// CheckLabel returns an error for a bad label. A label is 1 to 128 bytes of UTF-8 without control characters.
 func CheckLabel(label string) error {
 	return check(label, maxLabel, "", "a label is 1 to 128 bytes of UTF-8 without control characters")
 }

@@ -24,8 +24,7 @@ type Keys struct {
 	Queue string // its waiters, a sorted set
 }
 
-// For returns the keys of the lock name. The caller must have checked both arguments with [CheckPrefix] and
-// [CheckName].
+// For returns the keys of the lock name. The caller must have checked both with [CheckPrefix] and [CheckName].
 func For(prefix, name string) Keys { return Of(prefix, Hash(prefix, name)) }
 
 // Hash returns the hash key of [For]. The other key and the name can be derived from it.

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A Primary is a lock's name on one primary. Each call asks for a hold of its own. Several goroutines may use
-// it at once.
+// A Primary is a lock's name on one primary. Each call asks for a hold of its own, and may be on any goroutine.
 type Primary interface {
 	// Try asks for a hold for at most the given wait, or once if wait is zero.
 	Try(ctx context.Context, wait time.Duration) (Hold, error)

@@ -140,8 +140,7 @@ func (e *Entry) schedule(at *Step) {
 }
 
 // Beat returns the heartbeat of an entry. due is false if a heartbeat is in flight already. It is also false if its
-// session is about to wait on a condition: Redis still has that session as holding, so a heartbeat would be answered
-// with a grant.
+// session is about to wait on a condition: Redis still has that session as holding, and would answer with a grant.
 func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	if e.busy || !e.queued {
 		return q, false

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// A free lock is passed on within the process so often and for so long at most. Then the queue in Redis gets its
-	// turn.
+	// A free lock is passed on within the process so often and for so long at most. Then it is the turn of Redis' queue.
 	maxPasses   = 128
 	maxPassTime = 10 * time.Millisecond
 )

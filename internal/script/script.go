@@ -96,8 +96,7 @@ func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 }
 
 // Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:
-// later reads give zero values, and Err names the script and that field. So a decoder reads everything first and
-// checks once.
+// later reads give zero values, and Err names the script and that field. So a decoder reads all, and checks once.
 type Cursor struct {
 	script string
 	reply  []any

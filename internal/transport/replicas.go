@@ -33,8 +33,7 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 	return results
 }
 
-// ReadTimeout returns how long the client waits for a reply, or 0 if that has no limit or is not known. A WAIT must be
-// shorter.
+// ReadTimeout returns how long the client waits for a reply, or 0 if there is no known limit. A WAIT must be shorter.
 func (t *Transport) ReadTimeout() time.Duration {
 	switch {
 	case t.single != nil:

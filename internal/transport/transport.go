@@ -208,8 +208,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	return r
 }
 
-// succeeded records that a call on the pool has succeeded: the server of o is not slow, and a Cluster client has loaded
-// its slots.
+// succeeded records that a call on the pool has succeeded: the server of o is not slow, and a Cluster's slots are known.
 func (t *Transport) succeeded(o *streamSource) {
 	if o != nil {
 		o.slow.Store(false)
