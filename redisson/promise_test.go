@@ -2,10 +2,13 @@ package redisson_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/redisson"
 )
@@ -89,6 +92,40 @@ func TestInfoTellsWhatIsLeftOfEveryLease(t *testing.T) {
 					t.Errorf("Info = %+v, %v, want one hold of %s for 26 s", info, err, h.Owner())
 				}
 				rig.Must(t, h.Release())
+			})
+		})
+	}
+}
+
+// Fails when the success of fn hides that Redis may still have the hold.
+func TestDoSaysThatItsReleaseIsNotConfirmedThoughItsFunctionSucceeded(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := linked(t, x)
+				l := of(c, prefix)
+				err := l.Do(t.Context(), func(context.Context) error { link.Hole(); return nil })
+				if rig.WantIs(t, err, relock.ErrUnconfirmed); l.HoldCount() != 0 {
+					t.Errorf("%d holds are left", l.HoldCount())
+				}
+			})
+		})
+	}
+}
+
+// Fails when a waiting call returns the cause of its context in place of its error.
+func TestACallThatWaitsReturnsTheErrorOfItsContextWhateverTheCause(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				other := of(client(t, x), strings.Replace(prefix, "read", "write", 1))
+				rig.Must(t, other.Lock(t.Context()))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				waits := rig.Beside(func() error { return of(client(t, x), prefix).Lock(ctx) })
+				waits.Pending(t, "Lock")
+				cancel(errors.New("no longer wanted"))
+				rig.WantIs(t, <-waits, context.Canceled)
+				rig.Must(t, other.Unlock())
 			})
 		})
 	}

@@ -197,6 +197,22 @@ func TestDowngradeAfterALoss(t *testing.T) {
 	})
 }
 
+// Fails when something else than the context bounds the call, such as the ReleaseTimeout of 5 s.
+func TestDowngradeAsksForAsLongAsItsContextLasts(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, g *ground) {
+		c, link := g.over()
+		me := g.threadOf(c, "me")
+		g.ok(me.Lock(me.ctx))
+		heal := link.Cut()
+		time.AfterFunc(8*time.Second, heal) // renewals are not due yet
+		ctx, cancel := context.WithTimeout(me.ctx, time.Minute)
+		defer cancel()
+		g.ok(me.Downgrade(ctx))
+		g.held("me r1")
+		g.ok(me.RUnlock())
+	})
+}
+
 func TestDowngradeWithAContextThatIsDone(t *testing.T) {
 	onBothServers(t, func(t *testing.T, g *ground) {
 		rw := g.clients[0].NewRWLock(g.name)

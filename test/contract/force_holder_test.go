@@ -307,3 +307,27 @@ func TestForceUnlockHolderFindsOwnersWhateverTheirDigitsAre(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a call of the forced holder's process loses its place, though that process cannot have passed the lock to
+// it: named owners ask Redis.
+func TestForceUnlockHolderLeavesANamedWaiterOfItsProcessInTheQueue(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		l := func(c *relock.Client) *relock.Lock { return c.NewLock("a", relock.Fair()) }
+		rig.End(t, x.Take(l(c))) // the counter is there now: the next grant has many tokens, which others can follow on
+		time.Sleep(time.Second)
+		held := x.Take(l(c))
+		next, last := x.BeginAs("me", l(c)), x.Begin(l(x.Client()))
+		next.Waits()
+		last.Waits()
+		removed, err := l(x.Eye).ForceUnlockHolder(t.Context(), relock.Holder{Owner: held.Owner()})
+		if !removed || err != nil {
+			t.Fatalf("ForceUnlockHolder = %v, %v, want true", removed, err)
+		}
+		got := next.Holds()
+		last.Waits()
+		rig.WantIs(t, held.Release(), relock.ErrLost)
+		rig.Must(t, got.Release())
+		rig.Must(t, last.Holds().Release())
+	})
+}

@@ -44,16 +44,18 @@ var handedOver = map[string]func(c *relock.Client) *relock.Lock{
 
 // For a minute nobody has it, which is less than the ticket lasts; then another process
 // has, for longer than any lease.
-// Fails when what was detached is released, or renewed, or has another token afterwards.
+// Fails when what was detached is released, or renewed, or told as lost, or has another token afterwards.
 func TestWhoResumesHoldsUnderTheSameToken(t *testing.T) {
 	for kind, lock := range handedOver {
 		t.Run(kind, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				c := x.Client()
 				h := x.Take(lock(c))
-				token, ctx := h.Token(), h.Context(t.Context())
+				token, ctx, lost := h.Token(), h.Context(t.Context()), h.Lost()
 				ticket := detach(t, h, 2*time.Minute)
-				rig.WantIs(t, h.Err(), relock.ErrNotHeld)
+				if rig.WantIs(t, h.Err(), relock.ErrNotHeld); rig.IsShut(lost) || rig.IsShut(h.Lost()) {
+					t.Error("the hold that was handed over is told as lost")
+				}
 				rig.WantIs(t, context.Cause(ctx), relock.ErrNotHeld)
 				rig.WantNot(t, h.Err(), relock.ErrLost)
 				rig.WantIs(t, h.Release(), relock.ErrNotHeld)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -410,4 +411,17 @@ func TestLocksGoesOnWhereAStepHasFailed(t *testing.T) {
 			t.Errorf("the scan began %d times", p.starts)
 		}
 	})
+}
+
+// Fails when a Cluster that says nothing of its servers passes for one without locks.
+func TestLocksOfAClusterWhoseServersAreUnknownEndsWithTheError(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	rig.Must(t, err)
+	rig.Must(t, listener.Close()) // nobody listens there any more
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{listener.Addr().String()}, MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = rdb.Close() })
+	n, err := locksEnd(rig.Open(t, rdb), t.Context(), "", func() {})
+	if rig.WantIs(t, err, relock.ErrUnavailable); n != 0 {
+		t.Errorf("%d locks of a cluster that does not answer", n)
+	}
 }

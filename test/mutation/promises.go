@@ -275,4 +275,45 @@ var promiseRules = []Rule{
 		"case PostgreSQL, SQLite:", "case PostgreSQL, SQLite, 0:",
 		[]string{"TestAnUnknownDialectChecksNothingAndSaysSo"},
 	},
+	{
+		"fence: a schema is one statement without a semicolon", "fence Dialect.Schema",
+		`"CREATE TABLE IF NOT EXISTS relock_fences (resource TEXT NOT NULL PRIMARY KEY, token BIGINT NOT NULL)"`,
+		`"CREATE TABLE IF NOT EXISTS relock_fences (resource TEXT NOT NULL PRIMARY KEY, token BIGINT NOT NULL);"`,
+		[]string{"TestSchemaIsOneStatementWithoutASemicolon"},
+	},
+	{
+		"a downgrade is bounded by its context alone", ". RWLock.Downgrade",
+		"for { h := w.newest()", "ctx, cancel := context.WithTimeout(ctx, w.c.cfg.releaseTimeout); defer cancel(); for { h := w.newest()",
+		[]string{"TestDowngradeAsksForAsLongAsItsContextLasts"},
+	},
+	{
+		"Do of redisson tells of a release that is not confirmed", "redisson Lock.Do",
+		"err = ending.Join(err, h.Release())", "end := h.Release(); if err == nil && errors.Is(end, relock.ErrUnconfirmed) { end = nil }; err = ending.Join(err, end)",
+		[]string{"TestDoSaysThatItsReleaseIsNotConfirmedThoughItsFunctionSucceeded"},
+	},
+	{
+		"named owners of a forced holder's process stay in the queue", "lua/force.lua",
+		" or waiter.mode ~= 'w' or waiter.named then", " or waiter.mode ~= 'w' then",
+		[]string{"TestForceUnlockHolderLeavesANamedWaiterOfItsProcessInTheQueue"},
+	},
+	{
+		"a sharded channel ends with its last waiter though it was not subscribed", "internal/inbox Shards.leave",
+		"if b.users == 0 && !s.closed {", "if b.users == 0 && !s.closed && b.Up() {",
+		[]string{"TestShardedChannelThatCannotBeSubscribedIsGivenUpWithItsWaiter"},
+	},
+	{
+		"Locks tells that the servers are not known", ". scan.run",
+		"for i := 0;", "if len(servers) == 0 && s.over() == nil { err = nil }; for i := 0;",
+		[]string{"TestLocksOfAClusterWhoseServersAreUnknownEndsWithTheError"},
+	},
+	{
+		"what is handed over is not lost", ". Hold.detach",
+		"cancel := h.cancelAll(ErrNotHeld)", "cancel := h.lose(ErrNotHeld)",
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
+	},
+	{
+		"redisson: a waiting call returns the error of its context", "redisson waiting.sleep",
+		"case <-w.ctx.Done(): return ending.Of(w.ctx)", "case <-w.ctx.Done(): return context.Cause(w.ctx)",
+		[]string{"TestACallThatWaitsReturnsTheErrorOfItsContextWhateverTheCause"},
+	},
 }

@@ -99,6 +99,23 @@ func TestShardedChannelIsSubscribedWhileSomebodyWaits(t *testing.T) {
 	})
 }
 
+// Fails when only a channel that could be subscribed is given up: the client would try for ever, and then stay there.
+func TestShardedChannelThatCannotBeSubscribedIsGivenUpWithItsWaiter(t *testing.T) {
+	playSharded(t, func(t *testing.T, s *shardedScene) {
+		held := s.Take(s.sharded().NewLock("l"))
+		s.shard.Refuse(func(string) string { return "CLUSTERDOWN Hash slot not served" })
+		waiter := s.Begin(s.sharded().NewLock("l"))
+		s.Until(s.Now() + time.Second)
+		waiter.Waits()
+		waiter.Stop()
+		<-waiter.Done
+		s.shard.Refuse(nil)
+		s.Until(s.Now() + time.Minute)
+		s.channels(0)
+		rig.End(t, held)
+	})
+}
+
 // Fails when it is not asked who hears on a sharded channel.
 func TestShardedWaiterThatIsGoneIsPassedOver(t *testing.T) {
 	playSharded(t, func(t *testing.T, s *shardedScene) {
