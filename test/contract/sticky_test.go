@@ -212,20 +212,22 @@ func TestAHoldOfAKeptGrantIsRenewedOnTime(t *testing.T) {
 
 // The machine sleeps while the lock is kept, for longer than the lease. No timer has fired when the next call comes.
 func TestAKeptLockIsNotTrustedAfterAPause(t *testing.T) {
-	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
-		last := l.kept(t)
-		before := commandsOf(a)
-		s.Suspend(time.Minute)
-		got, err := l.lock.TryLock(l.ctx, 0)
-		if rig.Must(t, err); !got {
-			t.Error("not granted again")
-		}
-		rig.WantLater(t, last, l.lock.Token())
-		if n := commandsOf(a) - before; n == 0 {
-			t.Error("Redis was not asked")
-		}
-		rig.Must(t, l.lock.Unlock())
-	})
+	for _, pause := range []time.Duration{stickyIdle, time.Minute} { // beyond the time for which it is kept, and beyond its lease
+		eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+			last := l.kept(t)
+			before := commandsOf(a)
+			s.Suspend(pause)
+			got, err := l.lock.TryLock(l.ctx, 0)
+			if rig.Must(t, err); !got {
+				t.Error("not granted again")
+			}
+			rig.WantLater(t, last, l.lock.Token())
+			if n := commandsOf(a) - before; n == 0 {
+				t.Error("Redis was not asked")
+			}
+			rig.Must(t, l.lock.Unlock())
+		})
+	}
 }
 
 func TestAKeptLockEndsWithItsClient(t *testing.T) {

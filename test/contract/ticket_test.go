@@ -120,16 +120,19 @@ func TestDetachUnderTheContextOfALostHoldEndsIt(t *testing.T) {
 		l, me := x.Lock("l"), x.By("me")
 		h, err := l.Acquire(me)
 		rig.Must(t, err)
-		ctx := h.Context(me)
-		_, err = x.Eye.NewLock("l").ForceUnlock(t.Context())
-		rig.Must(t, err)
-		<-h.Lost()
-		_, err = h.Detach(ctx, time.Minute)
-		rig.WantIs(t, err, relock.ErrLost)
-		if ok, err := l.TryLock(me, 0); !ok || err != nil {
-			t.Fatalf("the owner's next call: %v, %v", ok, err)
+		done, cancel := context.WithCancel(me)
+		cancel()
+		for _, ctx := range []context.Context{h.Context(me), done} {
+			_, err = x.Eye.NewLock("l").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			<-h.Lost()
+			_, err = h.Detach(ctx, time.Minute)
+			rig.WantIs(t, err, relock.ErrLost)
+			if h, err = l.TryAcquire(me, 0); err != nil {
+				t.Fatalf("the owner's next call: %v", err)
+			}
 		}
-		rig.Must(t, l.Unlock())
+		rig.Must(t, h.Release())
 	})
 }
 

@@ -33,6 +33,11 @@ var promiseRules = []Rule{
 		[]string{"TestWaitersUnderAnyPrefixAreWokenByMessage"},
 	},
 	{
+		"labels hold up no Info for longer than a second in all", "internal/label Book.read",
+		"context.WithTimeout(ctx, readWithin)", "context.WithTimeout(ctx, 10*readWithin)",
+		[]string{"TestLabelsWhoseScriptIsNotKnownHoldUpNoInfo"},
+	},
+	{
 		"Detach tells a loss before the end of a context", ". Hold.detach",
 		"cmp.Or(h.state(), refused)", "cmp.Or(refused, h.state())",
 		[]string{"TestDetachUnderTheContextOfALostHoldEndsIt"},
@@ -51,12 +56,6 @@ var promiseRules = []Rule{
 		"a newcomer waits though the queue was not read to its end", "lua/acquire.lua",
 		"  if state.queued == 0 and fits(request) then", "  if (state.queued == 0 or budget <= 0) and fits(request) then",
 		[]string{"TestTryLockDoesNotOvertakeALiveWaiterBehindManyDead"},
-	},
-	{
-		"labels of all scripts are waited for at once", "internal/label Book.read",
-		"for i, result := range b.cfg.Transport.DoAll(ctx, readWithin, calls) {",
-		"results := []transport.Result{}; for _, call := range calls { results = append(results, b.cfg.Transport.DoAll(ctx, readWithin, []transport.Call{call})...) }; for i, result := range results {",
-		[]string{"TestLabelsHoldUpInfoForASecondInAll"},
 	},
 	{
 		"WaitFor waits no longer than it was told", ". Cond.wait",
