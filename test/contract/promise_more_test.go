@@ -1,6 +1,9 @@
 package contract_test
 
 import (
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,4 +58,67 @@ func TestHeldOfAHookIsOfTheHoldAndNotOfItsGrant(t *testing.T) {
 		rig.Must(t, l.Unlock())
 		r.saw(t, "released a me token=true waited=0s held=2s err=<nil>", "released a me token=true waited=0s held=6s err=<nil>")
 	})
+}
+
+// One of the waiters of the first page has died. Fails when a page that is not full of live waiters is taken for the last.
+func TestALongQueueIsReadBeyondItsDead(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		const waiters, dies = 520, 250
+		raw := rig.Raw{T: t, Redis: x.Redis, ID: "nobody"}
+		held := x.Take(x.Lock("l", relock.NoWatchdog()))
+		var want []string
+		for i := range waiters {
+			owner, ttl := fmt.Sprint("owner", i), time.Minute
+			if i == dies {
+				ttl = 5 * time.Second
+			} else {
+				want = append(want, owner)
+			}
+			raw.Ask(fmt.Sprintf("%022d", i), owner, ttl, 1, 0)
+		}
+		time.Sleep(6 * time.Second)
+		x.Waits(x.Lock("l"), want...)
+		rig.End(t, held)
+	})
+}
+
+// Fails when a context of a hold that was handed over ends only once somebody asks it.
+func TestDetachEndsTheContextsOfItsHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		h := rig.MustAcquire(t, c.NewLock("l"))
+		ctx := h.Context(t.Context())
+		ticket, err := h.Detach(t.Context(), time.Minute)
+		rig.Must(t, err)
+		if !rig.IsShut(ctx.Done()) {
+			t.Error("the context of a hold that was handed over goes on")
+		}
+		again, err := c.Resume(t.Context(), ticket)
+		rig.Must(t, err)
+		rig.End(t, again)
+	})
+}
+
+// The machine sleeps for longer than the lease. Fails when a loss that Unlock or Release finds is told to its caller only.
+func TestALossThatItsUnlockFindsIsToldToTheHookAndTheLog(t *testing.T) {
+	for how, end := range map[string]func(*relock.Lock, *relock.Hold) error{
+		"Unlock":  func(l *relock.Lock, _ *relock.Hold) error { return l.Unlock() },
+		"Release": func(_ *relock.Lock, h *relock.Hold) error { return h.Release() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				var r record
+				var out lockedBuffer
+				l := x.Client(r.trace(), relock.Logger(slog.New(slog.NewTextHandler(&out, nil)))).NewLock("a")
+				h := acquire(t, l, called(t, "me"))
+				x.Suspend(time.Minute)
+				rig.WantIs(t, end(l, h), relock.ErrLost)
+				r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>",
+					"lost a me token=true waited=0s held=1m0s err=lost: its lease could not be renewed in time")
+				if n := strings.Count(out.String(), "lock lost"); n != 1 {
+					t.Errorf("the loss is in %d lines of the log, want 1:\n%s", n, out.String())
+				}
+			})
+		})
+	}
 }

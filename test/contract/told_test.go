@@ -184,7 +184,8 @@ func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
 	})
 }
 
-// Fails when each try of an outage has a line, or when a line names a key and not the lock.
+// Fails when each try of an outage has a line, when a line names a key and not the lock, or when one that tells of no
+// loss is more than a warning.
 func TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName(t *testing.T) {
 	for fault, want := range map[string][]string{
 		"refused": {"renewal failed, trying again\" lock=alone ", "heartbeat of waiters failed, trying again\" lock=queued "},
@@ -219,6 +220,9 @@ func TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName(t *testing.T) {
 			}
 			if strings.Contains(out.String(), "relock:h:") {
 				t.Errorf("%s: a line names a key:\n%s", fault, out.String())
+			}
+			if strings.Count(out.String(), "\n") != strings.Count(out.String(), "level=WARN") {
+				t.Errorf("%s: nothing is lost, and not every line is a warning:\n%s", fault, out.String())
 			}
 			time.Sleep(30 * time.Second)
 			rig.Must(t, other.Unlock())

@@ -246,6 +246,33 @@ func TestShardedHolderIsToldOfItsRemoval(t *testing.T) {
 	})
 }
 
+// A holder that does not wait listens nowhere. Fails when a message that nobody has heard is published to all servers.
+func TestShardedMessagesAreNeverPlainOnes(t *testing.T) {
+	playSharded(t, func(t *testing.T, s *shardedScene) {
+		all := s.Redis.PSubscribe(t.Context(), "*")
+		defer func() { _ = all.Close() }()
+		_, err := all.Receive(t.Context())
+		rig.Must(t, err)
+		heard := all.Channel()
+		a, b := s.sharded(), s.sharded()
+		held := s.Take(a.NewLock("l"))
+		waiter := s.Begin(b.NewLock("l"))
+		rig.End(t, held)
+		held = waiter.Holds()
+		s.Until(10 * time.Second) // by now b does not listen any more
+		s.channels(0)
+		removed, err := a.NewLock("l").ForceUnlock(t.Context())
+		if rig.Must(t, err); !removed {
+			t.Error("nothing was removed")
+		}
+		synctest.Wait()
+		if n := len(heard); n > 0 {
+			t.Errorf("%d messages of sharded clients on plain channels", n)
+		}
+		rig.WantIs(t, held.Release(), relock.ErrLost)
+	})
+}
+
 func TestServerWithoutShardedPubSubIsToldAtTheFirstCall(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		c := rig.Open(t, s.Server.Client(t), relock.ShardedPubSub())
