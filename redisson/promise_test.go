@@ -6,7 +6,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
@@ -129,4 +132,46 @@ func TestACallThatWaitsReturnsTheErrorOfItsContextWhateverTheCause(t *testing.T)
 			})
 		})
 	}
+}
+
+// Fails when Info tells the kind that Redis has, as of a lock whose name is used as another kind.
+func TestInfoTellsTheKindOfItsHandle(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		h, err := c.NewRWLock("a").RLocker().Acquire(t.Context())
+		rig.Must(t, err)
+		for want, l := range map[string]*redisson.Lock{
+			"lock": c.NewLock("a"), "fair lock": c.NewLock("a", redisson.Fair()), "fenced lock": c.NewLock("a", redisson.Fenced()),
+			"read/write lock": c.NewRWLock("a").WLocker(),
+		} {
+			if info, err := l.Info(t.Context()); err != nil || info.Kind != want {
+				t.Errorf("Info of a %s: kind %q, %v", want, info.Kind, err)
+			}
+		}
+		rig.Must(t, h.Release())
+	})
+}
+
+// A decorator hides what kind of client it has. Fails when such a client asks whether there is sharded pub/sub, and
+// then publishes its unlocks where nobody else listens.
+func TestUnlocksOfAHiddenClientArePublishedPlainly(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		x.Server.Shard()
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{Dialer: x.Server.Dial, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}, nil
+		}})
+		t.Cleanup(func() { _ = cluster.Close() })
+		sub := x.Redis.Subscribe(t.Context(), "redisson_lock__channel:{a}")
+		defer func() { _ = sub.Close() }()
+		_, err := sub.Receive(t.Context())
+		rig.Must(t, err)
+		heard := sub.Channel()
+		l := clientOver(t, struct{ redis.UniversalClient }{cluster}).NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		synctest.Wait()
+		if n := len(heard); n != 1 {
+			t.Errorf("%d messages on the plain channel, want that of the unlock", n)
+		}
+	})
 }

@@ -172,3 +172,17 @@ func TestACallOfAFakeThatHasEndedNeverHolds(t *testing.T) {
 		})
 	}
 }
+
+// Fails when Unlock frees the lock, whoever holds it.
+func TestUnlockOfAFakeEndsNoHoldOfAnother(t *testing.T) {
+	f := new(relocktest.Fake)
+	release := f.Hold()
+	wantError(t, "Unlock", f.Unlock(), relock.ErrNotHeld)
+	if got, err := f.TryLock(t.Context(), 0); got || err != nil {
+		t.Errorf("TryLock = %v, %v, want false: another holds the lock", got, err)
+	}
+	release()
+	if got, err := f.TryLock(t.Context(), 0); !got || err != nil {
+		t.Errorf("TryLock after the release = %v, %v, want true", got, err)
+	}
+}

@@ -143,3 +143,20 @@ func TestAPartitionThatHealsIsNoticedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a fault of one client is also one of those that Redis returned.
+func TestAPartitionOfOneClientLeavesTheOthers(t *testing.T) {
+	everywhere(t, func(t *testing.T, srv *relocktest.Server) {
+		data, here, there := srv.Redis(), srv.Client(), srv.Client()
+		for name, begin := range map[string]func(...*relock.Client) func(){"partition": srv.Partition, "outage": srv.Outage} {
+			end := begin(here)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			wantError(t, name+", Redis", data.Set(ctx, "sold", 1, 0).Err(), nil)
+			lock := there.NewLock("job")
+			wantError(t, name+", another client", lock.Lock(ctx), nil)
+			wantError(t, name+", Unlock of another client", lock.Unlock(), nil)
+			cancel()
+			end()
+		}
+	})
+}
